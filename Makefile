@@ -1,0 +1,75 @@
+# Everything runs in .venv, which the first target you call makes from the lock files. `make` alone lists the targets.
+
+BIN := .venv/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+	--no-emit-index-url --custom-compile-command "make lock" pyproject.toml
+
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+.PHONY: help demo test check lint types contract bench docs lock clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' Makefile
+	@echo "PYTHON=python3.12 chooses the Python for .venv (3.11 or newer; after 'make clean')."
+
+demo: .venv/.runtime ## run the main job, start to finish: no key, no network
+	$(BIN)/journeyman demo
+
+test: .venv/.dev ## all tests, slow ones included
+	$(BIN)/python -m pytest
+
+check: lint types contract ## what to run all day: lint, types, contract and the fast tests
+	$(BIN)/python -m pytest -m "not slow"
+
+lint: .venv/.dev ## ruff: mistakes and formatting
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+
+types: .venv/.dev ## mypy --strict
+	$(BIN)/mypy
+
+contract: .venv/.dev ## which room may import which
+	$(BIN)/lint-imports --no-logo
+
+bench: .venv/.dev ## the benchmarks, each with its targets; takes a while
+	$(BIN)/python -m benchmarks.imports
+	$(BIN)/python -m benchmarks.overhead
+	$(BIN)/python -m benchmarks.bfcl
+
+docs: .venv/.dev ## build the documentation into site/
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
+lock: .venv/bin/uv ## pin again after a change of dependencies; pins that still fit stay
+	$(COMPILE) --group build -o requirements.lock
+	$(COMPILE) --group dev --all-extras -c requirements.lock -o requirements-dev.lock
+
+clean: ## remove everything that `make` made
+	rm -rf .venv .bench site build dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis .coverage
+
+# The demo needs a quarter of what development needs, so it has a lock of its own. Both install into the same place:
+# the second only adds to the first.
+.venv/.runtime: requirements.lock pyproject.toml
+	$(call install,requirements.lock)
+	@touch $@
+
+.venv/.dev: requirements-dev.lock pyproject.toml
+	$(call install,requirements-dev.lock)
+	@touch .venv/.runtime $@
+
+# Only who changes dependencies needs uv.
+.venv/bin/uv:
+	$(venv)
+	$(PIP) install uv
+
+# The build back end is in the lock too: without isolation pip fetches nothing that is not pinned.
+define install
+	$(venv)
+	$(PIP) install --require-hashes -r $(1)
+	$(PIP) install --no-deps --no-build-isolation -e .
+endef
+
+# Also over a .venv that is already there: an installation may have been cut short.
+define venv
+	@python=$$(PYTHON="$(PYTHON)" scripts/find-python) && "$$python" -m venv .venv
+endef

@@ -1,0 +1,1 @@
+"""Benchmarks of Journeyman: what it costs to run, to import, and whether it computes what its tools compute."""

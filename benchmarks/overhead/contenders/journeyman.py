@@ -1,0 +1,33 @@
+"""Journeyman with its whole pipeline: validation, risk, in-memory journal, log lines at INFO into the void."""
+
+import logging
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from benchmarks.overhead.measure import Run, main
+from benchmarks.overhead.scenarios import Workload
+from benchmarks.overhead.toolbox import Function
+from journeyman import Agent, Limits, RiskLevel, ToolLibrary, tool
+from journeyman import run as run_agent
+from journeyman.models.openai import OpenAIModel
+
+
+@asynccontextmanager
+async def prepare(base_url: str, functions: list[Function], workload: Workload) -> AsyncIterator[Run]:
+    library = ToolLibrary(tool(function, risk=RiskLevel.REVERSIBLE) for function in functions)
+    agent = Agent(name="bench", instruction="You are a bench.", tools=library.specifications())
+    limits = (
+        Limits(iterations=None, history_messages=None) if workload.windows else Limits(iterations=workload.turns + 10)
+    )
+    model = OpenAIModel("scripted", base_url=base_url, api_key="none")
+
+    async def run(prompt: str) -> object:
+        return (await run_agent(agent, prompt, library=library, model=model, limits=limits)).answer
+
+    yield run
+
+
+if __name__ == "__main__":
+    logging.basicConfig(level=logging.INFO, filename=os.devnull)
+    main(prepare)

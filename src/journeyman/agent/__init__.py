@@ -1,0 +1,1 @@
+"""The loop: context → model → calls → … → answer, recorded as facts."""

@@ -1,0 +1,79 @@
+"""The two tools the loop itself offers: ``finish`` (to end a run) and ``read_result`` (to read what was cut)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from journeyman.core.context import ToolContext
+from journeyman.core.errors import ErrorCategory, ToolError
+from journeyman.core.risk import RiskLevel
+from journeyman.core.specification import ToolSpecification
+from journeyman.tools.schema import function_schema
+from journeyman.tools.tool import Tool
+
+FINISH = "finish"
+READ_RESULT = "read_result"
+
+
+def _builtin(name: str, function: Callable[..., Any]) -> Tool[..., Any]:
+    schema = function_schema(function, context_type=ToolContext)
+    specification = ToolSpecification(
+        name=name,
+        description=schema.documentation.description,
+        parameters=schema.parameters,
+        returns=schema.returns,
+        risk=RiskLevel.REVERSIBLE,
+        read_only=True,
+        category="journeyman",
+    )
+    return Tool(specification=specification, function=function, schema=schema, repeatable=True, is_async=True)
+
+
+def finish_tool() -> Tool[..., Any]:
+    """How an agent with ``finish=True`` ends its run."""
+
+    async def finish(
+        answer: Annotated[str, Field(min_length=1)],
+        reasoning: str = "",
+        confidence: Annotated[float, Field(ge=0, le=1)] | None = None,
+    ) -> dict[str, Any]:
+        """Give the final answer. Use when the task is done, or when it cannot be done: then say why.
+
+        Args:
+            answer: The answer for the user.
+            reasoning: How the answer was found, in a sentence or two.
+            confidence: How sure you are, from 0 to 1.
+        """
+        return {"answer": answer, "reasoning": reasoning, "confidence": confidence}
+
+    return _builtin(FINISH, finish)
+
+
+def read_result_tool(texts: dict[str, str], *, limit: int) -> Tool[..., Any]:
+    """Reads on in results that were too long for one message; ``texts`` maps handles to whole results."""
+    most = limit - 200
+
+    async def read_result(handle: str, offset: Annotated[int, Field(ge=0)] = 0, length: int = most) -> dict[str, Any]:
+        """Read more of a long result. Use when a result was cut and the part that was left out matters.
+
+        Args:
+            handle: The handle named where the result was cut.
+            offset: The first character to read.
+            length: How many characters to read.
+        """
+        text = texts.get(handle)
+        if text is None:
+            known = ", ".join(sorted(texts)) or "none"
+            raise ToolError(
+                "UNKNOWN_HANDLE",
+                f"no cut result has the handle {handle!r} (known: {known})",
+                category=ErrorCategory.INVALID_INPUT,
+                recover_action="Use a handle named in this conversation, or call the tool again",
+            )
+        part = text[offset : offset + max(1, min(length, most))]
+        return {"text": part, "next_offset": offset + len(part), "total": len(text)}
+
+    return _builtin(READ_RESULT, read_result)

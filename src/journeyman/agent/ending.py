@@ -1,0 +1,159 @@
+"""How runs end: with an answer, at a limit, in failure, cancelled. And the response that is made of their facts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from journeyman.agent.builtin import FINISH
+from journeyman.agent.limits import LimitName
+from journeyman.agent.run import Run
+from journeyman.agent.state import RunState, Turn
+from journeyman.agent.turn import composed_thought
+from journeyman.core.calls import CallStatus
+from journeyman.core.errors import ErrorCategory, ErrorInfo, Severity
+from journeyman.core.events import Answered, RunFailed, RunFinished, StepFinished
+from journeyman.core.runs import AgentResponse, RunStatus
+from journeyman.execution.outcome import cancelled
+
+_LIMIT_HINTS = {
+    "iterations": "Raise max_iterations, or give the agent tools that need fewer steps",
+    "seconds": "Raise Limits(seconds=...), or look in the trace for what took so long",
+    "tokens": "Raise Limits(tokens=...), or shorten the history",
+}
+
+
+def answer_of(turn: Turn) -> Answered | None:
+    """The answer a finished turn gives: its text when it called nothing, or what it told ``finish``."""
+    if not turn.calls:
+        return Answered(text=turn.text.strip(), confidence=turn.confidence)
+    for record in turn.records.values():
+        if record.tool_name == FINISH and record.status is CallStatus.SUCCESS:
+            told: dict[str, Any] = record.result
+            return Answered(
+                text=told["answer"],
+                reasoning=told["reasoning"] or None,
+                confidence=told["confidence"] if told["confidence"] is not None else turn.confidence,
+            )
+    return None
+
+
+async def finish(run: Run, answer: Answered) -> None:
+    await run.recorder.record(answer)
+    await _end(run, RunStatus.COMPLETED)
+
+
+async def stop(run: Run, limit: LimitName) -> None:
+    """At a limit the run ends with what it has."""
+    allowed = getattr(run.limits, limit)
+    error = ErrorInfo(
+        code="LIMIT_REACHED",
+        message=f"the run reached its limit of {allowed:g} {limit}",
+        category=ErrorCategory.TIMEOUT if limit == "seconds" else ErrorCategory.SYSTEM_ERROR,
+        severity=Severity.MEDIUM,
+        user_guidance=_LIMIT_HINTS[limit],
+    )
+    await _end(run, RunStatus.LIMIT_REACHED, error)
+
+
+async def interrupted(run: Run) -> None:
+    """Cancelled: close what is open, so that the trace and the conversation stay whole."""
+    await _close_turn(run)
+    error = ErrorInfo(
+        code="RUN_CANCELLED",
+        message="the run was cancelled",
+        category=ErrorCategory.SYSTEM_ERROR,
+        severity=Severity.INFO,
+    )
+    await _end(run, RunStatus.CANCELLED, error)
+
+
+async def fail(run: Run, error: ErrorInfo) -> None:
+    await _close_turn(run)
+    fact = RunFailed(error=error)
+    fact.__dict__["response"] = response(run.id, run.state, status=RunStatus.FAILED, error=error)
+    await run.recorder.record(fact)
+
+
+async def _end(run: Run, status: RunStatus, error: ErrorInfo | None = None) -> None:
+    await run.recorder.record(
+        RunFinished(status=status, error=error, response=response(run.id, run.state, status=status, error=error))
+    )
+
+
+async def _close_turn(run: Run) -> None:
+    turn = run.state.turn
+    if turn is None:
+        return
+    for call in turn.calls:
+        if call.id not in turn.records:
+            await run.executor.refuse(call, run.scope, cancelled(call.tool_name, under_way=False))
+    await run.recorder.record(
+        StepFinished(
+            iteration=turn.iteration,
+            thought=turn.text.strip() or composed_thought(turn),
+            duration_ms=max(0.0, (run.clock.time() - turn.asked_at) * 1000),
+        )
+    )
+
+
+def response(
+    run_id: str, state: RunState, *, status: RunStatus | None = None, error: ErrorInfo | None = None
+) -> AgentResponse:
+    """What a run's facts amount to."""
+    status = status or state.status
+    error = error or state.error
+    task = state.task
+    assert task is not None
+    answer = state.answer
+    limit = status is RunStatus.LIMIT_REACHED
+    return AgentResponse(
+        task_id=task.task_id,
+        run_id=run_id,
+        status=status,
+        answer=answer.text if answer else _last_words(state) if limit else "",
+        reasoning=_reasoning(state, error),
+        confidence=confidence(state, status),
+        structured_trace=tuple(state.steps),
+        iteration_limit_reached=limit and error is not None and error.message.endswith("iterations"),
+        usage=state.usage,
+        messages=tuple(state.messages),
+        error=error,
+        metadata=dict(task.metadata),
+    )
+
+
+def _last_words(state: RunState) -> str:
+    """The latest text the model wrote beside its calls: the best a run at its limit has to offer."""
+    for message in reversed(state.messages):
+        if message.role == "assistant" and message.content.strip():
+            return message.content.strip()
+    return ""
+
+
+def _reasoning(state: RunState, error: ErrorInfo | None) -> str:
+    if state.answer is not None and state.answer.reasoning:
+        return state.answer.reasoning
+    thoughts = [step.thought for step in state.steps if step.calls]
+    if error is not None:
+        thoughts.append(f"Ended early: {error.message}.")
+    return " ".join(thoughts) or "Answered directly, without calling a tool."
+
+
+def confidence(state: RunState, status: RunStatus) -> float:
+    """How far the answer can be trusted, from 0 to 1.
+
+    0 when there is no answer, or when the last call before it failed or timed out. Else what ``finish`` said, else
+    what the model's adapter reports, else an estimate from evidence: 0.9, less 0.2 for every call that failed and
+    0.05 for every retry, never below 0.1; half of that at a limit.
+    """
+    if status in (RunStatus.FAILED, RunStatus.CANCELLED):
+        return 0.0
+    calls = [call for step in state.steps for call in step.calls if call.tool_name != FINISH]
+    if calls and calls[-1].status in (CallStatus.ERROR, CallStatus.TIMEOUT):
+        return 0.0
+    if state.answer is not None and state.answer.confidence is not None:
+        return state.answer.confidence
+    failed = sum(call.status in (CallStatus.ERROR, CallStatus.TIMEOUT) for call in calls)
+    retried = sum(max(0, call.attempts - 1) for call in calls)
+    estimate = max(0.1, 0.9 - 0.2 * failed - 0.05 * retried)
+    return estimate / 2 if status is RunStatus.LIMIT_REACHED else estimate

@@ -1,0 +1,49 @@
+"""Which limits hold for a run: the caller's over the task's over the agent's over the defaults."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from journeyman.agent.agent import Agent
+from journeyman.core.messages import Usage
+from journeyman.core.runs import Limits, TaskInput
+
+DEFAULT_ITERATIONS = 10
+DEFAULT_HISTORY_MESSAGES = 100
+
+LimitName = Literal["iterations", "seconds", "tokens"]
+
+
+@dataclass(frozen=True, slots=True)
+class EffectiveLimits:
+    """What holds; None means no limit."""
+
+    iterations: int | None
+    history_messages: int | None
+    seconds: float | None
+    tokens: int | None
+
+    def reached(self, *, iterations: int, usage: Usage, remaining: float | None) -> LimitName | None:
+        """The limit that forbids another iteration, if one does."""
+        if self.iterations is not None and iterations >= self.iterations:
+            return "iterations"
+        if self.tokens is not None and usage.total_tokens >= self.tokens:
+            return "tokens"
+        if remaining is not None and remaining <= 0:
+            return "seconds"
+        return None
+
+
+def effective_limits(limits: Limits, task: TaskInput, agent: Agent) -> EffectiveLimits:
+    """A field left out of ``limits`` falls to the next in line; a field set to None is lifted."""
+    given = limits.model_fields_set
+    iterations = limits.iterations if "iterations" in given else (task.max_iterations or agent.max_iterations)
+    if iterations is None and "iterations" not in given:
+        iterations = DEFAULT_ITERATIONS
+    return EffectiveLimits(
+        iterations=iterations,
+        history_messages=limits.history_messages if "history_messages" in given else DEFAULT_HISTORY_MESSAGES,
+        seconds=limits.seconds,
+        tokens=limits.tokens,
+    )

@@ -1,0 +1,173 @@
+"""A run's state: nothing but the fold of its facts. A live run and a resumed one build it the same way."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from journeyman.agent.guards import RepeatGuard
+from journeyman.core.approvals import ApprovalStatus, Approve, Decision, Deny, Expired
+from journeyman.core.calls import CallStatus, ToolCallRecord
+from journeyman.core.errors import ErrorInfo
+from journeyman.core.events import (
+    Answered,
+    ApprovalDecided,
+    ApprovalRequested,
+    CallFinished,
+    CallStarted,
+    Event,
+    MessageReceived,
+    RunFailed,
+    RunFinished,
+    RunStarted,
+    RunSuspended,
+    StepFinished,
+    StrategiesInjected,
+)
+from journeyman.core.messages import Message, Role, ToolCall, Usage
+from journeyman.core.principals import Principal
+from journeyman.core.runs import Limits, ReasoningStep, RunStatus, TaskInput
+from journeyman.execution.executor import CallPast
+from journeyman.execution.results import result_text, text_for_model
+
+
+@dataclass(slots=True)
+class Turn:
+    """The iteration under way: what the model asked for, and what has become of it so far."""
+
+    iteration: int
+    text: str
+    calls: tuple[ToolCall, ...]
+    asked_at: float
+    confidence: float | None = None
+    records: dict[str, ToolCallRecord] = field(default_factory=dict)
+    pasts: dict[str, CallPast] = field(default_factory=dict)
+
+    def past(self, call_id: str) -> CallPast:
+        return self.pasts.setdefault(call_id, CallPast())
+
+
+class RunState:
+    """Everything the loop knows. Only facts change it."""
+
+    def __init__(self, *, result_limit: int) -> None:
+        self._result_limit = result_limit
+        self.task: TaskInput | None = None
+        self.agent: dict[str, object] = {}
+        self.principal: Principal | None = None
+        self.limits = Limits()
+        self.status = RunStatus.QUEUED
+        self.messages: list[Message] = []
+        self.task_at = 0
+        """Where in ``messages`` the task stands."""
+        self.strategies: tuple[str, ...] = ()
+        self.steps: list[ReasoningStep] = []
+        self.turn: Turn | None = None
+        self.last_confidence: float | None = None
+        self.usage = Usage()
+        self.answer: Answered | None = None
+        self.error: ErrorInfo | None = None
+        self.guard = RepeatGuard()
+        self.call_ids: set[str] = set()
+        self.cut_results: dict[str, str] = {}
+        """Whole texts of results that were too long for the model, by handle."""
+        self.fruitless = 0
+        """Replies in a row that neither called a tool nor answered."""
+
+    def apply(self, event: Event) -> None:
+        """Take in one event; signals change nothing."""
+        match event:
+            case MessageReceived():
+                self._message(event)
+            case CallStarted():
+                self._open(event.call_id).started = event
+            case CallFinished():
+                self._outcome(event.record)
+            case StepFinished():
+                self._step(event)
+            case RunStarted():
+                self._start(event)
+            case StrategiesInjected():
+                self.strategies = event.strategies
+            case ApprovalRequested():
+                past = self._open(event.approval.call_id)
+                past.approval, past.decision = event.approval, None
+            case ApprovalDecided():
+                self._open(event.call_id).decision = _decision(event)
+            case Answered():
+                self.answer = event
+                self.messages.append(Message(role=Role.ASSISTANT, content=event.text))
+            case RunSuspended():
+                self.status = event.status
+            case RunFinished() | RunFailed():
+                self.status = event.status if isinstance(event, RunFinished) else RunStatus.FAILED
+                self.error = event.error
+            case _:
+                pass
+
+    def _start(self, fact: RunStarted) -> None:
+        self.task, self.agent, self.principal, self.limits = fact.task, fact.agent, fact.principal, fact.limits
+        self.messages = list(fact.history)
+        self.task_at = len(self.messages)
+        self.messages.append(Message.user(fact.task.description))
+        self.call_ids = {call.id for message in fact.history for call in message.calls}
+        self.status = RunStatus.RUNNING
+
+    def _message(self, fact: MessageReceived) -> None:
+        self.status = RunStatus.RUNNING
+        self.usage += fact.usage
+        self.last_confidence = fact.confidence
+        self.turn = Turn(fact.iteration, fact.text, fact.calls, fact.started or fact.time, fact.confidence)
+        self.call_ids.update(call.id for call in fact.calls)
+
+    def _open(self, call_id: str) -> CallPast:
+        if self.turn is None:
+            raise ValueError(f"a fact about call {call_id!r} outside any iteration: the journal is damaged")
+        return self.turn.past(call_id)
+
+    def _outcome(self, record: ToolCallRecord) -> None:
+        if self.turn is not None:
+            self.turn.records[record.call_id] = record
+
+    def _step(self, fact: StepFinished) -> None:
+        turn = self.turn
+        if turn is None:
+            return
+        self.turn = None
+        told: list[str] = []
+        if turn.calls:
+            self.messages.append(Message(role=Role.ASSISTANT, content=turn.text, calls=turn.calls))
+            self.fruitless = 0
+        for call in turn.calls:
+            record = turn.records[call.id]
+            content = text_for_model(record, limit=self._result_limit)
+            if record.status is CallStatus.SUCCESS and len(whole := result_text(record.result)) > self._result_limit:
+                self.cut_results[record.call_id] = whole
+            self.guard.note(turn.iteration, call, record)
+            told.append(content)
+            self.messages.append(Message(role=Role.FUNCTION, content=content, name=call.tool_name, call_id=call.id))
+        if not turn.calls and fact.nudge is not None:
+            if turn.text.strip():
+                self.messages.append(Message(role=Role.ASSISTANT, content=turn.text))
+            self.messages.append(Message.user(fact.nudge))
+            self.fruitless += 1
+        self.steps.append(
+            ReasoningStep(
+                iteration=turn.iteration,
+                thought=fact.thought,
+                action="call_tool" if turn.calls else "finish",
+                calls=tuple(turn.records[call.id] for call in turn.calls),
+                observation="\n".join(told) if told else (turn.text.strip() or "(the reply was empty)"),
+                timestamp=turn.asked_at,
+                duration_ms=fact.duration_ms,
+            )
+        )
+
+
+def _decision(fact: ApprovalDecided) -> Decision:
+    match fact.status:
+        case ApprovalStatus.APPROVED:
+            return Approve(arguments=fact.arguments, by=fact.by)
+        case ApprovalStatus.EXPIRED:
+            return Expired()
+        case _:
+            return Deny(reason=fact.reason or "", by=fact.by)

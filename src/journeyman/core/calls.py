@@ -1,0 +1,99 @@
+"""What became of a call: its record, its states, and which state may follow which."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from pydantic import Field, computed_field, model_validator
+
+from journeyman.core.data import Derived
+from journeyman.core.errors import ErrorInfo
+from journeyman.core.risk import RiskLevel
+
+
+class CallStatus(StrEnum):
+    """Where a call stands."""
+
+    PENDING = "pending"
+    RUNNING = "running"
+    SUCCESS = "success"
+    ERROR = "error"
+    TIMEOUT = "timeout"
+    CANCELLED = "cancelled"
+    DENIED = "denied"
+    """Refused, expired, nobody to ask, not permitted, or repeated."""
+    UNKNOWN = "unknown"
+    """The process died after the call had started: whether it took effect, nobody knows."""
+
+    @property
+    def settled(self) -> bool:
+        return self not in (CallStatus.PENDING, CallStatus.RUNNING, CallStatus.UNKNOWN)
+
+    def may_become(self, other: CallStatus) -> bool:
+        return other in _NEXT.get(self, frozenset())
+
+
+_NEXT: dict[CallStatus, frozenset[CallStatus]] = {
+    CallStatus.PENDING: frozenset(
+        {CallStatus.RUNNING, CallStatus.SUCCESS, CallStatus.ERROR, CallStatus.CANCELLED, CallStatus.DENIED}
+    ),
+    CallStatus.RUNNING: frozenset(
+        {CallStatus.SUCCESS, CallStatus.ERROR, CallStatus.TIMEOUT, CallStatus.CANCELLED, CallStatus.UNKNOWN}
+    ),
+    CallStatus.UNKNOWN: frozenset({CallStatus.SUCCESS, CallStatus.ERROR}),
+}
+
+
+class ToolCallRecord(Derived):
+    """One call, from request to outcome. Exactly one of result and error counts, and the status says which."""
+
+    execution_id: str = Field(min_length=1)
+    call_id: str
+    tool_name: str
+    arguments: dict[str, Any] = Field(default_factory=dict)
+    """The frozen arguments that ran, defaults included; for a call that never got so far, what the model wrote."""
+    status: CallStatus
+    result: Any = None
+    error: ErrorInfo | None = None
+    start_time: datetime
+    end_time: datetime
+    attempts: int = Field(default=0, ge=0)
+    cached: bool = False
+    risk: RiskLevel | None = None
+    confidence: float | None = Field(default=None, ge=0, le=1)
+    approval_id: str | None = None
+    correlation_id: str = ""
+
+    @model_validator(mode="after")
+    def _consistent(self) -> ToolCallRecord:
+        if self.status is CallStatus.SUCCESS:
+            if self.error is not None:
+                raise ValueError("error: a successful call has no error")
+        else:
+            if self.result is not None:
+                raise ValueError(f"result: a call with status {self.status.value!r} has no result")
+            if self.error is None and self.status not in (CallStatus.PENDING, CallStatus.RUNNING):
+                raise ValueError(f"error: a call with status {self.status.value!r} must say why")
+        if self.end_time < self.start_time:
+            raise ValueError(f"end_time: {self.end_time} is before start_time {self.start_time}")
+        return self
+
+    @computed_field  # type: ignore[prop-decorator]  # mypy cannot see through computed_field on a property
+    @property
+    def success(self) -> bool:
+        return self.status is CallStatus.SUCCESS
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def duration_ms(self) -> float:
+        return (self.end_time - self.start_time).total_seconds() * 1000
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        return self.arguments
+
+    @property
+    def error_message(self) -> str | None:
+        return None if self.error is None else self.error.message

@@ -1,0 +1,106 @@
+"""What a running tool may know and do: its principal, secrets, deadline, idempotency key, progress, cancellation."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+
+from journeyman.core.principals import Principal
+
+SECRET_PREFIX = "JOURNEYMAN_SECRET_"
+
+
+class Secrets(Mapping[str, str]):
+    """Secrets by name, for tools only. Its text never shows a value, and it remembers which values were read.
+
+    Values that were read are masked in the tool's result and errors, so that they reach no model, log or journal.
+    """
+
+    def __init__(self, values: Mapping[str, str]) -> None:
+        self._values = dict(values)
+        self._read: set[str] = set()
+
+    @classmethod
+    def from_environment(cls) -> Secrets:
+        """``context.secrets["GITHUB_TOKEN"]`` is the variable ``JOURNEYMAN_SECRET_GITHUB_TOKEN``."""
+        found = {k.removeprefix(SECRET_PREFIX): v for k, v in os.environ.items() if k.startswith(SECRET_PREFIX)}
+        return cls(found)
+
+    def __getitem__(self, name: str) -> str:
+        try:
+            value = self._values[name]
+        except KeyError:
+            raise KeyError(f"no secret {name!r}; set the environment variable {SECRET_PREFIX}{name}") from None
+        self._read.add(value)
+        return value
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __repr__(self) -> str:
+        return f"Secrets({sorted(self._values)})"
+
+    def mask(self, text: str) -> str:
+        """The text without any secret value that was read through this object."""
+        for value in self._read:
+            if value:
+                text = text.replace(value, "•••")
+        return text
+
+    @property
+    def were_read(self) -> bool:
+        return bool(self._read)
+
+
+def _nobody(message: str, fraction: float | None) -> None:
+    """Progress that nobody listens to."""
+
+
+class ToolContext:
+    """Passed to a tool that has a parameter annotated ``ToolContext``; the model never sees that parameter."""
+
+    def __init__(
+        self,
+        *,
+        principal: Principal | None = None,
+        secrets: Secrets | None = None,
+        idempotency_key: str = "",
+        deadline: float | None = None,
+        correlation_id: str = "",
+        run_id: str = "",
+        call_id: str = "",
+        report: Callable[[str, float | None], None] = _nobody,
+    ) -> None:
+        self.principal = principal
+        self.secrets = Secrets({}) if secrets is None else secrets
+        self.idempotency_key = idempotency_key
+        """The same for every attempt of one call, also after a crash: hand it to services that accept such a key."""
+        self.deadline = deadline
+        """When the attempt will be given up, in seconds since the epoch."""
+        self.correlation_id = correlation_id
+        self.run_id = run_id
+        self.call_id = call_id
+        self._report = report
+        self._cancelled = threading.Event()
+
+    def progress(self, message: str, fraction: float | None = None) -> None:
+        """Tell whoever watches how far the tool has come; ``fraction`` is between 0 and 1."""
+        self._report(message, fraction)
+
+    def remaining(self) -> float | None:
+        """Seconds until the deadline."""
+        return None if self.deadline is None else max(0.0, self.deadline - time.time())
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether the call was given up. A blocking tool that loops should look here and stop."""
+        return self._cancelled.is_set()
+
+    def cancel(self) -> None:
+        """Mark the call as given up; the executor's business."""
+        self._cancelled.set()

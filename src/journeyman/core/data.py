@@ -1,0 +1,49 @@
+"""The base class of all entities, and the two helpers everybody needs: identifiers and canonical JSON.
+
+Nothing here knows what an agent is.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import time
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+
+
+class Entity(BaseModel):
+    """Frozen data. Unknown fields are refused, so that a typo is an error and not a silent default."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+def new_id(prefix: str) -> str:
+    """A unique identifier that sorts by creation time, e.g. ``run_0192f3c2a1b4d6e8f0a1b2c3``."""
+    return f"{prefix}_{int(time.time() * 1000):012x}{os.urandom(6).hex()}"
+
+
+def canonical_json(value: Any) -> str:
+    """The one text of a JSON value: sorted keys, no spaces, NaN and infinity refused.
+
+    Raises ValueError for what JSON cannot say and RecursionError for what is nested too deeply.
+    """
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+
+
+def digest(*parts: str) -> str:
+    """A short, stable fingerprint of some texts (SHA-256; parts cannot run into each other)."""
+    hasher = hashlib.sha256()
+    for part in parts:
+        data = part.encode("utf-8", "surrogatepass")
+        hasher.update(len(data).to_bytes(8, "big"))
+        hasher.update(data)
+    return hasher.hexdigest()[:32]
+
+
+class Derived(Entity):
+    """An entity whose JSON also shows values derived from its fields; reading it back ignores those."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")

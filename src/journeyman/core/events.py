@@ -1,0 +1,219 @@
+"""What happens in a run, as a closed set of events.
+
+*Facts* are journalled and numbered; a run is nothing but its facts. *Signals* (text deltas, progress) are for whoever
+is watching at that moment: they are neither journalled nor numbered.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, TypeAlias
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+
+from journeyman.core.approvals import Approval, ApprovalStatus
+from journeyman.core.calls import ToolCallRecord
+from journeyman.core.errors import ErrorInfo
+from journeyman.core.messages import Message, ToolCall, Usage
+from journeyman.core.principals import Principal
+from journeyman.core.runs import AgentResponse, Limits, RunStatus, TaskInput
+
+
+class _Event(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    run_id: str = ""
+    seq: int | None = None
+    """1, 2, 3… for facts; None for signals."""
+    time: float = 0.0
+
+    def stamp(self, run_id: str, seq: int | None, time: float) -> None:
+        """Written once, by the recorder, before anybody else sees the event."""
+        self.__dict__.update(run_id=run_id, seq=seq, time=time)
+
+
+class RunStarted(_Event):
+    """Everything needed to go on with the run in another process."""
+
+    type: Literal["run_started"] = "run_started"
+    agent: dict[str, Any]
+    """The agent as it was when the run started: a later version does not change this run."""
+    task: TaskInput
+    principal: Principal | None = None
+    limits: Limits = Limits()
+    history: tuple[Message, ...] = ()
+
+
+class StrategiesInjected(_Event):
+    """Advice from earlier runs was added to the instruction."""
+
+    type: Literal["strategies_injected"] = "strategies_injected"
+    strategies: tuple[str, ...]
+
+
+class MessageReceived(_Event):
+    """The model answered: its text, the calls it asks for, what it cost."""
+
+    type: Literal["message"] = "message"
+    iteration: int
+    text: str = ""
+    calls: tuple[ToolCall, ...] = ()
+    usage: Usage = Usage()
+    confidence: float | None = None
+    model: str = ""
+    started: float = 0.0
+    """When the model was asked, in seconds since the epoch."""
+
+
+class CallsPlanned(_Event):
+    """The calls of one iteration are requested. None has started."""
+
+    type: Literal["calls_planned"] = "calls_planned"
+    iteration: int
+    calls: tuple[ToolCall, ...]
+
+
+class ApprovalRequested(_Event):
+    """A person is asked."""
+
+    type: Literal["approval_requested"] = "approval_requested"
+    approval: Approval
+
+
+class ApprovalDecided(_Event):
+    """A person answered, or nobody did in time."""
+
+    type: Literal["approval_decided"] = "approval_decided"
+    approval_id: str
+    call_id: str
+    status: ApprovalStatus
+    by: str | None = None
+    reason: str | None = None
+    arguments: dict[str, Any] | None = None
+    """The arguments as edited by the person, where they were."""
+
+
+class CallStarted(_Event):
+    """Written before a side effect can begin."""
+
+    type: Literal["call_started"] = "call_started"
+    call_id: str
+    execution_id: str
+    tool_name: str
+    attempt: int
+    arguments: dict[str, Any]
+    """The frozen arguments that run."""
+
+
+class CallFinished(_Event):
+    """Written after the side effect has ended."""
+
+    type: Literal["call_finished"] = "call_finished"
+    record: ToolCallRecord
+
+
+class StepFinished(_Event):
+    """One iteration is complete; its calls are in the facts before."""
+
+    type: Literal["step_finished"] = "step_finished"
+    iteration: int
+    thought: str
+    duration_ms: float
+    nudge: str | None = None
+    """What the model was told when its reply neither called a tool nor answered."""
+
+
+class StepRestarted(_Event):
+    """The model is asked again for this iteration: drop what was shown of it."""
+
+    type: Literal["step_restarted"] = "step_restarted"
+    iteration: int
+
+
+class Answered(_Event):
+    """The answer."""
+
+    type: Literal["answer"] = "answer"
+    text: str
+    reasoning: str | None = None
+    confidence: float | None = None
+
+
+class RunSuspended(_Event):
+    """The run waits for a person and holds nothing while it waits."""
+
+    type: Literal["run_suspended"] = "run_suspended"
+    status: RunStatus
+    waiting_for: tuple[str, ...]
+    """Ids of approvals, or of calls whose outcome is unknown."""
+
+
+class RunFinished(_Event):
+    """The run ended: completed, cancelled, or at a limit."""
+
+    type: Literal["run_finished"] = "run_finished"
+    status: RunStatus
+    error: ErrorInfo | None = None
+    response: AgentResponse | None = Field(default=None, exclude=True)
+    """For whoever is listening live; not journalled, since it can be made from the facts."""
+
+
+class RunFailed(_Event):
+    """The run ended because it could not go on."""
+
+    type: Literal["run_failed"] = "run_failed"
+    error: ErrorInfo
+    response: AgentResponse | None = Field(default=None, exclude=True)
+
+
+class TextDelta(_Event):
+    """A piece of the model's text as it is written."""
+
+    type: Literal["text_delta"] = "text_delta"
+    iteration: int
+    text: str
+
+
+class CallProgress(_Event):
+    """A running tool says how far it has come."""
+
+    type: Literal["call_progress"] = "call_progress"
+    call_id: str
+    message: str
+    fraction: float | None = None
+
+
+Fact: TypeAlias = Annotated[
+    RunStarted
+    | StrategiesInjected
+    | MessageReceived
+    | CallsPlanned
+    | ApprovalRequested
+    | ApprovalDecided
+    | CallStarted
+    | CallFinished
+    | StepFinished
+    | StepRestarted
+    | Answered
+    | RunSuspended
+    | RunFinished
+    | RunFailed,
+    Field(discriminator="type"),
+]
+Signal: TypeAlias = TextDelta | CallProgress
+Event: TypeAlias = Fact | Signal
+
+
+def read_fact(data: str | bytes) -> Fact:
+    """A fact from its JSON text."""
+    return _facts().validate_json(data)
+
+
+_adapter: TypeAdapter[Fact] | None = None
+
+
+def _facts() -> TypeAdapter[Fact]:
+    # Built on first use: the union of all events is the dearest schema of the package.
+    global _adapter
+    if _adapter is None:
+        _adapter = TypeAdapter(Fact)
+    return _adapter

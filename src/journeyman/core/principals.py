@@ -1,0 +1,46 @@
+"""On whose behalf something happens."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from pydantic import Field, field_validator
+
+from journeyman.core.data import Entity
+
+PERMISSION = re.compile(r"[A-Za-z0-9_.\-]+(:[A-Za-z0-9_.\-]+)*(:\*)?|\*")
+
+
+def check_permissions(values: Iterable[str]) -> frozenset[str]:
+    """Permissions look like ``orders:write``; a holder may have ``orders:*`` or ``*``."""
+    found = frozenset(values)
+    for value in sorted(found):
+        if not PERMISSION.fullmatch(value):
+            raise ValueError(f"permission {value!r} is not well-formed; write it like 'orders:write' or 'orders:*'")
+    return found
+
+
+class Principal(Entity):
+    """A person or a program, and what it may do. No principal means no permissions."""
+
+    id: str = Field(min_length=1)
+    permissions: frozenset[str] = frozenset()
+
+    def __init__(self, id: str, *, permissions: Iterable[str] = ()) -> None:
+        # Positional `id` reads better; the generated constructor would take keywords only.
+        self.__pydantic_validator__.validate_python({"id": id, "permissions": permissions}, self_instance=self)
+
+    @field_validator("permissions", mode="before")
+    @classmethod
+    def _well_formed(cls, value: Iterable[str]) -> frozenset[str]:
+        if isinstance(value, str):
+            raise ValueError(f"permissions must be a collection of strings, not the string {value!r}")
+        return check_permissions(value)
+
+    def may(self, permission: str) -> bool:
+        """Whether this principal holds a permission, itself or through a wildcard such as ``orders:*``."""
+        if permission in self.permissions or "*" in self.permissions:
+            return True
+        parts = permission.split(":")
+        return any(":".join([*parts[:i], "*"]) in self.permissions for i in range(1, len(parts)))

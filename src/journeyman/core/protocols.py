@@ -1,0 +1,169 @@
+"""All protocols: what a language model, a journal, a gate, a limiter, a clock must be able to do.
+
+Rooms are written against these; concrete parts meet in ``app`` alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, Protocol, TypeAlias
+
+from pydantic import Field
+
+from journeyman.core.approvals import Approval, Decision
+from journeyman.core.data import Entity
+from journeyman.core.events import Event, Fact
+from journeyman.core.messages import Message, ToolCall, Usage
+from journeyman.core.policy import BreakerRule, RateLimit
+from journeyman.core.specification import ToolSpecification
+
+Listener: TypeAlias = Callable[[Event], None]
+"""Is told every event of a run, in order. Must return at once and must not raise."""
+
+
+# --- language models -------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ModelRequest:
+    """One question to a language model."""
+
+    messages: Sequence[Message]
+    """The system message first. The same Message objects come again at the next step."""
+    tools: tuple[ToolSpecification, ...]
+    """The same tuple object at every step of a run, unless the offer changes."""
+    step: int
+    """The iteration of the run, from 1."""
+    run_id: str = ""
+    timeout: float | None = None
+    """Seconds the run has left."""
+    memo: dict[Any, Any] = field(default_factory=dict)
+    """The adapter's own scratch space, one per run and alive as long as it: e.g. messages already encoded.
+
+    Empty again after a restart; an adapter must work without it.
+    """
+
+
+class ModelResponse(Entity):
+    """What the model said."""
+
+    text: str = ""
+    calls: tuple[ToolCall, ...] = ()
+    usage: Usage = Usage()
+    confidence: float | None = Field(default=None, ge=0, le=1)
+    """Calibrated by the adapter, where it can; never parsed out of the text."""
+    model: str = ""
+
+
+class Deltas(Protocol):
+    """Where an adapter that streams puts its text."""
+
+    def text(self, delta: str) -> None: ...
+
+    def restart(self) -> None:
+        """What was written so far is void: the adapter asks again."""
+
+
+class Model(Protocol):
+    """Anything that answers. One method; ``deltas`` is None when nobody wants to see the text grow."""
+
+    async def respond(self, request: ModelRequest, deltas: Deltas | None = None) -> ModelResponse: ...
+
+
+# --- facts -----------------------------------------------------------------------------------------------------------
+
+
+class Journal(Protocol):
+    """The append-only facts of runs."""
+
+    async def append(self, run_id: str, facts: Sequence[Fact], *, sync: bool = False) -> None:
+        """Write facts whose ``seq`` are the run's next numbers.
+
+        With ``sync`` they survive power loss when this returns; without, the journal may batch them, in order.
+        Raises JournalConflictError where a number is taken: another process owns the run.
+        """
+
+    async def read(self, run_id: str, *, after: int = 0) -> Sequence[Fact]:
+        """The facts of a run with a number above ``after``, in order."""
+
+
+# --- governance ------------------------------------------------------------------------------------------------------
+
+
+class ApprovalGate(Protocol):
+    """Who is asked."""
+
+    async def ask(self, approval: Approval) -> Decision | None:
+        """The decision, or None when there is none yet: then the run suspends."""
+
+
+class RateLimiter(Protocol):
+    """Token buckets by key."""
+
+    async def take(self, key: str, limit: RateLimit) -> float:
+        """Take a token and return 0, or take none and return the seconds until one may be there."""
+
+
+class CircuitBreaker(Protocol):
+    """Tools that keep failing get a rest."""
+
+    async def blocked(self, tool_name: str, rule: BreakerRule) -> float:
+        """0 when a call may go through, else the seconds until the next try."""
+
+    async def report(self, tool_name: str, rule: BreakerRule, *, healthy: bool) -> None:
+        """How a call that went through ended."""
+
+
+class Clock(Protocol):
+    """Time, so that tests can bring their own."""
+
+    def time(self) -> float:
+        """Seconds since the epoch."""
+
+    def monotonic(self) -> float: ...
+
+    async def sleep(self, seconds: float) -> None: ...
+
+
+class SystemClock:
+    """The real one."""
+
+    def time(self) -> float:
+        return time.time()
+
+    def monotonic(self) -> float:
+        return time.monotonic()
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+
+
+def moment(seconds: float) -> datetime:
+    """A clock's seconds as a date and time in UTC."""
+    return datetime.fromtimestamp(seconds, UTC)
+
+
+# --- learning and retrieval ------------------------------------------------------------------------------------------
+
+
+class StrategySource(Protocol):
+    """Where advice for a task comes from: a playbook."""
+
+    async def advise(self, text: str, *, tools: Sequence[str]) -> Sequence[str]:
+        """Short pieces of advice for this task with these tools, best first; empty when evidence is thin."""
+
+
+class Embedder(Protocol):
+    """Texts as vectors."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def dimensions(self) -> int: ...
+
+    async def embed(self, texts: Sequence[str]) -> Sequence[Sequence[float]]: ...

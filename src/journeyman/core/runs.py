@@ -1,0 +1,169 @@
+"""What goes into a run, what one iteration is, and what comes out."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Any, Literal
+
+from pydantic import Field, computed_field, field_validator, model_validator
+
+from journeyman.core.calls import ToolCallRecord
+from journeyman.core.data import Derived, Entity, new_id
+from journeyman.core.errors import ErrorInfo
+from journeyman.core.messages import Message, Usage
+from journeyman.core.principals import Principal
+
+CHAT_MESSAGE_LIMIT = 2_000
+"""Doors where people type refuse longer messages; programs are not limited."""
+
+
+class RunStatus(StrEnum):
+    """Where a run stands."""
+
+    QUEUED = "queued"
+    RUNNING = "running"
+    AWAITING_APPROVAL = "awaiting_approval"
+    AWAITING_RESOLUTION = "awaiting_resolution"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+    LIMIT_REACHED = "limit_reached"
+
+    @property
+    def ended(self) -> bool:
+        return self in (RunStatus.COMPLETED, RunStatus.FAILED, RunStatus.CANCELLED, RunStatus.LIMIT_REACHED)
+
+    @property
+    def waiting(self) -> bool:
+        return self in (RunStatus.AWAITING_APPROVAL, RunStatus.AWAITING_RESOLUTION)
+
+    def may_become(self, other: RunStatus) -> bool:
+        return other in _NEXT.get(self, frozenset())
+
+
+_ENDS = frozenset({RunStatus.COMPLETED, RunStatus.FAILED, RunStatus.CANCELLED, RunStatus.LIMIT_REACHED})
+_WAITS = frozenset({RunStatus.AWAITING_APPROVAL, RunStatus.AWAITING_RESOLUTION})
+_NEXT: dict[RunStatus, frozenset[RunStatus]] = {
+    RunStatus.QUEUED: frozenset({RunStatus.RUNNING, RunStatus.CANCELLED}),
+    RunStatus.RUNNING: _ENDS | _WAITS,
+    RunStatus.AWAITING_APPROVAL: frozenset({RunStatus.RUNNING, RunStatus.CANCELLED}),
+    RunStatus.AWAITING_RESOLUTION: frozenset({RunStatus.RUNNING, RunStatus.CANCELLED}),
+}
+
+
+class Limits(Entity):
+    """When a run must stop. A field left out falls to the task's, the agent's, the default; ``None`` lifts it."""
+
+    iterations: int | None = Field(default=None, gt=0)
+    history_messages: int | None = Field(default=None, gt=0)
+    seconds: float | None = Field(default=None, gt=0)
+    tokens: int | None = Field(default=None, gt=0)
+
+
+class TaskInput(Entity):
+    """What a person or a program wants done."""
+
+    task_id: str = Field(default_factory=lambda: new_id("task"), min_length=1)
+    description: str = Field(min_length=1)
+    domain: str = "general"
+    playbook_bullets: tuple[str, ...] = ()
+    """Extra advice given by the caller."""
+    available_tools: tuple[str, ...] | None = None
+    """Only these of the agent's tools; None means all."""
+    max_iterations: int | None = Field(default=None, gt=0)
+    metadata: dict[str, Any] = Field(default_factory=dict)
+    principal: Principal | None = None
+    session_id: str | None = None
+    environment: Literal["development", "staging", "production"] | None = None
+
+    @field_validator("description")
+    @classmethod
+    def _says_something(cls, value: str) -> str:
+        if not value.strip():
+            raise ValueError("description: a task must say what to do, this one is blank")
+        return value
+
+
+class ReasoningStep(Entity):
+    """One iteration: a thought, an action, what was observed."""
+
+    iteration: int = Field(ge=1)
+    thought: str = Field(min_length=1)
+    action: Literal["call_tool", "finish"]
+    calls: tuple[ToolCallRecord, ...] = ()
+    observation: str | None = None
+    timestamp: float
+    duration_ms: float = Field(ge=0)
+
+    @model_validator(mode="after")
+    def _consistent(self) -> ReasoningStep:
+        if self.action == "call_tool" and not self.calls:
+            raise ValueError("calls: a step that calls tools must have calls")
+        if self.action == "finish" and not self.observation:
+            raise ValueError("observation: a step that finishes must have the answer as its observation")
+        return self
+
+    @property
+    def tool_name(self) -> str | None:
+        return self.calls[0].tool_name if self.calls else None
+
+    @property
+    def tool_args(self) -> dict[str, Any] | None:
+        return self.calls[0].arguments if self.calls else None
+
+
+class AgentResponse(Derived):
+    """What came out of a run, whatever its end."""
+
+    task_id: str
+    run_id: str
+    status: RunStatus
+    answer: str
+    reasoning: str = Field(min_length=1)
+    confidence: float = Field(ge=0, le=1)
+    structured_trace: tuple[ReasoningStep, ...] = ()
+    iteration_limit_reached: bool = False
+    usage: Usage = Usage()
+    messages: tuple[Message, ...] = ()
+    """The conversation so far; pass it as ``history=`` to go on."""
+    error: ErrorInfo | None = None
+    """Why the run failed or stopped early."""
+    metadata: dict[str, Any] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _consistent(self) -> AgentResponse:
+        if self.status is RunStatus.COMPLETED and not self.answer.strip():
+            raise ValueError("answer: a completed run must have an answer")
+        if self.status is RunStatus.FAILED and self.error is None:
+            raise ValueError("error: a failed run must say why")
+        return self
+
+    @computed_field  # type: ignore[prop-decorator]  # mypy cannot see through computed_field on a property
+    @property
+    def tool_calls(self) -> tuple[ToolCallRecord, ...]:
+        return tuple(call for step in self.structured_trace for call in step.calls)
+
+    @computed_field  # type: ignore[prop-decorator]  # mypy cannot see through computed_field on a property
+    @property
+    def tools_used(self) -> list[str]:
+        """Names of the tools that were called, each once, in order of first use."""
+        return list(dict.fromkeys(call.tool_name for call in self.tool_calls))
+
+    @computed_field  # type: ignore[prop-decorator]  # mypy cannot see through computed_field on a property
+    @property
+    def total_iterations(self) -> int:
+        return len(self.structured_trace)
+
+    @computed_field  # type: ignore[prop-decorator]  # mypy cannot see through computed_field on a property
+    @property
+    def reasoning_trace(self) -> str:
+        """The whole trace as text a person can read."""
+        lines: list[str] = []
+        for step in self.structured_trace:
+            lines.append(f"{step.iteration}. {step.thought}")
+            for call in step.calls:
+                outcome = call.status.value if call.error is None else f"{call.status.value}: {call.error.message}"
+                lines.append(f"   {call.tool_name} → {outcome} ({call.duration_ms:.0f} ms)")
+            if step.action == "finish":
+                lines.append(f"   answer: {step.observation}")
+        return "\n".join(lines)

@@ -1,0 +1,143 @@
+"""What a tool is, as data that can be printed, compared, stored and sent to a model. No callable in sight."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from pydantic import Field, PositiveInt, field_validator, model_validator
+
+from journeyman.core.data import Entity
+from journeyman.core.principals import check_permissions
+from journeyman.core.risk import RiskLevel
+from journeyman.core.signature import read_signature, same_schema, schema_differences, write_signature
+
+RESERVED_NAMES = frozenset({"finish", "read_result"})
+"""Tools the loop itself offers."""
+
+DEFAULT_TIMEOUT = 30.0
+
+
+def no_parameters() -> dict[str, Any]:
+    """The schema of a tool without parameters."""
+    return {"type": "object", "properties": {}, "additionalProperties": False}
+
+
+class ToolSpecification(Entity):
+    """A serialisable description of a tool.
+
+    Give either ``parameters`` (JSON Schema) or ``signature`` (gram, or the older text form); the other is made from
+    it. Given both, they must agree.
+    """
+
+    name: str = Field(min_length=1, max_length=128)
+    description: str = Field(min_length=1)
+    signature: str = ""
+    parameters: dict[str, Any] = Field(default_factory=no_parameters)
+    returns: dict[str, Any] | None = None
+    category: str = "general"
+    enabled: bool = True
+    risk: RiskLevel | None = None
+    """None means undeclared: known names, then the policy's default, decide."""
+    read_only: bool = False
+    idempotent: bool = False
+    timeout_seconds: float = Field(default=DEFAULT_TIMEOUT, ge=1, le=300)
+    permissions: frozenset[str] = frozenset()
+    tags: tuple[str, ...] = ()
+    examples: tuple[Any, ...] = ()
+    metadata: dict[str, Any] = Field(default_factory=dict)
+    version: str = "1"
+    deprecated: bool | str = False
+    """True, or a sentence that says what to use instead."""
+
+    @field_validator("name")
+    @classmethod
+    def _printable(cls, value: str) -> str:
+        if not re.fullmatch(r"[^\s\x00-\x1f]+", value):
+            raise ValueError(f"a tool's name has no spaces or control characters, this one is {value!r}")
+        return value
+
+    @field_validator("description")
+    @classmethod
+    def _says_something(cls, value: str) -> str:
+        if not value.strip():
+            raise ValueError("a tool needs a description: it is how a model decides when to use it")
+        return value
+
+    @field_validator("permissions", mode="after")
+    @classmethod
+    def _well_formed(cls, value: frozenset[str]) -> frozenset[str]:
+        return check_permissions(value)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _schema_from_signature(cls, data: Any) -> Any:
+        if not isinstance(data, dict):
+            return data
+        text, parameters = data.get("signature"), data.get("parameters")
+        if not text:
+            if parameters is not None and (not isinstance(parameters, dict) or parameters.get("type") != "object"):
+                raise ValueError("parameters: must be a JSON Schema of type 'object'")
+            made = write_signature(parameters or no_parameters(), data.get("returns"))
+            return {**data, "signature": made}
+        made_of = read_signature(text)
+        if parameters is None:
+            return {"returns": made_of.returns, **data, "parameters": made_of.parameters}
+        if not same_schema(made_of.parameters, parameters):
+            found = "; ".join(schema_differences(made_of.parameters, parameters))
+            raise ValueError(f"parameters: do not agree with the signature {text!r}: {found}")
+        return data
+
+    @model_validator(mode="after")
+    def _consistent(self) -> ToolSpecification:
+        if self.read_only and self.risk is not None and self.risk is not RiskLevel.REVERSIBLE:
+            raise ValueError(f"risk: a read-only tool is reversible, this one says {self.risk.value!r}")
+        return self
+
+    @property
+    def return_type(self) -> str | None:
+        """The JSON type of what comes back, or None where nothing was declared."""
+        if self.returns is None:
+            return None
+        kind = self.returns.get("type", "any")
+        return kind if isinstance(kind, str) else "any"
+
+    @property
+    def repeat_safe(self) -> bool:
+        """Whether running it twice does no more than running it once."""
+        return self.read_only or self.idempotent
+
+
+class ToolConfiguration(Entity):
+    """An operator's settings for one tool."""
+
+    tool_name: str = Field(min_length=1)
+    enabled: bool = True
+    parameters: dict[str, Any] = Field(default_factory=dict)
+    environment_overrides: dict[str, dict[str, Any]] = Field(default_factory=dict)
+    rate_limits: dict[str, PositiveInt] = Field(default_factory=dict)
+    """Calls per unit of time: ``{"per_minute": 30}``; units are second, minute, hour, day."""
+    timeout_seconds: float = Field(default=DEFAULT_TIMEOUT, ge=1, le=300)
+
+    @field_validator("rate_limits")
+    @classmethod
+    def _known_units(cls, value: dict[str, int]) -> dict[str, int]:
+        for unit in value:
+            if unit not in ("per_second", "per_minute", "per_hour", "per_day"):
+                raise ValueError(f"rate limit {unit!r} is unknown; use per_second, per_minute, per_hour or per_day")
+        return value
+
+
+class ToolCategory(Entity):
+    """Tools that are switched on, permitted and configured together."""
+
+    name: str = Field(min_length=1)
+    enabled: bool = True
+    permissions: frozenset[str] = frozenset()
+    global_config: dict[str, Any] = Field(default_factory=dict)
+    tools: dict[str, ToolConfiguration] = Field(default_factory=dict)
+
+    @field_validator("permissions", mode="after")
+    @classmethod
+    def _well_formed(cls, value: frozenset[str]) -> frozenset[str]:
+        return check_permissions(value)

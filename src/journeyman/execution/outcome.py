@@ -1,0 +1,119 @@
+"""The closed set of ways a stage of the path can end a call. Refusals are values that a model can read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from journeyman.core.calls import CallStatus
+from journeyman.core.errors import ErrorCategory, ErrorInfo, Severity
+
+
+@dataclass(frozen=True, slots=True)
+class Success:
+    """It ran (or its answer was in the cache); the value is plain JSON."""
+
+    value: Any
+    cached: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """It did not run, or did not end well."""
+
+    status: CallStatus
+    error: ErrorInfo
+    unhealthy: bool = False
+    """Whether this speaks against the tool's health, so that the circuit breaker counts it."""
+    retry: bool = False
+    """Whether another attempt is safe and may help."""
+
+
+@dataclass(frozen=True, slots=True)
+class Suspended:
+    """A person must decide first: an approval, or (``unknown``) what became of a call that was under way."""
+
+    call_id: str
+    waiting_for: str
+    unknown: bool = False
+
+
+def refuse(
+    status: CallStatus,
+    code: str,
+    message: str,
+    *,
+    category: ErrorCategory,
+    recover: str,
+    severity: Severity = Severity.MEDIUM,
+    retryable: bool = False,
+    guidance: str | None = None,
+) -> Refusal:
+    """A refusal with everything its readers need."""
+    info = ErrorInfo(
+        code=code,
+        message=message,
+        category=category,
+        severity=severity,
+        retryable=retryable,
+        recover_action=recover,
+        user_guidance=guidance,
+    )
+    return Refusal(status, info)
+
+
+def denied(code: str, message: str) -> Refusal:
+    """A person said no, or there was none to ask."""
+    return refuse(
+        CallStatus.DENIED,
+        code,
+        message,
+        category=ErrorCategory.PERMISSION,
+        severity=Severity.LOW,
+        recover="Do not repeat the call; go on without it, or tell the user what was not done",
+    )
+
+
+def cancelled(tool_name: str, *, under_way: bool) -> Refusal:
+    """The run was cancelled before the call had an outcome."""
+    return refuse(
+        CallStatus.CANCELLED,
+        "CALL_CANCELLED",
+        f"{tool_name!r} was cancelled " + ("while it ran" if under_way else "before it ran"),
+        category=ErrorCategory.SYSTEM_ERROR,
+        severity=Severity.INFO,
+        recover="It may have taken effect: check before repeating it" if under_way else "Ask again",
+    )
+
+
+def rate_limited(tool_name: str, wait: float) -> Refusal:
+    return refuse(
+        CallStatus.ERROR,
+        "RATE_LIMITED",
+        f"{tool_name!r} is called too often; the next call is possible in {wait:.1f} s",
+        category=ErrorCategory.RATE_LIMIT,
+        retryable=True,
+        recover="Do something else first, or tell the user to try again later",
+    )
+
+
+def resting(tool_name: str, rest: float) -> Refusal:
+    return refuse(
+        CallStatus.ERROR,
+        "CIRCUIT_OPEN",
+        f"{tool_name!r} failed several times in a row and is not tried again for {rest:.0f} s",
+        category=ErrorCategory.SYSTEM_ERROR,
+        severity=Severity.HIGH,
+        retryable=True,
+        recover="Use another tool, or tell the user that this one is unavailable",
+    )
+
+
+def too_late(tool_name: str) -> Refusal:
+    return refuse(
+        CallStatus.ERROR,
+        "DEADLINE_PASSED",
+        f"there was no time left to run {tool_name!r}",
+        category=ErrorCategory.TIMEOUT,
+        recover="Answer with what you have",
+    )

@@ -1,0 +1,297 @@
+"""Child processes for tools that must be killable: one call at a time in each, idle ones reused.
+
+The child's own program, and the frames between the two, are in ``child``. Needs a POSIX system: a child is the head
+of its own process group, and the whole group is killed. What a child starts in a session of its own escapes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import weakref
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import Any
+
+from journeyman.core.errors import ConfigurationError
+from journeyman.execution import child
+
+START_SECONDS = 60.0
+"""How long a child may take to start and to import its tool, before the call's own timeout begins."""
+
+KEEP_IDLE = 2
+
+OnProgress = Callable[[str, float | None], None]
+
+
+class RemoteError(Exception):
+    """A call in another process did not return a value."""
+
+
+class RemoteToolError(RemoteError):
+    """The tool raised ``ToolError``; ``info`` holds the fields of its ``ErrorInfo``."""
+
+    def __init__(self, info: dict[str, Any]) -> None:
+        self.info = info
+        super().__init__(f"{info['code']}: {info['message']}")
+
+
+class RemoteException(RemoteError):  # noqa: N818 - it may be any exception
+    """The tool raised something else. The child's traceback is a note on this exception."""
+
+    def __init__(self, type_name: str, message: str) -> None:
+        self.type_name = type_name
+        self.message = message
+        super().__init__(f"{type_name}: {message}")
+
+
+class RemoteCrash(RemoteError):  # noqa: N818 - nobody raised it
+    """The child died before it could answer; ``code`` is its exit code, or minus the signal that killed it."""
+
+    def __init__(self, target: str, code: int) -> None:
+        self.code = code
+        how = f"exited with code {code}" if code >= 0 else f"was killed by {_signal_name(-code)}"
+        super().__init__(f"the process of {target!r} {how} before it answered; what the call has done is not known")
+
+
+class _LineError(Exception):
+    """The line to the child is dead."""
+
+
+class _Child:
+    """One process and the line to it. Bound to no event loop, so that any loop may reuse it."""
+
+    def __init__(self) -> None:
+        self._calls = 0
+        self._begun = False
+        self._line, theirs = socket.socketpair()
+        self._line.setblocking(False)
+        try:
+            self._process = subprocess.Popen(
+                # -P: the folder of the child's program must not shadow anybody's modules
+                [sys.executable, "-P", child.__file__, str(theirs.fileno())],
+                stdin=subprocess.DEVNULL,
+                stdout=2,
+                pass_fds=[theirs.fileno()],
+                start_new_session=True,
+            )
+        except BaseException:
+            self._line.close()
+            raise
+        finally:
+            theirs.close()
+
+    async def call(
+        self, target: str, request: dict[str, Any], *, timeout: float | None, on_progress: OnProgress | None
+    ) -> dict[str, Any]:
+        """Send a request; returns the frame that ends it."""
+        self._calls += 1
+        self._begun = False
+        try:
+            async with asyncio.timeout(START_SECONDS):
+                await self._send({"call": self._calls, "target": target, **request})
+                frame = await self._receive()
+        except TimeoutError:
+            raise TimeoutError(f"{target!r} could not be imported within {START_SECONDS:g} s") from None
+        self._begun = True
+        try:
+            async with asyncio.timeout(timeout):
+                while frame["kind"] in ("started", "progress"):
+                    if frame["kind"] == "progress" and on_progress is not None:
+                        on_progress(frame["message"], frame["fraction"])
+                    frame = await self._receive()
+        except TimeoutError:
+            raise TimeoutError(f"not finished after {timeout} s; the process was killed") from None
+        return frame
+
+    @property
+    def died_idle(self) -> bool:
+        """Of a child that was lost in a call: whether it had served before, and did not get to this call's tool."""
+        return self._calls > 1 and not self._begun
+
+    def alive(self) -> bool:
+        """Whether an idle child still listens. Asks the line: asking the process would reap it."""
+        try:
+            return bool(self._line.recv(1, socket.MSG_PEEK))
+        except BlockingIOError:
+            return True
+        except ConnectionError:
+            return False
+
+    def kill(self) -> None:
+        """Kill the process and all it started, unless it was reaped: its number may be somebody else's by then."""
+        if self._process.returncode is None:
+            # Both say that all of them are gone already; the second is how macOS puts it.
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+
+    def hang_up(self) -> None:
+        """Close the line. Only when nobody waits for a frame: an event loop does not notice a closed socket."""
+        self._line.close()
+
+    async def reaped(self) -> int:
+        """The exit code of a killed process, once the system has let go of it."""
+        while (code := self._process.poll()) is None:  # noqa: ASYNC110 - no portable event says it without a thread
+            await asyncio.sleep(0.002)
+        return code
+
+    def end_now(self) -> None:
+        """Kill, reap and hang up without an event loop."""
+        self.kill()
+        self._process.wait()
+        self.hang_up()
+
+    async def _send(self, frame: dict[str, Any]) -> None:
+        try:
+            await asyncio.get_running_loop().sock_sendall(self._line, child.encode(frame))
+        except ConnectionError as error:
+            raise _LineError from error
+
+    async def _receive(self) -> dict[str, Any]:
+        while True:
+            size = int.from_bytes(await self._read(child.HEADER_BYTES), "big")
+            frame: dict[str, Any] = json.loads(await self._read(size))
+            if frame["call"] == self._calls:  # a thread that outlived an earlier call may still report progress
+                return frame
+
+    async def _read(self, size: int) -> bytearray:
+        loop = asyncio.get_running_loop()
+        data = bytearray(size)
+        view = memoryview(data)
+        while view:
+            try:
+                received = await loop.sock_recv_into(self._line, view)
+            except ConnectionError as error:
+                raise _LineError from error
+            if not received:
+                raise _LineError
+            view = view[received:]
+        return data
+
+
+class ProcessPool:
+    """Runs importable tools in processes that can be killed. Idle children serve any event loop.
+
+    A reused child keeps its modules' state and the environment variables of the moment it was started.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._children: set[_Child] = set()
+        self._idle: list[_Child] = []
+        self._closed = False
+        # Also runs when the interpreter ends, so a forgotten pool leaves neither processes nor warnings behind.
+        weakref.finalize(self, _end_all, self._children, os.getpid())
+
+    async def run(
+        self,
+        target: str,
+        arguments: str,
+        *,
+        timeout: float | None,
+        context: Mapping[str, Any],
+        on_progress: OnProgress | None = None,
+    ) -> Any:
+        """Call the tool ``target`` ("package.module:name") with its frozen arguments, given as JSON text.
+
+        ``context`` holds the keywords of ``ToolContext`` as plain data: ``principal`` is an id, ``permissions`` a
+        list, ``secrets`` a dictionary. Returns the result as a JSON value. Raises RemoteToolError, RemoteException,
+        RemoteCrash, or TimeoutError after ``timeout`` seconds; starting the child and importing the tool do not
+        count. On timeout and on cancellation the child and all its descendants are killed before this returns.
+        """
+        _check_importable(target)
+        request = {"arguments": arguments, "context": dict(context), "path": sys.path, "directory": os.getcwd()}
+        process = self._take()
+        try:
+            frame = await process.call(target, request, timeout=timeout, on_progress=on_progress)
+        except BaseException as error:
+            code = await asyncio.shield(asyncio.ensure_future(self._end(process)))
+            if not isinstance(error, _LineError):
+                raise
+            if not process.died_idle:
+                raise RemoteCrash(target, code) from None
+        else:
+            await self._keep(process)
+            return _outcome(frame)
+        return await self.run(target, arguments, timeout=timeout, context=context, on_progress=on_progress)
+
+    async def close(self) -> None:
+        """Kill all children, also those at work."""
+        with self._lock:
+            self._closed = True
+            idle, self._idle = self._idle, []
+            busy = self._children.difference(idle)
+        for process in busy:
+            process.kill()  # whoever waits for its answer finds it dead and clears up
+        await asyncio.gather(*(self._end(process) for process in idle), *(process.reaped() for process in busy))
+
+    def _take(self) -> _Child:
+        with self._lock:
+            if self._closed:
+                raise RuntimeError("this process pool is closed; make a new one to run more tools")
+            while self._idle:
+                process = self._idle.pop()
+                if process.alive():
+                    return process
+                process.end_now()
+                self._children.discard(process)
+            process = _Child()
+            self._children.add(process)
+            return process
+
+    async def _keep(self, process: _Child) -> None:
+        with self._lock:
+            if len(self._idle) < KEEP_IDLE and not self._closed:
+                self._idle.append(process)
+                return
+        await asyncio.shield(asyncio.ensure_future(self._end(process)))
+
+    async def _end(self, process: _Child) -> int:
+        process.kill()
+        code = await process.reaped()
+        process.hang_up()
+        with self._lock:
+            self._children.discard(process)
+        return code
+
+
+def _outcome(frame: dict[str, Any]) -> Any:
+    match frame["kind"]:
+        case "result":
+            return frame["value"]
+        case "tool_error":
+            raise RemoteToolError(frame["info"])
+        case _:
+            error = RemoteException(frame["type"], frame["message"])
+            if frame["traceback"]:
+                error.add_note(frame["traceback"])
+            raise error
+
+
+def _check_importable(target: str) -> None:
+    module, _, name = target.partition(":")
+    if not module or not name or module == "__main__" or "<" in name:
+        raise ConfigurationError(
+            f"tool {target!r} cannot run in a process of its own: another process must be able to import it; "
+            "define it at the top level of a module that is not the main program"
+        )
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+def _end_all(children: set[_Child], owner: int) -> None:
+    if os.getpid() != owner:
+        return  # a forked copy of this pool: the children are not its own
+    for process in children:
+        process.end_now()

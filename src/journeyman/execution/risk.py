@@ -1,0 +1,99 @@
+"""Grades one exact call: the operator's word, the tool's own, well-known names, the default; arguments can only raise.
+
+Who is asked about a risky call is the approval stage's business.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+from urllib.parse import parse_qsl, urlsplit
+
+from journeyman.core.policy import Policy
+from journeyman.core.risk import RiskLevel
+from journeyman.core.specification import ToolSpecification
+
+KNOWN_RISKS: Mapping[str, RiskLevel] = {
+    "web_search": RiskLevel.REVERSIBLE,
+    "read_file": RiskLevel.REVERSIBLE,
+    "get_current_time": RiskLevel.REVERSIBLE,
+    "search_memory": RiskLevel.REVERSIBLE,
+    "send_email": RiskLevel.REVERSIBLE_WITH_DELAY,
+    "create_calendar_event": RiskLevel.REVERSIBLE_WITH_DELAY,
+    "schedule_task": RiskLevel.REVERSIBLE_WITH_DELAY,
+    "delete_file": RiskLevel.IRREVERSIBLE,
+    "make_purchase": RiskLevel.IRREVERSIBLE,
+    "send_money": RiskLevel.IRREVERSIBLE,
+    "modify_production": RiskLevel.IRREVERSIBLE,
+}
+
+_SENSITIVE_PATH = re.compile(
+    r"""/etc/(?:shadow|gshadow|sudoers)\b
+      | (?:^|[\s/\\'"=:])\.env(?:\.[\w-]+)?(?=$|[\s'"/;,])
+      | (?:^|[/\\\s'"=~])\.(?:ssh|gnupg|aws|kube)[/\\]
+      | \bid_(?:rsa|dsa|ecdsa|ed25519)\b
+      | \.(?:pem|p12|pfx|jks|keystore|key)(?=$|[\s'"/;,])
+      | (?:^|[/\\\s'"=])\.(?:netrc|pgpass|npmrc|pypirc|git-credentials)\b
+      | -----BEGIN\ [A-Z ]*PRIVATE\ KEY-----
+    """,
+    re.VERBOSE | re.IGNORECASE,
+)
+_URL = re.compile(r"[a-z][a-z0-9+.\-]*://[^\s'\"<>]+", re.IGNORECASE)
+_SECRET_FIELD = re.compile(
+    r"(?:^|[_\-.])(?:token|secret|password|passwd|pwd|api_?key|apikey|access_?key|auth|signature|sig|credential)s?$",
+    re.IGNORECASE,
+)
+
+
+def categorize_action_risk(tool_name: str, parameters: Mapping[str, Any]) -> RiskLevel:
+    """The risk of a call by its tool's name alone; unknown names are irreversible, arguments can raise the level."""
+    return _raised(KNOWN_RISKS.get(tool_name, RiskLevel.IRREVERSIBLE), parameters)
+
+
+def grade(specification: ToolSpecification, arguments: Mapping[str, Any], policy: Policy) -> RiskLevel:
+    """The risk of this call of this tool under this policy."""
+    level = policy.risks.get(specification.name) or specification.risk
+    if level is None:
+        if specification.read_only:
+            level = RiskLevel.REVERSIBLE
+        else:
+            level = KNOWN_RISKS.get(specification.name, policy.default_risk)
+    return _raised(level, arguments)
+
+
+def _raised(level: RiskLevel, arguments: Mapping[str, Any]) -> RiskLevel:
+    if level is RiskLevel.IRREVERSIBLE or not any(_sensitive(text) for text in _texts(arguments)):
+        return level
+    return RiskLevel.IRREVERSIBLE
+
+
+def _texts(value: Any) -> Iterator[str]:
+    # An explicit stack: arguments can be nested as deeply as their schema allows.
+    stack = [value]
+    while stack:
+        match stack.pop():
+            case str() as text:
+                yield text
+            case Mapping() as mapping:
+                stack.extend(mapping.keys())
+                stack.extend(mapping.values())
+            case list() | tuple() as items:
+                stack.extend(items)
+
+
+def _sensitive(text: str) -> bool:
+    if _SENSITIVE_PATH.search(text):
+        return True
+    return "://" in text and any(_carries_secret(found.group()) for found in _URL.finditer(text))
+
+
+def _carries_secret(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        if parts.password:
+            return True
+        fields = parse_qsl(parts.query) + parse_qsl(parts.fragment)
+    except ValueError:
+        return False
+    return any(value and _SECRET_FIELD.search(name) for name, value in fields)

@@ -1,0 +1,217 @@
+"""What an OpenAI-compatible server answered, whole or as a stream, read into a ``ModelResponse``. No HTTP here."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pydantic_core import from_json, to_json
+
+from journeyman.core.messages import ToolCall, Usage
+from journeyman.core.protocols import ModelResponse
+
+MALFORMED_KEPT = 10_000
+
+DIGITS_OF_INFINITY = 309
+has_exponent = re.compile(r"\d[eE]").search
+refuse_infinity = json.JSONEncoder(allow_nan=False).encode
+"""The parser reads ``1e999`` as infinity, which JSON cannot say; this raises ValueError."""
+
+
+class BadAnswerError(ValueError):
+    """The answer cannot be read; the message says what it was instead."""
+
+
+class ServerReportedError(ValueError):
+    """The server answered 'OK' with an error inside."""
+
+    def __init__(self, report: Any) -> None:
+        self.report = report
+        super().__init__("the server reported an error")
+
+
+def read_body(data: bytes) -> dict[str, Any]:
+    """A JSON object that is not an error report."""
+    try:
+        body = from_json(data)
+    except ValueError as error:
+        raise BadAnswerError(f"not JSON ({error})") from None
+    if not isinstance(body, dict):
+        raise BadAnswerError(f"a JSON {type(body).__name__}, not an object")
+    if body.get("error") and not body.get("choices"):
+        raise ServerReportedError(body["error"])
+    return body
+
+
+def read_answer(body: Mapping[str, Any], *, names: Mapping[str, str], model: str) -> ModelResponse:
+    """A chat completion. ``names`` maps the provider's tool names back to ours, where they differ."""
+    choices = body.get("choices")
+    if not isinstance(choices, list) or not choices:
+        raise BadAnswerError("JSON without 'choices'")
+    message = choices[0].get("message") if isinstance(choices[0], dict) else None
+    if not isinstance(message, dict):
+        raise BadAnswerError("JSON whose first choice has no 'message'")
+    content = message.get("content")
+    text = content if isinstance(content, str) else "".join(text_parts(content))
+    fragments = as_list(message.get("tool_calls"))
+    if not fragments and isinstance(message.get("function_call"), dict):
+        fragments = [{"function": message["function_call"]}]
+    return ModelResponse(
+        text=text or as_text(message.get("refusal")),
+        calls=tuple(read_call(fragment, names) for fragment in fragments if isinstance(fragment, dict)),
+        usage=read_usage(body.get("usage")),
+        model=as_text(body.get("model")) or model,
+    )
+
+
+def read_call(fragment: Mapping[str, Any], names: Mapping[str, str]) -> ToolCall:
+    function = fragment.get("function")
+    if not isinstance(function, dict):
+        function = {}
+    name = as_text(function.get("name"))
+    arguments, malformed = read_arguments(function.get("arguments"))
+    return ToolCall(
+        id=as_text(fragment.get("id")), tool_name=names.get(name, name), arguments=arguments, malformed=malformed
+    )
+
+
+def read_arguments(written: Any) -> tuple[dict[str, Any], str | None]:
+    """The arguments, and the text as written where it is not a JSON object."""
+    if written is None:
+        return {}, None
+    text = written if isinstance(written, str) else to_json(written, fallback=str).decode()
+    if not text.strip():
+        return {}, None
+    try:
+        arguments = from_json(text, allow_inf_nan=False)
+        # A number is infinite only by an exponent or by many digits, so short plain arguments skip the check.
+        if len(text) >= DIGITS_OF_INFINITY or has_exponent(text):
+            refuse_infinity(arguments)
+    except ValueError:
+        arguments = None
+    if isinstance(arguments, dict):
+        return arguments, None
+    return {}, text[:MALFORMED_KEPT]
+
+
+def read_usage(reported: Any) -> Usage:
+    if not isinstance(reported, dict):
+        return Usage(requests=1)
+    return Usage(
+        input_tokens=as_count(reported.get("prompt_tokens")),
+        output_tokens=as_count(reported.get("completion_tokens")),
+        requests=1,
+    )
+
+
+def text_parts(content: Any) -> Iterable[str]:
+    for part in as_list(content):
+        if isinstance(part, dict):
+            yield as_text(part.get("text")) or as_text(part.get("refusal"))
+
+
+def as_list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def as_text(value: Any) -> str:
+    return value if isinstance(value, str) else "" if value is None else str(value)
+
+
+def as_count(value: Any) -> int:
+    return value if isinstance(value, int) and value > 0 else 0
+
+
+@dataclass(slots=True)
+class GrowingCall:
+    """A call whose arguments are still being written."""
+
+    id: str = ""
+    name: str = ""
+    arguments: list[str] = field(default_factory=list)
+
+
+class StreamedAnswer:
+    """Puts the chunks of a stream together again."""
+
+    def __init__(self, say: Callable[[str], None]) -> None:
+        self.complete = False
+        """Whether the server said that this is all. A stream that ends before is cut."""
+        self._say = say
+        self._text: list[str] = []
+        self._calls: list[GrowingCall] = []
+        self._by_index: dict[int, GrowingCall] = {}
+        self._rest: dict[str, Any] = {}
+
+    def take(self, events: Iterable[bytes]) -> bool:
+        """Add events; True after the last one."""
+        for data in events:
+            if data.strip() == b"[DONE]":
+                self.complete = True
+                return True
+            self._add(read_body(data))
+        return False
+
+    def body(self) -> dict[str, Any]:
+        """What the server would have answered without streaming."""
+        calls = [
+            {"id": call.id, "function": {"name": call.name, "arguments": "".join(call.arguments)}}
+            for call in self._calls
+        ]
+        return {**self._rest, "choices": [{"message": {"content": "".join(self._text), "tool_calls": calls}}]}
+
+    def _add(self, chunk: Mapping[str, Any]) -> None:
+        for key in ("model", "usage"):
+            if chunk.get(key):
+                self._rest[key] = chunk[key]
+        for choice in as_list(chunk.get("choices"))[:1]:
+            if not isinstance(choice, dict):
+                raise BadAnswerError("a stream whose choice is not an object")
+            delta = choice.get("delta")
+            if isinstance(delta, dict):
+                self._add_delta(delta)
+            if choice.get("finish_reason"):
+                self.complete = True
+
+    def _add_delta(self, delta: Mapping[str, Any]) -> None:
+        content = delta.get("content")
+        text = content if isinstance(content, str) else "".join(text_parts(content))
+        text = text or as_text(delta.get("refusal"))
+        if text:
+            self._text.append(text)
+            self._say(text)
+        for fragment in as_list(delta.get("tool_calls")):
+            if isinstance(fragment, dict):
+                self._add_fragment(fragment.get("index"), as_text(fragment.get("id")), fragment.get("function"))
+        if isinstance(delta.get("function_call"), dict):
+            self._add_fragment(0, "", delta["function_call"])
+
+    def _add_fragment(self, index: Any, id: str, function: Any) -> None:
+        if not isinstance(function, dict):
+            function = {}
+        name, arguments = as_text(function.get("name")), function.get("arguments")
+        call = self._growing(index, id, named=bool(name))
+        call.id = call.id or id
+        # Names come whole, in pieces before the first argument, or again with every piece.
+        if name != call.name and not call.arguments:
+            call.name += name
+        if arguments:
+            call.arguments.append(arguments if isinstance(arguments, str) else to_json(arguments).decode())
+
+    def _growing(self, index: Any, id: str, *, named: bool) -> GrowingCall:
+        """The call a fragment belongs to. Some servers leave the index out or repeat it; a new id is a new call."""
+        if isinstance(index, int):
+            call = self._by_index.get(index)
+        elif id:
+            call = next((known for known in self._calls if known.id == id), None)
+        else:
+            call = self._calls[-1] if self._calls and not named else None
+        if call is None or (id and call.id and id != call.id):
+            call = GrowingCall()
+            self._calls.append(call)
+        if isinstance(index, int):
+            self._by_index[index] = call
+        return call

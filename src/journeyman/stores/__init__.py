@@ -1,0 +1,1 @@
+"""Where facts are kept. One module an aggregate; nothing outside this room knows how."""

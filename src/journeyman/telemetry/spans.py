@@ -1,0 +1,139 @@
+"""Events as OpenTelemetry spans, through the API package: without an SDK they cost next to nothing.
+
+Names follow the conventions for generative AI; the constants are ours, because the published ones still move.
+A tool's own spans nest under its call's span: the span is current while the call runs.
+"""
+
+from __future__ import annotations
+
+from contextvars import Token
+from typing import Any
+
+from opentelemetry import context as otel_context
+from opentelemetry import trace
+from opentelemetry.trace import Span, Status, StatusCode
+
+from journeyman.core.calls import ToolCallRecord
+from journeyman.core.data import canonical_json
+from journeyman.core.events import (
+    CallFinished,
+    CallStarted,
+    Event,
+    MessageReceived,
+    RunFailed,
+    RunFinished,
+    RunStarted,
+    RunSuspended,
+)
+
+OPERATION = "gen_ai.operation.name"
+AGENT_NAME = "gen_ai.agent.name"
+CONVERSATION_ID = "gen_ai.conversation.id"
+RESPONSE_MODEL = "gen_ai.response.model"
+INPUT_TOKENS = "gen_ai.usage.input_tokens"
+OUTPUT_TOKENS = "gen_ai.usage.output_tokens"
+TOOL_NAME = "gen_ai.tool.name"
+TOOL_CALL_ID = "gen_ai.tool.call.id"
+TOOL_ARGUMENTS = "gen_ai.tool.call.arguments"
+TOOL_RESULT = "gen_ai.tool.call.result"
+ERROR_TYPE = "error.type"
+
+
+class SpanListener:
+    """One per run: a span for the run, one for each question to the model, one for each call."""
+
+    def __init__(self, *, capture_content: bool = False) -> None:
+        self._tracer = trace.get_tracer("journeyman")
+        self._content = capture_content
+        self._run: Span | None = None
+        self._parent: otel_context.Context | None = None
+        self._calls: dict[str, tuple[Span, Token[otel_context.Context]]] = {}
+
+    def __call__(self, event: Event) -> None:
+        match event:
+            case RunStarted():
+                name = str(event.agent.get("name", ""))
+                self._begin(f"invoke_agent {name}", event, {AGENT_NAME: name})
+            case MessageReceived():
+                self._model(event)
+            case CallStarted() if event.call_id not in self._calls:
+                self._call_started(event)
+            case CallFinished(record=record):
+                self._call_finished(record, event.time)
+            case RunFinished() | RunSuspended():
+                self._end(event.status.value, event.time, None)
+            case RunFailed():
+                self._end("failed", event.time, event.error.code)
+            case _:
+                pass
+
+    def _begin(self, name: str, event: Event, attributes: dict[str, Any]) -> None:
+        attributes |= {OPERATION: "invoke_agent", CONVERSATION_ID: event.run_id}
+        self._run = self._tracer.start_span(name, attributes=attributes, start_time=_nanoseconds(event.time))
+        self._parent = trace.set_span_in_context(self._run)
+
+    def _model(self, event: MessageReceived) -> None:
+        span = self._tracer.start_span(
+            f"chat {event.model}".strip(),
+            context=self._parent,
+            kind=trace.SpanKind.CLIENT,
+            start_time=_nanoseconds(event.started),
+        )
+        if span.is_recording():
+            span.set_attributes(
+                {
+                    OPERATION: "chat",
+                    RESPONSE_MODEL: event.model,
+                    INPUT_TOKENS: event.usage.input_tokens,
+                    OUTPUT_TOKENS: event.usage.output_tokens,
+                }
+            )
+        span.end(_nanoseconds(event.time))
+
+    def _call_started(self, event: CallStarted) -> None:
+        span = self._tracer.start_span(
+            f"execute_tool {event.tool_name}", context=self._parent, start_time=_nanoseconds(event.time)
+        )
+        token = otel_context.attach(trace.set_span_in_context(span, self._parent))
+        self._calls[event.call_id] = (span, token)
+
+    def _call_finished(self, record: ToolCallRecord, now: float) -> None:
+        if record.call_id in self._calls:
+            span, token = self._calls.pop(record.call_id)
+            otel_context.detach(token)
+        else:  # refused, or answered from the cache: it never started
+            start = _nanoseconds(record.start_time.timestamp())
+            span = self._tracer.start_span(f"execute_tool {record.tool_name}", context=self._parent, start_time=start)
+        if span.is_recording():
+            span.set_attributes(
+                {
+                    OPERATION: "execute_tool",
+                    TOOL_NAME: record.tool_name,
+                    TOOL_CALL_ID: record.call_id,
+                    "journeyman.call.status": record.status.value,
+                    "journeyman.call.attempts": record.attempts,
+                    "journeyman.call.cached": record.cached,
+                    "journeyman.call.risk": record.risk.value if record.risk else "",
+                }
+            )
+            if record.error is not None:
+                span.set_attribute(ERROR_TYPE, record.error.code)
+                span.set_status(Status(StatusCode.ERROR, record.error.code))
+            if self._content:
+                span.set_attribute(TOOL_ARGUMENTS, canonical_json(record.arguments))
+                span.set_attribute(TOOL_RESULT, canonical_json(record.result))
+        span.end(_nanoseconds(now))
+
+    def _end(self, status: str, now: float, error: str | None) -> None:
+        if self._run is None:
+            return
+        self._run.set_attribute("journeyman.run.status", status)
+        if error is not None:
+            self._run.set_attribute(ERROR_TYPE, error)
+            self._run.set_status(Status(StatusCode.ERROR, error))
+        self._run.end(_nanoseconds(now))
+        self._run = None
+
+
+def _nanoseconds(seconds: float) -> int:
+    return int(seconds * 1_000_000_000)

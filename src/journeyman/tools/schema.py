@@ -1,0 +1,291 @@
+"""From a Python function to the JSON Schema a model sees and the gate its arguments pass.
+
+Nothing here calls the function. What a callable takes is read in ``callables``, what its docstring says in
+``docstrings``.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import math
+import re
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from pydantic import GetCoreSchemaHandler, TypeAdapter, ValidationError
+from pydantic.errors import PydanticUndefinedAnnotation, PydanticUserError
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaWarningKind
+from pydantic_core import InitErrorDetails, SchemaError, core_schema, from_json, to_json
+
+from journeyman.core.errors import ToolDefinitionError
+from journeyman.tools.callables import EMPTY, Parameter, Signature, function_name, read_callable
+from journeyman.tools.docstrings import Documentation, read_docstring
+from journeyman.tools.json_schemas import tidy
+from journeyman.tools.tool import ArgumentsError
+
+__all__ = ["FunctionSchema", "argument_problems", "function_name", "function_schema"]
+
+_MOST_PROBLEMS = 10
+_LONGEST_VALUE = 80
+_LARGEST_FLOAT = int(math.ldexp(1 - 2**-53, 1024))
+_UNSAID: Any = object()
+_PYDANTIC_ERRORS = (PydanticUserError, PydanticUndefinedAnnotation, SchemaError)
+
+
+@dataclass(frozen=True, eq=False)
+class FunctionSchema:
+    """A function as a model sees it, and the gate its arguments pass."""
+
+    parameters: dict[str, Any]
+    """JSON Schema of the arguments object."""
+    returns: dict[str, Any] | None
+    """JSON Schema of the result; None where the annotation is missing or has no JSON Schema."""
+    documentation: Documentation
+    context_parameter: str | None
+    """The parameter that takes the call's context; hidden from the model."""
+    positional_only: tuple[str, ...]
+    """Names that must be passed positionally, in order; the context's may be among them."""
+    _adapter: TypeAdapter[dict[str, Any]] = field(repr=False)
+    _unsaid: dict[str, Any] = field(repr=False)
+    """Defaults that JSON cannot say, by parameter."""
+
+    def validate(self, text: str | bytes) -> dict[str, Any]:
+        """JSON text in, the function's values out, defaults filled in. Raises pydantic.ValidationError."""
+        try:
+            return self._check(text)
+        except ValidationError as error:
+            repaired = _with_integers(text, error)
+            if repaired is None:
+                raise
+            try:
+                return self._check(repaired)
+            except ValidationError:
+                raise error from None
+
+    def freeze(self, values: dict[str, Any]) -> dict[str, Any]:
+        """Validated values as plain JSON: what an approver sees, and what validates to the same values again."""
+        if self._unsaid:
+            values = {name: value for name, value in values.items() if value is not self._unsaid.get(name, _UNSAID)}
+        frozen: dict[str, Any] = self._adapter.serializer.to_python(values, mode="json", by_alias=True, warnings=False)
+        return frozen
+
+    def read(self, text: str | bytes) -> tuple[dict[str, Any], dict[str, Any]]:
+        """JSON text in; the function's values and the same as plain JSON out. Raises ArgumentsError."""
+        try:
+            values = self.validate(text)
+        except ValidationError as error:
+            raise ArgumentsError(argument_problems(error, known=self.parameters["properties"])) from error
+        return values, self.freeze(values)
+
+    def _check(self, text: str | bytes) -> dict[str, Any]:
+        values: dict[str, Any] = self._adapter.validator.validate_json(text, strict=True)
+        path = _path_to_non_finite(from_json(text))
+        if path is not None:
+            details = InitErrorDetails(type="finite_number", loc=path, input="a number beyond all bounds")
+            raise ValidationError.from_exception_data("arguments", [details])
+        return values
+
+
+def function_schema(function: Callable[..., Any], *, context_type: type, skip_first: bool = False) -> FunctionSchema:
+    """Describe a function. Raises ToolDefinitionError, which names the function, the parameter and the fix.
+
+    ``context_type`` annotates the one parameter that is hidden from the model; ``skip_first`` leaves out the first
+    parameter of a method that is not bound yet.
+    """
+    signature = read_callable(function, context_type=context_type, skip_first=skip_first)
+    documentation = read_docstring(signature.docstring)
+    try:
+        defaults = {p.name: _default_as_json(p) for p in signature.parameters if p.default is not EMPTY}
+        unsaid = {p.name: p.default for p in signature.parameters if defaults.get(p.name) is _UNSAID}
+        adapter = _arguments_adapter(signature, unsaid)
+        schema = tidy(adapter.json_schema(schema_generator=_Quiet))
+    except _PYDANTIC_ERRORS as error:
+        for parameter in signature.parameters:
+            with _blaming(parameter, signature.name):
+                TypeAdapter(parameter.annotation).json_schema(schema_generator=_Quiet)
+        raise ToolDefinitionError(f"{signature.name}: its parameters have no JSON Schema ({error})") from error
+    for parameter in signature.parameters:
+        described = schema["properties"][parameter.name]
+        _refuse_secret(described, parameter, signature.name)
+        described.pop("default", None)
+        if defaults.get(parameter.name, _UNSAID) is not _UNSAID:
+            described["default"] = defaults[parameter.name]
+        description = parameter.description or documentation.parameters.get(parameter.name)
+        if description:
+            described["description"] = description
+    return FunctionSchema(
+        parameters=schema,
+        returns=_returns_schema(signature.returns),
+        documentation=documentation,
+        context_parameter=signature.context_parameter,
+        positional_only=signature.positional_only,
+        _adapter=adapter,
+        _unsaid=unsaid,
+    )
+
+
+def argument_problems(error: ValidationError, *, known: Iterable[str] = ()) -> str:
+    """What is wrong with some arguments, for the model that wrote them; ``known`` are the names it may use."""
+    errors = error.errors(include_url=False, include_context=False)
+    problems = []
+    for found in errors[:_MOST_PROBLEMS]:
+        path = re.sub(r"\.(\d+)(?=\.|$)", r"[\1]", ".".join(map(str, found["loc"]))) or "arguments"
+        if found["type"] in ("missing", "missing_argument"):
+            rule = "missing (required)"
+        elif found["type"] == "extra_forbidden":
+            rule = (
+                f"unknown argument (known: {', '.join(known) or 'none'})" if len(found["loc"]) == 1 else "unknown field"
+            )
+        else:
+            rule = f"{_rule(found['msg'])}, got {_shortened(found['input'])}"
+        problems.append(f"{path}: {rule}")
+    if len(errors) > _MOST_PROBLEMS:
+        problems.append(f"and {len(errors) - _MOST_PROBLEMS} more")
+    return "; ".join(problems)
+
+
+class _Quiet(GenerateJsonSchema):
+    """A nested default or a union's member that JSON cannot say is left out, and nobody is warned."""
+
+    def emit_warning(self, kind: JsonSchemaWarningKind, detail: str) -> None:
+        pass
+
+
+def _arguments_adapter(signature: Signature, unsaid: dict[str, Any]) -> TypeAdapter[dict[str, Any]]:
+    """A validator of one object with the parameters as its keys. Unlike a model it allows every name."""
+
+    class Arguments:
+        @classmethod
+        def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> core_schema.CoreSchema:
+            fields = {}
+            for parameter in signature.parameters:
+                inner = handler.generate_schema(parameter.annotation)
+                factory = parameter.default_factory
+                if parameter.name in unsaid:
+                    # Pydantic copies what cannot be hashed; what JSON cannot say must stay known by its identity.
+                    factory = _always(parameter.default)
+                if factory is not None:
+                    inner = core_schema.with_default_schema(inner, default_factory=factory)
+                elif parameter.default is not EMPTY:
+                    inner = core_schema.with_default_schema(inner, default=parameter.default)
+                fields[parameter.name] = core_schema.typed_dict_field(inner, required=parameter.required)
+            return core_schema.typed_dict_schema(fields, extra_behavior="forbid")
+
+    adapter: TypeAdapter[Any] = TypeAdapter(Arguments)
+    return adapter
+
+
+def _always(value: Any) -> Callable[[], Any]:
+    return lambda: value
+
+
+def _default_as_json(parameter: Parameter) -> Any:
+    """The default as the schema can state it, or ``_UNSAID`` where reading it back gives something else."""
+    adapter: TypeAdapter[Any] = TypeAdapter(parameter.annotation)
+    try:
+        text = adapter.dump_json(parameter.default, by_alias=True, warnings="error")
+        same = bool(adapter.validate_json(text, strict=True) == parameter.default)
+        return from_json(text, allow_inf_nan=False) if same else _UNSAID
+    except PydanticUserError:
+        raise
+    except Exception:  # comparing and dumping run the default's own code
+        return _UNSAID
+
+
+def _returns_schema(annotation: Any) -> dict[str, Any] | None:
+    if annotation is EMPTY:
+        return None
+    try:
+        adapter: TypeAdapter[Any] = TypeAdapter(annotation)
+        return tidy(adapter.json_schema(schema_generator=_Quiet, mode="serialization"))
+    except _PYDANTIC_ERRORS:
+        return None
+
+
+@contextmanager
+def _blaming(parameter: Parameter, function: str) -> Iterator[None]:
+    try:
+        yield
+    except _PYDANTIC_ERRORS as error:
+        said = inspect.formatannotation(parameter.annotation)
+        reason = re.split(r"[.;\n]\s", str(error), maxsplit=1)[0]
+        fix = "take a JSON type, a dataclass or a pydantic model instead, or bind the value with functools.partial"
+        if getattr(error, "code", None) == "typed-dict-version":
+            fix = "import TypedDict from typing_extensions; the one in typing serves from Python 3.12 on"
+        elif isinstance(error, PydanticUndefinedAnnotation) or "not fully defined" in reason:
+            fix = "define every name it uses before the tool"
+        raise ToolDefinitionError(
+            f"{function}: the annotation {said} of parameter {parameter.name!r} has no JSON Schema ({reason}); {fix}"
+        ) from error
+
+
+def _refuse_secret(schema: dict[str, Any], parameter: Parameter, function: str) -> None:
+    if '"writeOnly": true' in json.dumps(schema):
+        raise ToolDefinitionError(
+            f"{function}: parameter {parameter.name!r} is a secret, which a model must not hold and an approver "
+            "cannot see; take secrets from the tool's context"
+        )
+
+
+def _path_to_non_finite(value: Any) -> tuple[str | int, ...] | None:
+    """Where the first number is that no float can hold: JSON has no word for it, so it would not survive freezing."""
+    kind = type(value)
+    items: Iterable[tuple[str | int, Any]]
+    if kind is float:
+        return None if math.isfinite(value) else ()
+    if kind is int:
+        return None if -_LARGEST_FLOAT <= value <= _LARGEST_FLOAT else ()
+    if kind is dict:
+        items = value.items()
+    elif kind is list:
+        items = enumerate(value)
+    else:
+        return None
+    for key, inner in items:
+        path = _path_to_non_finite(inner)
+        if path is not None:
+            return (key, *path)
+    return None
+
+
+def _with_integers(text: str | bytes, error: ValidationError) -> bytes | None:
+    """The arguments with 5 for 5.0 wherever that was refused: to JSON Schema they are the same number."""
+    found = error.errors(include_url=False, include_context=False)
+    places: list[tuple[Any, ...]] = [
+        each["loc"] for each in found if type(each["input"]) is float and each["input"].is_integer()
+    ]
+    if not places:
+        return None
+    arguments = from_json(text)
+    for place in places:
+        holder: Any = None
+        key: Any = None
+        value: Any = arguments
+        for step in place:
+            # A step that leads nowhere is the name of a union's member.
+            if step in value if isinstance(value, dict) else isinstance(value, list) and step in range(len(value)):
+                holder, key, value = value, step, value[step]
+        if holder is not None and type(value) is float and value.is_integer():
+            holder[key] = int(value)
+    return to_json(arguments)
+
+
+def _rule(message: str) -> str:
+    """Pydantic's sentence in fewer words: "Input should be a valid integer" is "must be an integer"."""
+    rule = re.sub(r"^(Value error|Assertion failed), ", "", message)
+    rule = re.sub(r"^[A-Z]\w+ should ", "must ", rule)
+    return re.sub(r"\ba valid (?=([aeiou])?)", lambda match: "an " if match[1] else "a ", rule)
+
+
+def _shortened(value: Any) -> str:
+    text = ""
+    if isinstance(value, str):
+        value = value[: _LONGEST_VALUE + 1]
+    for chunk in json.JSONEncoder(ensure_ascii=False, default=repr).iterencode(value):
+        text += chunk
+        if len(text) > _LONGEST_VALUE:
+            return f"{text[: _LONGEST_VALUE - 1]}…"
+    return text

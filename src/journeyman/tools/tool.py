@@ -1,0 +1,145 @@
+"""A specification with a callable: frozen data. Running it under governance is the execution room's job."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Generic, Literal, ParamSpec, Protocol, TypeVar
+
+from journeyman.core.context import ToolContext
+from journeyman.core.data import canonical_json
+from journeyman.core.errors import ToolDefinitionError
+from journeyman.core.specification import ToolSpecification
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+Isolation = Literal["thread", "process"]
+
+
+class ArgumentsError(ValueError):
+    """Arguments do not conform to a tool's schema; the text lists every problem for the model."""
+
+
+@dataclass(frozen=True, slots=True)
+class Frozen:
+    """Arguments that have passed validation. What is approved, journalled and run is this and nothing else."""
+
+    arguments: dict[str, Any]
+    """As plain JSON, defaults included."""
+    text: str
+    """Their canonical JSON text."""
+    values: Mapping[str, Any]
+    """As the function takes them."""
+
+
+class ArgumentSchema(Protocol):
+    """How a tool's arguments are checked and brought into the form its function takes."""
+
+    @property
+    def context_parameter(self) -> str | None: ...
+
+    @property
+    def positional_only(self) -> tuple[str, ...]: ...
+
+    def read(self, text: str) -> tuple[dict[str, Any], dict[str, Any]]:
+        """JSON text in; the function's values and the same as plain JSON out. Raises ArgumentsError."""
+
+
+@dataclass(frozen=True, eq=False)
+class Tool(Generic[P, R]):
+    """Still an ordinary function for whoever calls it; for an agent, a tool."""
+
+    specification: ToolSpecification
+    function: Callable[P, R]
+    schema: ArgumentSchema
+    retries: int = 0
+    cache_seconds: float | None = None
+    repeatable: bool = False
+    isolation: Isolation = "thread"
+    is_async: bool = False
+    unbound: bool = False
+    """A method that was decorated in its class: it becomes a usable tool on an instance."""
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        return self.function(*args, **kwargs)
+
+    def __get__(self, instance: object, owner: type | None = None) -> Tool[..., R]:
+        if instance is None or not self.unbound:
+            return self
+        return replace(self, function=self.function.__get__(instance, owner), unbound=False)
+
+    def __repr__(self) -> str:
+        return f"<Tool {self.name!r} {self.specification.signature}>"
+
+    @property
+    def name(self) -> str:
+        return self.specification.name
+
+    @property
+    def target(self) -> str:
+        """Where another process can import this tool from."""
+        function = inspect.unwrap(self.function)
+        return f"{function.__module__}:{function.__qualname__}"
+
+    def freeze(self, text: str) -> Frozen:
+        """Check arguments given as JSON text. Raises ArgumentsError."""
+        values, arguments = self.schema.read(text)
+        return Frozen(arguments, canonical_json(arguments), values)
+
+    def invoke(self, values: Mapping[str, Any], context: ToolContext | None) -> Any:
+        """Call the function with checked values; an asynchronous one gives back its coroutine."""
+        keywords = dict(values)
+        if self.schema.context_parameter is not None:
+            keywords[self.schema.context_parameter] = context or ToolContext()
+        positional = [keywords.pop(name) for name in self.schema.positional_only if name in keywords]
+        return self.function(*positional, **keywords)
+
+    def call_frozen(self, arguments_json: str, context: ToolContext | None = None) -> Any:
+        """Check and call in one go, to the end: what a child process does."""
+        outcome = self.invoke(self.freeze(arguments_json).values, context)
+        return asyncio.run(_result(outcome)) if inspect.isawaitable(outcome) else outcome
+
+    def with_changes(self, **changes: Any) -> Tool[P, R]:
+        """The same function under a changed specification, e.g. another name or version."""
+        specification = ToolSpecification.model_validate({**self.specification.model_dump(), **changes})
+        return replace(self, specification=specification)
+
+    @classmethod
+    def from_specification(
+        cls,
+        specification: ToolSpecification,
+        function: Callable[..., Any],
+        *,
+        retries: int = 0,
+        cache_seconds: float | None = None,
+        repeatable: bool = False,
+    ) -> Tool[..., Any]:
+        """A tool whose schema comes from elsewhere (a document, another server); the function takes keywords."""
+        from journeyman.tools.foreign import ForeignSchema
+
+        if not callable(function):
+            raise ToolDefinitionError(f"tool {specification.name!r}: {function!r} is not callable")
+        return Tool(
+            specification=specification,
+            function=function,
+            schema=ForeignSchema(specification.parameters),
+            retries=retries,
+            cache_seconds=cache_seconds,
+            repeatable=repeatable,
+            is_async=is_async(function),
+        )
+
+
+async def _result(outcome: Any) -> Any:
+    return await outcome
+
+
+def is_async(function: Any) -> bool:
+    """Whether calling it gives a coroutine."""
+    unwrapped = inspect.unwrap(function)
+    while hasattr(unwrapped, "func") and not inspect.isfunction(unwrapped):
+        unwrapped = unwrapped.func  # functools.partial
+    return inspect.iscoroutinefunction(unwrapped) or inspect.iscoroutinefunction(type(unwrapped).__call__)

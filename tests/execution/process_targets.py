@@ -1,0 +1,180 @@
+"""Tools that the process tests run in another process. Plain stand-ins: anything with ``call_frozen`` will do."""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from journeyman.core.context import ToolContext
+from journeyman.core.errors import ToolError
+
+
+class Target:
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function = function
+
+    def call_frozen(self, arguments: str, context: ToolContext | None) -> Any:
+        return self.function(context, **json.loads(arguments))
+
+
+@Target
+def echo(context: ToolContext, value: Any) -> Any:
+    return value
+
+
+@Target
+async def echo_later(context: ToolContext, value: Any) -> Any:
+    await asyncio.sleep(0)
+    return value
+
+
+@Target
+def pid(context: ToolContext) -> int:
+    return os.getpid()
+
+
+@Target
+def facts(context: ToolContext) -> dict[str, Any]:
+    assert context.principal is not None
+    return {
+        "principal": context.principal.id,
+        "permissions": sorted(context.principal.permissions),
+        "idempotency_key": context.idempotency_key,
+        "deadline": context.deadline,
+        "correlation_id": context.correlation_id,
+        "run_id": context.run_id,
+        "call_id": context.call_id,
+    }
+
+
+@Target
+def leak(context: ToolContext, secret: str) -> list[str]:
+    value = context.secrets[secret]
+    context.progress(f"using {value}")
+    return ["the secret is", value]
+
+
+@Target
+def leak_in_error(context: ToolContext, secret: str) -> None:
+    raise ValueError(f"refused: {context.secrets[secret]}")
+
+
+@Target
+def meet(context: ToolContext, mine: str, other: str) -> str:
+    Path(mine).touch()
+    while not Path(other).exists():
+        time.sleep(0.005)
+    return "met"
+
+
+def _announce(path: str, *pids: int) -> None:
+    part = Path(path + ".part")
+    part.write_text(json.dumps(pids))
+    part.rename(path)
+
+
+@Target
+def sleep_in_c(context: ToolContext, path: str) -> None:
+    _announce(path, os.getpid())
+    ctypes.PyDLL(None).sleep(600)  # PyDLL keeps the GIL: no thread of this process can do anything
+
+
+@Target
+def busy_loop(context: ToolContext, path: str) -> None:
+    _announce(path, os.getpid())
+    while True:
+        try:
+            time.sleep(0)
+        except BaseException:
+            continue
+
+
+@Target
+async def sleep_async(context: ToolContext, path: str) -> None:
+    _announce(path, os.getpid())
+    await asyncio.sleep(600)
+
+
+@Target
+def with_grandchildren(context: ToolContext, path: str) -> None:
+    forked = os.fork()
+    if forked == 0:
+        time.sleep(600)
+    started = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+    _announce(path, os.getpid(), forked, started.pid)
+    time.sleep(600)
+
+
+@Target
+def crash_with_grandchild(context: ToolContext, path: str) -> None:
+    forked = os.fork()
+    if forked == 0:
+        time.sleep(600)
+    _announce(path, os.getpid(), forked)
+    os._exit(7)
+
+
+@Target
+def segfault(context: ToolContext) -> None:
+    signal.signal(signal.SIGSEGV, signal.SIG_DFL)
+    os.kill(os.getpid(), signal.SIGSEGV)
+
+
+@Target
+def leave(context: ToolContext, code: int) -> None:
+    os._exit(code)
+
+
+@Target
+def die_soon(context: ToolContext) -> int:
+    """Answers, and dies a moment later, when it is idle."""
+    threading.Timer(0.1, os._exit, [9]).start()
+    return os.getpid()
+
+
+@Target
+def refuse(context: ToolContext) -> None:
+    raise ToolError("NO_SUCH_ORDER", "No order 'W-404'", retryable=True, recover_action="Ask for the number")
+
+
+@Target
+def fail(context: ToolContext, how: str) -> None:
+    raise {"value": ValueError("no good"), "exit": SystemExit(3), "surrogate": ValueError("\ud800")}[how]
+
+
+@Target
+def unserialisable(context: ToolContext) -> Any:
+    return {"lock": threading.Lock()}
+
+
+@Target
+def report(context: ToolContext, steps: int) -> str:
+    for step in range(steps):
+        context.progress(f"step {step}", step / steps)
+    context.progress("nearly")
+    return "done"
+
+
+@Target
+def chatter(context: ToolContext) -> str:
+    print("printed by python")
+    os.system("echo printed by a shell")
+    return sys.stdin.read()
+
+
+@Target
+def big(context: ToolContext, size: int) -> str:
+    return "x" * size
+
+
+def not_a_tool() -> None: ...
