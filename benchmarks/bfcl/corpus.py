@@ -10,6 +10,7 @@ import hashlib
 import importlib
 import inspect
 import json
+import numbers
 import subprocess
 import sys
 from collections.abc import Callable, Iterable
@@ -126,5 +127,13 @@ def state(actor: object) -> dict[str, Any]:
 
 
 def as_json(value: Any) -> Any:
-    """A value as it reads after a trip through JSON; what JSON cannot hold is written as text."""
-    return json.loads(json.dumps(value, default=str))
+    """A value as it reads after a trip through JSON: numbers of other packages as numbers, the ellipsis as text."""
+    return json.loads(json.dumps(value, default=_plain))
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, numbers.Real):
+        return float(value)
+    if value is Ellipsis:
+        return "..."
+    raise TypeError(f"{value!r} has no JSON form")

@@ -1,4 +1,4 @@
-"""Tools that the process tests run in another process. Plain stand-ins: anything with ``call_frozen`` will do."""
+"""Tools that the process tests run in another process; most are stand-ins, for ``call_frozen`` is all that counts."""
 
 from __future__ import annotations
 
@@ -12,11 +12,13 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from journeyman.core.context import ToolContext
 from journeyman.core.errors import ToolError
+from journeyman.tools.decorator import tool
 
 
 class Target:
@@ -47,8 +49,7 @@ def pid(context: ToolContext) -> int:
 def facts(context: ToolContext) -> dict[str, Any]:
     assert context.principal is not None
     return {
-        "principal": context.principal.id,
-        "permissions": sorted(context.principal.permissions),
+        "principal": {"id": context.principal.id, "permissions": sorted(context.principal.permissions)},
         "idempotency_key": context.idempotency_key,
         "deadline": context.deadline,
         "correlation_id": context.correlation_id,
@@ -178,3 +179,23 @@ def big(context: ToolContext, size: int) -> str:
 
 
 def not_a_tool() -> None: ...
+
+
+@dataclass
+class Doubled:
+    doubled: int
+    call_id: str
+
+
+@tool(isolation="process")
+def real_tool(count: int, context: ToolContext) -> Doubled:
+    """Double a number."""
+    context.progress("counting")
+    return Doubled(count * 2, context.call_id)
+
+
+@tool(isolation="process")
+async def real_async_tool(count: int, context: ToolContext) -> Doubled:
+    """Double a number, later."""
+    context.progress("counting")
+    return Doubled(count * 2, context.call_id)

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from journeyman.core.errors import ConfigurationError, ErrorInfo
+from journeyman.core.principals import Principal
 from journeyman.execution.processes import (
     KEEP_IDLE,
     ProcessPool,
@@ -90,9 +91,17 @@ async def test_a_result_comes_back_as_a_json_value(pool: ProcessPool, value: Any
 
 async def test_the_tool_sees_its_context(pool: ProcessPool) -> None:
     facts = {"idempotency_key": "k", "deadline": 12.5, "correlation_id": "c", "run_id": "r", "call_id": "i"}
-    context = {"principal": "ada", "permissions": ["orders:read"], **facts}
-    told = await run(pool, "facts", context=context)
-    assert told == context
+    principal = Principal("ada", permissions=["orders:read"]).model_dump(mode="json")
+    context = {"principal": principal, **facts}
+    assert await run(pool, "facts", context=context) == context
+
+
+@pytest.mark.parametrize("name", ["real_tool", "real_async_tool"])
+async def test_a_real_tool_runs_with_its_context(pool: ProcessPool, name: str) -> None:
+    seen: list[str] = []
+    result = await run(pool, name, count=3, context={"call_id": "c1"}, on_progress=lambda text, _: seen.append(text))
+    assert result == {"doubled": 6, "call_id": "c1"}
+    assert seen == ["counting"]
 
 
 async def test_a_secret_that_was_read_is_masked_on_every_way_out(pool: ProcessPool) -> None:

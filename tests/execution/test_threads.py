@@ -12,12 +12,12 @@ import threading
 import time
 import weakref
 from collections.abc import Iterator
-from contextlib import suppress
 from functools import partial
 from typing import Any
 
 import pytest
 
+from journeyman.execution import threads
 from journeyman.execution.threads import ThreadPool, default_pool
 
 
@@ -67,8 +67,8 @@ async def test_the_function_runs_in_another_thread_and_returns(pool: ThreadPool)
 
 
 async def test_a_thread_is_reused(pool: ThreadPool) -> None:
-    threads = {await pool.run(threading.get_ident, timeout=5) for _ in range(20)}
-    assert len(threads) == 1
+    used = {await pool.run(threading.get_ident, timeout=5) for _ in range(20)}
+    assert len(used) == 1
 
 
 async def test_ten_blocking_functions_run_at_once(pool: ThreadPool) -> None:
@@ -170,26 +170,66 @@ async def test_an_interrupt_that_the_function_swallows_still_ends_its_thread(poo
     assert not thread[0].is_alive()
 
 
-async def test_an_interrupt_that_comes_as_the_function_ends_hits_nobody_else(pool: ThreadPool) -> None:
+class Gate:
+    """A job's lock that holds the thread up when its function has returned and the job is not yet marked as ended."""
+
+    def __init__(self) -> None:
+        self.lock, self.arrived, self.opened = threading.Lock(), threading.Event(), threading.Event()
+        self.passages: list[threading.Thread] = []
+
+    def __enter__(self) -> None:
+        if threading.current_thread() is not threading.main_thread():
+            self.passages.append(threading.current_thread())
+            if len(self.passages) == 2:
+                self.arrived.set()
+                self.opened.wait(30)
+        self.lock.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        self.lock.release()
+
+
+async def test_an_interrupt_that_comes_as_the_function_ends_is_silent_and_hits_nobody_else(
+    pool: ThreadPool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gate, ordinary = Gate(), threads._Job.__init__
+
+    def gated(self: Any, *arguments: Any) -> None:
+        ordinary(self, *arguments)
+        self._lock = gate
+
+    with monkeypatch.context() as patch:
+        patch.setattr(threads._Job, "__init__", gated)
+        task = asyncio.create_task(pool.run(threading.current_thread, timeout=None))
+        await reached(gate.arrived)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    thread = gate.passages[0]
+    assert await pool.run(threading.current_thread, timeout=30) is not thread
+    gate.opened.set()
+    await asyncio.to_thread(thread.join, 30)
+    assert not thread.is_alive()
+
+
+async def test_cancelling_just_when_the_function_ends_never_disturbs_the_next(pool: ThreadPool) -> None:
     loop = asyncio.get_running_loop()
 
     async def attempt(number: int) -> None:
-        def function() -> int:
+        def function() -> None:
             loop.call_soon_threadsafe(task.cancel)
-            for _ in range(number % 100 * 20):
+            for _ in range(number % 100 * 50):
                 pass
-            return number
 
         task = asyncio.create_task(pool.run(function, timeout=None))
-        with suppress(asyncio.CancelledError):
-            assert await task == number
+        await asyncio.gather(task, return_exceptions=True)
+        assert await pool.run(partial(int, number), timeout=None) == number
 
     before = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
     try:
-        for number in range(3000):
+        for number in range(2000):
             await attempt(number)
-            assert await pool.run(partial(int, number), timeout=None) == number
     finally:
         sys.setswitchinterval(before)
 
@@ -256,10 +296,10 @@ def test_one_pool_serves_several_event_loops_at_once(pool: ThreadPool) -> None:
     def program() -> None:
         results.append(asyncio.run(pool.run(barrier.wait, timeout=30)))
 
-    threads = [threading.Thread(target=program) for _ in range(3)]
-    for thread in threads:
+    programs = [threading.Thread(target=program) for _ in range(3)]
+    for thread in programs:
         thread.start()
-    for thread in threads:
+    for thread in programs:
         thread.join(30)
     assert sorted(results) == [0, 1, 2]
 
@@ -326,6 +366,7 @@ def test_a_limit_below_one_is_refused() -> None:
 
 PROGRAM = """
 import asyncio, threading
+from journeyman.execution import threads
 from journeyman.execution.threads import default_pool
 async def main():
     begun = threading.Event()

@@ -36,7 +36,7 @@ def finish_tool() -> Tool[..., Any]:
     """How an agent with ``finish=True`` ends its run."""
 
     async def finish(
-        answer: Annotated[str, Field(min_length=1)],
+        answer: Annotated[str, Field(pattern=r"\S")],
         reasoning: str = "",
         confidence: Annotated[float, Field(ge=0, le=1)] | None = None,
     ) -> dict[str, Any]:
@@ -54,9 +54,9 @@ def finish_tool() -> Tool[..., Any]:
 
 def read_result_tool(texts: dict[str, str], *, limit: int) -> Tool[..., Any]:
     """Reads on in results that were too long for one message; ``texts`` maps handles to whole results."""
-    most = limit - 200
+    most = limit - 100  # room for the line that says how to go on
 
-    async def read_result(handle: str, offset: Annotated[int, Field(ge=0)] = 0, length: int = most) -> dict[str, Any]:
+    async def read_result(handle: str, offset: Annotated[int, Field(ge=0)] = 0, length: int = most) -> str:
         """Read more of a long result. Use when a result was cut and the part that was left out matters.
 
         Args:
@@ -74,6 +74,9 @@ def read_result_tool(texts: dict[str, str], *, limit: int) -> Tool[..., Any]:
                 recover_action="Use a handle named in this conversation, or call the tool again",
             )
         part = text[offset : offset + max(1, min(length, most))]
-        return {"text": part, "next_offset": offset + len(part), "total": len(text)}
+        end = offset + len(part)
+        go_on = f"go on with offset={end}" if end < len(text) else "this is the end"
+        # Text and not JSON: escaping would make it longer than the limit, and it would be cut again.
+        return f"{part}\n[characters {offset:,} to {end:,} of {len(text):,}; {go_on}]"
 
     return _builtin(READ_RESULT, read_result)

@@ -47,7 +47,7 @@ async def stop(run: Run, limit: LimitName) -> None:
     allowed = getattr(run.limits, limit)
     error = ErrorInfo(
         code="LIMIT_REACHED",
-        message=f"the run reached its limit of {allowed:g} {limit}",
+        message=f"the run reached its limit of {allowed:,} {limit}",
         category=ErrorCategory.TIMEOUT if limit == "seconds" else ErrorCategory.SYSTEM_ERROR,
         severity=Severity.MEDIUM,
         user_guidance=_LIMIT_HINTS[limit],
@@ -124,7 +124,7 @@ def response(
 
 def _last_words(state: RunState) -> str:
     """The latest text the model wrote beside its calls: the best a run at its limit has to offer."""
-    for message in reversed(state.messages):
+    for message in reversed(state.messages[state.task_at :]):
         if message.role == "assistant" and message.content.strip():
             return message.content.strip()
     return ""
@@ -146,7 +146,7 @@ def confidence(state: RunState, status: RunStatus) -> float:
     what the model's adapter reports, else an estimate from evidence: 0.9, less 0.2 for every call that failed and
     0.05 for every retry, never below 0.1; half of that at a limit.
     """
-    if status in (RunStatus.FAILED, RunStatus.CANCELLED):
+    if state.answer is None and not (status is RunStatus.LIMIT_REACHED and _last_words(state)):
         return 0.0
     calls = [call for step in state.steps for call in step.calls if call.tool_name != FINISH]
     if calls and calls[-1].status in (CallStatus.ERROR, CallStatus.TIMEOUT):

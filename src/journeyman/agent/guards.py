@@ -18,16 +18,22 @@ class RepeatGuard:
 
     def __init__(self) -> None:
         self._made: dict[str, list[tuple[int, ToolCallRecord]]] = {}
+        self._keys: dict[str, str] = {}
+        """Keys of calls under way, by call id: made when a call is checked, used again when it has ended."""
 
     def note(self, iteration: int, call: ToolCall, record: ToolCallRecord) -> None:
         """A call has ended."""
+        key = self._keys.pop(call.id, None) or _key(call)
         if record.error is None or record.error.code != REPEATED:
-            self._made.setdefault(_key(call), []).append((iteration, record))
+            self._made.setdefault(key, []).append((iteration, record))
 
     def refusal(self, iteration: int, call: ToolCall, *, reads: Callable[[str], bool]) -> Refusal | None:
         """Why this call should not run, if it should not. ``reads`` says of a tool's name that it only reads."""
-        key = _key(call)
-        earlier = {at: record for at, record in self._made.get(key, ()) if at < iteration}
+        key = self._keys[call.id] = _key(call)
+        made = self._made.get(key)
+        if made is None or len(made) < 2:
+            return None
+        earlier = {at: record for at, record in made if at < iteration}
         if len(earlier) < 2:
             return None
         before, last = sorted(earlier)[-2:]

@@ -35,13 +35,20 @@ class Limit:
     name: LimitName
 
 
-Next: TypeAlias = Again | Answered | Suspended | Limit
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """Calls of this turn wait for a person: for approval, or because their outcome is unknown."""
+
+    calls: tuple[Suspended, ...]
+
+
+Next: TypeAlias = Again | Answered | Waiting | Limit
 
 
 async def advance(run: Run) -> None:
-    """Take a run to its end, or to the person it must wait for."""
+    """Take a run to its end, to the person it must wait for, or to the next step if it is to be handed over."""
     try:
-        while True:
+        while not run.leaving:
             match await step(run):
                 case Again():
                     continue
@@ -49,7 +56,7 @@ async def advance(run: Run) -> None:
                     return await finish(run, answer)
                 case Limit(name):
                     return await stop(run, name)
-                case Suspended() as waiting:
+                case Waiting() as waiting:
                     return await suspend(run, waiting)
                 case never:
                     assert_never(never)
@@ -84,7 +91,7 @@ async def step(run: Run) -> Next:
     return Again() if nudge else answer_of(turn) or Again()
 
 
-async def carry_out(run: Run, turn: Turn) -> Suspended | None:
+async def carry_out(run: Run, turn: Turn) -> Waiting | None:
     """Run the turn's calls that have no outcome yet, side by side; none can harm another."""
     open_calls = [call for call in turn.calls if call.id not in turn.records]
     if len(open_calls) == 1:
@@ -98,7 +105,8 @@ async def carry_out(run: Run, turn: Turn) -> Suspended | None:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
             raise
-    return next((outcome for outcome in outcomes if isinstance(outcome, Suspended)), None)
+    waiting = tuple(outcome for outcome in outcomes if isinstance(outcome, Suspended))
+    return Waiting(waiting) if waiting else None
 
 
 async def one_call(run: Run, turn: Turn, call: ToolCall) -> ToolCallRecord | Suspended:
@@ -110,7 +118,8 @@ async def one_call(run: Run, turn: Turn, call: ToolCall) -> ToolCallRecord | Sus
     return await run.executor.execute(call, run.scope, turn.pasts.get(call.id))
 
 
-async def suspend(run: Run, waiting: Suspended) -> None:
-    """Let go of everything until a person has decided."""
-    status = RunStatus.AWAITING_RESOLUTION if waiting.unknown else RunStatus.AWAITING_APPROVAL
-    await run.recorder.record(RunSuspended(status=status, waiting_for=(waiting.waiting_for,)))
+async def suspend(run: Run, waiting: Waiting) -> None:
+    """Let go of everything until a person has decided. An unknown outcome comes first: nothing else can settle it."""
+    unknown = any(call.unknown for call in waiting.calls)
+    status = RunStatus.AWAITING_RESOLUTION if unknown else RunStatus.AWAITING_APPROVAL
+    await run.recorder.record(RunSuspended(status=status, waiting_for=tuple(c.waiting_for for c in waiting.calls)))

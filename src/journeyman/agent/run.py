@@ -40,8 +40,11 @@ class Run:
     """By the clock's monotonic time."""
     wants_text: bool = False
     """Whether somebody wants to see the model's text grow."""
+    leaving: bool = False
+    """Set from outside: stop after this step, another process goes on."""
     memo: dict[Any, Any] = field(default_factory=dict)
     system: Message | None = None
+    _scope: CallScope | None = None
 
     @property
     def iteration(self) -> int:
@@ -50,14 +53,20 @@ class Run:
 
     @property
     def scope(self) -> CallScope:
-        return CallScope(
-            run_id=self.id,
-            recorder=self.recorder,
-            tools=self.tools,
-            principal=self.state.principal,
-            correlation_id=self.id,
-            deadline=self.deadline,
-        )
+        if self._scope is None:
+            self._scope = CallScope(
+                run_id=self.id,
+                recorder=self.recorder,
+                tools=self.tools,
+                principal=self.state.principal,
+                correlation_id=self.id,
+                deadline=self.deadline,
+            )
+        return self._scope
+
+    @property
+    def overdue(self) -> bool:
+        return self.deadline is not None and self.clock.monotonic() >= self.deadline
 
     def remaining(self) -> float | None:
         return None if self.deadline is None else self.deadline - self.clock.monotonic()

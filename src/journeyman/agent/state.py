@@ -13,11 +13,13 @@ from journeyman.core.events import (
     ApprovalDecided,
     ApprovalRequested,
     CallFinished,
+    CallResolved,
     CallStarted,
     Event,
     MessageReceived,
     RunFailed,
     RunFinished,
+    RunResumed,
     RunStarted,
     RunSuspended,
     StepFinished,
@@ -27,7 +29,7 @@ from journeyman.core.messages import Message, Role, ToolCall, Usage
 from journeyman.core.principals import Principal
 from journeyman.core.runs import Limits, ReasoningStep, RunStatus, TaskInput
 from journeyman.execution.executor import CallPast
-from journeyman.execution.results import result_text, text_for_model
+from journeyman.execution.results import shrink, text_for_model
 
 
 @dataclass(slots=True)
@@ -72,9 +74,16 @@ class RunState:
         """Whole texts of results that were too long for the model, by handle."""
         self.fruitless = 0
         """Replies in a row that neither called a tool nor answered."""
+        self.active_seconds = 0.0
+        """How long the run was worked on; waiting for a person or for a process does not count."""
+        self._last_time: float | None = None
 
     def apply(self, event: Event) -> None:
         """Take in one event; signals change nothing."""
+        if event.seq is not None:
+            if self._last_time is not None and not isinstance(event, RunResumed):
+                self.active_seconds += max(0.0, event.time - self._last_time)
+            self._last_time = event.time
         match event:
             case MessageReceived():
                 self._message(event)
@@ -82,6 +91,11 @@ class RunState:
                 self._open(event.call_id).started = event
             case CallFinished():
                 self._outcome(event.record)
+            case CallResolved(action="rerun"):
+                past = self._open(event.call_id)
+                past.started = past.unknown = None
+            case RunResumed():
+                self.status = RunStatus.RUNNING
             case StepFinished():
                 self._step(event)
             case RunStarted():
@@ -125,7 +139,9 @@ class RunState:
         return self.turn.past(call_id)
 
     def _outcome(self, record: ToolCallRecord) -> None:
-        if self.turn is not None:
+        if record.status is CallStatus.UNKNOWN:
+            self._open(record.call_id).unknown = record
+        elif self.turn is not None:
             self.turn.records[record.call_id] = record
 
     def _step(self, fact: StepFinished) -> None:
@@ -139,12 +155,11 @@ class RunState:
             self.fruitless = 0
         for call in turn.calls:
             record = turn.records[call.id]
-            content = text_for_model(record, limit=self._result_limit)
-            if record.status is CallStatus.SUCCESS and len(whole := result_text(record.result)) > self._result_limit:
-                self.cut_results[record.call_id] = whole
+            whole = text_for_model(record)
+            content = whole if len(whole) <= self._result_limit else self._shortened(record, whole)
             self.guard.note(turn.iteration, call, record)
             told.append(content)
-            self.messages.append(Message(role=Role.FUNCTION, content=content, name=call.tool_name, call_id=call.id))
+            self.messages.append(_answer(call, content))
         if not turn.calls and fact.nudge is not None:
             if turn.text.strip():
                 self.messages.append(Message(role=Role.ASSISTANT, content=turn.text))
@@ -161,6 +176,18 @@ class RunState:
                 duration_ms=fact.duration_ms,
             )
         )
+
+
+    def _shortened(self, record: ToolCallRecord, whole: str) -> str:
+        if record.status is not CallStatus.SUCCESS:
+            return whole[: self._result_limit - 1] + "…"
+        self.cut_results[record.call_id] = whole
+        return shrink(whole, handle=record.call_id, limit=self._result_limit)
+
+
+def _answer(call: ToolCall, content: str) -> Message:
+    # A model may call a tool without saying which; that is answered, too, and every answer needs a name.
+    return Message(role=Role.FUNCTION, content=content, name=call.tool_name or "unnamed", call_id=call.id)
 
 
 def _decision(fact: ApprovalDecided) -> Decision:

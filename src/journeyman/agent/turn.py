@@ -5,6 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Iterable
+from typing import Any
+
+from pydantic_core import PydanticSerializationError, to_json
 
 from journeyman.agent.run import Run
 from journeyman.agent.state import Turn
@@ -48,10 +51,13 @@ async def _respond(run: Run, iteration: int) -> ModelResponse | None:
     deltas = _Deltas(run, iteration) if run.wants_text else None
     try:
         if run.deadline is None:
-            return await run.model.respond(run.request(), deltas)
+            return _checked(await run.model.respond(run.request(), deltas))
         async with asyncio.timeout(max(0.0, run.remaining() or 0.0)) as limit:
-            return await run.model.respond(run.request(), deltas)
-    except ModelError:
+            return _checked(await run.model.respond(run.request(), deltas))
+    except ModelError as error:
+        # An adapter that keeps to the run's time may notice its end first.
+        if error.info.category is ErrorCategory.TIMEOUT and run.overdue:
+            return None
         raise
     except TimeoutError as error:
         if run.deadline is not None and limit.expired():
@@ -60,6 +66,12 @@ async def _respond(run: Run, iteration: int) -> ModelResponse | None:
     except Exception as error:
         logger.exception("the model adapter failed", extra={"run_id": run.id})
         raise _model_failed(error) from error
+
+
+def _checked(response: Any) -> ModelResponse:
+    if not isinstance(response, ModelResponse):
+        raise TypeError(f"respond() returned {type(response).__name__}, not a ModelResponse")
+    return response
 
 
 def _model_failed(error: Exception) -> ModelError:
@@ -95,8 +107,18 @@ def numbered(calls: Iterable[ToolCall], *, iteration: int, taken: set[str]) -> t
         while unique in taken or unique in used:
             unique, again = f"{wanted}_{again}", again + 1
         used.add(unique)
+        call = _writable(call)
         given.append(call if unique == call.id else call.model_copy(update={"id": unique}))
     return tuple(given)
+
+
+def _writable(call: ToolCall) -> ToolCall:
+    """The call, or its refusal as malformed where its arguments fit into no journal: not JSON, or nested too deeply."""
+    try:
+        to_json(call.arguments)
+    except PydanticSerializationError as error:
+        return call.model_copy(update={"arguments": {}, "malformed": f"({error})"})
+    return call
 
 
 def composed_thought(turn: Turn) -> str:

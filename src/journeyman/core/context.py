@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 from journeyman.core.principals import Principal
 
@@ -47,10 +47,21 @@ class Secrets(Mapping[str, str]):
 
     def mask(self, text: str) -> str:
         """The text without any secret value that was read through this object."""
-        for value in self._read:
+        # The longest first: where one secret is part of another, nothing of the longer one may stay.
+        for value in sorted(self._read, key=len, reverse=True):
             if value:
                 text = text.replace(value, "•••")
         return text
+
+    def masked(self, value: Any) -> Any:
+        """A JSON value with every text in it masked. Not done on JSON text, where quotes and newlines are escaped."""
+        if isinstance(value, str):
+            return self.mask(value)
+        if isinstance(value, list):
+            return [self.masked(item) for item in value]
+        if isinstance(value, dict):
+            return {self.mask(key) if isinstance(key, str) else key: self.masked(item) for key, item in value.items()}
+        return value
 
     @property
     def were_read(self) -> bool:
@@ -86,11 +97,12 @@ class ToolContext:
         self.run_id = run_id
         self.call_id = call_id
         self._report = report
-        self._cancelled = threading.Event()
+        self._cancelled = False
 
     def progress(self, message: str, fraction: float | None = None) -> None:
         """Tell whoever watches how far the tool has come; ``fraction`` is between 0 and 1."""
-        self._report(message, fraction)
+        if not self._cancelled:
+            self._report(self.secrets.mask(message), fraction)
 
     def remaining(self) -> float | None:
         """Seconds until the deadline."""
@@ -99,8 +111,8 @@ class ToolContext:
     @property
     def cancelled(self) -> bool:
         """Whether the call was given up. A blocking tool that loops should look here and stop."""
-        return self._cancelled.is_set()
+        return self._cancelled
 
     def cancel(self) -> None:
         """Mark the call as given up; the executor's business."""
-        self._cancelled.set()
+        self._cancelled = True

@@ -13,6 +13,13 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
+# One encoder for all: json.dumps would build one for every call.
+_encode = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode
+
+
+LOG_FIELDS = "journeyman"
+"""The attribute of a log record that holds its fields."""
+
 
 class Entity(BaseModel):
     """Frozen data. Unknown fields are refused, so that a typo is an error and not a silent default."""
@@ -30,7 +37,7 @@ def canonical_json(value: Any) -> str:
 
     Raises ValueError for what JSON cannot say and RecursionError for what is nested too deeply.
     """
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    return _encode(value)
 
 
 def digest(*parts: str) -> str:

@@ -119,6 +119,18 @@ class JournalConflictError(JourneymanError):
     """Somebody else has written this run's next fact: this process no longer owns the run."""
 
 
+class StoreError(JourneymanError):
+    """The database cannot be used right now: unreachable, full or locked. Runs pause and go on when it is back."""
+
+
+class ApprovalError(JourneymanError):
+    """A decision cannot be taken: unknown, decided already, expired, or with invalid arguments."""
+
+
+class AuditError(JourneymanError):
+    """The audit log was tampered with, or is damaged."""
+
+
 class ToolError(Exception):
     """Raise it in a tool to tell the model what went wrong and what to do about it.
 

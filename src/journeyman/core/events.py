@@ -43,6 +43,13 @@ class RunStarted(_Event):
     history: tuple[Message, ...] = ()
 
 
+class RunResumed(_Event):
+    """A process takes the run up again, after a crash, a hand-over, or a person's decision."""
+
+    type: Literal["run_resumed"] = "run_resumed"
+    owner: str = ""
+
+
 class StrategiesInjected(_Event):
     """Advice from earlier runs was added to the instruction."""
 
@@ -109,6 +116,16 @@ class CallFinished(_Event):
 
     type: Literal["call_finished"] = "call_finished"
     record: ToolCallRecord
+
+
+class CallResolved(_Event):
+    """A person settled a call whose outcome was unknown: run it again, take it as done, or leave it out."""
+
+    type: Literal["call_resolved"] = "call_resolved"
+    call_id: str
+    action: Literal["rerun", "done", "skip"]
+    by: str | None = None
+    result: Any = None
 
 
 class StepFinished(_Event):
@@ -184,6 +201,7 @@ class CallProgress(_Event):
 
 Fact: TypeAlias = Annotated[
     RunStarted
+    | RunResumed
     | StrategiesInjected
     | MessageReceived
     | CallsPlanned
@@ -191,6 +209,7 @@ Fact: TypeAlias = Annotated[
     | ApprovalDecided
     | CallStarted
     | CallFinished
+    | CallResolved
     | StepFinished
     | StepRestarted
     | Answered

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from typing import Any
 
 from pydantic import Field, field_validator
 
@@ -27,9 +28,11 @@ class Principal(Entity):
     id: str = Field(min_length=1)
     permissions: frozenset[str] = frozenset()
 
-    def __init__(self, id: str, *, permissions: Iterable[str] = ()) -> None:
-        # Positional `id` reads better; the generated constructor would take keywords only.
-        self.__pydantic_validator__.validate_python({"id": id, "permissions": permissions}, self_instance=self)
+    def __init__(self, id: str = "", *, permissions: Iterable[str] = (), **unknown: Any) -> None:
+        # Positional `id` reads better; the generated constructor would take keywords only. A missing id and unknown
+        # fields are taken, so that the validator refuses them in its own words when a principal is read from JSON.
+        fields = {"id": id, "permissions": permissions, **unknown}
+        self.__pydantic_validator__.validate_python(fields, self_instance=self)
 
     @field_validator("permissions", mode="before")
     @classmethod

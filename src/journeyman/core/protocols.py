@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, Protocol, TypeAlias
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from pydantic import Field
 
@@ -20,6 +21,13 @@ from journeyman.core.events import Event, Fact
 from journeyman.core.messages import Message, ToolCall, Usage
 from journeyman.core.policy import BreakerRule, RateLimit
 from journeyman.core.specification import ToolSpecification
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+Vectors: TypeAlias = "NDArray[np.float32]"
+"""One vector, or a row for each text. Named here as a type only: the core runs without numpy."""
 
 Listener: TypeAlias = Callable[[Event], None]
 """Is told every event of a run, in order. Must return at once and must not raise."""
@@ -158,12 +166,28 @@ class StrategySource(Protocol):
 
 
 class Embedder(Protocol):
-    """Texts as vectors."""
+    """Texts as vectors. Vectors of embedders with different names never meet in one index."""
 
     @property
     def name(self) -> str: ...
 
-    @property
-    def dimensions(self) -> int: ...
+    async def embed(self, texts: Sequence[str]) -> Vectors:
+        """One row for each text, all of the same length. Raises ModelError when it cannot."""
 
-    async def embed(self, texts: Sequence[str]) -> Sequence[Sequence[float]]: ...
+
+class VectorIndex(Protocol):
+    """Vectors by id, in domains that do not see each other; similarity is the cosine."""
+
+    def put(self, ids: Sequence[str], vectors: Vectors, *, domain: str = "") -> None:
+        """Add vectors, or replace those of ids that are there."""
+
+    def remove(self, ids: Iterable[str], *, domain: str = "") -> None:
+        """Forget ids; those that are not there are no error."""
+
+    def search(self, vector: Vectors, *, k: int = 5, domain: str = "") -> list[tuple[str, float]]:
+        """The ids with the highest similarity, best first."""
+
+    def save(self, folder: Path) -> None: ...
+
+    def load(self, folder: Path) -> None:
+        """Take over what ``save`` left there, in place of what is here."""

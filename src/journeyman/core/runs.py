@@ -5,7 +5,14 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Any, Literal
 
-from pydantic import Field, computed_field, field_validator, model_validator
+from pydantic import (
+    Field,
+    SerializerFunctionWrapHandler,
+    computed_field,
+    field_validator,
+    model_serializer,
+    model_validator,
+)
 
 from journeyman.core.calls import ToolCallRecord
 from journeyman.core.data import Derived, Entity, new_id
@@ -58,6 +65,11 @@ class Limits(Entity):
     history_messages: int | None = Field(default=None, gt=0)
     seconds: float | None = Field(default=None, gt=0)
     tokens: int | None = Field(default=None, gt=0)
+
+    @model_serializer(mode="wrap")
+    def _only_given(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        # "left out" must survive a journal: written as null it would come back as "lifted".
+        return {name: value for name, value in handler(self).items() if name in self.model_fields_set}
 
 
 class TaskInput(Entity):

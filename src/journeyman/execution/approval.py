@@ -6,7 +6,10 @@ import asyncio
 import inspect
 import logging
 
+from pydantic_core import from_json
+
 from journeyman.core.approvals import Approval, ApprovalStatus, Approve, Approver, Decision, Deny, Expired
+from journeyman.core.data import LOG_FIELDS, canonical_json
 from journeyman.core.events import ApprovalDecided
 
 logger = logging.getLogger("journeyman.approval")
@@ -41,16 +44,26 @@ class AskApprover:
             return self._failed(approval, "TimeoutError")
         except Exception as error:
             return self._failed(approval, type(error).__name__)
+        if isinstance(decision, Approve) and decision.arguments is not None:
+            return _own_copy(decision)
         if isinstance(decision, Approve | Deny):
             return decision
         return Deny(reason=f"the approver returned {type(decision).__name__}, not Approve or Deny")
 
     @staticmethod
     def _failed(approval: Approval, error: str) -> Deny:
-        logger.warning(
-            "approver failed", extra={"run_id": approval.run_id, "call_id": approval.call_id, "error": error}
-        )
+        fields = {"run_id": approval.run_id, "call_id": approval.call_id, "error": error}
+        logger.warning("approver failed", extra={LOG_FIELDS: fields})
         return Deny(reason=f"the approver failed with {error}")
+
+
+def _own_copy(decision: Approve) -> Approve | Deny:
+    """The decision with arguments that nobody else holds and that a journal can keep."""
+    try:
+        edited = from_json(canonical_json(decision.arguments))
+    except (ValueError, TypeError, RecursionError) as error:
+        return Deny(reason=f"the approver's edited arguments are not JSON: {error}", by=decision.by)
+    return decision.model_copy(update={"arguments": edited})
 
 
 def decided(approval: Approval, decision: Decision) -> ApprovalDecided:

@@ -26,7 +26,7 @@ def freeze(tool: Tool[..., Any], call: ToolCall, policy: Policy) -> Frozen | Ref
             return _invalid(
                 tool, "ARGUMENTS_TOO_LARGE", f"the arguments have {size:,} bytes, at most {most:,} are accepted"
             )
-        return tool.freeze(text)
+        return tool.freeze(text, call.arguments)
     except ArgumentsError as error:
         return _invalid(tool, "INVALID_ARGUMENTS", str(error))
     except RecursionError:

@@ -60,10 +60,10 @@ class _Call:
         from journeyman.core.principals import Principal
 
         facts = dict(facts)
-        principal, permissions = facts.pop("principal", None), facts.pop("permissions", ())
+        principal = facts.pop("principal", None)
         self._secrets = Secrets(facts.pop("secrets", None) or {})
         return ToolContext(
-            principal=None if principal is None else Principal(principal, permissions=permissions),
+            principal=None if principal is None else Principal(**principal),
             secrets=self._secrets,
             report=lambda message, fraction: self._send("progress", message=message, fraction=fraction),
             **facts,
@@ -83,18 +83,8 @@ class _Call:
     def _send(self, kind: str, **fields: Any) -> None:
         if self._secrets is not None and self._secrets.were_read:
             # The parent's own Secrets object does not see what is read here, so values are masked on this side.
-            fields = _masked(fields, self._secrets.mask)
+            fields = self._secrets.masked(fields)
         self._write(encode({"call": self._request["call"], "kind": kind, **fields}))
-
-
-def _masked(value: Any, mask: Callable[[str], str]) -> Any:
-    if isinstance(value, str):
-        return mask(value)
-    if isinstance(value, list):
-        return [_masked(item, mask) for item in value]
-    if isinstance(value, dict):
-        return {mask(key) if isinstance(key, str) else key: _masked(item, mask) for key, item in value.items()}
-    return value
 
 
 def _text(error: BaseException) -> str:

@@ -10,7 +10,9 @@ they were frozen, except a person who approves others in their place: those are 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+import threading
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -28,7 +30,17 @@ from journeyman.execution.approval import decided
 from journeyman.execution.arguments import binding, freeze
 from journeyman.execution.cache import MISS, ResultCache
 from journeyman.execution.invoke import Invoker
-from journeyman.execution.outcome import Refusal, Success, Suspended, cancelled, denied, rate_limited, resting, too_late
+from journeyman.execution.outcome import (
+    Refusal,
+    Success,
+    Suspended,
+    cancelled,
+    denied,
+    outcome_unknown,
+    rate_limited,
+    resting,
+    too_late,
+)
 from journeyman.execution.recorder import Recorder
 from journeyman.execution.resolve import resolve
 from journeyman.execution.risk import grade
@@ -59,6 +71,8 @@ class CallPast:
     approval: Approval | None = None
     decision: Decision | None = None
     started: CallStarted | None = None
+    unknown: ToolCallRecord | None = None
+    """The record of a call whose process died while it ran, until a person has settled it."""
 
 
 @dataclass(slots=True)
@@ -124,11 +138,11 @@ class Executor:
     # --- the stages, in order
 
     async def _govern(self, flight: _Flight) -> Ending | Suspended:
+        if flight.past.started is not None:
+            return await self._go_on(flight, flight.past.started)
         tool = resolve(flight.call, flight.scope.tools, flight.scope.principal)
         if isinstance(tool, Refusal):
             return tool
-        if flight.past.started is not None:
-            return await self._go_on(flight, tool, flight.past.started)
         frozen = freeze(tool, flight.call, self.policy)
         if isinstance(frozen, Refusal):
             return frozen
@@ -141,15 +155,19 @@ class Executor:
             frozen = approved
         return await self._answer(flight, tool, frozen)
 
-    async def _go_on(self, flight: _Flight, tool: AnyTool, started: CallStarted) -> Ending | Suspended:
+    async def _go_on(self, flight: _Flight, started: CallStarted) -> Ending | Suspended:
         """A call that had started when its process died: repeat it only where that is safe."""
+        past, tool = flight.past, flight.scope.tools.get(flight.call.tool_name)
         flight.arguments = started.arguments
         flight.attempts = started.attempt
-        flight.risk = grade(tool.specification, started.arguments, self.policy)
-        flight.approval_id = None if flight.past.approval is None else flight.past.approval.id
-        if not tool.specification.repeat_safe:
-            return Suspended(flight.call.id, flight.call.id, unknown=True)
-        return await self._attempts(flight, tool, tool.freeze(canonical_json(started.arguments)))
+        flight.approval_id = None if past.approval is None else past.approval.id
+        if tool is not None:
+            flight.risk = grade(tool.specification, started.arguments, self.policy)
+            if tool.specification.repeat_safe:
+                return await self._attempts(flight, tool, tool.freeze(canonical_json(started.arguments)))
+        if past.unknown is None:
+            await self._finish(flight, outcome_unknown(flight.call.tool_name))
+        return Suspended(flight.call.id, flight.call.id, unknown=True)
 
     async def _approve(self, flight: _Flight, tool: AnyTool, frozen: Frozen) -> Frozen | Refusal | Suspended:
         """Ask a person about exactly these arguments for exactly this principal."""
@@ -273,7 +291,7 @@ class Executor:
             correlation_id=scope.correlation_id,
             run_id=scope.run_id,
             call_id=call.id,
-            report=lambda text, part: scope.recorder.signal(CallProgress(call_id=call.id, message=text, fraction=part)),
+            report=_progress(scope.recorder, call.id),
         )
         outcome = await self._invoker.attempt(tool, frozen, context, timeout)
         if self.policy.breaker is not None:
@@ -317,3 +335,18 @@ class Executor:
         """The run is being cancelled: leave a record, so that nothing is started without an outcome."""
         outcome = cancelled(flight.call.tool_name, under_way=flight.attempts > 0)
         await flight.scope.recorder.record(CallFinished(record=self._record(flight, outcome)))
+
+
+def _progress(recorder: Recorder, call_id: str) -> Callable[[str, float | None], None]:
+    """Where a tool reports how far it has come, from whichever thread it runs in: listeners belong to the loop's."""
+    loop, home = asyncio.get_running_loop(), threading.get_ident()
+
+    def report(message: str, fraction: float | None) -> None:
+        event = CallProgress(call_id=call_id, message=message, fraction=fraction)
+        if threading.get_ident() == home:
+            recorder.signal(event)
+            return
+        with suppress(RuntimeError):  # the loop was closed: nobody is watching any more
+            loop.call_soon_threadsafe(recorder.signal, event)
+
+    return report

@@ -16,7 +16,7 @@ from journeyman.core.context import ToolContext
 from journeyman.core.errors import ErrorCategory, ErrorInfo, Severity, ToolError
 from journeyman.execution.outcome import Refusal, Success
 from journeyman.execution.processes import ProcessPool, RemoteCrash, RemoteException, RemoteToolError
-from journeyman.execution.results import UnserialisableResultError, json_value
+from journeyman.execution.results import UnserialisableResultError, json_value, readable
 from journeyman.execution.threads import ThreadPool
 from journeyman.tools.tool import Frozen, Tool
 
@@ -49,15 +49,15 @@ class Invoker:
         except RemoteToolError as error:
             return _raised_on_purpose(ErrorInfo.model_validate(error.info), context)
         except UnserialisableResultError as error:
-            return _unserialisable(tool, str(error))
+            return _unserialisable(tool, str(error), context)
         except RemoteException as error:
             if error.type_name == "UnserialisableResult":
-                return _unserialisable(tool, error.message)
+                return _unserialisable(tool, error.message, context)
             return _raised(tool, error.type_name, error.message, context, network=False)
         except RemoteCrash as error:
             return _raised(tool, "Crash", str(error), context, network=False)
         except Exception as error:
-            return _raised(tool, type(error).__name__, str(error), context, network=_is_network(error))
+            return _raised(tool, type(error).__name__, _text(error), context, network=_is_network(error))
 
     async def _run(self, tool: Tool[..., Any], frozen: Frozen, context: ToolContext, timeout: float) -> Any:
         try:
@@ -80,6 +80,7 @@ class Invoker:
         principal = context.principal
         facts = {
             "principal": None if principal is None else principal.model_dump(mode="json"),
+            "secrets": dict(context.secrets) if tool.schema.context_parameter else {},
             "idempotency_key": context.idempotency_key,
             "deadline": context.deadline,
             "correlation_id": context.correlation_id,
@@ -93,10 +94,6 @@ class Invoker:
         except TimeoutError:
             raise GaveUpError from None
 
-    async def close_processes(self) -> None:
-        """End the child processes of the running event loop."""
-        await self._processes.close()
-
 
 class _RaisedTimeoutError(Exception):
     """A TimeoutError of the tool's own, kept apart from ours."""
@@ -104,25 +101,36 @@ class _RaisedTimeoutError(Exception):
 
 def _blocking(tool: Tool[..., Any], frozen: Frozen, context: ToolContext) -> Any:
     try:
-        return tool.invoke(frozen.values, context)
+        value = tool.invoke(frozen.values, context)
+        # A generator runs while it is read: here, where it stalls nobody and the timeout holds.
+        return list(value) if inspect.isgenerator(value) else value
     except TimeoutError as error:
         raise _RaisedTimeoutError(str(error)) from error
-    except SystemExit as error:
-        raise RuntimeError(f"the tool tried to exit the program (SystemExit: {error})") from error
+    except Exception:
+        raise
+    except BaseException as error:
+        raise _no_exit(error) from error
 
 
 async def _within(work: Coroutine[Any, Any, Any], timeout: float) -> Any:
     """Await with a time limit that also holds for a coroutine which swallows its cancellation."""
-    task = asyncio.ensure_future(_guarded(work))
+    loop = asyncio.get_running_loop()
+    task = loop.create_task(_guarded(work))
+    # asyncio.wait() does the same for any number of tasks at twice the price, and this is paid for every call.
+    over = loop.create_future()
+    timer = loop.call_later(timeout, _settle, over)
+    task.add_done_callback(lambda _: _settle(over))
     try:
-        done, _ = await asyncio.wait((task,), timeout=timeout)
-        if not done:
+        await over
+        if not task.done():
             raise GaveUpError
     except (GaveUpError, asyncio.CancelledError):
         task.cancel()
         await asyncio.wait((task,), timeout=GRACE_SECONDS)
         task.add_done_callback(_drop)
         raise
+    finally:
+        timer.cancel()
     if task.cancelled():
         raise RuntimeError("the tool cancelled itself")
     return task.result()
@@ -131,13 +139,32 @@ async def _within(work: Coroutine[Any, Any, Any], timeout: float) -> Any:
 async def _guarded(work: Coroutine[Any, Any, Any]) -> Any:
     try:
         return await work
-    except SystemExit as error:
+    except (Exception, asyncio.CancelledError, GeneratorExit, KeyboardInterrupt):
+        raise
+    except BaseException as error:
         # Left alone, asyncio would stop the whole program.
-        raise RuntimeError(f"the tool tried to exit the program (SystemExit: {error})") from error
+        raise _no_exit(error) from error
+
+
+def _no_exit(error: BaseException) -> RuntimeError:
+    """What a tool raises to end the program ends its call instead."""
+    return RuntimeError(f"the tool tried to exit the program ({type(error).__name__}: {_text(error)})")
+
+
+def _text(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception:
+        return "(the exception has no readable message)"
 
 
 async def _awaited(value: Any) -> Any:
     return await value
+
+
+def _settle(over: asyncio.Future[None]) -> None:
+    if not over.done():
+        over.set_result(None)
 
 
 def _drop(task: asyncio.Task[Any]) -> None:
@@ -166,7 +193,8 @@ def _timed_out(tool: Tool[..., Any], timeout: float) -> Refusal:
 
 def _raised_on_purpose(info: ErrorInfo, context: ToolContext) -> Refusal:
     if context.secrets.were_read:
-        info = ErrorInfo.model_validate_json(context.secrets.mask(info.model_dump_json()))
+        masked = context.secrets.masked(info.model_dump(include={"code", "message", "recover_action", "user_guidance"}))
+        info = info.model_copy(update=masked)
     down = info.category in (ErrorCategory.NETWORK, ErrorCategory.SYSTEM_ERROR, ErrorCategory.TIMEOUT)
     return Refusal(CallStatus.ERROR, info, unhealthy=down, retry=info.retryable)
 
@@ -176,7 +204,7 @@ def _raised(tool: Tool[..., Any], kind: str, message: str, context: ToolContext,
     text = f"{kind}: {message}" if message else kind
     info = ErrorInfo(
         code="TOOL_RAISED",
-        message=context.secrets.mask(f"{tool.name!r} failed with {text}")[:4_000],
+        message=readable(context.secrets.mask(f"{tool.name!r} failed with {text}")[:4_000]),
         category=ErrorCategory.NETWORK if network else ErrorCategory.TOOL_ERROR,
         severity=Severity.HIGH,
         retryable=safe,
@@ -187,10 +215,11 @@ def _raised(tool: Tool[..., Any], kind: str, message: str, context: ToolContext,
     return Refusal(CallStatus.ERROR, info, unhealthy=True, retry=safe)
 
 
-def _unserialisable(tool: Tool[..., Any], detail: str) -> Refusal:
+def _unserialisable(tool: Tool[..., Any], detail: str, context: ToolContext) -> Refusal:
+    shown = readable(context.secrets.mask(detail)[:300])
     info = ErrorInfo(
         code="UNSERIALISABLE_RESULT",
-        message=f"{tool.name!r} ran, but its result cannot be turned into JSON ({detail[:300]})",
+        message=f"{tool.name!r} ran, but its result cannot be turned into JSON ({shown})",
         category=ErrorCategory.TOOL_ERROR,
         severity=Severity.HIGH,
         recover_action="Do not repeat the call: it has run. Go on without its result, or say that it is unavailable",

@@ -74,6 +74,19 @@ def denied(code: str, message: str) -> Refusal:
     )
 
 
+def outcome_unknown(tool_name: str) -> Refusal:
+    """The process died while the call ran."""
+    return refuse(
+        CallStatus.UNKNOWN,
+        "OUTCOME_UNKNOWN",
+        f"the process died while {tool_name!r} ran: whether it took effect, nobody knows",
+        category=ErrorCategory.SYSTEM_ERROR,
+        severity=Severity.CRITICAL,
+        recover="Wait until a person has settled it",
+        guidance="Find out whether it took effect, then settle the call: run it again, mark it done, or skip it",
+    )
+
+
 def cancelled(tool_name: str, *, under_way: bool) -> Refusal:
     """The run was cancelled before the call had an outcome."""
     return refuse(

@@ -200,10 +200,12 @@ class ProcessPool:
     ) -> Any:
         """Call the tool ``target`` ("package.module:name") with its frozen arguments, given as JSON text.
 
-        ``context`` holds the keywords of ``ToolContext`` as plain data: ``principal`` is an id, ``permissions`` a
-        list, ``secrets`` a dictionary. Returns the result as a JSON value. Raises RemoteToolError, RemoteException,
-        RemoteCrash, or TimeoutError after ``timeout`` seconds; starting the child and importing the tool do not
-        count. On timeout and on cancellation the child and all its descendants are killed before this returns.
+        ``context`` holds the keywords of ``ToolContext`` as plain data: ``principal`` with its ``id`` and
+        ``permissions``, ``secrets`` by name; those that the tool reads are masked in all it sends.
+
+        Returns the result as a JSON value. Raises RemoteToolError, RemoteException, RemoteCrash, or TimeoutError
+        after ``timeout`` seconds; starting the child and importing the tool do not count. On timeout and on
+        cancellation the child and all its descendants are killed before this returns.
         """
         _check_importable(target)
         request = {"arguments": arguments, "context": dict(context), "path": sys.path, "directory": os.getcwd()}

@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 
+from journeyman.core.data import LOG_FIELDS
+from journeyman.core.errors import JournalConflictError
 from journeyman.core.events import Fact, Signal, StepRestarted
 from journeyman.core.protocols import Clock, Journal, Listener
 
@@ -12,29 +14,50 @@ logger = logging.getLogger("journeyman.recorder")
 
 
 class Recorder:
-    """One per run and process. Listeners hear a fact only after the journal has taken it, and in order."""
+    """One per run and process. Listeners hear a fact only after the journal has taken it, and in order.
+
+    ``fold`` is the run's own state: it hears every fact first, and unlike a listener it may not fail, because a loop
+    whose state does not follow its facts would never end.
+    """
 
     def __init__(
-        self, run_id: str, journal: Journal, *, clock: Clock, listeners: Sequence[Listener] = (), seq: int = 0
+        self,
+        run_id: str,
+        journal: Journal,
+        *,
+        clock: Clock,
+        fold: Listener | None = None,
+        listeners: Sequence[Listener] = (),
+        seq: int = 0,
     ) -> None:
         self.run_id = run_id
         self._journal = journal
         self._clock = clock
+        self._fold = fold
         self._listeners = tuple(listeners)
         self._seq = seq
         self._published = seq
         self._early: dict[int, Fact] = {}
+        self._closed = False
 
     async def record(self, fact: Fact, *, sync: bool = False) -> None:
         """Write one fact. With ``sync`` it survives power loss when this returns."""
-        self._seq += 1
-        fact.stamp(self.run_id, self._seq, self._clock.time())
+        if self._closed:
+            raise JournalConflictError(f"run {self.run_id!r} was handed over; this process records nothing more")
+        seq = self._seq = self._seq + 1
+        fact.stamp(self.run_id, seq, self._clock.time())
         await self._journal.append(self.run_id, (fact,), sync=sync)
         # Siblings record at the same time, and a journal may take a later fact before an earlier one is synced.
-        self._early[fact.seq or 0] = fact
-        while self._published + 1 in self._early:
+        self._early[seq] = fact
+        while (ready := self._early.pop(self._published + 1, None)) is not None:
             self._published += 1
-            self._tell(self._early.pop(self._published))
+            if self._fold is not None:
+                self._fold(ready)
+            self._tell(ready)
+
+    def close(self) -> None:
+        """Record nothing more: from here on the run belongs to somebody else."""
+        self._closed = True
 
     def signal(self, event: Signal | StepRestarted) -> None:
         """Tell listeners something that is not worth keeping."""
@@ -46,4 +69,4 @@ class Recorder:
             try:
                 listener(event)
             except Exception:
-                logger.exception("a listener failed", extra={"run_id": self.run_id, "event": event.type})
+                logger.exception("a listener failed", extra={LOG_FIELDS: {"run_id": self.run_id, "type": event.type}})

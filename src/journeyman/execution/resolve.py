@@ -20,7 +20,7 @@ def resolve(
     """Bound, enabled, permitted for this principal?"""
     tool = tools.get(call.tool_name)
     if tool is None or not tool.specification.enabled:
-        near = nearest_names(call.tool_name, tools)
+        near = nearest_names(call.tool_name, [name for name, item in tools.items() if item.specification.enabled])
         return refuse(
             CallStatus.ERROR,
             "UNKNOWN_TOOL",

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+import numbers
 from typing import Any
 
-from pydantic_core import PydanticSerializationError, from_json, to_json, to_jsonable_python
+from pydantic_core import PydanticSerializationError, to_json, to_jsonable_python
 
 from journeyman.core.calls import CallStatus, ToolCallRecord
 from journeyman.core.context import Secrets
@@ -17,17 +18,55 @@ class UnserialisableResultError(Exception):
 
 def json_value(value: Any, secrets: Secrets | None = None) -> Any:
     """The value as plain JSON, with every secret the tool has read masked."""
+    plain = _plain(value)
+    return secrets.masked(plain) if secrets is not None and secrets.were_read else plain
+
+
+def _plain(value: Any) -> Any:
     kind = type(value)
-    if secrets is not None and secrets.were_read:
-        return from_json(secrets.mask(to_json(json_value(value)).decode()))
-    if value is None or kind is bool or kind is int or kind is str:
+    if value is None or kind is bool or kind is int:
         return value
+    if kind is str:
+        return readable(value)
     if kind is float and math.isfinite(value):
         return value
     try:
-        return to_jsonable_python(value, bytes_mode="base64", inf_nan_mode="strings")
-    except (PydanticSerializationError, ValueError, TypeError, RecursionError) as error:
-        raise UnserialisableResultError(f"{type(value).__qualname__}: {error}") from error
+        made = to_jsonable_python(value, bytes_mode="base64", inf_nan_mode="strings", fallback=_number_like)
+    except Exception as error:  # serialising runs code of the value's own
+        raise UnserialisableResultError(f"{kind.__qualname__}: {error}") from error
+    try:
+        to_json(made)
+    except PydanticSerializationError:
+        return _with_readable_texts(made)
+    return made
+
+
+def _number_like(value: Any) -> Any:
+    """Numbers and arrays of other packages, and the ellipsis; anything else has no JSON form."""
+    if isinstance(value, numbers.Integral):
+        return int(value)
+    if isinstance(value, numbers.Real):
+        return float(value)
+    if value is Ellipsis:
+        return "..."
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    raise TypeError(f"{type(value).__qualname__} has no JSON form")
+
+
+def readable(text: str) -> str:
+    """The text with a "?" for what no encoding can say: bytes of odd file names arrive as lone surrogates."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()
+
+
+def _with_readable_texts(value: Any) -> Any:
+    if isinstance(value, str):
+        return readable(value)
+    if isinstance(value, list):
+        return [_with_readable_texts(item) for item in value]
+    if isinstance(value, dict):
+        return {readable(key): _with_readable_texts(item) for key, item in value.items()}
+    return value
 
 
 def result_text(value: Any) -> str:
@@ -35,14 +74,12 @@ def result_text(value: Any) -> str:
     return value if isinstance(value, str) else to_json(value).decode()
 
 
-def text_for_model(record: ToolCallRecord, *, limit: int) -> str:
-    """What the model is told about a call: its result, cut to head and tail when long, or its error."""
-    if record.status is not CallStatus.SUCCESS:
-        told = {} if record.error is None else record.error.for_model()
-        text = to_json({"status": record.status.value, **told}).decode()
-        return text if len(text) <= limit else text[: limit - 1] + "…"
-    text = result_text(record.result)
-    return text if len(text) <= limit else shrink(text, handle=record.call_id, limit=limit)
+def text_for_model(record: ToolCallRecord) -> str:
+    """What the model is told about a call: its result, or its error."""
+    if record.status is CallStatus.SUCCESS:
+        return result_text(record.result)
+    told = {} if record.error is None else record.error.for_model()
+    return to_json({"status": record.status.value, **told}).decode()
 
 
 def shrink(text: str, *, handle: str, limit: int) -> str:

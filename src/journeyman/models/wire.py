@@ -80,16 +80,23 @@ def safe_name(name: str) -> str:
 
 
 def encode_messages(messages: Sequence[Message], offer: Offer, memo: dict[Any, Any]) -> bytes:
-    """The elements of the messages array. Each message is encoded once per memo."""
-    known: dict[int, tuple[Message, bytes]] = memo.setdefault(offer.key, {})
-    parts = []
-    for message in messages:
-        entry = known.get(id(message))
-        if entry is None:
-            # The message is kept beside its bytes so that its id stays its own.
-            entry = known[id(message)] = (message, encode(wire_message(message, offer.aliases)))
-        parts.append(entry[1])
-    return b",".join(parts)
+    """The elements of the messages array. A conversation that only grew is encoded from where it grew."""
+    last = memo.get(offer.key)
+    known, text = last if last is not None else ([], b"")
+    if not _begins_with(messages, known):
+        known, text = [], b""
+    new = [encode(wire_message(message, offer.aliases)) for message in messages[len(known) :]]
+    text = b",".join([text, *new] if text else new)
+    memo[offer.key] = (messages, text)
+    return text
+
+
+def _begins_with(messages: Sequence[Message], known: Sequence[Message]) -> bool:
+    """Whether a conversation continues a known one. A window that has moved on shows at both ends."""
+    count = len(known)
+    if count > len(messages):
+        return False
+    return all(messages[at] is known[at] for at in {0, 1, count - 1} if 0 <= at < count)
 
 
 def wire_message(message: Message, aliases: Mapping[str, str]) -> dict[str, Any]:

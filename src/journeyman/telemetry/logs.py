@@ -10,6 +10,7 @@ import json
 import logging
 from typing import Any
 
+from journeyman.core.data import LOG_FIELDS
 from journeyman.core.events import (
     ApprovalDecided,
     ApprovalRequested,
@@ -19,6 +20,7 @@ from journeyman.core.events import (
     MessageReceived,
     RunFailed,
     RunFinished,
+    RunResumed,
     RunStarted,
     RunSuspended,
 )
@@ -27,69 +29,85 @@ logger = logging.getLogger("journeyman.run")
 # A library stays silent until its host says where logs go.
 logging.getLogger("journeyman").addHandler(logging.NullHandler())
 
-FIELDS = "journeyman"
-"""The attribute of a log record that holds its fields."""
-
 
 class LogListener:
-    """One per run. ``capture_content`` adds arguments, results and texts; off unless the operator says so."""
+    """``capture_content`` adds arguments, results and texts; off unless the operator says so."""
 
     def __init__(self, *, capture_content: bool = False) -> None:
         self._content = capture_content
 
     def __call__(self, event: Event) -> None:
+        level = _LEVELS.get(type(event))
+        if level is None:
+            return
+        if isinstance(event, CallFinished) and event.record.error is not None:
+            level = logging.WARNING
+        if logger.isEnabledFor(level):
+            fields = {"run_id": event.run_id, "seq": event.seq, **self._fields(event)}
+            logger.log(level, _SENTENCES[type(event)], extra={LOG_FIELDS: fields})
+
+    def _fields(self, event: Event) -> dict[str, Any]:
         match event:
             case CallFinished(record=record):
-                level = logging.INFO if record.error is None else logging.WARNING
-                if logger.isEnabledFor(level):
-                    fields: dict[str, Any] = {
-                        "call_id": record.call_id,
-                        "execution_id": record.execution_id,
-                        "correlation_id": record.correlation_id,
-                        "tool": record.tool_name,
-                        "status": record.status.value,
-                        "duration_ms": round(record.duration_ms, 3),
-                        "attempts": record.attempts,
-                        "cached": record.cached,
-                    }
-                    if record.error is not None:
-                        fields["error"] = record.error.code
-                    if self._content:
-                        fields |= {"arguments": record.arguments, "result": record.result}
-                    _log(level, "call finished", event, fields)
-            case RunStarted():
-                _log(
-                    logging.INFO,
-                    "run started",
-                    event,
-                    {"agent": event.agent.get("name"), "task_id": event.task.task_id},
-                )
-            case RunFinished():
-                _log(logging.INFO, "run finished", event, {"status": event.status.value})
-            case RunFailed():
-                _log(logging.ERROR, "run failed", event, {"error": event.error.code})
-            case RunSuspended():
-                _log(logging.INFO, "run suspended", event, {"status": event.status.value})
-            case ApprovalRequested(approval=approval):
-                fields = {"approval_id": approval.id, "tool": approval.tool_name, "risk": approval.risk.value}
-                _log(logging.INFO, "approval requested", event, fields)
-            case ApprovalDecided():
-                fields = {"approval_id": event.approval_id, "status": event.status.value, "by": event.by}
-                _log(logging.INFO, "approval decided", event, fields)
-            case MessageReceived() if logger.isEnabledFor(logging.DEBUG):
-                fields = {"iteration": event.iteration, "calls": len(event.calls), "tokens": event.usage.total_tokens}
+                fields: dict[str, Any] = {
+                    "call_id": record.call_id,
+                    "execution_id": record.execution_id,
+                    "correlation_id": record.correlation_id,
+                    "tool": record.tool_name,
+                    "status": record.status.value,
+                    "duration_ms": round(record.duration_ms, 3),
+                    "attempts": record.attempts,
+                    "cached": record.cached,
+                }
+                if record.error is not None:
+                    fields["error"] = record.error.code
                 if self._content:
-                    fields["text"] = event.text
-                _log(logging.DEBUG, "model answered", event, fields)
-            case CallStarted() if logger.isEnabledFor(logging.DEBUG):
-                fields = {"call_id": event.call_id, "tool": event.tool_name, "attempt": event.attempt}
-                _log(logging.DEBUG, "call started", event, fields)
+                    fields |= {"arguments": record.arguments, "result": record.result}
+                return fields
+            case RunStarted():
+                return {"agent": event.agent.get("name"), "task_id": event.task.task_id}
+            case RunFinished() | RunSuspended():
+                return {"status": event.status.value}
+            case RunFailed():
+                return {"error": event.error.code}
+            case ApprovalRequested(approval=approval):
+                return {"approval_id": approval.id, "tool": approval.tool_name, "risk": approval.risk.value}
+            case ApprovalDecided():
+                return {"approval_id": event.approval_id, "status": event.status.value, "by": event.by}
+            case MessageReceived():
+                text = {"text": event.text} if self._content else {}
+                tokens = event.usage.total_tokens
+                return {"iteration": event.iteration, "calls": len(event.calls), "tokens": tokens, **text}
+            case CallStarted():
+                return {"call_id": event.call_id, "tool": event.tool_name, "attempt": event.attempt}
             case _:
-                pass
+                return {}
 
 
-def _log(level: int, message: str, event: Event, fields: dict[str, Any]) -> None:
-    logger.log(level, message, extra={FIELDS: {"run_id": event.run_id, "seq": event.seq, **fields}})
+_LEVELS: dict[type, int] = {
+    RunStarted: logging.INFO,
+    RunResumed: logging.INFO,
+    RunFinished: logging.INFO,
+    RunSuspended: logging.INFO,
+    RunFailed: logging.ERROR,
+    CallFinished: logging.INFO,
+    ApprovalRequested: logging.INFO,
+    ApprovalDecided: logging.INFO,
+    MessageReceived: logging.DEBUG,
+    CallStarted: logging.DEBUG,
+}
+_SENTENCES: dict[type, str] = {
+    RunStarted: "run started",
+    RunResumed: "run resumed",
+    RunFinished: "run finished",
+    RunSuspended: "run suspended",
+    RunFailed: "run failed",
+    CallFinished: "call finished",
+    ApprovalRequested: "approval requested",
+    ApprovalDecided: "approval decided",
+    MessageReceived: "model answered",
+    CallStarted: "call started",
+}
 
 
 class JsonFormatter(logging.Formatter):
@@ -102,7 +120,7 @@ class JsonFormatter(logging.Formatter):
             "logger": record.name,
             "event": record.getMessage(),
         }
-        line |= getattr(record, FIELDS, {})
+        line |= getattr(record, LOG_FIELDS, {})
         if record.exc_info:
             line["exception"] = self.formatException(record.exc_info)
         return json.dumps(line, ensure_ascii=False, default=str)

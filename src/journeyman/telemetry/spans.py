@@ -7,14 +7,13 @@ A tool's own spans nest under its call's span: the span is current while the cal
 from __future__ import annotations
 
 from contextvars import Token
-from typing import Any
 
 from opentelemetry import context as otel_context
 from opentelemetry import trace
 from opentelemetry.trace import Span, Status, StatusCode
+from pydantic_core import to_json
 
 from journeyman.core.calls import ToolCallRecord
-from journeyman.core.data import canonical_json
 from journeyman.core.events import (
     CallFinished,
     CallStarted,
@@ -22,6 +21,7 @@ from journeyman.core.events import (
     MessageReceived,
     RunFailed,
     RunFinished,
+    RunResumed,
     RunStarted,
     RunSuspended,
 )
@@ -39,10 +39,16 @@ TOOL_RESULT = "gen_ai.tool.call.result"
 ERROR_TYPE = "error.type"
 
 
+def tracing() -> bool:
+    """Whether anybody has set up tracing. If not, a run need not bother to make spans."""
+    return not isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider)
+
+
 class SpanListener:
     """One per run: a span for the run, one for each question to the model, one for each call."""
 
-    def __init__(self, *, capture_content: bool = False) -> None:
+    def __init__(self, agent: str, *, capture_content: bool = False) -> None:
+        self._agent = agent
         self._tracer = trace.get_tracer("journeyman")
         self._content = capture_content
         self._run: Span | None = None
@@ -51,9 +57,8 @@ class SpanListener:
 
     def __call__(self, event: Event) -> None:
         match event:
-            case RunStarted():
-                name = str(event.agent.get("name", ""))
-                self._begin(f"invoke_agent {name}", event, {AGENT_NAME: name})
+            case RunStarted() | RunResumed():
+                self._begin(event)
             case MessageReceived():
                 self._model(event)
             case CallStarted() if event.call_id not in self._calls:
@@ -67,9 +72,10 @@ class SpanListener:
             case _:
                 pass
 
-    def _begin(self, name: str, event: Event, attributes: dict[str, Any]) -> None:
-        attributes |= {OPERATION: "invoke_agent", CONVERSATION_ID: event.run_id}
-        self._run = self._tracer.start_span(name, attributes=attributes, start_time=_nanoseconds(event.time))
+    def _begin(self, event: Event) -> None:
+        attributes = {OPERATION: "invoke_agent", AGENT_NAME: self._agent, CONVERSATION_ID: event.run_id}
+        start = _nanoseconds(event.time)
+        self._run = self._tracer.start_span(f"invoke_agent {self._agent}", attributes=attributes, start_time=start)
         self._parent = trace.set_span_in_context(self._run)
 
     def _model(self, event: MessageReceived) -> None:
@@ -120,8 +126,9 @@ class SpanListener:
                 span.set_attribute(ERROR_TYPE, record.error.code)
                 span.set_status(Status(StatusCode.ERROR, record.error.code))
             if self._content:
-                span.set_attribute(TOOL_ARGUMENTS, canonical_json(record.arguments))
-                span.set_attribute(TOOL_RESULT, canonical_json(record.result))
+                # Refused arguments may be anything at all, and a span must end whatever they are.
+                span.set_attribute(TOOL_ARGUMENTS, to_json(record.arguments, fallback=repr).decode())
+                span.set_attribute(TOOL_RESULT, to_json(record.result, fallback=repr).decode())
         span.end(_nanoseconds(now))
 
     def _end(self, status: str, now: float, error: str | None) -> None:

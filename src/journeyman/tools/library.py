@@ -9,9 +9,11 @@ from difflib import get_close_matches
 from typing import Any, Protocol, TypeAlias
 
 from journeyman.core.errors import BindingError, ToolDefinitionError
+from journeyman.core.protocols import Embedder
 from journeyman.core.signature import schema_differences
 from journeyman.core.specification import RESERVED_NAMES, ToolSpecification
 from journeyman.retrieval.bm25 import BM25
+from journeyman.retrieval.search import Hit, HybridIndex
 from journeyman.tools.lint import Finding, lint_tools
 from journeyman.tools.tool import Tool
 
@@ -50,10 +52,13 @@ class BoundTools:
 class ToolLibrary:
     """Holds implementations. Names are unique; what is not registered does not exist for any agent."""
 
-    def __init__(self, tools: Iterable[AnyTool] = ()) -> None:
+    def __init__(self, tools: Iterable[AnyTool] = (), *, embedder: Embedder | None = None) -> None:
         self._tools: dict[str, AnyTool] = {}
         self._counts: dict[str, Counts] = {}
         self._index: BM25 | None = None
+        self._embedder = embedder
+        self._hybrid = HybridIndex(embedder=embedder)
+        self._indexed = False
         self._bindings: OrderedDict[int, tuple[tuple[ToolSpecification, ...], BoundTools]] = OrderedDict()
         for item in tools:
             self.register(item)
@@ -73,6 +78,7 @@ class ToolLibrary:
 
     def _changed(self) -> None:
         self._index = None
+        self._indexed = False
         self._bindings.clear()
 
     # --- looking up
@@ -112,7 +118,7 @@ class ToolLibrary:
         wanted = list(names)
         if unknown := [name for name in wanted if name not in self._tools]:
             raise ToolDefinitionError(f"not registered: {', '.join(map(repr, unknown))}")
-        view = ToolLibrary(self._tools[name] for name in wanted)
+        view = ToolLibrary((self._tools[name] for name in wanted), embedder=self._embedder)
         view._counts = self._counts
         return view
 
@@ -122,8 +128,13 @@ class ToolLibrary:
 
     # --- binding
 
-    def bind(self, agent: HasTools) -> BoundTools:
-        """Give every specification of the agent its implementation, or list every mismatch at once."""
+    def bind(self, agent: HasTools, *, descriptions: bool = True) -> BoundTools:
+        """Give every specification of the agent its implementation, or list every mismatch at once.
+
+        A run that began under older descriptions goes on with them: then ``descriptions`` need not be equal.
+        """
+        if not descriptions:
+            return self._bind(agent, descriptions=False)
         kept = self._bindings.get(id(agent.tools))
         if kept is not None and kept[0] is agent.tools:
             return kept[1]
@@ -133,7 +144,7 @@ class ToolLibrary:
             self._bindings.popitem(last=False)
         return bound
 
-    def _bind(self, agent: HasTools) -> BoundTools:
+    def _bind(self, agent: HasTools, *, descriptions: bool = True) -> BoundTools:
         mismatches: list[str] = []
         by_name: dict[str, AnyTool] = {}
         for wanted in agent.tools:
@@ -143,7 +154,7 @@ class ToolLibrary:
                 hint = f" (nearest: {', '.join(near)})" if near else ""
                 mismatches.append(f"{wanted.name}: no implementation is registered{hint}")
                 continue
-            mismatches += specification_mismatches(wanted, found.specification)
+            mismatches += specification_mismatches(wanted, found.specification, descriptions=descriptions)
             by_name[wanted.name] = found
         if mismatches:
             raise BindingError(agent.name, mismatches)
@@ -155,8 +166,15 @@ class ToolLibrary:
     def search(self, text: str, *, k: int = 5) -> list[tuple[AnyTool, float]]:
         """Tools whose name, description, tags and parameters share words with the text, best first."""
         if self._index is None:
-            self._index = BM25({name: _searchable(item.specification) for name, item in self._tools.items()})
+            self._index = BM25({name: searchable(item.specification) for name, item in self._tools.items()})
         return [(self._tools[name], score) for name, score in self._index.rank(text, k=k)]
+
+    async def find(self, text: str, *, k: int = 5) -> list[tuple[AnyTool, Hit]]:
+        """Like ``search``, and with an embedder also by meaning. The first call makes the vectors of new tools."""
+        if not self._indexed:
+            self._indexed = True  # before waiting: a tool registered meanwhile makes it False again
+            await self._hybrid.put({name: searchable(item.specification) for name, item in self._tools.items()})
+        return [(self._tools[hit.id], hit) for hit in await self._hybrid.search(text, k=k)]
 
     def lint(self) -> list[Finding]:
         """What a model may stumble over; nothing here is an error."""
@@ -173,12 +191,14 @@ class ToolLibrary:
             counts.failure_count += 1
 
 
-def specification_mismatches(wanted: ToolSpecification, found: ToolSpecification) -> list[str]:
+def specification_mismatches(
+    wanted: ToolSpecification, found: ToolSpecification, *, descriptions: bool = True
+) -> list[str]:
     """Why an implementation does not fit a specification: name, description, structure of the schema."""
     if wanted is found:
         return []
     problems = []
-    if wanted.description != found.description:
+    if descriptions and wanted.description != found.description:
         problems.append(f"{wanted.name}: descriptions differ: {wanted.description!r} != {found.description!r}")
     problems += [f"{wanted.name}: {line}" for line in schema_differences(wanted.parameters, found.parameters)]
     return problems
@@ -193,7 +213,8 @@ def nearest_names(name: str, known: Iterable[str], *, k: int = 3) -> list[str]:
     return [folded[match] for match in close]
 
 
-def _searchable(specification: ToolSpecification) -> str:
+def searchable(specification: ToolSpecification) -> str:
+    """What a tool is found by."""
     properties: Mapping[str, Any] = specification.parameters.get("properties", {})
     described: Sequence[str] = [
         f"{name} {schema.get('description', '') if isinstance(schema, dict) else ''}"

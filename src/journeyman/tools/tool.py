@@ -84,10 +84,13 @@ class Tool(Generic[P, R]):
         function = inspect.unwrap(self.function)
         return f"{function.__module__}:{function.__qualname__}"
 
-    def freeze(self, text: str) -> Frozen:
-        """Check arguments given as JSON text. Raises ArgumentsError."""
+    def freeze(self, text: str, given: dict[str, Any] | None = None) -> Frozen:
+        """Check arguments given as canonical JSON text. Raises ArgumentsError.
+
+        ``given`` are the same arguments as values: where nothing was added to them, the text is still theirs.
+        """
         values, arguments = self.schema.read(text)
-        return Frozen(arguments, canonical_json(arguments), values)
+        return Frozen(arguments, text if arguments == given else canonical_json(arguments), values)
 
     def invoke(self, values: Mapping[str, Any], context: ToolContext | None) -> Any:
         """Call the function with checked values; an asynchronous one gives back its coroutine."""

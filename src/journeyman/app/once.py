@@ -1,4 +1,4 @@
-"""The composition root: the one place where concrete parts meet. ``run``, ``run_sync`` and ``stream`` live here."""
+"""Runs that live and die with their caller: ``run``, ``run_sync`` and ``stream``."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from weakref import WeakKeyDictionary
+from pathlib import Path
 
 from journeyman.agent.agent import Agent
 from journeyman.agent.ending import response
@@ -14,55 +14,38 @@ from journeyman.agent.limits import effective_limits
 from journeyman.agent.loop import advance
 from journeyman.agent.run import Run, run_tools
 from journeyman.agent.state import RunState
+from journeyman.app.parts import advise, close_model, listeners_for, model_named, shared_by
 from journeyman.core.approvals import Approver
 from journeyman.core.data import new_id
 from journeyman.core.errors import ConfigurationError
-from journeyman.core.events import CallFinished, Event, RunStarted, StrategiesInjected
+from journeyman.core.events import Event, RunStarted
 from journeyman.core.messages import Message
 from journeyman.core.policy import Policy
 from journeyman.core.principals import Principal
-from journeyman.core.protocols import ApprovalGate, Clock, Journal, Listener, Model, StrategySource, SystemClock
+from journeyman.core.protocols import Journal, Listener, Model, StrategySource
 from journeyman.core.runs import AgentResponse, Limits, TaskInput
 from journeyman.execution.approval import AskApprover, NobodyToAsk
-from journeyman.execution.breaker import LocalBreaker
-from journeyman.execution.cache import ResultCache
-from journeyman.execution.executor import Executor
-from journeyman.execution.invoke import Invoker
-from journeyman.execution.processes import ProcessPool
-from journeyman.execution.rate import TokenBuckets
 from journeyman.execution.recorder import Recorder
-from journeyman.execution.threads import default_pool
+from journeyman.models.resolve import explain_choice
 from journeyman.stores.memory import MemoryJournal
-from journeyman.telemetry.logs import LogListener
+from journeyman.telemetry.logs import JsonFormatter
+from journeyman.tools.decorator import tool
 from journeyman.tools.library import ToolLibrary
+from journeyman.tools.tool import Tool
 
-
-class _Shared:
-    """What all runs with one library share: pools, buckets, breakers, cached answers.
-
-    Tied to the library, because two libraries may hold different tools under one name.
-    """
-
-    def __init__(self, clock: Clock) -> None:
-        self.clock = clock
-        self.invoker = Invoker(threads=default_pool(), processes=ProcessPool())
-        self.limiter = TokenBuckets(clock=clock)
-        self.breaker = LocalBreaker(clock=clock)
-        self.cache = ResultCache(clock=clock)
-
-    def executor(self, policy: Policy, gate: ApprovalGate) -> Executor:
-        return Executor(
-            policy=policy,
-            gate=gate,
-            invoker=self.invoker,
-            limiter=self.limiter,
-            breaker=self.breaker,
-            cache=self.cache,
-            clock=self.clock,
-        )
-
-
-_shared: WeakKeyDictionary[ToolLibrary, _Shared] = WeakKeyDictionary()
+# What doors may use besides the core.
+__all__ = [
+    "Agent",
+    "JsonFormatter",
+    "Tool",
+    "ToolLibrary",
+    "builtin_library",
+    "explain_choice",
+    "run",
+    "run_sync",
+    "stream",
+    "tool",
+]
 
 
 async def run(
@@ -153,6 +136,13 @@ async def stream(
         await asyncio.wait((running,))
 
 
+def builtin_library(folder: Path) -> ToolLibrary:
+    """The tools that come with Journeyman, at work in a folder."""
+    from journeyman.toolkits.local import LocalTools
+
+    return ToolLibrary(LocalTools(folder, notes=folder / "journeyman-notes").tools())
+
+
 @dataclass(frozen=True, slots=True)
 class _Order:
     """What a caller asked for."""
@@ -174,7 +164,7 @@ class _Order:
 async def _prepared(order: _Order, *, listener: Listener | None = None, last: bool = False) -> AsyncIterator[Run]:
     """A run with its first facts recorded. A model that was given by name is closed in the end.
 
-    ``last`` says that the event loop ends with this run: then whatever is bound to it is closed, too.
+    ``last`` says that the event loop ends with this run: then any model lets go of what is bound to it.
     """
     agent, policy = order.agent, order.policy or Policy()
     task = TaskInput(description=order.task) if isinstance(order.task, str) else order.task
@@ -182,19 +172,19 @@ async def _prepared(order: _Order, *, listener: Listener | None = None, last: bo
     tools, offered = run_tools(agent, library.bind(agent), task)
     limits = order.limits or Limits()
     effective = effective_limits(limits, task, agent)
-    if (shared := _shared.get(library)) is None:
-        shared = _shared[library] = _Shared(SystemClock())
+    shared = shared_by(library)
     gate = AskApprover(order.approver) if order.approver is not None else NobodyToAsk()
     state = RunState(result_limit=policy.max_result_chars)
     run_id = new_id("run")
     recorder = Recorder(
         run_id,
-        order.journal or MemoryJournal(),
+        MemoryJournal() if order.journal is None else order.journal,
         clock=shared.clock,
-        listeners=_listeners(state, library, policy, listener),
+        fold=state.apply,
+        listeners=listeners_for(library, policy, agent.name, listener),
     )
     named = order.model if isinstance(order.model, str) else agent.model if order.model is None else None
-    model = _model(named) if named is not None else order.model
+    model = model_named(named) if named is not None else order.model
     assert model is not None
     assert not isinstance(model, str)
     prepared = Run(
@@ -221,47 +211,8 @@ async def _prepared(order: _Order, *, listener: Listener | None = None, last: bo
                 history=tuple(order.history),
             )
         )
-        await _advise(prepared, task, order.playbook)
+        await advise(prepared, task, order.playbook)
         yield prepared
     finally:
         if named is not None or last:
-            await _close(model)
-        if last:
-            await shared.invoker.close_processes()
-
-
-def _listeners(state: RunState, library: ToolLibrary, policy: Policy, listener: Listener | None) -> list[Listener]:
-    from journeyman.telemetry.spans import SpanListener
-
-    def count(event: Event) -> None:
-        if isinstance(event, CallFinished) and event.record.attempts:
-            library.count(event.record.tool_name, success=event.record.success)
-
-    content = policy.capture_content
-    found: list[Listener] = [
-        state.apply,
-        count,
-        LogListener(capture_content=content),
-        SpanListener(capture_content=content),
-    ]
-    return found if listener is None else [*found, listener]
-
-
-async def _advise(prepared: Run, task: TaskInput, playbook: StrategySource | None) -> None:
-    advice = list(task.playbook_bullets)
-    if playbook is not None:
-        advice += await playbook.advise(task.description, tools=[item.name for item in prepared.offered])
-    if advice:
-        await prepared.recorder.record(StrategiesInjected(strategies=tuple(advice)))
-
-
-def _model(name: str) -> Model:
-    from journeyman.models.resolve import model_from_name
-
-    return model_from_name(name)
-
-
-async def _close(model: Model) -> None:
-    close = getattr(model, "aclose", None)
-    if close is not None:
-        await close()
+            await close_model(model)

@@ -1,0 +1,27 @@
+"""The composition root: the only room where concrete parts meet. Everything above it is a door."""
+
+from journeyman.app.once import (
+    Agent,
+    JsonFormatter,
+    Tool,
+    ToolLibrary,
+    builtin_library,
+    explain_choice,
+    run,
+    run_sync,
+    stream,
+    tool,
+)
+
+__all__ = [
+    "Agent",
+    "JsonFormatter",
+    "Tool",
+    "ToolLibrary",
+    "builtin_library",
+    "explain_choice",
+    "run",
+    "run_sync",
+    "stream",
+    "tool",
+]

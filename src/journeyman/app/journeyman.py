@@ -1,0 +1,433 @@
+"""``Journeyman``: governed agents over a store. Whatever dies, the run goes on, and no side effect happens twice.
+
+A run is worked on by whoever holds its lease; the store refuses everybody else. A run that waits for a person is a
+few rows and nothing more.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+from journeyman.agent.agent import Agent
+from journeyman.agent.ending import interrupted
+from journeyman.agent.loop import advance
+from journeyman.agent.run import Run
+from journeyman.app.deciding import Approvals
+from journeyman.app.handles import Handle, Session
+from journeyman.app.owners import dead, this_process
+from journeyman.app.parts import Shared, close_model, model_named
+from journeyman.app.patience import PatientBreaker, PatientLimiter
+from journeyman.app.resuming import take_up
+from journeyman.app.traces import Traces
+from journeyman.core.data import LOG_FIELDS, new_id
+from journeyman.core.errors import ConfigurationError, JournalConflictError, JourneymanError, StoreError
+from journeyman.core.events import Event
+from journeyman.core.messages import Message
+from journeyman.core.policy import Policy
+from journeyman.core.principals import Principal
+from journeyman.core.protocols import Clock, Listener, Model, StrategySource, SystemClock
+from journeyman.core.runs import Limits, RunStatus, TaskInput
+from journeyman.core.storing import RunOrder, Store
+from journeyman.tools.library import ToolLibrary
+
+if TYPE_CHECKING:
+    from journeyman.app.queue import JobQueue
+
+logger = logging.getLogger("journeyman.app")
+
+LEASE_SECONDS = 30.0
+POLL_SECONDS = 1.0
+GRACE_SECONDS = 10.0
+RETENTION_SECONDS = 7 * 24 * 3600.0
+
+_UNFINISHED = frozenset(status for status in RunStatus if not status.ended)
+
+
+@dataclass(slots=True)
+class _Work:
+    """A run this process is working on."""
+
+    task: asyncio.Task[None]
+    run: Run | None = None
+    cancelled: bool = False
+    listeners: list[Listener] = field(default_factory=list)
+
+
+class Journeyman:
+    """Agents, tools, rules and a store, put together.
+
+    ``async with Journeyman(library=…, store="sqlite:///journeyman.db") as app: …``
+
+    With ``workers`` (PostgreSQL) runs are put into a queue for ``journeyman worker`` processes instead of being worked
+    on here. ``concurrency`` limits the runs worked on here at once, ``principal_concurrency`` those of one principal
+    anywhere.
+    """
+
+    def __init__(
+        self,
+        *,
+        library: ToolLibrary | None = None,
+        policy: Policy | None = None,
+        store: Store | str = "sqlite:///journeyman.db",
+        model: Model | str | None = None,
+        playbook: StrategySource | None = None,
+        workers: bool = False,
+        concurrency: int = 64,
+        principal_concurrency: int | None = None,
+        lease_seconds: float = LEASE_SECONDS,
+        poll_seconds: float = POLL_SECONDS,
+        grace_seconds: float = GRACE_SECONDS,
+        retention_seconds: float | None = RETENTION_SECONDS,
+        traces: Path | str | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        self.library = library if library is not None else ToolLibrary()
+        self.policy = policy or Policy()
+        self.store = _opened_by_name(store) if isinstance(store, str) else store
+        self.clock = clock or SystemClock()
+        self.playbook = playbook
+        self.owner = this_process()
+        self.approvals = Approvals(self.store, self.library, clock=self.clock, decided=self.wake)
+        self._model = model
+        self._queue = _job_queue(store) if workers else None
+        self._principal_concurrency = principal_concurrency
+        self._concurrency = concurrency
+        self.lease_seconds = lease_seconds
+        self.poll_seconds = poll_seconds
+        self.grace_seconds = grace_seconds
+        self._retention_seconds = retention_seconds
+        self._traces = Traces(Path(traces)) if traces is not None else None
+        self._shared: Shared | None = None
+        self._models: dict[str, Model] = {}
+        self._working: dict[str, _Work] = {}
+        self._adopted: set[str] = set()
+        self._broken: dict[str, JourneymanError] = {}
+        self._watchers: dict[str, list[asyncio.Event]] = {}
+        self._poked = asyncio.Event()
+        self._keeper: asyncio.Task[None] | None = None
+        self._next_purge = 0.0
+
+    # --- opening and closing
+
+    async def __aenter__(self) -> Self:
+        await self.store.open()
+        # One process counts for itself; several share what the store counts.
+        shared = self.store.shared_limits
+        self._shared = Shared(
+            self.clock,
+            limiter=PatientLimiter(self.store.limiter, clock=self.clock) if shared else None,
+            breaker=PatientBreaker(self.store.breaker, clock=self.clock) if shared else None,
+        )
+        if self._queue is not None:
+            await self._queue.open()
+        self._keeper = asyncio.create_task(self._keep())
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Finish the steps under way, hand over what is left, and let go of everything."""
+        if self._keeper is not None:
+            self._keeper.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._keeper
+        await self.hand_over()
+        for model in self._models.values():
+            await close_model(model)
+        self._models.clear()
+        if self._queue is not None:
+            await self._queue.close()
+        await self.store.close()
+
+    async def hand_over(self) -> None:
+        """Let the steps under way finish; what is not done in time is left to whoever takes the runs up."""
+        tasks = []
+        for work in self._working.values():
+            if work.run is not None:
+                work.run.leaving = True
+            tasks.append(work.task)
+        if not tasks:
+            return
+        _, late = await asyncio.wait(tasks, timeout=self.grace_seconds)
+        for work in self._working.values():
+            if work.task in late and work.run is not None:
+                # As if this process had died: what was under way is settled by whoever takes the run up.
+                work.run.recorder.close()
+        for task in late:
+            task.cancel()
+        if late:
+            await asyncio.wait(late)
+
+    # --- starting and finding runs
+
+    async def start(
+        self,
+        agent: Agent,
+        task: TaskInput | str,
+        *,
+        principal: Principal | None = None,
+        limits: Limits | None = None,
+        history: Sequence[Message] = (),
+        session_id: str | None = None,
+        priority: int = 0,
+        run_id: str | None = None,
+    ) -> Handle:
+        """Keep a run in the store and begin it. A ``run_id`` of the caller's makes starting twice harmless."""
+        given = TaskInput(description=task) if isinstance(task, str) else task
+        if session_id is not None:
+            given = given.model_copy(update={"session_id": session_id})
+        self.library.bind(agent)
+        order = RunOrder(
+            run_id=run_id or new_id("run"),
+            agent=agent.snapshot,
+            task=given,
+            principal=principal or given.principal,
+            limits=limits or Limits(),
+            history=tuple(history),
+            priority=priority,
+            created_at=self.clock.time(),
+        )
+        await self.store.runs.create(order)
+        self._adopted.add(order.run_id)
+        if self._queue is not None:
+            await self._queue.put(order.run_id, priority=priority)
+        self.wake(order.run_id)
+        return Handle(self, order.run_id)
+
+    async def handle(self, run_id: str) -> Handle:
+        """A handle on any run of the store."""
+        if await self.store.runs.get(run_id) is None:
+            raise ConfigurationError(f"there is no run {run_id!r}; 'journeyman runs list' shows what there is")
+        return Handle(self, run_id)
+
+    def session(self, session_id: str) -> Session:
+        """A stored conversation. Runs of one session go one after another."""
+        return Session(self, session_id)
+
+    async def resume(self) -> list[Handle]:
+        """Take responsibility for every unfinished run of the store, those that wait for a person included."""
+        handles: list[Handle] = []
+        while batch := await self.store.runs.list(statuses=_UNFINISHED, limit=500, offset=len(handles)):
+            handles += [Handle(self, row.id) for row in batch]
+        self._adopted.update(handle.run_id for handle in handles)
+        await self._tick()
+        return handles
+
+    # --- working on runs
+
+    def wake(self, run_id: str) -> None:
+        """Something happened to a run: see whether it can go on."""
+        if self._queue is None and run_id in self._adopted and run_id not in self._working and self._has_room():
+            self._begin(run_id)
+        else:
+            self._poked.set()
+
+    def _has_room(self) -> bool:
+        return len(self._working) < self._concurrency
+
+    def _begin(self, run_id: str) -> None:
+        work = _Work(asyncio.create_task(self._work(run_id)))
+        self._working[run_id] = work
+        work.task.add_done_callback(lambda task: self._ended(run_id, task))
+
+    def _ended(self, run_id: str, task: asyncio.Task[None]) -> None:
+        self._working.pop(run_id, None)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            told = {"run_id": run_id}
+            logger.error("the run stopped on a fault of ours", exc_info=error, extra={LOG_FIELDS: told})
+        self._notify(run_id)
+        self._poked.set()
+
+    async def work_on(self, run_id: str) -> RunStatus | None:
+        """Take one run as far as it goes, here and now; None when it cannot be had. What a worker does."""
+        self._adopted.add(run_id)
+        if run_id not in self._working:
+            self._begin(run_id)
+        await asyncio.wait((self._working[run_id].task,))
+        row = await self.store.runs.get(run_id)
+        return None if row is None else row.status
+
+    async def _work(self, run_id: str) -> None:
+        """Claim a run and take it to its end, to a person, or to the next process."""
+        now = self.clock.time()
+        epoch = await self.store.runs.claim(
+            run_id,
+            owner=self.owner,
+            now=now,
+            lease_until=now + self.lease_seconds,
+            dead=dead(await self._holder(run_id)),
+            principal_limit=self._principal_concurrency,
+        )
+        if epoch is None:
+            return
+        work = self._working[run_id]
+        try:
+            run = work.run = await take_up(self, run_id, epoch, listener=lambda event: self._heard(run_id, event))
+            if run.state.status.ended:
+                return
+            await advance(run)
+        except JournalConflictError as error:
+            logger.warning("the run is no longer ours: %s", error, extra={LOG_FIELDS: {"run_id": run_id}})
+        except asyncio.CancelledError:
+            if not work.cancelled:
+                raise
+        except JourneymanError as error:
+            self._broken[run_id] = error
+            logger.error("the run cannot go on here: %s", error, extra={LOG_FIELDS: {"run_id": run_id}})
+        finally:
+            with contextlib.suppress(StoreError):
+                await self.store.runs.release(run_id, epoch=epoch)
+
+    async def _holder(self, run_id: str) -> Collection[str]:
+        row = await self.store.runs.get(run_id)
+        return () if row is None or row.owner is None or row.owner == self.owner else (row.owner,)
+
+    async def cancel(self, run_id: str) -> None:
+        """Cancel a run wherever it is worked on."""
+        if (work := self._working.get(run_id)) is not None:
+            work.cancelled = True
+            work.task.cancel()
+            await asyncio.wait((work.task,))
+            return
+        now = self.clock.time()
+        lease, gone = now + self.lease_seconds, dead(await self._holder(run_id))
+        epoch = await self.store.runs.claim(run_id, owner=self.owner, now=now, lease_until=lease, dead=gone)
+        if epoch is None:
+            await self.store.runs.request_cancel(run_id)
+            return
+        await interrupted(await take_up(self, run_id, epoch, listener=None))
+        await self.store.flush()
+        self._notify(run_id)
+
+    # --- watching
+
+    def watch(self, run_id: str) -> asyncio.Event:
+        """An event that is set whenever something happens to a run here."""
+        event = asyncio.Event()
+        self._watchers.setdefault(run_id, []).append(event)
+        return event
+
+    def unwatch(self, run_id: str, event: asyncio.Event) -> None:
+        watchers = self._watchers.get(run_id, [])
+        if event in watchers:
+            watchers.remove(event)
+        if not watchers:
+            self._watchers.pop(run_id, None)
+
+    def listen(self, run_id: str, listener: Listener) -> None:
+        """Hear signals (deltas, progress) of a run while it is worked on here."""
+        if (work := self._working.get(run_id)) is not None:
+            work.listeners.append(listener)
+
+    def at_work(self, run_id: str) -> bool:
+        return run_id in self._working
+
+    def trouble(self, run_id: str) -> JourneymanError | None:
+        """Why a run cannot go on in this process, if it cannot."""
+        return self._broken.get(run_id)
+
+    def _heard(self, run_id: str, event: Event) -> None:
+        if self._traces is not None and event.seq is not None:
+            self._traces.hear(event)
+        if (work := self._working.get(run_id)) is not None:
+            for listener in work.listeners:
+                listener(event)
+        if event.seq is not None:
+            self._notify(run_id)
+
+    def _notify(self, run_id: str) -> None:
+        for event in self._watchers.get(run_id, ()):
+            event.set()
+
+    # --- housekeeping
+
+    async def _keep(self) -> None:
+        """One task for all runs: leases, expiry, decisions taken elsewhere, whatever is due, old traces."""
+        renewed = self.clock.monotonic()
+        while True:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(self.poll_seconds):
+                    await self._poked.wait()
+            self._poked.clear()
+            try:
+                if self.clock.monotonic() - renewed > self.lease_seconds / 3:
+                    renewed = self.clock.monotonic()
+                    await self._renew()
+                await self._tick()
+                await self._purge()
+            except StoreError as error:
+                logger.warning("the store is away, runs wait: %s", error)
+            except Exception:
+                logger.exception("housekeeping failed; it goes on")
+
+    async def _renew(self) -> None:
+        lease_until = self.clock.time() + self.lease_seconds
+        for run_id in await self.store.runs.renew(self.owner, lease_until=lease_until):
+            if (work := self._working.get(run_id)) is not None:
+                work.cancelled = True
+                work.task.cancel()
+
+    async def _tick(self) -> None:
+        """Begin what can go on: decided, expired, left behind, or next in its session."""
+        now = self.clock.time()
+        await self.store.approvals.expire(now=now)
+        if not self._adopted:
+            return
+        gone = dead(set(await self.store.runs.owners()) - {self.owner})
+        for run_id in await self.store.runs.due(now=now, dead=gone, limit=1_000):
+            if run_id not in self._adopted or run_id in self._working or run_id in self._broken:
+                continue
+            if self._queue is not None:
+                await self._queue.put(run_id)
+            elif self._has_room():
+                self._begin(run_id)
+
+    async def _purge(self) -> None:
+        now = self.clock.time()
+        if self._retention_seconds is None or now < self._next_purge:
+            return
+        self._next_purge = now + 3600.0
+        await self.store.runs.purge(ended_before=now - self._retention_seconds)
+        if self._traces is not None:
+            self._traces.purge(before=now - self._retention_seconds)
+
+    # --- parts
+
+    @property
+    def shared(self) -> Shared:
+        if self._shared is None:
+            raise ConfigurationError("the app is not open; write 'async with Journeyman(...) as app:'")
+        return self._shared
+
+    def model_for(self, agent: Agent) -> Model:
+        """The app's model, or the one the agent names; kept open for the next run."""
+        if self._model is not None and not isinstance(self._model, str):
+            return self._model
+        name = self._model or agent.model
+        if name not in self._models:
+            self._models[name] = model_named(name)
+        return self._models[name]
+
+
+def _job_queue(store: Store | str) -> JobQueue:
+    if not isinstance(store, str):
+        raise ConfigurationError("workers=True needs the store's URL, to reach its job queue")
+    from journeyman.app.queue import JobQueue
+
+    return JobQueue(store)
+
+
+def _opened_by_name(url: str) -> Store:
+    from journeyman.stores.store import open_store
+
+    return open_store(url)

@@ -1,0 +1,83 @@
+"""Building a run from what the store knows of it: its order, then the fold of its facts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from journeyman.agent.agent import Agent
+from journeyman.agent.limits import effective_limits
+from journeyman.agent.run import Run, run_tools
+from journeyman.agent.state import RunState
+from journeyman.app.deciding import StoreGate
+from journeyman.app.parts import advise, listeners_for
+from journeyman.app.patience import PatientGate, PatientJournal, patiently
+from journeyman.core.errors import ConfigurationError
+from journeyman.core.events import RunResumed, RunStarted, StepRestarted
+from journeyman.core.messages import Message
+from journeyman.core.protocols import Listener
+from journeyman.core.storing import RunOrder
+from journeyman.execution.recorder import Recorder
+
+if TYPE_CHECKING:
+    from journeyman.app.journeyman import Journeyman
+
+
+async def take_up(app: Journeyman, run_id: str, epoch: int, *, listener: Listener | None) -> Run:
+    """The run as it stands, ready to be advanced by the holder of this epoch."""
+    runs, clock = app.store.runs, app.clock
+    order = await patiently(lambda: runs.order(run_id), clock=clock, run_id=run_id)
+    if order is None:
+        raise ConfigurationError(f"there is no run {run_id!r}")
+    facts = await patiently(lambda: runs.facts(run_id), clock=clock, run_id=run_id)
+    # The agent as it was ordered: a newer version of it does not change this run. Its tools may have been described
+    # anew since, but must still take the same arguments.
+    agent = Agent.model_validate(order.agent)
+    bound = app.library.bind(agent, descriptions=not facts)
+    tools, offered = run_tools(agent, bound, order.task)
+    limits = effective_limits(order.limits, order.task, agent)
+    state = RunState(result_limit=app.policy.max_result_chars)
+    for fact in facts:
+        state.apply(fact)
+    gate = StoreGate(app.store, session_id=order.task.session_id, clock=clock)
+    run = Run(
+        id=run_id,
+        agent=agent,
+        model=app.model_for(agent),
+        executor=app.shared.executor(app.policy, PatientGate(gate, clock=clock)),
+        recorder=Recorder(
+            run_id,
+            PatientJournal(run_id, runs, epoch=epoch, clock=clock),
+            clock=clock,
+            fold=state.apply,
+            listeners=listeners_for(app.library, app.policy, agent.name, listener),
+            seq=len(facts),
+        ),
+        state=state,
+        limits=limits,
+        tools=tools,
+        offered=offered,
+        clock=clock,
+        deadline=None if limits.seconds is None else clock.monotonic() + limits.seconds - state.active_seconds,
+        wants_text=listener is not None,
+    )
+    if not facts:
+        await _begin(app, run, order)
+    elif not state.status.ended:
+        await run.recorder.record(RunResumed(owner=app.owner))
+        if state.turn is None:
+            # The model will be asked (again) for this step: whatever was shown of its text is void.
+            await run.recorder.record(StepRestarted(iteration=run.iteration))
+    return run
+
+
+async def _begin(app: Journeyman, run: Run, order: RunOrder) -> None:
+    history: tuple[Message, ...] = order.history
+    session_id = order.task.session_id
+    if session_id is not None and not history:
+        conversations = app.store.conversations
+        history = tuple(await patiently(lambda: conversations.messages(session_id), clock=app.clock, run_id=run.id))
+    await run.recorder.record(
+        RunStarted(agent=order.agent, task=order.task, principal=order.principal, limits=order.limits, history=history),
+        sync=True,
+    )
+    await advise(run, order.task, app.playbook)

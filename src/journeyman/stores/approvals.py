@@ -1,0 +1,248 @@
+"""Questions to people, their answers, and what they allowed for a whole session. Every decision leaves an audit row."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+from journeyman.core.approvals import Approval, ApprovalStatus
+from journeyman.core.data import canonical_json
+from journeyman.core.protocols import moment
+from journeyman.core.storing import Grant
+from journeyman.stores.audit import add_audit
+from journeyman.stores.database import Database
+from journeyman.stores.line import Connection, Row, columns, entities, json_text
+
+_COLUMNS = "question, status, decided_at, decided_by, reason"
+PENDING = ApprovalStatus.PENDING.value
+
+
+class SqlApprovals:
+    """Approvals in a database."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def ask(self, approval: Approval) -> Approval:
+        """Keep the question (once) and return it as it stands now."""
+        return await self._database.write(partial(_ask, approval=approval))
+
+    async def get(self, approval_id: str) -> Approval | None:
+        rows = await self._database.read(
+            lambda connection: connection.query(f"SELECT {_COLUMNS} FROM approvals WHERE id = ?", approval_id)
+        )
+        return _approval(rows[0]) if rows else None
+
+    async def list(
+        self, *, status: ApprovalStatus | None = None, run_id: str | None = None, limit: int = 50, offset: int = 0
+    ) -> Sequence[Approval]:
+        """Oldest first."""
+        wanted = {"status = ?": None if status is None else status.value, "run_id = ?": run_id}
+        given = {test: value for test, value in wanted.items() if value is not None}
+        where = f"WHERE {' AND '.join(given)}" if given else ""
+        sql = f"SELECT {_COLUMNS} FROM approvals {where} ORDER BY requested_at, id LIMIT ? OFFSET ?"
+        rows = await self._database.read(lambda connection: connection.query(sql, *given.values(), limit, offset))
+        return tuple(_approval(row) for row in rows)
+
+    async def decide(
+        self,
+        approval_id: str,
+        status: ApprovalStatus,
+        *,
+        by: str,
+        now: float,
+        reason: str | None = None,
+        arguments: dict[str, Any] | None = None,
+    ) -> Approval | None:
+        """Decide a pending approval that has not expired; None when it was decided or had expired before.
+
+        One conditional write: of two people deciding at once, one wins. Leaves an audit row.
+        """
+        if not status.final:
+            raise ValueError(f"approval {approval_id!r} cannot become {status.value!r}: give a final status")
+        edited = None if arguments is None else canonical_json(arguments)
+        return await self._database.write(
+            partial(_decide, approval_id=approval_id, status=status, by=by, now=now, reason=reason, edited=edited)
+        )
+
+    async def edited_arguments(self, approval_id: str) -> dict[str, Any] | None:
+        """The arguments a person put in place of the asked ones, where they did."""
+        rows = await self._database.read(
+            lambda connection: connection.query("SELECT edited FROM approvals WHERE id = ?", approval_id)
+        )
+        if not rows or rows[0][0] is None:
+            return None
+        edited: dict[str, Any] = json.loads(rows[0][0])
+        return edited
+
+    async def expire(self, *, now: float) -> Sequence[Approval]:
+        """Mark what is past its time as expired, with an audit row each; returns them."""
+        return await self._database.write(partial(_expire, now=now))
+
+    async def next_expiry(self) -> float | None:
+        """When the first pending approval expires; None when none is pending."""
+        [(first,)] = await self._database.read(
+            lambda connection: connection.query(f"SELECT MIN(expires_at) FROM approvals WHERE status = '{PENDING}'")
+        )
+        return None if first is None else float(first)
+
+
+def _ask(connection: Connection, *, approval: Approval) -> Approval:
+    connection.execute(
+        "INSERT INTO approvals (id, run_id, status, requested_at, expires_at, consumed, question) "
+        "VALUES (?, ?, ?, ?, ?, 0, ?) ON CONFLICT (id) DO NOTHING",
+        approval.id,
+        approval.run_id,
+        approval.status.value,
+        approval.requested_at.timestamp(),
+        approval.expires_at.timestamp(),
+        json_text(approval),
+    )
+    [row] = connection.query(f"SELECT {_COLUMNS} FROM approvals WHERE id = ?", approval.id)
+    return _approval(row)
+
+
+def _decide(
+    connection: Connection,
+    *,
+    approval_id: str,
+    status: ApprovalStatus,
+    by: str,
+    now: float,
+    reason: str | None,
+    edited: str | None,
+) -> Approval | None:
+    rows = connection.query(
+        "UPDATE approvals SET status = ?, decided_at = ?, decided_by = ?, reason = ?, edited = ?, consumed = ? "
+        f"WHERE id = ? AND status = '{PENDING}' AND expires_at > ? RETURNING {_COLUMNS}",
+        # A question that was replaced is nobody's reason to go on with the run.
+        *(status.value, now, by, reason, edited, int(status is ApprovalStatus.SUPERSEDED)),
+        *(approval_id, now),
+    )
+    if not rows:
+        return None
+    approval = _approval(rows[0])
+    _audit(connection, approval, now=now, edited=edited is not None)
+    return approval
+
+
+def _expire(connection: Connection, *, now: float) -> Sequence[Approval]:
+    rows = connection.query(
+        "UPDATE approvals SET status = ?, decided_at = ? "
+        f"WHERE status = '{PENDING}' AND expires_at <= ? RETURNING {_COLUMNS}",
+        *(ApprovalStatus.EXPIRED.value, now, now),
+    )
+    expired = sorted((_approval(row) for row in rows), key=lambda approval: (approval.requested_at, approval.id))
+    for approval in expired:
+        _audit(connection, approval, now=now)
+    return tuple(expired)
+
+
+def supersede_pending(connection: Connection, run_id: str, *, now: float) -> None:
+    """Withdraw the questions of a run that has ended: nobody can use the answers."""
+    rows = connection.query(
+        "UPDATE approvals SET status = ?, decided_at = ?, consumed = 1 "
+        f"WHERE run_id = ? AND status = '{PENDING}' RETURNING {_COLUMNS}",
+        *(ApprovalStatus.SUPERSEDED.value, now, run_id),
+    )
+    for row in rows:
+        _audit(connection, _approval(row), now=now)
+
+
+def _audit(connection: Connection, approval: Approval, *, now: float, edited: bool = False) -> None:
+    add_audit(
+        connection,
+        f"approval_{approval.status.value}",
+        actor=approval.decided_by,
+        run_id=approval.run_id,
+        subject=approval.id,
+        details={
+            "tool": approval.tool_name,
+            "call_id": approval.call_id,
+            "digest": approval.digest,
+            "risk": approval.risk.value,
+            "edited": edited,
+        },
+        now=now,
+    )
+
+
+def _approval(row: Row) -> Approval:
+    question, status, decided_at, decided_by, reason = row
+    return Approval.model_validate_json(question).model_copy(
+        update={
+            "status": ApprovalStatus(status),
+            "decided_at": None if decided_at is None else moment(decided_at),
+            "decided_by": decided_by,
+            "reason": reason,
+        }
+    )
+
+
+# --- grants
+
+
+class SqlGrants:
+    """Grants in a database."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def grant(self, grant: Grant) -> None:
+        await self._database.write(partial(_grant, grant=grant))
+
+    async def revoke(self, grant_id: str, *, by: str, now: float) -> bool:
+        """Whether it was still in force."""
+        return await self._database.write(lambda connection: _revoke(connection, "id", grant_id, by=by, now=now) > 0)
+
+    async def list(self, *, session_id: str | None = None, active_only: bool = True) -> Sequence[Grant]:
+        """Oldest first."""
+        tests = ["revoked_at IS NULL"] if active_only else []
+        values = [] if session_id is None else [session_id]
+        tests += ["session_id = ?"] if values else []
+        where = f"WHERE {' AND '.join(tests)}" if tests else ""
+        sql = f"SELECT {columns(Grant)} FROM grants {where} ORDER BY granted_at, id"
+        return entities(Grant, await self._database.read(lambda connection: connection.query(sql, *values)))
+
+    async def allows(self, session_id: str, tool_name: str) -> Grant | None:
+        """The grant under which this tool may run without asking in this session."""
+        rows = await self._database.read(
+            lambda connection: connection.query(
+                f"SELECT {columns(Grant)} FROM grants WHERE session_id = ? AND tool_name = ? AND revoked_at IS NULL "
+                "ORDER BY granted_at, id LIMIT 1",
+                *(session_id, tool_name),
+            )
+        )
+        return entities(Grant, rows)[0] if rows else None
+
+
+def _grant(connection: Connection, *, grant: Grant) -> None:
+    values = tuple(grant.model_dump().values())
+    kept = connection.execute(
+        f"INSERT INTO grants ({columns(Grant)}) VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING", *values
+    )
+    if kept:
+        _audit_grant(connection, "grant_given", grant, actor=grant.granted_by, now=grant.granted_at)
+
+
+def revoke_all(connection: Connection, session_id: str, *, now: float) -> None:
+    """End every grant of a session."""
+    _revoke(connection, "session_id", session_id, by=None, now=now)
+
+
+def _revoke(connection: Connection, column: str, value: str, *, by: str | None, now: float) -> int:
+    rows = connection.query(
+        f"UPDATE grants SET revoked_at = ?, revoked_by = ? WHERE {column} = ? AND revoked_at IS NULL "
+        f"RETURNING {columns(Grant)}",
+        *(now, by, value),
+    )
+    for grant in entities(Grant, rows):
+        _audit_grant(connection, "grant_revoked", grant, actor=by, now=now)
+    return len(rows)
+
+
+def _audit_grant(connection: Connection, kind: str, grant: Grant, *, actor: str | None, now: float) -> None:
+    details = {"tool": grant.tool_name, "session_id": grant.session_id}
+    add_audit(connection, kind, actor=actor, run_id=None, subject=grant.id, details=details, now=now)

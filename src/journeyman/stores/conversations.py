@@ -1,0 +1,74 @@
+"""Sessions and what was said in them. Ended runs leave their messages here; see ``journal``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+from journeyman.core.messages import Message
+from journeyman.core.protocols import Clock
+from journeyman.core.storing import SessionRow
+from journeyman.stores.approvals import revoke_all
+from journeyman.stores.database import Database
+from journeyman.stores.line import Connection, entities, json_text
+
+
+def touch_session(connection: Connection, session_id: str, *, principal_id: str | None, now: float) -> None:
+    """Make sure the session is there, and that nobody else adds to it while this transaction lasts."""
+    connection.execute(
+        "INSERT INTO sessions (id, principal_id, created_at, updated_at) VALUES (?, ?, ?, ?) "
+        "ON CONFLICT (id) DO UPDATE SET updated_at = excluded.updated_at",
+        *(session_id, principal_id, now, now),
+    )
+
+
+def add_messages(connection: Connection, session_id: str, run_id: str, messages: Sequence[Message]) -> None:
+    """Add to a session that this transaction has touched."""
+    [(last,)] = connection.query("SELECT COALESCE(MAX(number), 0) FROM messages WHERE session_id = ?", session_id)
+    for number, message in enumerate(messages, start=last + 1):
+        connection.execute(
+            "INSERT INTO messages (session_id, number, run_id, body) VALUES (?, ?, ?, ?)",
+            *(session_id, number, run_id, json_text(message)),
+        )
+
+
+class SqlConversations:
+    """Conversations in a database."""
+
+    def __init__(self, database: Database, *, clock: Clock) -> None:
+        self._database = database
+        self._clock = clock
+
+    async def messages(self, session_id: str, *, last: int | None = None) -> Sequence[Message]:
+        """In order; with ``last``, only the latest so many."""
+        return await self._database.read(partial(_messages, session_id=session_id, last=last))
+
+    async def list(self, *, limit: int = 50, offset: int = 0) -> Sequence[SessionRow]:
+        """Most recently used first."""
+        return await self._database.read(partial(_list, limit=limit, offset=offset))
+
+    async def delete(self, session_id: str) -> bool:
+        """Forget what was said. What a person allowed in this session is revoked, lest a new one inherits it."""
+        return await self._database.write(partial(_delete, session_id=session_id, now=self._clock.time()))
+
+
+def _messages(connection: Connection, *, session_id: str, last: int | None) -> Sequence[Message]:
+    sql = "SELECT body FROM messages WHERE session_id = ? ORDER BY number DESC"
+    rows = connection.query(sql, session_id) if last is None else connection.query(f"{sql} LIMIT ?", session_id, last)
+    return tuple(Message.model_validate_json(body) for (body,) in reversed(rows))
+
+
+def _list(connection: Connection, *, limit: int, offset: int) -> Sequence[SessionRow]:
+    rows = connection.query(
+        "SELECT id, principal_id, created_at, updated_at, "
+        "(SELECT COUNT(*) FROM messages WHERE session_id = sessions.id) "
+        "FROM sessions ORDER BY updated_at DESC, id DESC LIMIT ? OFFSET ?",
+        *(limit, offset),
+    )
+    return entities(SessionRow, rows)
+
+
+def _delete(connection: Connection, *, session_id: str, now: float) -> bool:
+    deleted = connection.execute("DELETE FROM sessions WHERE id = ?", session_id) > 0
+    revoke_all(connection, session_id, now=now)
+    return deleted

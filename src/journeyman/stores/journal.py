@@ -1,0 +1,221 @@
+"""The journal of one run for the holder of one epoch: gathers facts, writes them behind the fence, keeps their order.
+
+What a fact changes beside the journal (status, calls, audit, approvals, conversation) is in ``consequences``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from journeyman.core.errors import JournalConflictError, StoreError
+from journeyman.core.events import (
+    CallFinished,
+    CallResolved,
+    CallStarted,
+    Fact,
+    RunFailed,
+    RunFinished,
+    RunStarted,
+    RunSuspended,
+    read_fact,
+)
+from journeyman.core.runs import RunStatus
+from journeyman.stores.consequences import follow, status_after
+from journeyman.stores.database import Database
+from journeyman.stores.line import Connection, json_text
+
+AWAITED = (RunStarted, CallStarted, CallResolved, RunSuspended, RunFinished, RunFailed)
+"""Facts that are committed when ``append`` returns, whether synced or not.
+
+Nothing starts before the fence has let its ``started`` pass; and whoever is told that a run waits or has ended finds
+it so in the database.
+"""
+ROWS_AT_ONCE = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A fact on its way into the database."""
+
+    seq: int
+    fact: Fact
+    body: str
+
+
+class _GapError(JournalConflictError):
+    """An earlier fact is not there."""
+
+
+class SqlJournal:
+    """Behind ``RunStore.journal``.
+
+    A fact that is not awaited is accepted at once and committed in a moment. Where that fails, it is kept and tried
+    again with the next append, which then waits and raises StoreError if it fails as well. The facts of an append that
+    raised StoreError were not accepted: append them again. Appending what is there already, word by word, does no
+    harm, so that a commit of uncertain fate can be repeated.
+    """
+
+    def __init__(self, database: Database, run_id: str, epoch: int) -> None:
+        self._database = database
+        self._run_id = run_id
+        self._epoch = epoch
+        self._accepted: dict[int, Entry] = {}
+        self._effects: set[str] = set()
+        """Executions whose start was synced: their ends are awaited, lest they are forgotten."""
+        self._running = False
+        self._troubled = False
+        self._conflict: JournalConflictError | None = None
+
+    async def append(self, run_id: str, facts: Sequence[Fact], *, sync: bool = False) -> None:
+        self._check_run(run_id)
+        if self._conflict is not None:
+            raise JournalConflictError(*self._conflict.args)
+        entries = {fact.seq or 0: Entry(fact.seq or 0, fact, json_text(fact)) for fact in facts}
+        awaited = [self._awaited(fact, sync=sync) for fact in facts]
+        if not (sync or self._troubled or any(awaited)):
+            self._accept(entries)
+            self._database.soon(self)
+            return
+        written = self._write(entries, sync=sync)
+        try:
+            await asyncio.shield(written)
+        except asyncio.CancelledError:
+            # Nobody will append these again, and later facts have later numbers.
+            written.add_done_callback(partial(self._settle, kept=entries))
+            raise
+        except _GapError as gap:
+            if self._troubled:
+                raise StoreError(f"run {run_id!r}: facts before {min(entries)} could not be written yet") from gap
+            raise
+
+    async def read(self, run_id: str, *, after: int = 0) -> Sequence[Fact]:
+        self._check_run(run_id)
+        return await self._database.read(partial(read_facts, run_id=run_id, after=after))
+
+    def hand_over(self) -> asyncio.Future[None] | None:
+        """Queue the accepted facts."""
+        return self._write({}, sync=False) if self._accepted else None
+
+    def _awaited(self, fact: Fact, *, sync: bool) -> bool:
+        if isinstance(fact, CallStarted) and sync:
+            self._effects.add(fact.execution_id)
+        if isinstance(fact, CallFinished):
+            return fact.record.execution_id in self._effects
+        return isinstance(fact, AWAITED)
+
+    def _accept(self, entries: dict[int, Entry]) -> None:
+        for seq, entry in entries.items():
+            if self._accepted.setdefault(seq, entry).body != entry.body:
+                raise JournalConflictError(f"run {self._run_id!r}: fact {seq} was appended before, with other content")
+
+    def _write(self, entries: dict[int, Entry], *, sync: bool) -> asyncio.Future[None]:
+        self._accept(entries)
+        together = [self._accepted[seq] for seq in sorted(self._accepted)]
+        kept = {entry.seq: entry for entry in together if entry.seq not in entries}
+        self._accepted = {}
+        status = status_after(together[-1].fact)
+        new_status = None if self._running and status is RunStatus.RUNNING else status
+        written = self._database.submit(
+            partial(write_facts, run_id=self._run_id, epoch=self._epoch, entries=together, status=new_status),
+            sync=sync,
+        )
+        written.add_done_callback(partial(self._settle, kept=kept, status=status))
+        return written
+
+    def _settle(
+        self, written: asyncio.Future[None], *, kept: dict[int, Entry], status: RunStatus | None = None
+    ) -> None:
+        error = None if written.cancelled() else written.exception()
+        if error is None:
+            self._troubled = False
+            self._running = status is RunStatus.RUNNING if status is not None else self._running
+        elif isinstance(error, StoreError) or (isinstance(error, _GapError) and self._troubled):
+            self._troubled = True
+            self._accepted = {**kept, **self._accepted}
+        elif isinstance(error, JournalConflictError):
+            self._conflict = error
+
+    def _check_run(self, run_id: str) -> None:
+        if run_id != self._run_id:
+            raise ValueError(f"this is the journal of run {self._run_id!r}, not of {run_id!r}")
+
+
+def read_facts(connection: Connection, *, run_id: str, after: int = 0, limit: int | None = None) -> Sequence[Fact]:
+    sql = "SELECT body FROM facts WHERE run_id = ? AND seq > ? ORDER BY seq"
+    if limit is None:
+        rows = connection.query(sql, run_id, after)
+    else:
+        rows = connection.query(f"{sql} LIMIT ?", run_id, after, limit)
+    return tuple(read_fact(body) for (body,) in rows)
+
+
+def write_facts(
+    connection: Connection, *, run_id: str, epoch: int, entries: Sequence[Entry], status: RunStatus | None
+) -> None:
+    """Pass the fence, write the facts, and do what follows from them. ``status`` is None where it stays."""
+    first, last = entries[0].seq, entries[-1].seq
+    if last - first + 1 != len(entries):
+        raise _GapError(f"run {run_id!r}: between facts {first} and {last} some are missing")
+    if not _advance(connection, run_id, epoch, entries, status):
+        entries = _not_yet_written(connection, run_id, epoch, entries)
+        if not entries:
+            return
+        _advance(connection, run_id, epoch, entries, status)
+    for start in range(0, len(entries), ROWS_AT_ONCE):
+        some = entries[start : start + ROWS_AT_ONCE]
+        connection.execute(
+            f"INSERT INTO facts (run_id, seq, type, body) VALUES {', '.join(['(?, ?, ?, ?)'] * len(some))}",
+            *(value for entry in some for value in (run_id, entry.seq, entry.fact.type, entry.body)),
+        )
+    for entry in entries:
+        follow(connection, run_id, entry.fact)
+
+
+def _advance(
+    connection: Connection, run_id: str, epoch: int, entries: Sequence[Entry], status: RunStatus | None
+) -> bool:
+    """The fence: a write that happens only for the holder of the current epoch, and only after the fact before."""
+    last = entries[-1]
+    changes, values = "last_seq = ?, updated_at = ?", [last.seq, last.fact.time]
+    if status is not None:
+        changes += f", status = '{status.value}'"
+        if status.ended:
+            changes += ", ended_at = ?"
+            values.append(last.fact.time)
+        if status.ended or status.waiting:
+            changes += ", owner = NULL, lease_until = 0"
+    sql = f"UPDATE runs SET {changes} WHERE id = ? AND epoch = ? AND last_seq = ?"
+    return connection.execute(sql, *values, run_id, epoch, entries[0].seq - 1) == 1
+
+
+def _not_yet_written(connection: Connection, run_id: str, epoch: int, entries: Sequence[Entry]) -> Sequence[Entry]:
+    """Why the fence refused; where a commit of uncertain fate did happen, what is left to write."""
+    rows = connection.query("SELECT epoch, last_seq FROM runs WHERE id = ?", run_id)
+    if not rows:
+        raise JournalConflictError(f"run {run_id!r} is not in this database: create it before writing its facts")
+    current, last = rows[0]
+    first = entries[0].seq
+    if current != epoch:
+        raise JournalConflictError(
+            f"run {run_id!r}: fact {first} was refused, since epoch {epoch} is over and {current} has begun: "
+            "another process has taken the run over"
+        )
+    if last < first - 1:
+        raise _GapError(f"run {run_id!r}: fact {first} cannot be written, the next is {last + 1}")
+    known = _bodies(connection, run_id, [entry.seq for entry in entries if entry.seq <= last])
+    for entry in entries:
+        if entry.seq <= last and known.get(entry.seq) != entry.body:
+            raise JournalConflictError(
+                f"run {run_id!r}: fact {entry.seq} is there already, with other content; the next is {last + 1}"
+            )
+    return [entry for entry in entries if entry.seq > last]
+
+
+def _bodies(connection: Connection, run_id: str, numbers: Collection[int]) -> dict[int, str]:
+    rows = connection.query(
+        "SELECT seq, body FROM facts WHERE run_id = ? AND seq BETWEEN ? AND ?", run_id, min(numbers), max(numbers)
+    )
+    return dict(rows)

@@ -1,0 +1,229 @@
+"""The schema, as numbered steps up and down. Both databases run the same statements."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from journeyman.core.errors import ConfigurationError
+from journeyman.stores.line import Connection
+
+
+@dataclass(frozen=True, slots=True)
+class Migration:
+    """One step. ``down`` undoes ``up``, data included."""
+
+    name: str
+    up: tuple[str, ...]
+    down: tuple[str, ...]
+
+
+RUNS = Migration(
+    "runs",
+    up=(
+        """
+        CREATE TABLE runs (
+            id TEXT PRIMARY KEY,
+            task_id TEXT NOT NULL,
+            agent_name TEXT NOT NULL,
+            session_id TEXT,
+            turn INTEGER,
+            principal_id TEXT,
+            status TEXT NOT NULL,
+            priority INTEGER NOT NULL,
+            epoch INTEGER NOT NULL,
+            owner TEXT,
+            lease_until DOUBLE PRECISION NOT NULL,
+            cancel_wanted INTEGER NOT NULL DEFAULT 0,
+            last_seq INTEGER NOT NULL,
+            history_length INTEGER NOT NULL,
+            created_at DOUBLE PRECISION NOT NULL,
+            updated_at DOUBLE PRECISION NOT NULL,
+            ended_at DOUBLE PRECISION,
+            asked TEXT NOT NULL
+        )
+        """,
+        "CREATE INDEX runs_unfinished ON runs (priority DESC, created_at) WHERE ended_at IS NULL",
+        "CREATE INDEX runs_held ON runs (owner) WHERE owner IS NOT NULL",
+        "CREATE INDEX runs_ended ON runs (ended_at) WHERE ended_at IS NOT NULL",
+        "CREATE INDEX runs_created ON runs (created_at)",
+        "CREATE INDEX runs_of_session ON runs (session_id, turn)",
+        """
+        CREATE TABLE facts (
+            run_id TEXT NOT NULL REFERENCES runs (id) ON DELETE CASCADE,
+            seq INTEGER NOT NULL,
+            type TEXT NOT NULL,
+            body TEXT NOT NULL,
+            PRIMARY KEY (run_id, seq)
+        )
+        """,
+    ),
+    down=("DROP TABLE facts", "DROP TABLE runs"),
+)
+
+CONVERSATIONS = Migration(
+    "conversations",
+    up=(
+        """
+        CREATE TABLE sessions (
+            id TEXT PRIMARY KEY,
+            principal_id TEXT,
+            created_at DOUBLE PRECISION NOT NULL,
+            updated_at DOUBLE PRECISION NOT NULL
+        )
+        """,
+        "CREATE INDEX sessions_used ON sessions (updated_at)",
+        """
+        CREATE TABLE messages (
+            session_id TEXT NOT NULL REFERENCES sessions (id) ON DELETE CASCADE,
+            number INTEGER NOT NULL,
+            run_id TEXT NOT NULL,
+            body TEXT NOT NULL,
+            PRIMARY KEY (session_id, number)
+        )
+        """,
+    ),
+    down=("DROP TABLE messages", "DROP TABLE sessions"),
+)
+
+APPROVALS = Migration(
+    "approvals",
+    up=(
+        """
+        CREATE TABLE approvals (
+            id TEXT PRIMARY KEY,
+            run_id TEXT NOT NULL,
+            status TEXT NOT NULL,
+            requested_at DOUBLE PRECISION NOT NULL,
+            expires_at DOUBLE PRECISION NOT NULL,
+            decided_at DOUBLE PRECISION,
+            decided_by TEXT,
+            reason TEXT,
+            edited TEXT,
+            consumed INTEGER NOT NULL,
+            question TEXT NOT NULL
+        )
+        """,
+        "CREATE INDEX approvals_of_run ON approvals (run_id)",
+        "CREATE INDEX approvals_pending ON approvals (expires_at) WHERE status = 'pending'",
+        """
+        CREATE TABLE grants (
+            id TEXT PRIMARY KEY,
+            session_id TEXT NOT NULL,
+            tool_name TEXT NOT NULL,
+            granted_by TEXT NOT NULL,
+            granted_at DOUBLE PRECISION NOT NULL,
+            revoked_at DOUBLE PRECISION,
+            revoked_by TEXT
+        )
+        """,
+        "CREATE INDEX grants_of_session ON grants (session_id, tool_name)",
+    ),
+    down=("DROP TABLE grants", "DROP TABLE approvals"),
+)
+
+CALLS = Migration(
+    "calls",
+    up=(
+        """
+        CREATE TABLE calls (
+            execution_id TEXT PRIMARY KEY,
+            run_id TEXT NOT NULL,
+            call_id TEXT NOT NULL,
+            tool_name TEXT NOT NULL,
+            status TEXT NOT NULL,
+            risk TEXT,
+            attempts INTEGER NOT NULL,
+            cached INTEGER NOT NULL,
+            error_code TEXT,
+            started_at DOUBLE PRECISION NOT NULL,
+            duration_ms DOUBLE PRECISION NOT NULL
+        )
+        """,
+        "CREATE INDEX calls_started ON calls (started_at)",
+        "CREATE INDEX calls_of_run ON calls (run_id)",
+    ),
+    down=("DROP TABLE calls",),
+)
+
+AUDIT = Migration(
+    "audit",
+    up=(
+        """
+        CREATE TABLE audit (
+            seq BIGINT PRIMARY KEY,
+            time DOUBLE PRECISION NOT NULL,
+            kind TEXT NOT NULL,
+            actor TEXT,
+            run_id TEXT,
+            subject TEXT NOT NULL,
+            details TEXT NOT NULL,
+            previous TEXT NOT NULL,
+            hash TEXT NOT NULL
+        )
+        """,
+        "CREATE TABLE audit_head (id INTEGER PRIMARY KEY, seq BIGINT NOT NULL, hash TEXT NOT NULL)",
+        "INSERT INTO audit_head (id, seq, hash) VALUES (1, 0, '')",
+    ),
+    down=("DROP TABLE audit_head", "DROP TABLE audit"),
+)
+
+LIMITS = Migration(
+    "limits",
+    up=(
+        """
+        CREATE TABLE buckets (
+            bucket TEXT PRIMARY KEY,
+            tokens DOUBLE PRECISION NOT NULL,
+            since DOUBLE PRECISION NOT NULL
+        )
+        """,
+        "CREATE TABLE breakers (tool_name TEXT PRIMARY KEY, failures INTEGER NOT NULL, open_until DOUBLE PRECISION)",
+    ),
+    down=("DROP TABLE breakers", "DROP TABLE buckets"),
+)
+
+MIGRATIONS = (RUNS, CONVERSATIONS, APPROVALS, CALLS, AUDIT, LIMITS)
+"""Version N of the schema is the first N of these. New ones go to the end; none is ever changed."""
+
+
+def version(connection: Connection) -> int:
+    """How many migrations the database has had. Makes the place where that is kept, if need be."""
+    # Before anything else: two processes may be starting at once.
+    connection.lock_schema()
+    connection.execute("CREATE TABLE IF NOT EXISTS schema_version (id INTEGER PRIMARY KEY, version INTEGER NOT NULL)")
+    rows = connection.query("SELECT version FROM schema_version WHERE id = 1")
+    return int(rows[0][0]) if rows else 0
+
+
+def upgrade(connection: Connection) -> int:
+    """Bring the schema up to date, in the transaction under way; returns the version."""
+    have = version(connection)
+    if have > len(MIGRATIONS):
+        raise ConfigurationError(
+            f"the database has schema version {have}, this program knows up to {len(MIGRATIONS)}: "
+            "update the program, or downgrade the database with the program that made it"
+        )
+    for migration in MIGRATIONS[have:]:
+        for statement in migration.up:
+            connection.execute(statement)
+    return _note(connection, len(MIGRATIONS))
+
+
+def downgrade(connection: Connection, *, to: int) -> int:
+    """Undo migrations, and lose what they hold, down to a version; returns it."""
+    have = version(connection)
+    if not 0 <= to <= have:
+        raise ConfigurationError(f"cannot downgrade from schema version {have} to {to}: give a number from 0 to {have}")
+    for migration in reversed(MIGRATIONS[to:have]):
+        for statement in migration.down:
+            connection.execute(statement)
+    return _note(connection, to)
+
+
+def _note(connection: Connection, number: int) -> int:
+    connection.execute(
+        "INSERT INTO schema_version (id, version) VALUES (1, ?) "
+        "ON CONFLICT (id) DO UPDATE SET version = excluded.version",
+        number,
+    )
+    return number

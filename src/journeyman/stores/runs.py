@@ -1,0 +1,241 @@
+"""Runs: who holds which, what is due, what has ended. Their facts are written by ``journal``."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from functools import partial
+
+from journeyman.core.events import Fact
+from journeyman.core.protocols import Journal
+from journeyman.core.runs import RunStatus
+from journeyman.core.storing import RunOrder, RunRow
+from journeyman.stores.conversations import touch_session
+from journeyman.stores.database import Database
+from journeyman.stores.journal import SqlJournal, read_facts
+from journeyman.stores.line import Connection, columns, entities, json_text, marks
+
+PURGED_AT_ONCE = 200
+"""Runs to a transaction, so that others get their turn in between."""
+
+_SESSION_FREE = """
+    NOT EXISTS (
+        SELECT 1 FROM runs AS earlier
+        WHERE earlier.session_id = runs.session_id AND earlier.turn < runs.turn AND earlier.ended_at IS NULL
+    )
+"""
+_PRINCIPAL_FREE = """
+    AND (
+        runs.principal_id IS NULL
+        OR (
+            SELECT COUNT(*) FROM runs AS other
+            WHERE other.principal_id = runs.principal_id AND other.id <> runs.id
+            AND other.owner IS NOT NULL AND other.lease_until > ? AND other.ended_at IS NULL
+        ) < ?
+    )
+"""
+_DECIDED = """
+    EXISTS (
+        SELECT 1 FROM approvals
+        WHERE approvals.run_id = runs.id AND approvals.consumed = 0
+        AND (approvals.status <> 'pending' OR approvals.expires_at <= ?)
+    )
+"""
+
+
+class SqlRuns:
+    """Runs in a database."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def create(self, order: RunOrder) -> None:
+        """Keep a new run as queued. The same order twice is kept once."""
+        await self._database.write(partial(_create, order=order))
+
+    async def order(self, run_id: str) -> RunOrder | None:
+        rows = await self._database.read(
+            lambda connection: connection.query("SELECT asked FROM runs WHERE id = ?", run_id)
+        )
+        return RunOrder.model_validate_json(rows[0][0]) if rows else None
+
+    async def get(self, run_id: str) -> RunRow | None:
+        rows = await self._database.read(
+            lambda connection: connection.query(f"SELECT {columns(RunRow)} FROM runs WHERE id = ?", run_id)
+        )
+        return entities(RunRow, rows)[0] if rows else None
+
+    async def list(
+        self,
+        *,
+        statuses: Collection[RunStatus] | None = None,
+        session_id: str | None = None,
+        limit: int = 50,
+        offset: int = 0,
+    ) -> Sequence[RunRow]:
+        """Newest first."""
+        if statuses is not None and not statuses:
+            return ()
+        tests, values = [], []
+        if statuses is not None:
+            tests.append(f"status IN ({marks(tuple(statuses))})")
+            values += [status.value for status in statuses]
+        if session_id is not None:
+            tests.append("session_id = ?")
+            values.append(session_id)
+        where = f"WHERE {' AND '.join(tests)}" if tests else ""
+        sql = f"SELECT {columns(RunRow)} FROM runs {where} ORDER BY created_at DESC, id DESC LIMIT ? OFFSET ?"
+        return entities(
+            RunRow, await self._database.read(lambda connection: connection.query(sql, *values, limit, offset))
+        )
+
+    async def claim(
+        self,
+        run_id: str,
+        *,
+        owner: str,
+        now: float,
+        lease_until: float,
+        dead: Collection[str] = (),
+        principal_limit: int | None = None,
+    ) -> int | None:
+        """Take a run over and return its new epoch, or None when it cannot be had.
+
+        It can be had when it has not ended, nobody holds a lease on it (or the holder is among ``dead``, or is the
+        claimer itself), no earlier run of its session is unfinished, and its principal has fewer than
+        ``principal_limit`` runs under way.
+        """
+        free, counted = (_PRINCIPAL_FREE, (now, principal_limit)) if principal_limit is not None else ("", ())
+        # Synced: a server that forgot an epoch would give the same one to two holders.
+        rows = await self._database.write(
+            lambda connection: connection.query(
+                "UPDATE runs SET epoch = epoch + 1, owner = ?, lease_until = ?, updated_at = ? WHERE id = ? "
+                f"AND ended_at IS NULL AND {_unheld([owner, *dead])} AND {_SESSION_FREE} {free} RETURNING epoch",
+                *(owner, lease_until, now, run_id, now, owner, *dead, *counted),
+            )
+        )
+        return int(rows[0][0]) if rows else None
+
+    async def renew(self, owner: str, *, lease_until: float) -> Sequence[str]:
+        """Prolong the leases of everything this owner holds; returns the runs somebody wants cancelled."""
+        rows = await self._database.write(
+            lambda connection: connection.query(
+                "UPDATE runs SET lease_until = ? WHERE owner = ? RETURNING id, cancel_wanted", lease_until, owner
+            ),
+            sync=False,
+        )
+        return tuple(run_id for run_id, wanted in rows if wanted)
+
+    async def request_cancel(self, run_id: str) -> bool:
+        """Ask whoever holds the run to cancel it; False when it has ended or does not exist."""
+        rows = await self._database.write(
+            lambda connection: connection.query(
+                "UPDATE runs SET cancel_wanted = 1 WHERE id = ? AND ended_at IS NULL RETURNING id", run_id
+            )
+        )
+        return bool(rows)
+
+    async def owners(self) -> Sequence[str]:
+        """Everybody who holds an unfinished run."""
+        sql = "SELECT DISTINCT owner FROM runs WHERE owner IS NOT NULL AND ended_at IS NULL"
+        rows = await self._database.read(lambda connection: connection.query(sql))
+        return tuple(owner for (owner,) in rows)
+
+    async def release(self, run_id: str, *, epoch: int) -> None:
+        """Give a run back without ending it."""
+        await self._database.write(
+            lambda connection: connection.execute(
+                "UPDATE runs SET owner = NULL, lease_until = 0 WHERE id = ? AND epoch = ?", run_id, epoch
+            ),
+            sync=False,
+        )
+
+    async def due(
+        self, *, now: float, dead: Collection[str] = (), run_id: str | None = None, limit: int = 100
+    ) -> Sequence[str]:
+        """Unheld runs that can go on now (or just this one, if it can), highest priority first, then oldest.
+
+        Queued ones whose session is free, running ones whose holder is gone, and waiting ones of which an approval
+        was decided, or has expired, since.
+        """
+        which, named = ("", ()) if run_id is None else ("id = ? AND", (run_id,))
+        rows = await self._database.read(
+            lambda connection: connection.query(
+                f"""
+                SELECT id FROM runs
+                WHERE {which} ended_at IS NULL AND {_unheld(dead)} AND (
+                    status = '{RunStatus.RUNNING.value}'
+                    OR (status = '{RunStatus.QUEUED.value}' AND {_SESSION_FREE})
+                    OR (status = '{RunStatus.AWAITING_APPROVAL.value}' AND {_DECIDED})
+                )
+                ORDER BY priority DESC, created_at, id LIMIT ?
+                """,
+                *(*named, now, *dead, now, limit),
+            )
+        )
+        return tuple(found for (found,) in rows)
+
+    def journal(self, run_id: str, *, epoch: int) -> Journal:
+        """The run's journal for the holder of this epoch: anybody else's writes raise JournalConflictError."""
+        return SqlJournal(self._database, run_id, epoch)
+
+    async def facts(self, run_id: str, *, after: int = 0, limit: int | None = None) -> Sequence[Fact]:
+        return await self._database.read(partial(read_facts, run_id=run_id, after=after, limit=limit))
+
+    async def purge(self, *, ended_before: float) -> int:
+        """Forget ended runs that are older, with their facts and approvals; returns how many.
+
+        Conversations, the call log and the audit stay.
+        """
+        purged = 0
+        while some := await self._database.write(partial(_purge, ended_before=ended_before), sync=False):
+            purged += some
+        return purged
+
+
+def _create(connection: Connection, *, order: RunOrder) -> None:
+    principal = order.principal or order.task.principal
+    principal_id = None if principal is None else principal.id
+    session_id, turn = order.task.session_id, None
+    if session_id is not None:
+        touch_session(connection, session_id, principal_id=principal_id, now=order.created_at)
+        [(turn,)] = connection.query("SELECT COALESCE(MAX(turn), 0) + 1 FROM runs WHERE session_id = ?", session_id)
+    values = {
+        "id": order.run_id,
+        "task_id": order.task.task_id,
+        "agent_name": str(order.agent.get("name", "")),
+        "session_id": session_id,
+        "turn": turn,
+        "principal_id": principal_id,
+        "status": RunStatus.QUEUED.value,
+        "priority": order.priority,
+        "epoch": 0,
+        "lease_until": 0.0,
+        "last_seq": 0,
+        "history_length": 0,
+        "created_at": order.created_at,
+        "updated_at": order.created_at,
+        "asked": json_text(order),
+    }
+    connection.execute(
+        f"INSERT INTO runs ({', '.join(values)}) VALUES ({marks(tuple(values))}) ON CONFLICT (id) DO NOTHING",
+        *values.values(),
+    )
+
+
+def _unheld(takeable: Collection[str]) -> str:
+    """The condition that nobody holds a run, or one of these does; wants the time, then the names."""
+    condition = "owner IS NULL OR lease_until <= ?"
+    if takeable:
+        condition += f" OR owner IN ({marks(tuple(takeable))})"
+    return f"({condition})"
+
+
+def _purge(connection: Connection, *, ended_before: float) -> int:
+    rows = connection.query(
+        "SELECT id FROM runs WHERE ended_at < ? ORDER BY ended_at LIMIT ?", ended_before, PURGED_AT_ONCE
+    )
+    ids = [run_id for (run_id,) in rows]
+    if ids:
+        connection.execute(f"DELETE FROM approvals WHERE run_id IN ({marks(ids)})", *ids)
+        connection.execute(f"DELETE FROM runs WHERE id IN ({marks(ids)})", *ids)
+    return len(ids)

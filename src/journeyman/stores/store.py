@@ -1,0 +1,101 @@
+"""Everything durable over one database, chosen by URL."""
+
+from __future__ import annotations
+
+from functools import partial
+from urllib.parse import unquote, urlsplit
+
+from journeyman.core.errors import ConfigurationError
+from journeyman.core.protocols import Clock, SystemClock
+from journeyman.stores import migrations
+from journeyman.stores.approvals import SqlApprovals, SqlGrants
+from journeyman.stores.audit import SqlAudit
+from journeyman.stores.calls import SqlCalls
+from journeyman.stores.conversations import SqlConversations
+from journeyman.stores.database import Database
+from journeyman.stores.limits import SqlBreaker, SqlBuckets
+from journeyman.stores.line import Driver
+from journeyman.stores.runs import SqlRuns
+
+PATIENCE_SECONDS = 10.0
+"""How long a lock or a restart of the database is waited out before StoreError."""
+
+
+class SqlStore:
+    """All aggregates on one database. To be opened, used and closed on one event loop."""
+
+    def __init__(self, driver: Driver, *, clock: Clock | None = None, patience: float = PATIENCE_SECONDS) -> None:
+        clock = clock or SystemClock()
+        self.shared_limits = driver.shared
+        self._database = Database(driver, patience=patience)
+        self.runs = SqlRuns(self._database)
+        self.approvals = SqlApprovals(self._database)
+        self.grants = SqlGrants(self._database)
+        self.conversations = SqlConversations(self._database, clock=clock)
+        self.calls = SqlCalls(self._database)
+        self.audit = SqlAudit(self._database)
+        self.limiter = SqlBuckets(self._database, clock=clock)
+        self.breaker = SqlBreaker(self._database, clock=clock)
+
+    async def open(self) -> None:
+        """Connect and bring the schema up to date."""
+        self._database.start()
+        try:
+            await self.upgrade()
+        except BaseException:
+            await self.close()
+            raise
+
+    async def close(self) -> None:
+        """Commit what is queued and let go of the database."""
+        await self._database.close()
+
+    async def flush(self) -> None:
+        """Return when everything written so far is committed."""
+        await self._database.flush()
+
+    async def upgrade(self) -> int:
+        """Bring the schema up to date; returns its version."""
+        return await self._database.write(migrations.upgrade)
+
+    async def downgrade(self, to: int) -> int:
+        """Undo migrations, and lose what they hold, down to a version; returns it."""
+        return await self._database.write(partial(migrations.downgrade, to=to))
+
+    async def schema_version(self) -> int:
+        return await self._database.write(migrations.version)
+
+
+def open_store(url: str, *, clock: Clock | None = None, patience: float = PATIENCE_SECONDS) -> SqlStore:
+    """The store behind a URL; nothing is connected before ``await store.open()``.
+
+    ``sqlite:///relative.db``, ``sqlite:////absolute.db``, ``postgresql://user:password@host/database``.
+    """
+    return SqlStore(_driver(url), clock=clock, patience=patience)
+
+
+def _driver(url: str) -> Driver:
+    parts = urlsplit(url)
+    match parts.scheme:
+        case "sqlite":
+            from journeyman.stores.sqlite import SqliteDriver
+
+            path = unquote(parts.path).removeprefix("/")
+            if parts.netloc or parts.query or not path:
+                raise ConfigurationError(
+                    f"store {url!r} is no SQLite URL: write 'sqlite:///relative.db' or 'sqlite:////absolute.db'"
+                )
+            return SqliteDriver(path)
+        case "postgresql" | "postgres":
+            try:
+                from journeyman.stores.postgres import PostgresDriver
+            except ImportError as error:
+                raise ConfigurationError(
+                    "PostgreSQL needs more packages: pip install 'journeyman[postgres]'"
+                ) from error
+            return PostgresDriver(url)
+        case scheme:
+            raise ConfigurationError(
+                f"there is no store for {scheme + ':' if scheme else url!r}: "
+                "write 'sqlite:///FILE' or 'postgresql://USER@HOST/DATABASE'"
+            )

@@ -1,0 +1,144 @@
+"""The crash harness: kill a program at every boundary of its journal and see whether it still ends right.
+
+A crash here is SIGKILL to the process itself: no exception, no clean-up, nothing flushed. Wrap the store of the program
+under test with ``crashing(store)`` and run the program with ``crash_and_recover``, once for every ``CrashPoint``.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, cast
+
+from journeyman.core.events import Fact
+from journeyman.core.protocols import Journal
+from journeyman.core.storing import RunStore, Store
+
+VARIABLE = "JOURNEYMAN_CRASH"
+
+
+@dataclass(frozen=True, slots=True)
+class CrashPoint:
+    """Just before or just after the n-th fact this process writes is on disk."""
+
+    when: Literal["before", "after"]
+    fact: int
+
+    def __str__(self) -> str:
+        return f"{self.when}:{self.fact}"
+
+    @classmethod
+    def from_environment(cls) -> CrashPoint | None:
+        text = os.environ.get(VARIABLE)
+        if not text:
+            return None
+        when, _, number = text.partition(":")
+        if when not in ("before", "after") or not number.isdigit():
+            raise ValueError(f"{VARIABLE}={text!r}: write it like 'before:3' or 'after:3'")
+        return cls(cast('Literal["before", "after"]', when), int(number))
+
+
+def crash_points(facts: int) -> Iterator[CrashPoint]:
+    """Every boundary of a journal with so many facts."""
+    for number in range(1, facts + 1):
+        yield CrashPoint("before", number)
+        yield CrashPoint("after", number)
+
+
+def crashing(store: Store, point: CrashPoint | None = None) -> Store:
+    """The same store, which kills this process at the point given, or at the one the environment names, if any."""
+    point = point or CrashPoint.from_environment()
+    return store if point is None else cast("Store", _CrashingStore(store, point))
+
+
+@dataclass(frozen=True, slots=True)
+class Recovery:
+    """How a program came through a crash."""
+
+    crashed: bool
+    """Whether the point was reached at all."""
+    attempts: int
+    output: str
+
+
+def crash_and_recover(
+    command: Sequence[str],
+    point: CrashPoint,
+    *,
+    environment: Mapping[str, str] | None = None,
+    timeout: float = 60.0,
+    most_attempts: int = 5,
+) -> Recovery:
+    """Run a program until it kills itself at the point, then again without, until it exits with 0.
+
+    Raises AssertionError when it dies of anything else, or does not get to its end.
+    """
+    base = {**os.environ, **(environment or {})}
+    first = subprocess.run(
+        command, env={**base, VARIABLE: str(point)}, capture_output=True, text=True, timeout=timeout, check=False
+    )
+    crashed = first.returncode == -signal.SIGKILL
+    if not crashed and first.returncode != 0:
+        raise AssertionError(f"at {point}: exit {first.returncode}\n{first.stdout}{first.stderr}")
+    output, attempts = first.stdout, 1
+    base.pop(VARIABLE, None)
+    while crashed:
+        if attempts == most_attempts:
+            raise AssertionError(f"at {point}: not done after {attempts} attempts\n{output}")
+        attempts += 1
+        again = subprocess.run(command, env=base, capture_output=True, text=True, timeout=timeout, check=False)
+        output = again.stdout
+        if again.returncode == 0:
+            break
+        if attempts == most_attempts:
+            raise AssertionError(f"at {point}: exit {again.returncode}\n{again.stdout}{again.stderr}")
+    return Recovery(crashed, attempts, output)
+
+
+class _CrashingStore:
+    """Hands everything on, except that journals count."""
+
+    def __init__(self, store: Store, point: CrashPoint) -> None:
+        self._store = store
+        self.runs = _CrashingRuns(store, point)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+
+class _CrashingRuns:
+    def __init__(self, store: Store, point: CrashPoint) -> None:
+        self._runs: RunStore = store.runs
+        self._store = store
+        self._point = point
+        self.written = 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._runs, name)
+
+    def journal(self, run_id: str, *, epoch: int) -> Journal:
+        return _CrashingJournal(self._runs.journal(run_id, epoch=epoch), self)
+
+    async def boundary(self, when: Literal["before", "after"]) -> None:
+        if self._point == CrashPoint(when, self.written):
+            await self._store.flush()
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+class _CrashingJournal:
+    def __init__(self, journal: Journal, runs: _CrashingRuns) -> None:
+        self._journal = journal
+        self._runs = runs
+
+    async def append(self, run_id: str, facts: Sequence[Fact], *, sync: bool = False) -> None:
+        for fact in facts:
+            self._runs.written += 1
+            await self._runs.boundary("before")
+            await self._journal.append(run_id, (fact,), sync=sync)
+            await self._runs.boundary("after")
+
+    async def read(self, run_id: str, *, after: int = 0) -> Sequence[Fact]:
+        return await self._journal.read(run_id, after=after)
