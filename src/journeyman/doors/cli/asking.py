@@ -1,0 +1,126 @@
+"""Who is asked about a risky call: the person at the terminal, nobody, or, with ``--yes``, nobody needs to be."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+from contextlib import suppress
+from typing import Any
+
+from rich.console import Console
+from rich.panel import Panel
+from rich.text import Text
+
+from journeyman.core.approvals import Approval, Approve, Approver, Deny
+from journeyman.doors.cli import screen
+from journeyman.doors.cli.options import user_name
+from journeyman.doors.cli.trace import Trace
+
+CHOICES = "[y]es, run it · [n]o, and a reason if you like · [e]dit the arguments"
+
+
+def approver(console: Console, trace: Trace, *, yes: bool) -> Approver:
+    """Whoever answers in this process."""
+    if yes:
+        return lambda approval: Approve(by="--yes")
+    if screen.someone_is_there():
+        return TerminalApprover(console, trace)
+    return lambda approval: Deny(reason="nobody can be asked here; in a terminal you are asked, and --yes approves")
+
+
+class TerminalApprover:
+    """Shows exactly what would run, and asks. One question at a time."""
+
+    def __init__(self, console: Console, trace: Trace) -> None:
+        self._console = console
+        self._trace = trace
+        self._one_at_a_time = asyncio.Lock()
+
+    async def __call__(self, approval: Approval) -> Approve | Deny:
+        await self._trace.reached(approval.id)
+        async with self._one_at_a_time:
+            with self._trace.held():
+                return await self._ask(approval)
+
+    async def _ask(self, approval: Approval) -> Approve | Deny:
+        forget_typed_ahead()
+        self._console.print(question(approval))
+        while True:
+            answer = await self._read(f"  {CHOICES}\n  › ")
+            choice, _, reason = answer.partition(" ")
+            match choice.lower():
+                case "y" | "yes":
+                    return Approve(by=user_name())
+                case "n" | "no" | "":
+                    return Deny(reason=reason.strip(), by=user_name())
+                case "e" | "edit":
+                    edited = await self._edited()
+                    if edited is not None:
+                        return Approve(arguments=edited, by=user_name())
+                case _:
+                    self._console.print("  Please answer with y, n or e.")
+
+    async def _edited(self) -> dict[str, Any] | None:
+        text = await self._read("  All arguments, as a JSON object on one line:\n  › ")
+        try:
+            value = json.loads(text)
+        except ValueError as error:
+            self._console.print(f"  That is not JSON: {error}.")
+            return None
+        if isinstance(value, dict):
+            return value
+        self._console.print("  That is not a JSON object.")
+        return None
+
+    async def _read(self, prompt: str) -> str:
+        self._console.print(prompt, end="", soft_wrap=True)
+        try:
+            return await read_line()
+        except asyncio.CancelledError:
+            self._console.print()  # whatever comes next does not belong beside the prompt
+            raise
+
+
+def question(approval: Approval) -> Panel:
+    """The whole truth about one call: tool, exact arguments, risk, who it is for."""
+    arguments = json.dumps(approval.arguments, indent=2, ensure_ascii=False)
+    lines = Text.assemble((screen.visible(approval.tool_name), "bold"), "  ", screen.risk_text(approval.risk), "\n")
+    lines.append(screen.visible(arguments))
+    if approval.principal is not None:
+        lines.append(f"\nfor {screen.visible(approval.principal.id)}", style="dim")
+    seconds = (approval.expires_at - approval.requested_at).total_seconds()
+    return Panel(
+        lines,
+        title="May this run?",
+        title_align="left",
+        subtitle=f"denied after {seconds:g} s without an answer",
+        subtitle_align="right",
+        border_style=screen.RISK_STYLES[approval.risk],
+    )
+
+
+async def read_line() -> str:
+    """A line from the terminal. Waits on the event loop, so that it can be given up; the end of input is no line."""
+    terminal = sys.stdin.fileno()
+    loop = asyncio.get_running_loop()
+    ready = asyncio.Event()
+    try:
+        loop.add_reader(terminal, ready.set)
+    except NotImplementedError:  # event loops on Windows cannot watch a terminal
+        line: str = await asyncio.to_thread(sys.stdin.readline)
+        return line.strip()
+    try:
+        await ready.wait()
+    finally:
+        loop.remove_reader(terminal)
+    return os.read(terminal, 65_536).decode(errors="replace").strip()
+
+
+def forget_typed_ahead() -> None:
+    """What was typed before a question was shown is no answer to it."""
+    with suppress(ImportError, OSError):
+        import termios
+
+        termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)

@@ -1,0 +1,244 @@
+"""A run as a person follows it: one line or two per thing that happened, and what is under way right now.
+
+On a terminal what is under way grows and vanishes below the lines; in a log there are only the lines.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from rich.console import Console, Group, RenderableType
+from rich.spinner import Spinner
+from rich.text import Text
+
+from journeyman.core.approvals import ApprovalStatus
+from journeyman.core.calls import ToolCallRecord
+from journeyman.core.events import (
+    ApprovalDecided,
+    ApprovalRequested,
+    CallFinished,
+    CallProgress,
+    CallsPlanned,
+    CallStarted,
+    Event,
+    MessageReceived,
+    RunFailed,
+    RunFinished,
+    RunStarted,
+    StepFinished,
+    StepRestarted,
+    StrategiesInjected,
+    TextDelta,
+)
+from journeyman.core.messages import ToolCall
+from journeyman.core.runs import AgentResponse
+from journeyman.doors.cli import screen
+
+if TYPE_CHECKING:
+    from rich.live import Live
+
+THINKING = "thinking"
+TAIL_LINES = 6
+"""How much of a growing text is shown."""
+
+
+class Trace:
+    """Shows the events of one run on a console. Without ``lines``, only what is under way."""
+
+    def __init__(self, console: Console, *, live: bool = True, lines: bool = True) -> None:
+        self._console = console
+        self._width = console.width if console.is_terminal else screen.LOG_WIDTH
+        self._lines = lines
+        self._text = ""
+        self._under_way: dict[str, str] = {}
+        self._calls: dict[str, ToolCall] = {}
+        self._held: list[tuple[Text, int]] | None = None
+        self._asked: dict[str, asyncio.Event] = {}
+        self._live: Live | None = self._make_live() if live and console.is_terminal else None
+
+    def _make_live(self) -> Live:
+        from rich.live import Live
+
+        return Live(console=self._console, transient=True, refresh_per_second=8, get_renderable=self._now)
+
+    # --- being there while the run goes on
+
+    def __enter__(self) -> Trace:
+        if self._live is not None:
+            self._live.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._text, self._under_way = "", {}
+        if self._live is not None:
+            self._live.stop()
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Show nothing for a while, because a person is being asked; what happens is shown afterwards."""
+        if self._live is not None:
+            self._live.stop()
+        self._held = []
+        try:
+            yield
+        finally:
+            lines, self._held = self._held, None
+            for line, indent in lines:
+                self._line(line, indent=indent)
+            if self._live is not None:
+                self._live.start()
+
+    async def reached(self, approval_id: str) -> None:
+        """Wait until everything that led to this question has been shown."""
+        await self._asked.setdefault(approval_id, asyncio.Event()).wait()
+
+    # --- events
+
+    def show(self, event: Event) -> None:
+        match event:
+            case RunStarted() | StepRestarted():
+                self._think()
+            case StrategiesInjected(strategies=strategies):
+                self._line(f"· {screen.counted(len(strategies), 'piece')} of advice from earlier runs", style="dim")
+            case TextDelta(text=text):
+                self._under_way.pop(THINKING, None)
+                self._text += text
+            case MessageReceived():
+                self._message(event)
+            case CallsPlanned(calls=calls):
+                for call in calls:
+                    self._planned(call)
+            case CallStarted(call_id=id, attempt=attempt) if attempt > 1:
+                self._progress(id, f"attempt {attempt}")
+            case CallProgress(call_id=id, message=message, fraction=fraction):
+                self._progress(id, message if fraction is None else f"{message} ({fraction:.0%})")
+            case ApprovalRequested(approval=approval):
+                self._under_way.pop(approval.call_id, None)
+                line = f"? {screen.called(approval.tool_name, approval.arguments, width=self._width - 40)}"
+                self._line(Text.assemble(line, " needs approval · ", screen.risk_text(approval.risk)))
+                self._asked.setdefault(approval.id, asyncio.Event()).set()
+            case ApprovalDecided():
+                self._decided(event)
+            case CallFinished(record=record):
+                self._finished(record)
+            case StepFinished(nudge=nudge):
+                if nudge:
+                    self._line(
+                        "! the reply neither called a tool nor answered; the model is asked again", style="yellow"
+                    )
+                self._think()
+            case RunFinished(response=response) | RunFailed(response=response):
+                self._under_way.clear()
+                if response is not None:
+                    self._line(summary(response), style="dim")
+            case _:
+                pass
+
+    def _think(self) -> None:
+        self._text, self._under_way = "", {THINKING: "the model is thinking"}
+
+    def _message(self, event: MessageReceived) -> None:
+        self._text = ""
+        self._under_way.pop(THINKING, None)
+        if event.calls and event.text.strip():
+            self._line(screen.visible(event.text.strip()), style="italic")
+
+    def _planned(self, call: ToolCall) -> None:
+        self._calls[call.id] = call
+        shown = _asked_for(call, width=self._width - 24)
+        self._under_way[call.id] = shown
+        if self._live is None:
+            self._line(f"→ {shown}", style="dim")
+
+    def _progress(self, call_id: str, message: str) -> None:
+        call = self._calls.get(call_id)
+        if call is None:
+            return
+        if call_id in self._under_way:
+            self._under_way[call_id] = f"{call.tool_name}: {screen.shortened(message, self._width - 30)}"
+        if self._live is None:
+            self._line(f"… {call.tool_name}: {screen.shortened(message, self._width)}", style="dim")
+
+    def _decided(self, event: ApprovalDecided) -> None:
+        by = f" by {event.by}" if event.by else ""
+        reason = f": {screen.visible(event.reason)}" if event.reason else ""
+        match event.status:
+            case ApprovalStatus.APPROVED if event.arguments is not None:
+                line, style = f"approved{by}, with other arguments", "green"
+            case ApprovalStatus.APPROVED:
+                line, style = f"approved{by}", "green"
+            case ApprovalStatus.EXPIRED:
+                line, style = "nobody answered in time: denied", "magenta"
+            case _:
+                line, style = f"denied{by}{reason}", "magenta"
+        call = self._calls.get(event.call_id)
+        self._line(line if call is None else f"{call.tool_name}: {line}", style=style, indent=4)
+
+    def _finished(self, record: ToolCallRecord) -> None:
+        self._under_way.pop(record.call_id, None)
+        call = self._calls.get(record.call_id)
+        malformed = call is not None and call.malformed is not None
+        icon, style = screen.STATUS_LOOKS.get(record.status, ("·", "dim"))
+        facts = [screen.duration(record.duration_ms)]
+        if record.attempts > 1:
+            facts.append(screen.counted(record.attempts, "attempt"))
+        if record.cached:
+            facts.append("from the cache")
+        room = self._width - 34
+        name = _asked_for(call, width=room) if call is not None and malformed else None
+        self._line(
+            Text.assemble(
+                (f"{icon} ", style),
+                name or screen.called(record.tool_name, record.arguments, width=room),
+                "" if record.risk is None else Text.assemble(" · ", screen.risk_text(record.risk)),
+                (f" · {' · '.join(facts)}", "dim"),
+            )
+        )
+        if record.error is None:
+            self._line(f"= {screen.shortened(record.result, self._width - 8)}", style="dim", indent=4)
+        else:
+            self._line(screen.visible(f"{record.error.code}: {record.error.message}"), style=style, indent=4)
+            if record.error.recover_action:
+                self._line(f"the model is told: {screen.visible(record.error.recover_action)}", style="dim", indent=4)
+
+    # --- lines
+
+    def _line(self, text: str | Text, *, style: str = "", indent: int = 2) -> None:
+        line = Text(text, style=style) if isinstance(text, str) else text
+        if not self._lines:
+            return
+        if self._held is not None:
+            self._held.append((line, indent))
+        else:
+            screen.show(self._console, line, indent=indent)
+
+    def _now(self) -> RenderableType:
+        """What is under way."""
+        lines = [Text(f" {line}", style="dim") for line in self._under_way.values()]
+        rows: list[RenderableType] = [Spinner("dots", line) for line in lines]
+        if self._text.strip():
+            tail = "\n".join(screen.visible(self._text).strip().splitlines()[-TAIL_LINES:])
+            rows.insert(0, Text(tail[-TAIL_LINES * self._width :], style="italic dim"))
+        return Group(*rows)
+
+
+def _asked_for(call: ToolCall, *, width: int) -> str:
+    if call.malformed is not None:
+        return f"{call.tool_name}({screen.shortened(call.malformed, max(16, width - len(call.tool_name)))})"
+    return screen.called(call.tool_name, call.arguments, width=width)
+
+
+def summary(response: AgentResponse) -> str:
+    """A run in one line."""
+    seconds = sum(step.duration_ms for step in response.structured_trace)
+    parts = [
+        response.status.value.replace("_", " "),
+        screen.counted(response.total_iterations, "step"),
+        screen.counted(len(response.tool_calls), "call"),
+        screen.counted(response.usage.total_tokens, "token"),
+        screen.duration(seconds),
+    ]
+    return " · ".join(parts)

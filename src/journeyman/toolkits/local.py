@@ -1,0 +1,245 @@
+"""Everyday tools over one folder: look around, read, search, calculate, tell the time, keep notes.
+
+Files are only read; notes are the one thing written. Nothing outside the folder can be reached.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Any
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from pydantic import Field
+
+from journeyman.core.context import ToolContext
+from journeyman.core.errors import ErrorCategory, ToolError
+from journeyman.core.risk import RiskLevel
+from journeyman.toolkits.arithmetic import evaluate
+from journeyman.tools.decorator import tool
+from journeyman.tools.tool import Tool
+
+LARGEST_FILE = 1_000_000
+MOST_FILES = 500
+_KEY_FILES = re.compile(r"(?i)^id_(rsa|dsa|ecdsa|ed25519)|\.(pem|p12|pfx|jks|keystore|key)$")
+
+Title = Annotated[str, Field(min_length=1, max_length=80, description="The note's title, e.g. 'weekly orders'.")]
+
+
+class LocalTools:
+    """The tools over ``root``; notes are kept as Markdown files in ``notes``, which is made when it is needed."""
+
+    def __init__(self, root: Path, *, notes: Path) -> None:
+        self._root = root.resolve()
+        self._notes = notes.resolve()
+
+    def tools(self) -> list[Tool[..., Any]]:
+        return [
+            self.get_current_time,
+            self.list_files,
+            self.read_file,
+            self.search_text,
+            self.calculate_expression,
+            self.write_note,
+            self.delete_note,
+        ]
+
+    @tool(risk=RiskLevel.REVERSIBLE, read_only=True, repeatable=True)
+    def get_current_time(self, timezone: str = "UTC") -> dict[str, str]:
+        """Tell the date and time. Use when the answer depends on today's date or the time of day.
+
+        Args:
+            timezone: An IANA name, e.g. "Europe/London".
+        """
+        try:
+            zone = UTC if timezone == "UTC" else ZoneInfo(timezone)
+        except (ZoneInfoNotFoundError, ValueError, OSError):
+            raise ToolError(
+                "UNKNOWN_TIMEZONE",
+                f"no time zone {timezone!r} is known here",
+                category=ErrorCategory.INVALID_INPUT,
+                recover_action="Use an IANA name such as 'Europe/London', or 'UTC'",
+            ) from None
+        now = datetime.now(zone)
+        return {"time": now.isoformat(timespec="seconds"), "weekday": now.strftime("%A"), "timezone": timezone}
+
+    @tool(risk=RiskLevel.REVERSIBLE, read_only=True)
+    def list_files(self, folder: str = ".") -> dict[str, Any]:
+        """List the files below a folder. Use when you need to know which files there are.
+
+        Hidden files are left out.
+
+        Args:
+            folder: A folder, relative to the working folder.
+        """
+        start = self._inside(folder)
+        if not start.is_dir():
+            raise _not_found(f"there is no folder {folder!r}", "Call list_files without arguments to see what there is")
+        files: list[dict[str, Any]] = []
+        for path in _visible(start):
+            if len(files) == MOST_FILES:
+                return {"files": files, "complete": False}
+            files.append({"path": self._name(path), "bytes": path.stat().st_size})
+        return {"files": files, "complete": True}
+
+    @tool(risk=RiskLevel.REVERSIBLE, read_only=True)
+    def read_file(self, path: str) -> str:
+        """Read a text file. Use when you know which file holds what you need.
+
+        Args:
+            path: A file, relative to the working folder.
+        """
+        text = _text(self._file(path))
+        if text is None:
+            raise ToolError(
+                "NOT_TEXT",
+                f"{path!r} is not a text file of at most {LARGEST_FILE:,} bytes",
+                category=ErrorCategory.INVALID_INPUT,
+                recover_action="Choose another file, or look for what you need with search_text",
+            )
+        return text
+
+    @tool(risk=RiskLevel.REVERSIBLE, read_only=True)
+    def search_text(
+        self,
+        text: Annotated[str, Field(min_length=1)],
+        folder: str = ".",
+        limit: Annotated[int, Field(ge=1, le=200)] = 50,
+        *,
+        context: ToolContext,
+    ) -> list[dict[str, Any]]:
+        """Find the lines that contain a text. Use when you do not know which file holds what you need.
+
+        Hidden files and key files are left out; upper and lower case are the same.
+
+        Args:
+            text: What to look for, literally.
+            folder: Where to look, relative to the working folder.
+            limit: How many lines to give at most.
+        """
+        wanted, found = text.casefold(), []
+        for path in _visible(self._inside(folder)):
+            if context.cancelled:
+                break
+            if _KEY_FILES.search(path.name):
+                continue
+            for number, line in enumerate((_text(path) or "").splitlines(), start=1):
+                if wanted in line.casefold():
+                    found.append({"path": self._name(path), "line": number, "text": line.strip()[:300]})
+                    if len(found) == limit:
+                        return found
+        return found
+
+    @tool(risk=RiskLevel.REVERSIBLE, read_only=True)
+    def calculate_expression(self, expression: Annotated[str, Field(min_length=1, max_length=500)]) -> int | float:
+        """Work out an arithmetic expression. Use for every calculation, however small.
+
+        Args:
+            expression: Numbers, parentheses and + - * / // % **, e.g. "(19.90 + 42.50) * 3".
+        """
+        try:
+            return evaluate(expression)
+        except ValueError as error:
+            raise ToolError(
+                "NOT_ARITHMETIC",
+                str(error),
+                category=ErrorCategory.INVALID_INPUT,
+                recover_action="Write numbers, parentheses and + - * / // % ** only",
+            ) from None
+
+    @tool(risk=RiskLevel.REVERSIBLE)
+    def write_note(self, title: Title, text: str) -> dict[str, str]:
+        """Keep a new note. Use when the user wants something written down.
+
+        An existing note is never overwritten.
+
+        Args:
+            text: What to write, as Markdown.
+        """
+        path = self._note(title)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            with path.open("x", encoding="utf-8") as file:
+                file.write(text)
+        except FileExistsError:
+            raise ToolError(
+                "NOTE_EXISTS",
+                f"there is a note {title!r} already",
+                category=ErrorCategory.INVALID_INPUT,
+                recover_action="Choose another title",
+            ) from None
+        return {"title": title, "path": self._name(path)}
+
+    @tool(risk=RiskLevel.IRREVERSIBLE)
+    def delete_note(self, title: Title) -> dict[str, str]:
+        """Delete a note for good. Use when the user asks for exactly that."""
+        path = self._note(title)
+        try:
+            path.unlink()
+        except FileNotFoundError:
+            known = ", ".join(repr(file.stem) for file in sorted(self._notes.glob("*.md"))[:20]) or "none"
+            raise _not_found(f"there is no note {title!r} (known: {known})", "Use the title of a known note") from None
+        return {"deleted": title}
+
+    def _inside(self, path: str) -> Path:
+        """The place a path names, links followed; refused where it is not below the root."""
+        try:
+            place = (self._root / path).resolve()
+        except (OSError, ValueError, RuntimeError):
+            raise _not_found(f"{path!r} is not a path", "Use a path that list_files shows") from None
+        if not place.is_relative_to(self._root):
+            raise ToolError(
+                "OUTSIDE_FOLDER",
+                f"{path!r} is outside the working folder",
+                category=ErrorCategory.PERMISSION,
+                recover_action="Use a path below the working folder; list_files shows them",
+            )
+        return place
+
+    def _file(self, path: str) -> Path:
+        place = self._inside(path)
+        # A pipe or a device would be read for ever.
+        if not place.is_file():
+            raise _not_found(f"there is no file {path!r}", "Use a path that list_files shows")
+        return place
+
+    def _note(self, title: str) -> Path:
+        if not re.fullmatch(r"[\w][\w .,'()-]*", title):
+            raise ToolError(
+                "INVALID_TITLE",
+                f"the title {title!r} cannot be the name of a file",
+                category=ErrorCategory.INVALID_INPUT,
+                recover_action="Use letters, digits, spaces and . , ' ( ) - only, a letter or digit first",
+            )
+        return self._notes / f"{title}.md"
+
+    def _name(self, path: Path) -> str:
+        return os.path.relpath(path, self._root).replace(os.sep, "/")
+
+
+def _not_found(message: str, recover: str) -> ToolError:
+    return ToolError("NOT_FOUND", message, category=ErrorCategory.INVALID_INPUT, recover_action=recover)
+
+
+def _visible(folder: Path) -> Iterator[Path]:
+    """The regular files below a folder, in order; links and hidden names are left out."""
+    for parent, folders, files in os.walk(folder):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        for name in sorted(files):
+            path = Path(parent, name)
+            if not name.startswith(".") and path.is_file() and not path.is_symlink():
+                yield path
+
+
+def _text(path: Path) -> str | None:
+    """What is in a file, where that is text of a reasonable size."""
+    try:
+        if path.stat().st_size > LARGEST_FILE:
+            return None
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        return None
+    return None if "\0" in text else text
