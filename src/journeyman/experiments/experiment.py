@@ -1,0 +1,170 @@
+"""Runs the arms over the inputs, measures, and asks the statistics."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+from journeyman.agent.agent import Agent
+from journeyman.core.data import new_id
+from journeyman.core.errors import ConfigurationError
+from journeyman.core.runs import AgentResponse, TaskInput
+from journeyman.experiments.assignment import assign
+from journeyman.experiments.report import Report, compare
+from journeyman.experiments.results import Observation
+from journeyman.experiments.statistics import alpha_at
+
+Runner: TypeAlias = Callable[..., Awaitable[AgentResponse]]
+Score: TypeAlias = Callable[[AgentResponse, Any], float | bool]
+Input: TypeAlias = str | TaskInput
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far an experiment has come."""
+
+    done: int
+    total: int
+    observation: Observation
+
+
+class Experiment:
+    """The same agent in several arms.
+
+    An arm is a library, or a mapping of keywords for the runner: ``{"library": …, "model": …, "playbook": …}``.
+    ``score(response, input)`` gives a bool or a number from 0 to 1. By default every arm runs every input, and the
+    comparison is paired; with ``assignment="sticky"`` every input (its ``unit(input)``, e.g. a user) gets one arm.
+    ``looks`` plans interim looks: the experiment may stop early, and the price for looking is paid.
+    """
+
+    def __init__(
+        self,
+        agent: Agent,
+        arms: Mapping[str, Any],
+        inputs: Sequence[Input],
+        *,
+        score: Score,
+        runner: Runner,
+        name: str | None = None,
+        assignment: Literal["paired", "sticky"] = "paired",
+        unit: Callable[[Input], str] | None = None,
+        order: Literal["interleaved", "sequential"] = "interleaved",
+        looks: int = 1,
+        alpha: float = 0.05,
+        concurrency: int = 1,
+        seed: int = 0,
+    ) -> None:
+        if len(arms) < 2:
+            raise ConfigurationError(f"an experiment compares at least two arms, got {sorted(arms)}")
+        if not inputs:
+            raise ConfigurationError("an experiment needs inputs")
+        if looks < 1 or not 0 < alpha < 1 or concurrency < 1:
+            raise ConfigurationError("looks and concurrency are 1 or more, alpha is between 0 and 1")
+        self.id = new_id("exp")
+        self.name = name or f"{agent.name}: {' / '.join(arms)}"
+        self._agent = agent
+        self._arms = {arm: _keywords(given) for arm, given in arms.items()}
+        self._inputs = list(inputs)
+        self._score = score
+        self._runner = runner
+        self._assignment = assignment
+        self._unit = unit
+        self._order = order
+        self._looks = min(looks, len(inputs))
+        self._alpha = alpha
+        self._concurrency = concurrency
+        self._seed = seed
+
+    async def run(self, progress: Callable[[Progress], None] | None = None) -> Report:
+        """Run to the end, or to the first look at which the evidence decides."""
+        total = sum(len(self._arms_of(index)) for index in range(len(self._inputs)))
+        observations: list[Observation] = []
+        report: Report | None = None
+        for look, batch in enumerate(self._batches(), start=1):
+            for item in await self._observe(batch):
+                observations.append(item)
+                if progress is not None:
+                    progress(Progress(len(observations), total, item))
+            report = self._report(observations, look)
+            if report.winner is not None:
+                break
+        assert report is not None
+        return report
+
+    def _report(self, observations: Sequence[Observation], look: int) -> Report:
+        return compare(
+            observations,
+            arms=list(self._arms),
+            experiment_id=self.id,
+            name=self.name,
+            paired=self._assignment == "paired",
+            alpha=self._alpha if self._looks == 1 else alpha_at(look, self._looks, alpha=self._alpha),
+            look=look,
+            looks=self._looks,
+            seed=self._seed,
+        )
+
+    def _batches(self) -> list[list[int]]:
+        size, parts = len(self._inputs), self._looks
+        return [list(range(size * k // parts, size * (k + 1) // parts)) for k in range(parts)]
+
+    def _unit_of(self, index: int) -> str:
+        given = self._inputs[index]
+        if self._unit is not None:
+            return self._unit(given)
+        return f"{index:06d}" if isinstance(given, str) else given.task_id
+
+    def _arms_of(self, index: int) -> list[str]:
+        if self._assignment == "sticky":
+            return [assign(self._unit_of(index), list(self._arms), experiment=self.name)]
+        return list(self._arms)
+
+    async def _observe(self, batch: Sequence[int]) -> list[Observation]:
+        # Whatever drifts over time (caches, load, the model itself) must not fall on one arm alone.
+        rng = random.Random(f"{self._seed}/{batch[0] if batch else 0}")
+        work = []
+        for index in batch:
+            arms = self._arms_of(index)
+            rng.shuffle(arms)
+            work += [(arm, index) for arm in arms]
+        if self._order == "sequential":
+            ranks = list(self._arms)
+            work.sort(key=lambda item: (ranks.index(item[0]), item[1]))
+        slots = asyncio.Semaphore(self._concurrency)
+
+        async def one(arm: str, index: int) -> Observation:
+            async with slots:
+                return await self._measure(arm, index)
+
+        return list(await asyncio.gather(*(one(arm, index) for arm, index in work)))
+
+    async def _measure(self, arm: str, index: int) -> Observation:
+        given, unit = self._inputs[index], self._unit_of(index)
+        start = time.perf_counter()
+        try:
+            response = await self._runner(self._agent, given, **self._arms[arm])
+            score = float(self._score(response, given))
+        except Exception as error:  # one run that breaks is evidence against its arm, not the end of the experiment
+            seconds = time.perf_counter() - start
+            return Observation(arm=arm, unit=unit, score=0.0, seconds=seconds, error=f"{type(error).__name__}: {error}")
+        if not 0 <= score <= 1:
+            raise ConfigurationError(f"score() must give a bool or a number from 0 to 1, got {score} for {unit!r}")
+        return Observation(
+            arm=arm,
+            unit=unit,
+            score=score,
+            iterations=response.total_iterations,
+            calls=len(response.tool_calls),
+            seconds=time.perf_counter() - start,
+            tokens=response.usage.total_tokens,
+            status=response.status.value,
+            error=None if response.error is None else response.error.code,
+        )
+
+
+def _keywords(given: Any) -> dict[str, Any]:
+    return dict(given) if isinstance(given, Mapping) else {"library": given}
