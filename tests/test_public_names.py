@@ -73,10 +73,15 @@ PUBLIC = [
     "tool",
 ]
 FOR_TESTS = [
+    "CrashPoint",
     "FakeClock",
+    "Recovery",
     "ScriptedModel",
     "ScriptedServer",
     "call",
+    "crash_and_recover",
+    "crash_points",
+    "crashing",
     "cut",
     "hang",
     "html",

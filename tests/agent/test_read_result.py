@@ -54,12 +54,12 @@ async def test_read_result_is_offered_only_when_there_is_something_to_read() -> 
 async def test_everything_can_be_read_piece_by_piece(made: Any) -> None:
     pieces: list[str] = []
 
-    def read_on(request: ModelRequest) -> ScriptedCall:
+    def read_on(request: ModelRequest) -> ScriptedCall | str:
         last = request.messages[-1].content
         assert len(last) <= LIMIT
         if last.endswith("this is the end]"):
             pieces.append(last.rpartition("\n[")[0])
-            return call("stop")
+            return "I have read it all."
         if found := re.search(r"go on with offset=(\d+)\]$", last):
             pieces.append(last.rpartition("\n[")[0])
             return call("read_result", handle="r1", offset=int(found[1]))

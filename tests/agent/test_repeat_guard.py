@@ -41,7 +41,7 @@ async def statuses(tools: list[object], turns: list[object], **options: object) 
 
 async def test_the_third_time_the_model_gets_a_hint() -> None:
     ran.clear()
-    played = await play([look], repeats("look", 5))  # type: ignore[arg-type]
+    played = await play([look], repeats("look", 5))
     assert [c.status for c in played.response.tool_calls] == ["success", "success", "denied", "denied", "denied"]
     assert len(ran) == 2
     hint = played.model.requests[3].messages[-1].content

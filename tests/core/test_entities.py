@@ -199,7 +199,7 @@ def test_an_agent_says_who_it_is_and_what_to_do() -> None:
     refused("more than once: look", lambda: Agent(name="a", instruction="i", tools=[SPECIFICATION, SPECIFICATION]))
     reserved = SPECIFICATION.model_copy(update={"name": "finish"})
     refused("reserved tool names: finish", lambda: Agent(name="a", instruction="i", tools=[reserved]))
-    refused("intsruction", lambda: Agent(**{"name": "a", "instruction": "i", "intsruction": "typo"}))
+    refused("intsruction", lambda: Agent.model_validate({"name": "a", "instruction": "i", "intsruction": "typo"}))
 
 
 def test_a_specification_is_consistent() -> None:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from journeyman.agent.builtin import FINISH
 from journeyman.agent.limits import LimitName
 from journeyman.agent.run import Run
-from journeyman.agent.state import RunState, Turn
+from journeyman.agent.state import RunState
 from journeyman.agent.turn import composed_thought
 from journeyman.core.calls import CallStatus
 from journeyman.core.errors import ErrorCategory, ErrorInfo, Severity
@@ -22,23 +20,9 @@ _LIMIT_HINTS = {
 }
 
 
-def answer_of(turn: Turn) -> Answered | None:
-    """The answer a finished turn gives: its text when it called nothing, or what it told ``finish``."""
-    if not turn.calls:
-        return Answered(text=turn.text.strip(), confidence=turn.confidence)
-    for record in turn.records.values():
-        if record.tool_name == FINISH and record.status is CallStatus.SUCCESS:
-            told: dict[str, Any] = record.result
-            return Answered(
-                text=told["answer"],
-                reasoning=told["reasoning"] or None,
-                confidence=told["confidence"] if told["confidence"] is not None else turn.confidence,
-            )
-    return None
-
-
 async def finish(run: Run, answer: Answered) -> None:
-    await run.recorder.record(answer)
+    if run.state.answer is None:
+        await run.recorder.record(answer)
     await _end(run, RunStatus.COMPLETED)
 
 

@@ -10,7 +10,7 @@ import asyncio
 from dataclasses import dataclass
 from typing import TypeAlias, assert_never
 
-from journeyman.agent.ending import answer_of, fail, finish, interrupted, stop
+from journeyman.agent.ending import fail, finish, interrupted, stop
 from journeyman.agent.limits import LimitName
 from journeyman.agent.run import Run
 from journeyman.agent.state import Turn
@@ -70,6 +70,8 @@ async def advance(run: Run) -> None:
 async def step(run: Run) -> Next:
     """One iteration, or what is left of it."""
     state = run.state
+    if state.conclusion is not None:
+        return state.conclusion
     if state.turn is None:
         if limit := run.limits.reached(iterations=len(state.steps), usage=state.usage, remaining=run.remaining()):
             return Limit(limit)
@@ -88,7 +90,7 @@ async def step(run: Run) -> Next:
             nudge=nudge,
         )
     )
-    return Again() if nudge else answer_of(turn) or Again()
+    return state.conclusion or Again()
 
 
 async def carry_out(run: Run, turn: Turn) -> Waiting | None:

@@ -16,7 +16,7 @@ from journeyman.core.messages import Message
 from journeyman.core.protocols import Clock, Model, ModelRequest
 from journeyman.core.runs import TaskInput
 from journeyman.core.specification import ToolSpecification
-from journeyman.execution.executor import CallScope, Executor
+from journeyman.execution.executor import Around, CallScope, Executor
 from journeyman.execution.recorder import Recorder
 from journeyman.tools.library import BoundTools, nearest_names
 from journeyman.tools.tool import Tool
@@ -43,6 +43,8 @@ class Run:
     leaving: bool = False
     """Set from outside: stop after this step, another process goes on."""
     memo: dict[Any, Any] = field(default_factory=dict)
+    around: Around | None = None
+    """Entered around each tool's run."""
     system: Message | None = None
     _scope: CallScope | None = None
 
@@ -61,6 +63,7 @@ class Run:
                 principal=self.state.principal,
                 correlation_id=self.id,
                 deadline=self.deadline,
+                around=self.around,
             )
         return self._scope
 

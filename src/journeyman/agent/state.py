@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
+from journeyman.agent.builtin import FINISH
 from journeyman.agent.guards import RepeatGuard
 from journeyman.core.approvals import ApprovalStatus, Approve, Decision, Deny, Expired
 from journeyman.core.calls import CallStatus, ToolCallRecord
@@ -28,6 +30,7 @@ from journeyman.core.events import (
 from journeyman.core.messages import Message, Role, ToolCall, Usage
 from journeyman.core.principals import Principal
 from journeyman.core.runs import Limits, ReasoningStep, RunStatus, TaskInput
+from journeyman.execution.arguments import TOO_LARGE
 from journeyman.execution.executor import CallPast
 from journeyman.execution.results import shrink, text_for_model
 
@@ -66,6 +69,8 @@ class RunState:
         self.turn: Turn | None = None
         self.last_confidence: float | None = None
         self.usage = Usage()
+        self.conclusion: Answered | None = None
+        """The answer that the last step gave, before it is recorded as the run's."""
         self.answer: Answered | None = None
         self.error: ErrorInfo | None = None
         self.guard = RepeatGuard()
@@ -151,7 +156,8 @@ class RunState:
         self.turn = None
         told: list[str] = []
         if turn.calls:
-            self.messages.append(Message(role=Role.ASSISTANT, content=turn.text, calls=turn.calls))
+            said = tuple(_bearable(call, turn.records[call.id]) for call in turn.calls)
+            self.messages.append(Message(role=Role.ASSISTANT, content=turn.text, calls=said))
             self.fruitless = 0
         for call in turn.calls:
             record = turn.records[call.id]
@@ -165,6 +171,8 @@ class RunState:
                 self.messages.append(Message(role=Role.ASSISTANT, content=turn.text))
             self.messages.append(Message.user(fact.nudge))
             self.fruitless += 1
+        if fact.nudge is None:
+            self.conclusion = answer_of(turn)
         self.steps.append(
             ReasoningStep(
                 iteration=turn.iteration,
@@ -183,6 +191,28 @@ class RunState:
             return whole[: self._result_limit - 1] + "…"
         self.cut_results[record.call_id] = whole
         return shrink(whole, handle=record.call_id, limit=self._result_limit)
+
+
+def answer_of(turn: Turn) -> Answered | None:
+    """The answer a finished turn gives: its text when it called nothing, or what it told ``finish``."""
+    if not turn.calls:
+        return Answered(text=turn.text.strip(), confidence=turn.confidence)
+    for record in turn.records.values():
+        if record.tool_name == FINISH and record.status is CallStatus.SUCCESS:
+            told: dict[str, Any] = record.result
+            return Answered(
+                text=told["answer"],
+                reasoning=told["reasoning"] or None,
+                confidence=told["confidence"] if told["confidence"] is not None else turn.confidence,
+            )
+    return None
+
+
+def _bearable(call: ToolCall, record: ToolCallRecord) -> ToolCall:
+    """The call as it stays in the conversation: arguments refused for their size are not sent again at every step."""
+    if record.error is None or record.error.code != TOO_LARGE:
+        return call
+    return call.model_copy(update={"arguments": {}, "malformed": "(left out: they were too large)"})
 
 
 def _answer(call: ToolCall, content: str) -> Message:

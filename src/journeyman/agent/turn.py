@@ -7,10 +7,9 @@ import logging
 from collections.abc import Iterable
 from typing import Any
 
-from pydantic_core import PydanticSerializationError, to_json
-
 from journeyman.agent.run import Run
 from journeyman.agent.state import Turn
+from journeyman.core.data import LOG_FIELDS, storable_json
 from journeyman.core.errors import ErrorCategory, ModelError
 from journeyman.core.events import CallsPlanned, MessageReceived, StepRestarted, TextDelta
 from journeyman.core.messages import ToolCall
@@ -31,19 +30,19 @@ async def ask(run: Run) -> bool:
     if response is None:
         return False
     calls = numbered(response.calls, iteration=iteration, taken=run.state.call_ids)
-    await run.recorder.record(
-        MessageReceived(
-            iteration=iteration,
-            text=response.text,
-            calls=calls,
-            usage=response.usage,
-            confidence=response.confidence,
-            model=response.model,
-            started=asked_at,
-        )
+    message = MessageReceived(
+        iteration=iteration,
+        text=response.text,
+        calls=calls,
+        usage=response.usage,
+        confidence=response.confidence,
+        model=response.model,
+        started=asked_at,
     )
     if calls:
-        await run.recorder.record(CallsPlanned(iteration=iteration, calls=calls))
+        await run.recorder.record(message, CallsPlanned(iteration=iteration, calls=calls))
+    else:
+        await run.recorder.record(message)
     return True
 
 
@@ -64,7 +63,7 @@ async def _respond(run: Run, iteration: int) -> ModelResponse | None:
             return None
         raise _model_failed(error) from error
     except Exception as error:
-        logger.exception("the model adapter failed", extra={"run_id": run.id})
+        logger.exception("the model adapter failed", extra={LOG_FIELDS: {"run_id": run.id}})
         raise _model_failed(error) from error
 
 
@@ -115,8 +114,8 @@ def numbered(calls: Iterable[ToolCall], *, iteration: int, taken: set[str]) -> t
 def _writable(call: ToolCall) -> ToolCall:
     """The call, or its refusal as malformed where its arguments fit into no journal: not JSON, or nested too deeply."""
     try:
-        to_json(call.arguments)
-    except PydanticSerializationError as error:
+        storable_json(call.arguments)
+    except ValueError as error:
         return call.model_copy(update={"arguments": {}, "malformed": f"({error})"})
     return call
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections import deque
 from collections.abc import AsyncIterator, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -11,8 +12,9 @@ from journeyman.agent.ending import response
 from journeyman.agent.state import RunState
 from journeyman.app.owners import dead
 from journeyman.app.settling import settle
+from journeyman.core.calls import ToolCallRecord
 from journeyman.core.errors import ConfigurationError
-from journeyman.core.events import CallProgress, Event, StepRestarted, TextDelta
+from journeyman.core.events import Event
 from journeyman.core.messages import Message
 from journeyman.core.runs import AgentResponse, RunStatus, TaskInput
 
@@ -70,35 +72,57 @@ class Handle:
     async def result(self) -> AgentResponse:
         """Wait as ``wait()`` does, then give what the run amounts to, whatever its status."""
         status = await self.wait()
+        return response(self.run_id, await self._state(), status=status)
+
+    async def so_far(self) -> AgentResponse | None:
+        """What the run amounts to as it stands, without waiting; None before it has begun."""
+        status, state = await self.status(), await self._state()
+        return None if state.task is None else response(self.run_id, state, status=status)
+
+    async def unknown(self) -> tuple[ToolCallRecord, ...]:
+        """Calls that were under way when their process died, and whose fate a person must ``resolve``."""
+        turn = (await self._state()).turn
+        pasts = {} if turn is None else turn.pasts
+        return tuple(
+            past.unknown
+            for call_id, past in pasts.items()
+            if past.unknown is not None and turn is not None and call_id not in turn.records
+        )
+
+    async def _state(self) -> RunState:
         state = RunState(result_limit=self._app.policy.max_result_chars)
         for fact in await self._app.store.runs.facts(self.run_id):
             state.apply(fact)
-        return response(self.run_id, state, status=status)
+        return state
 
     async def events(self, *, after: int = 0) -> AsyncIterator[Event]:
         """Facts from the store, in order and each once, and signals while the run is worked on here; to the end."""
-        signals: asyncio.Queue[Event] = asyncio.Queue()
+        signals: deque[tuple[int, Event]] = deque()
+        heard = after
         watch = self._app.watch(self.run_id)
 
         def hear(event: Event) -> None:
-            if isinstance(event, TextDelta | CallProgress) or (isinstance(event, StepRestarted) and event.seq is None):
-                signals.put_nowait(event)
-                watch.set()
+            nonlocal heard
+            if event.seq is not None:
+                heard = event.seq
+                return
+            signals.append((heard, event))
+            watch.set()
 
-        heard_at = -1
         try:
             while True:
                 watch.clear()
-                if self._app.at_work(self.run_id) and heard_at != after:
-                    self._app.listen(self.run_id, hear)
-                    heard_at = after
+                self._app.listen(self.run_id, hear)
                 ended = (await self.status()).ended and not self._app.at_work(self.run_id)
                 facts = await self._app.store.runs.facts(self.run_id, after=after)
                 for fact in facts:
+                    # Each signal in its place: after the fact that came before it.
+                    while signals and signals[0][0] <= after:
+                        yield signals.popleft()[1]
                     after = fact.seq or after
                     yield fact
-                while not signals.empty():
-                    yield signals.get_nowait()
+                while signals and signals[0][0] <= after:
+                    yield signals.popleft()[1]
                 if ended and not facts:
                     return
                 if not facts:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Collection, Sequence
+from collections.abc import AsyncIterator, Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -21,9 +21,9 @@ from journeyman.agent.loop import advance
 from journeyman.agent.run import Run
 from journeyman.app.deciding import Approvals
 from journeyman.app.handles import Handle, Session
-from journeyman.app.owners import dead, this_process
+from journeyman.app.owners import dead, new_owner
 from journeyman.app.parts import Shared, close_model, model_named
-from journeyman.app.patience import PatientBreaker, PatientLimiter
+from journeyman.app.patience import PatientBreaker, PatientLimiter, patiently
 from journeyman.app.resuming import take_up
 from journeyman.app.traces import Traces
 from journeyman.core.data import LOG_FIELDS, new_id
@@ -56,6 +56,8 @@ class _Work:
 
     task: asyncio.Task[None]
     run: Run | None = None
+    had: bool = False
+    """Whether the run could be had at all."""
     cancelled: bool = False
     listeners: list[Listener] = field(default_factory=list)
 
@@ -93,7 +95,7 @@ class Journeyman:
         self.store = _opened_by_name(store) if isinstance(store, str) else store
         self.clock = clock or SystemClock()
         self.playbook = playbook
-        self.owner = this_process()
+        self.owner = new_owner()
         self.approvals = Approvals(self.store, self.library, clock=self.clock, decided=self.wake)
         self._model = model
         self._queue = _job_queue(store) if workers else None
@@ -107,10 +109,13 @@ class Journeyman:
         self._shared: Shared | None = None
         self._models: dict[str, Model] = {}
         self._working: dict[str, _Work] = {}
+        self._held: set[str] = set()
+        """Runs that are in a person's hands here for a moment."""
         self._adopted: set[str] = set()
         self._broken: dict[str, JourneymanError] = {}
         self._watchers: dict[str, list[asyncio.Event]] = {}
         self._poked = asyncio.Event()
+        self._leaving = False
         self._keeper: asyncio.Task[None] | None = None
         self._next_purge = 0.0
 
@@ -151,6 +156,7 @@ class Journeyman:
 
     async def hand_over(self) -> None:
         """Let the steps under way finish; what is not done in time is left to whoever takes the runs up."""
+        self._leaving = True
         tasks = []
         for work in self._working.values():
             if work.run is not None:
@@ -214,12 +220,15 @@ class Journeyman:
         """A stored conversation. Runs of one session go one after another."""
         return Session(self, session_id)
 
-    async def resume(self) -> list[Handle]:
-        """Take responsibility for every unfinished run of the store, those that wait for a person included."""
-        handles: list[Handle] = []
-        while batch := await self.store.runs.list(statuses=_UNFINISHED, limit=500, offset=len(handles)):
+    async def resume(self, *run_ids: str) -> list[Handle]:
+        """Take responsibility for every unfinished run of the store, or for these; waiting ones included."""
+        handles = [await self.handle(run_id) for run_id in run_ids]
+        while not run_ids and (
+            batch := await self.store.runs.list(statuses=_UNFINISHED, limit=500, offset=len(handles))
+        ):
             handles += [Handle(self, row.id) for row in batch]
         self._adopted.update(handle.run_id for handle in handles)
+        self._broken.clear()
         await self._tick()
         return handles
 
@@ -227,13 +236,16 @@ class Journeyman:
 
     def wake(self, run_id: str) -> None:
         """Something happened to a run: see whether it can go on."""
-        if self._queue is None and run_id in self._adopted and run_id not in self._working and self._has_room():
+        if self._queue is None and run_id in self._adopted and self._is_free(run_id) and self._has_room():
             self._begin(run_id)
         else:
             self._poked.set()
 
+    def _is_free(self, run_id: str) -> bool:
+        return run_id not in self._working and run_id not in self._held and run_id not in self._broken
+
     def _has_room(self) -> bool:
-        return len(self._working) < self._concurrency
+        return len(self._working) < self._concurrency and not self._leaving
 
     def _begin(self, run_id: str) -> None:
         work = _Work(asyncio.create_task(self._work(run_id)))
@@ -241,40 +253,42 @@ class Journeyman:
         work.task.add_done_callback(lambda task: self._ended(run_id, task))
 
     def _ended(self, run_id: str, task: asyncio.Task[None]) -> None:
-        self._working.pop(run_id, None)
+        work = self._working.pop(run_id)
         if not task.cancelled() and (error := task.exception()) is not None:
             told = {"run_id": run_id}
             logger.error("the run stopped on a fault of ours", exc_info=error, extra={LOG_FIELDS: told})
+        if work.run is not None and work.run.state.status.ended:
+            self._adopted.discard(run_id)
         self._notify(run_id)
-        self._poked.set()
+        if work.had:  # one that could not be had is looked at again in a while, and not at once
+            self._poked.set()
 
     async def work_on(self, run_id: str) -> RunStatus | None:
         """Take one run as far as it goes, here and now; None when it cannot be had. What a worker does."""
         self._adopted.add(run_id)
-        if run_id not in self._working:
+        if self._is_free(run_id):
             self._begin(run_id)
-        await asyncio.wait((self._working[run_id].task,))
+        if (work := self._working.get(run_id)) is not None:
+            await asyncio.wait((work.task,))
         row = await self.store.runs.get(run_id)
         return None if row is None else row.status
 
     async def _work(self, run_id: str) -> None:
         """Claim a run and take it to its end, to a person, or to the next process."""
-        now = self.clock.time()
-        epoch = await self.store.runs.claim(
-            run_id,
-            owner=self.owner,
-            now=now,
-            lease_until=now + self.lease_seconds,
-            dead=dead(await self._holder(run_id)),
-            principal_limit=self._principal_concurrency,
-        )
+        epoch = await self._claim(run_id, principal_limit=self._principal_concurrency)
         if epoch is None:
             return
         work = self._working[run_id]
+        work.had = True
         try:
             run = work.run = await take_up(self, run_id, epoch, listener=lambda event: self._heard(run_id, event))
             if run.state.status.ended:
                 return
+            # Somebody may have wanted it cancelled while nobody held it.
+            if run_id in await self._cancellations():
+                await interrupted(run)
+                return
+            run.leaving = self._leaving
             await advance(run)
         except JournalConflictError as error:
             logger.warning("the run is no longer ours: %s", error, extra={LOG_FIELDS: {"run_id": run_id}})
@@ -285,28 +299,58 @@ class Journeyman:
             self._broken[run_id] = error
             logger.error("the run cannot go on here: %s", error, extra={LOG_FIELDS: {"run_id": run_id}})
         finally:
-            with contextlib.suppress(StoreError):
-                await self.store.runs.release(run_id, epoch=epoch)
+            await self._release(run_id, epoch)
 
-    async def _holder(self, run_id: str) -> Collection[str]:
-        row = await self.store.runs.get(run_id)
-        return () if row is None or row.owner is None or row.owner == self.owner else (row.owner,)
+    async def _claim(self, run_id: str, *, principal_limit: int | None = None) -> int | None:
+        async def claim() -> int | None:
+            row = await self.store.runs.get(run_id)
+            holders = () if row is None or row.owner is None else (row.owner,)
+            now = self.clock.time()
+            return await self.store.runs.claim(
+                run_id,
+                owner=self.owner,
+                now=now,
+                lease_until=now + self.lease_seconds,
+                dead=dead(holders),
+                principal_limit=principal_limit,
+            )
+
+        return await patiently(claim, clock=self.clock, run_id=run_id)
+
+    async def _release(self, run_id: str, epoch: int) -> None:
+        # As long as it takes: what this app holds it prolongs, and nobody else could have the run.
+        await patiently(lambda: self.store.runs.release(run_id, epoch=epoch), clock=self.clock, run_id=run_id)
+
+    @contextlib.asynccontextmanager
+    async def held(self, run_id: str) -> AsyncIterator[Run | None]:
+        """A run for a person's word: nobody works on it meanwhile. None when it has ended or is held elsewhere."""
+        while (work := self._working.get(run_id)) is not None:
+            await asyncio.wait((work.task,))
+        self._held.add(run_id)
+        try:
+            epoch = await self._claim(run_id)
+            if epoch is None:
+                yield None
+                return
+            try:
+                yield await take_up(self, run_id, epoch, advancing=False)
+            finally:
+                await self._release(run_id, epoch)
+        finally:
+            self._held.discard(run_id)
 
     async def cancel(self, run_id: str) -> None:
-        """Cancel a run wherever it is worked on."""
+        """Cancel a run wherever it is worked on. One that another process holds is cancelled there, in a moment."""
         if (work := self._working.get(run_id)) is not None:
             work.cancelled = True
             work.task.cancel()
             await asyncio.wait((work.task,))
             return
-        now = self.clock.time()
-        lease, gone = now + self.lease_seconds, dead(await self._holder(run_id))
-        epoch = await self.store.runs.claim(run_id, owner=self.owner, now=now, lease_until=lease, dead=gone)
-        if epoch is None:
-            await self.store.runs.request_cancel(run_id)
-            return
-        await interrupted(await take_up(self, run_id, epoch, listener=None))
-        await self.store.flush()
+        async with self.held(run_id) as run:
+            if run is None:
+                await self.store.runs.request_cancel(run_id)
+            else:
+                await interrupted(run)
         self._notify(run_id)
 
     # --- watching
@@ -326,7 +370,8 @@ class Journeyman:
 
     def listen(self, run_id: str, listener: Listener) -> None:
         """Hear signals (deltas, progress) of a run while it is worked on here."""
-        if (work := self._working.get(run_id)) is not None:
+        work = self._working.get(run_id)
+        if work is not None and listener not in work.listeners:
             work.listeners.append(listener)
 
     def at_work(self, run_id: str) -> bool:
@@ -353,14 +398,14 @@ class Journeyman:
 
     async def _keep(self) -> None:
         """One task for all runs: leases, expiry, decisions taken elsewhere, whatever is due, old traces."""
-        renewed = self.clock.monotonic()
+        renewed, renewal = self.clock.monotonic(), min(self.poll_seconds, self.lease_seconds / 3)
         while True:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(self.poll_seconds):
                     await self._poked.wait()
             self._poked.clear()
             try:
-                if self.clock.monotonic() - renewed > self.lease_seconds / 3:
+                if self._working and self.clock.monotonic() - renewed >= renewal:
                     renewed = self.clock.monotonic()
                     await self._renew()
                 await self._tick()
@@ -371,11 +416,15 @@ class Journeyman:
                 logger.exception("housekeeping failed; it goes on")
 
     async def _renew(self) -> None:
-        lease_until = self.clock.time() + self.lease_seconds
-        for run_id in await self.store.runs.renew(self.owner, lease_until=lease_until):
-            if (work := self._working.get(run_id)) is not None:
+        for run_id in await self._cancellations():
+            work = self._working.get(run_id)
+            if work is not None and not work.cancelled:
                 work.cancelled = True
                 work.task.cancel()
+
+    async def _cancellations(self) -> Collection[str]:
+        """Prolong what is held here; returns what somebody elsewhere wants cancelled of it."""
+        return await self.store.runs.renew(self.owner, lease_until=self.clock.time() + self.lease_seconds)
 
     async def _tick(self) -> None:
         """Begin what can go on: decided, expired, left behind, or next in its session."""
@@ -385,7 +434,7 @@ class Journeyman:
             return
         gone = dead(set(await self.store.runs.owners()) - {self.owner})
         for run_id in await self.store.runs.due(now=now, dead=gone, limit=1_000):
-            if run_id not in self._adopted or run_id in self._working or run_id in self._broken:
+            if run_id not in self._adopted or not self._is_free(run_id):
                 continue
             if self._queue is not None:
                 await self._queue.put(run_id)

@@ -14,7 +14,7 @@ from journeyman.agent.limits import effective_limits
 from journeyman.agent.loop import advance
 from journeyman.agent.run import Run, run_tools
 from journeyman.agent.state import RunState
-from journeyman.app.parts import advise, close_model, listeners_for, model_named, shared_by
+from journeyman.app.parts import Audience, advise, close_model, model_named, shared_by
 from journeyman.core.approvals import Approver
 from journeyman.core.data import new_id
 from journeyman.core.errors import ConfigurationError
@@ -176,12 +176,13 @@ async def _prepared(order: _Order, *, listener: Listener | None = None, last: bo
     gate = AskApprover(order.approver) if order.approver is not None else NobodyToAsk()
     state = RunState(result_limit=policy.max_result_chars)
     run_id = new_id("run")
+    audience = Audience(library, policy, agent.name, listener)
     recorder = Recorder(
         run_id,
         MemoryJournal() if order.journal is None else order.journal,
         clock=shared.clock,
         fold=state.apply,
-        listeners=listeners_for(library, policy, agent.name, listener),
+        listeners=audience.listeners,
     )
     named = order.model if isinstance(order.model, str) else agent.model if order.model is None else None
     model = model_named(named) if named is not None else order.model
@@ -199,6 +200,7 @@ async def _prepared(order: _Order, *, listener: Listener | None = None, last: bo
         offered=offered,
         clock=shared.clock,
         deadline=None if effective.seconds is None else shared.clock.monotonic() + effective.seconds,
+        around=audience.around,
         wants_text=listener is not None,
     )
     try:

@@ -1,4 +1,4 @@
-"""Who holds a run: a name for this process, and whether another process of this machine is still alive."""
+"""Who holds a run: a name for an app in this process, and whether another process of this machine is still alive."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from collections.abc import Iterable
 from pathlib import Path
 
 
-def this_process() -> str:
-    """Host, process id, and when the process started, so that a recycled id is not taken for the same process."""
-    return f"{socket.gethostname()}/{os.getpid()}/{_started(os.getpid())}"
+def new_owner() -> str:
+    """Host, process id, when the process started (ids are used again), and a number: a process may hold two apps."""
+    return f"{socket.gethostname()}/{os.getpid()}/{_started(os.getpid())}/{os.urandom(4).hex()}"
 
 
 def dead(owners: Iterable[str]) -> list[str]:
@@ -18,8 +18,7 @@ def dead(owners: Iterable[str]) -> list[str]:
     here = socket.gethostname()
     gone = []
     for owner in owners:
-        host, _, rest = owner.partition("/")
-        pid, _, started = rest.partition("/")
+        host, pid, started, *_ = *owner.split("/"), "", ""
         if host == here and pid.isdigit() and _started(int(pid)) != started:
             gone.append(owner)
     return gone

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 from weakref import WeakKeyDictionary
 
 from journeyman.agent.run import Run
+from journeyman.core.data import LOG_FIELDS
 from journeyman.core.events import CallFinished, Event, StrategiesInjected
 from journeyman.core.policy import Policy
 from journeyman.core.protocols import (
@@ -20,13 +22,15 @@ from journeyman.core.protocols import (
 from journeyman.core.runs import TaskInput
 from journeyman.execution.breaker import LocalBreaker
 from journeyman.execution.cache import ResultCache
-from journeyman.execution.executor import Executor
+from journeyman.execution.executor import Around, Executor
 from journeyman.execution.invoke import Invoker
 from journeyman.execution.processes import ProcessPool
 from journeyman.execution.rate import TokenBuckets
 from journeyman.execution.threads import default_pool
 from journeyman.telemetry.logs import LogListener
 from journeyman.tools.library import ToolLibrary
+
+logger = logging.getLogger("journeyman.app")
 
 
 class Shared:
@@ -67,19 +71,26 @@ def shared_by(library: ToolLibrary) -> Shared:
     return found
 
 
-def listeners_for(library: ToolLibrary, policy: Policy, agent: str, listener: Listener | None) -> list[Listener]:
+class Audience:
     """Who hears a run's events: the library's counters, logs, spans if anybody traces, and whoever asked."""
-    from journeyman.telemetry.spans import SpanListener, tracing
 
-    def count(event: Event) -> None:
+    def __init__(self, library: ToolLibrary, policy: Policy, agent: str, listener: Listener | None) -> None:
+        from journeyman.telemetry.spans import SpanListener, tracing
+
+        self._library = library
+        content = policy.capture_content
+        self.listeners: list[Listener] = [self._count, LogListener(capture_content=content)]
+        self.around: Around | None = None
+        if tracing():
+            spans = SpanListener(agent, capture_content=content)
+            self.listeners.append(spans)
+            self.around = spans.running
+        if listener is not None:
+            self.listeners.append(listener)
+
+    def _count(self, event: Event) -> None:
         if isinstance(event, CallFinished) and event.record.attempts:
-            library.count(event.record.tool_name, success=event.record.success)
-
-    content = policy.capture_content
-    found: list[Listener] = [count, LogListener(capture_content=content)]
-    if tracing():
-        found.append(SpanListener(agent, capture_content=content))
-    return found if listener is None else [*found, listener]
+            self._library.count(event.record.tool_name, success=event.record.success)
 
 
 def model_named(name: str) -> Model:
@@ -98,6 +109,11 @@ async def advise(prepared: Run, task: TaskInput, playbook: StrategySource | None
     """Record the advice a run begins with: the caller's own, then the playbook's."""
     advice = list(task.playbook_bullets)
     if playbook is not None:
-        advice += await playbook.advise(task.description, tools=[item.name for item in prepared.offered])
+        try:
+            advice += await playbook.advise(task.description, tools=[item.name for item in prepared.offered])
+        except Exception:
+            # Advice is a help, never a condition.
+            told = {LOG_FIELDS: {"run_id": prepared.id}}
+            logger.exception("the playbook failed; the run begins without it", extra=told)
     if advice:
         await prepared.recorder.record(StrategiesInjected(strategies=tuple(advice)))

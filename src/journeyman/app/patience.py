@@ -9,7 +9,7 @@ from typing import TypeVar
 from journeyman.core.approvals import Approval, Decision
 from journeyman.core.data import LOG_FIELDS
 from journeyman.core.errors import JournalConflictError, StoreError
-from journeyman.core.events import Fact
+from journeyman.core.events import CallStarted, Fact
 from journeyman.core.policy import BreakerRule, RateLimit
 from journeyman.core.protocols import ApprovalGate, CircuitBreaker, Clock, Journal, RateLimiter
 from journeyman.core.storing import RunStore
@@ -53,8 +53,8 @@ class PatientJournal:
         except StoreError:
             await patiently(self._catch_up, clock=self._clock, run_id=run_id)
             return
-        if sync:
-            self._unsure.clear()
+        if sync or any(isinstance(fact, CallStarted) for fact in facts):
+            self._sure_of(facts)
 
     async def read(self, run_id: str, *, after: int = 0) -> Sequence[Fact]:
         return await patiently(lambda: self._runs.facts(run_id, after=after), clock=self._clock, run_id=run_id)
@@ -64,11 +64,15 @@ class PatientJournal:
         row = await self._runs.get(self._run_id)
         if row is None or row.epoch != self._epoch:
             raise JournalConflictError(f"run {self._run_id!r} was taken over while the store was away")
-        self._journal = self._runs.journal(self._run_id, epoch=self._epoch)
         missing = [fact for fact in self._unsure if (fact.seq or 0) > row.last_seq]
         if missing:
             await self._journal.append(self._run_id, missing, sync=True)
-        self._unsure.clear()
+            self._sure_of(missing)
+
+    def _sure_of(self, facts: Sequence[Fact]) -> None:
+        """These are committed, and so is everything before them; what a sibling appended meanwhile may not be."""
+        last = max(fact.seq or 0 for fact in facts)
+        self._unsure = [fact for fact in self._unsure if (fact.seq or 0) > last]
 
 
 class PatientGate:

@@ -9,12 +9,12 @@ from journeyman.agent.limits import effective_limits
 from journeyman.agent.run import Run, run_tools
 from journeyman.agent.state import RunState
 from journeyman.app.deciding import StoreGate
-from journeyman.app.parts import advise, listeners_for
+from journeyman.app.parts import Audience, advise
 from journeyman.app.patience import PatientGate, PatientJournal, patiently
 from journeyman.core.errors import ConfigurationError
 from journeyman.core.events import RunResumed, RunStarted, StepRestarted
 from journeyman.core.messages import Message
-from journeyman.core.protocols import Listener
+from journeyman.core.protocols import Deltas, Listener, ModelRequest, ModelResponse, StrategySource
 from journeyman.core.storing import RunOrder
 from journeyman.execution.recorder import Recorder
 
@@ -22,8 +22,17 @@ if TYPE_CHECKING:
     from journeyman.app.journeyman import Journeyman
 
 
-async def take_up(app: Journeyman, run_id: str, epoch: int, *, listener: Listener | None) -> Run:
-    """The run as it stands, ready to be advanced by the holder of this epoch."""
+class _Nobody:
+    """In the model's place where a person only settles or cancels: that must work without tools and without a model."""
+
+    async def respond(self, request: ModelRequest, deltas: Deltas | None = None) -> ModelResponse:
+        raise ConfigurationError("this run was taken up for a person's word, not to be advanced")
+
+
+async def take_up(
+    app: Journeyman, run_id: str, epoch: int, *, listener: Listener | None = None, advancing: bool = True
+) -> Run:
+    """The run as it stands, for the holder of this epoch: to be advanced, or only to have a person's word recorded."""
     runs, clock = app.store.runs, app.clock
     order = await patiently(lambda: runs.order(run_id), clock=clock, run_id=run_id)
     if order is None:
@@ -32,24 +41,26 @@ async def take_up(app: Journeyman, run_id: str, epoch: int, *, listener: Listene
     # The agent as it was ordered: a newer version of it does not change this run. Its tools may have been described
     # anew since, but must still take the same arguments.
     agent = Agent.model_validate(order.agent)
-    bound = app.library.bind(agent, descriptions=not facts)
-    tools, offered = run_tools(agent, bound, order.task)
+    tools, offered = (
+        run_tools(agent, app.library.bind(agent, descriptions=not facts), order.task) if advancing else ({}, ())
+    )
     limits = effective_limits(order.limits, order.task, agent)
     state = RunState(result_limit=app.policy.max_result_chars)
     for fact in facts:
         state.apply(fact)
     gate = StoreGate(app.store, session_id=order.task.session_id, clock=clock)
+    audience = Audience(app.library, app.policy, agent.name, listener)
     run = Run(
         id=run_id,
         agent=agent,
-        model=app.model_for(agent),
+        model=app.model_for(agent) if advancing else _Nobody(),
         executor=app.shared.executor(app.policy, PatientGate(gate, clock=clock)),
         recorder=Recorder(
             run_id,
             PatientJournal(run_id, runs, epoch=epoch, clock=clock),
             clock=clock,
             fold=state.apply,
-            listeners=listeners_for(app.library, app.policy, agent.name, listener),
+            listeners=audience.listeners,
             seq=len(facts),
         ),
         state=state,
@@ -58,10 +69,11 @@ async def take_up(app: Journeyman, run_id: str, epoch: int, *, listener: Listene
         offered=offered,
         clock=clock,
         deadline=None if limits.seconds is None else clock.monotonic() + limits.seconds - state.active_seconds,
+        around=audience.around,
         wants_text=listener is not None,
     )
     if not facts:
-        await _begin(app, run, order)
+        await _begin(app, run, order, playbook=app.playbook if advancing else None)
     elif not state.status.ended:
         await run.recorder.record(RunResumed(owner=app.owner))
         if state.turn is None:
@@ -70,7 +82,7 @@ async def take_up(app: Journeyman, run_id: str, epoch: int, *, listener: Listene
     return run
 
 
-async def _begin(app: Journeyman, run: Run, order: RunOrder) -> None:
+async def _begin(app: Journeyman, run: Run, order: RunOrder, *, playbook: StrategySource | None) -> None:
     history: tuple[Message, ...] = order.history
     session_id = order.task.session_id
     if session_id is not None and not history:
@@ -80,4 +92,4 @@ async def _begin(app: Journeyman, run: Run, order: RunOrder) -> None:
         RunStarted(agent=order.agent, task=order.task, principal=order.principal, limits=order.limits, history=history),
         sync=True,
     )
-    await advise(run, order.task, app.playbook)
+    await advise(run, order.task, playbook)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal
 
-from journeyman.app.owners import dead
-from journeyman.app.resuming import take_up
-from journeyman.core.calls import CallStatus
-from journeyman.core.errors import ConfigurationError, ErrorCategory, ErrorInfo, Severity
+from journeyman.core.calls import CallStatus, ToolCallRecord
+from journeyman.core.errors import ConfigurationError
 from journeyman.core.events import CallFinished, CallResolved
+from journeyman.execution.outcome import Refusal, Success, skipped
 from journeyman.execution.results import json_value
 
 if TYPE_CHECKING:
@@ -27,13 +26,9 @@ async def settle(
     """Write the person's word into the journal, then let the run go on."""
     if action not in ("rerun", "done", "skip"):
         raise ConfigurationError(f"an unknown call is settled by 'rerun', 'done' or 'skip', not by {action!r}")
-    now = app.clock.time()
-    gone = dead(await app.store.runs.owners())
-    epoch = await app.store.runs.claim(run_id, owner=app.owner, now=now, lease_until=now + app.lease_seconds, dead=gone)
-    if epoch is None:
-        raise ConfigurationError(f"run {run_id!r} cannot be settled now: it has ended, or is being worked on")
-    try:
-        run = await take_up(app, run_id, epoch, listener=None)
+    async with app.held(run_id) as run:
+        if run is None:
+            raise ConfigurationError(f"run {run_id!r} cannot be settled now: it has ended, or is being worked on")
         past = None if run.state.turn is None else run.state.turn.pasts.get(call_id)
         if past is None or past.unknown is None:
             waiting = [] if run.state.turn is None else [k for k, v in run.state.turn.pasts.items() if v.unknown]
@@ -41,21 +36,21 @@ async def settle(
             raise ConfigurationError(
                 f"call {call_id!r} of run {run_id!r} has no unknown outcome (those that do: {known})"
             )
-        await run.recorder.record(CallResolved(call_id=call_id, action=action, by=by, result=json_value(result)))
-        if action == "done":
-            settled = {"status": CallStatus.SUCCESS, "result": json_value(result), "error": None}
-            await run.recorder.record(CallFinished(record=past.unknown.model_copy(update=settled)), sync=True)
-        elif action == "skip":
-            error = ErrorInfo(
-                code="SKIPPED",
-                message=f"{past.unknown.tool_name!r} was interrupted, and a person decided to leave it out",
-                category=ErrorCategory.SYSTEM_ERROR,
-                severity=Severity.MEDIUM,
-                recover_action="Go on without it; do not repeat it",
-            )
-            settled = {"status": CallStatus.ERROR, "error": error}
-            await run.recorder.record(CallFinished(record=past.unknown.model_copy(update=settled)), sync=True)
-        await app.store.flush()
-    finally:
-        await app.store.runs.release(run_id, epoch=epoch)
+        value = json_value(result)
+        resolved = CallResolved(call_id=call_id, action=action, by=by, result=value)
+        if action == "rerun":
+            await run.recorder.record(resolved, sync=True)
+        else:
+            outcome = Success(value) if action == "done" else skipped(past.unknown.tool_name)
+            # Together: a word without its effect would be asked for again.
+            await run.recorder.record(resolved, CallFinished(record=_settled(past.unknown, outcome)), sync=True)
     app.wake(run_id)
+
+
+def _settled(unknown: ToolCallRecord, outcome: Success | Refusal) -> ToolCallRecord:
+    match outcome:
+        case Success(value):
+            changes = {"status": CallStatus.SUCCESS, "result": value, "error": None}
+        case Refusal(status, error):
+            changes = {"status": status, "error": error}
+    return unknown.model_copy(update=changes)

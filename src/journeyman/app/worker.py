@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import logging
 import signal
+from collections.abc import Callable
 
 from procrastinate import RetryStrategy
 from procrastinate.exceptions import ConnectorException
@@ -34,8 +35,12 @@ async def work(
     concurrency: int = 16,
     name: str = "journeyman",
     stop: asyncio.Event | None = None,
+    ready: Callable[[], None] | None = None,
 ) -> None:
-    """Take runs from the queue and work on them until told to stop; then finish the step under way or hand over."""
+    """Take runs from the queue and work on them until told to stop; then finish the step under way or hand over.
+
+    ``ready`` is called once, when the queue is open and a signal to stop will be heard.
+    """
     queue = JobQueue(url)
     await queue.open()
     stop = stop or asyncio.Event()
@@ -51,7 +56,8 @@ async def work(
         await app.work_on(run_id)
         now = app.clock.time()
         gone = dead(set(await app.store.runs.owners()) - {app.owner})
-        if not stop.is_set() and await app.store.runs.due(now=now, dead=gone, run_id=run_id):
+        goes_on = await app.store.runs.due(now=now, dead=gone, run_id=run_id)
+        if goes_on and app.trouble(run_id) is None and not stop.is_set():
             raise NotYetError(run_id)
 
     worker = asyncio.create_task(
@@ -68,6 +74,8 @@ async def work(
         )
     )
     scout = asyncio.create_task(_scout(app, queue))
+    if ready is not None:
+        ready()
     stopped = asyncio.create_task(stop.wait())
     try:
         await asyncio.wait((worker, stopped), return_when=asyncio.FIRST_COMPLETED)
@@ -91,6 +99,8 @@ async def _scout(app: Journeyman, queue: JobQueue) -> None:
             await app.store.approvals.expire(now=now)
             gone = dead(set(await app.store.runs.owners()) - {app.owner})
             for run_id in await app.store.runs.due(now=now, dead=gone, limit=1_000):
+                if app.trouble(run_id) is not None:
+                    continue  # for another worker, which has what this one lacks
                 row = await app.store.runs.get(run_id)
                 await queue.put(run_id, priority=0 if row is None else row.priority)
             if rescued := await queue.rescue(silent_for=app.lease_seconds):

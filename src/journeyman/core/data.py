@@ -12,6 +12,7 @@ import time
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict
+from pydantic_core import to_json
 
 # One encoder for all: json.dumps would build one for every call.
 _encode = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode
@@ -19,6 +20,10 @@ _encode = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=F
 
 LOG_FIELDS = "journeyman"
 """The attribute of a log record that holds its fields."""
+
+
+MOST_NESTED = 100
+"""How deep a value may be nested. JSON readers stop at 200 levels, and a journal adds some of its own."""
 
 
 class Entity(BaseModel):
@@ -38,6 +43,25 @@ def canonical_json(value: Any) -> str:
     Raises ValueError for what JSON cannot say and RecursionError for what is nested too deeply.
     """
     return _encode(value)
+
+
+def storable_json(value: Any) -> bytes:
+    """The JSON text of a value that a journal shall keep. Raises ValueError where it could not be read back."""
+    data = to_json(value)
+    # Few brackets cannot be nested deeply, and counting them is quick.
+    if data.count(b"[") + data.count(b"{") > MOST_NESTED and _nested_too_deeply(value):
+        raise ValueError(f"nested more than {MOST_NESTED} levels deep")
+    return data
+
+
+def _nested_too_deeply(value: Any) -> bool:
+    level = [value]
+    for _ in range(MOST_NESTED):
+        held = (item for outer in level for item in (outer.values() if isinstance(outer, dict) else outer))
+        level = [item for item in held if isinstance(item, dict | list)]
+        if not level:
+            return False
+    return True
 
 
 def digest(*parts: str) -> str:

@@ -158,8 +158,8 @@ class AgentResponse(Derived):
     @computed_field  # type: ignore[prop-decorator]  # mypy cannot see through computed_field on a property
     @property
     def tools_used(self) -> list[str]:
-        """Names of the tools that were called, each once, in order of first use."""
-        return list(dict.fromkeys(call.tool_name for call in self.tool_calls))
+        """Names of the tools that ran (or answered from the cache), each once, in order of first use."""
+        return list(dict.fromkeys(call.tool_name for call in self.tool_calls if call.attempts or call.cached))
 
     @computed_field  # type: ignore[prop-decorator]  # mypy cannot see through computed_field on a property
     @property

@@ -5,7 +5,7 @@ Protocols and the plain rows they speak of. How and where they are kept is the s
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Protocol
 
 from pydantic import Field
@@ -17,6 +17,7 @@ from journeyman.core.messages import Message
 from journeyman.core.principals import Principal
 from journeyman.core.protocols import CircuitBreaker, Journal, RateLimiter
 from journeyman.core.runs import Limits, RunStatus, TaskInput
+from journeyman.core.tasks import Attachment, Task, TaskFilter, TaskPage, TaskSort, TaskVersion
 from journeyman.core.understanding import ToolGapReport
 
 
@@ -117,7 +118,8 @@ class RunStore(Protocol):
 
         In one transaction with the facts: the run's status and last_seq; suspended and ended runs are released; calls
         go to the call log; refusals to the audit; decided approvals are marked as consumed; an ended session run
-        leaves its messages in the conversation.
+        leaves its messages in the conversation. A CallStarted is committed when ``append`` returns, synced or not: it
+        is where the fence stands.
         """
 
     async def facts(self, run_id: str, *, after: int = 0, limit: int | None = None) -> Sequence[Fact]: ...
@@ -279,6 +281,51 @@ class GapStore(Protocol):
         """Newest first."""
 
 
+class TaskStore(Protocol):
+    """Tasks with their attachments and their earlier versions."""
+
+    async def add(self, task: Task) -> Task:
+        """Keep a new task (once) and return it as it stands."""
+
+    async def get(self, task_id: str) -> Task | None: ...
+
+    async def get_many(self, task_ids: Sequence[str]) -> Sequence[Task]:
+        """Those of them that there are, in no particular order."""
+
+    async def find(
+        self,
+        wanted: TaskFilter | None = None,
+        *,
+        sort: TaskSort = TaskSort.CREATED_DESC,
+        limit: int = 50,
+        offset: int = 0,
+    ) -> TaskPage: ...
+
+    async def change(self, task_id: str, change: Callable[[Task], Task], *, now: float) -> Task | None:
+        """Put what ``change`` makes of a task in its place and return it; None when there is no such task.
+
+        Nobody else's change comes in between. The version before is kept, unless nothing changed. Attachments can
+        be added, by a reference that the task does not have yet; ``attach`` and ``detach`` do the rest. ``change`` may
+        run more than once, and in another thread.
+        """
+
+    async def delete(self, task_id: str) -> bool:
+        """Forget a task, its attachments and its versions."""
+
+    async def versions(self, task_id: str) -> Sequence[TaskVersion]:
+        """What a task was before, newest first."""
+
+    async def stamps(self) -> Mapping[str, float]:
+        """When each task was last changed, by id: enough to keep an index up to date."""
+
+    async def attach(self, attachment: Attachment) -> Attachment | None:
+        """Keep an attachment, unless its task has that reference: returns the one that is kept; None without a task."""
+
+    async def attachment(self, attachment_id: str) -> Attachment | None: ...
+
+    async def detach(self, attachment_id: str) -> bool: ...
+
+
 class Store(Protocol):
     """One database with everything durable in it."""
 
@@ -299,6 +346,9 @@ class Store(Protocol):
 
     @property
     def audit(self) -> AuditStore: ...
+
+    @property
+    def tasks(self) -> TaskStore: ...
 
     @property
     def limiter(self) -> RateLimiter: ...

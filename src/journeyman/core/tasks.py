@@ -60,3 +60,48 @@ class Task(Entity):
     created_at: datetime
     updated_at: datetime
     attachments: tuple[Attachment, ...] = ()
+
+
+# --- asking for them
+
+
+class TaskSort(StrEnum):
+    """In which order tasks are listed; what is equal goes by created_at, newest first, then by id."""
+
+    CREATED_DESC = "created_desc"
+    ETA_ASC = "eta_asc"
+    """What has no eta comes last."""
+    PRIORITY_DESC = "priority_desc"
+    """Within a priority, what is due first."""
+
+
+class TaskFilter(Entity):
+    """Which tasks are meant; what is left out does not narrow."""
+
+    status: TaskStatus | None = None
+    priority: TaskPriority | None = None
+    tags: tuple[str, ...] = ()
+    """All of them, in upper or lower case."""
+    text: str | None = None
+    """Every word of it occurs in the title or the description, or it is the task's id."""
+    title: str | None = None
+    """Every word of it occurs in the title."""
+    due_after: datetime | None = None
+    due_before: datetime | None = None
+    """Both ends belong to the range."""
+
+
+class TaskPage(Entity):
+    """Some of the tasks that were asked for."""
+
+    tasks: tuple[Task, ...]
+    total: int
+    """How many there are without the limit."""
+
+
+class TaskVersion(Entity):
+    """A task as it was before a change; its attachments are not part of it."""
+
+    number: int
+    replaced_at: datetime
+    task: Task

@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable, Mapping
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -47,6 +47,8 @@ from journeyman.execution.risk import grade
 from journeyman.tools.tool import ArgumentsError, Frozen, Tool
 
 AnyTool: TypeAlias = Tool[..., Any]
+Around: TypeAlias = Callable[[str, str], AbstractContextManager[None]]
+"""Call id and tool name in; what surrounds the tool's run out, e.g. a current span."""
 Ending: TypeAlias = Success | Refusal
 
 
@@ -62,6 +64,8 @@ class CallScope:
     correlation_id: str = ""
     deadline: float | None = None
     """When the run must end, by the clock's monotonic time."""
+    around: Around | None = None
+    """Entered around each attempt, in the task that makes it."""
 
 
 @dataclass(slots=True)
@@ -293,7 +297,8 @@ class Executor:
             call_id=call.id,
             report=_progress(scope.recorder, call.id),
         )
-        outcome = await self._invoker.attempt(tool, frozen, context, timeout)
+        with nullcontext() if scope.around is None else scope.around(call.id, tool.name):
+            outcome = await self._invoker.attempt(tool, frozen, context, timeout)
         if self.policy.breaker is not None:
             healthy = isinstance(outcome, Success) or not outcome.unhealthy
             await self._breaker.report(tool.name, self.policy.breaker, healthy=healthy)

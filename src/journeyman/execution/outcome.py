@@ -74,6 +74,17 @@ def denied(code: str, message: str) -> Refusal:
     )
 
 
+def skipped(tool_name: str) -> Refusal:
+    """The process died while the call ran, and a person left it at that."""
+    return refuse(
+        CallStatus.ERROR,
+        "SKIPPED",
+        f"{tool_name!r} was interrupted, and a person decided to leave it out",
+        category=ErrorCategory.SYSTEM_ERROR,
+        recover="Go on without it; do not repeat it",
+    )
+
+
 def outcome_unknown(tool_name: str) -> Refusal:
     """The process died while the call ran."""
     return refuse(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Sequence
 
@@ -40,15 +41,26 @@ class Recorder:
         self._early: dict[int, Fact] = {}
         self._closed = False
 
-    async def record(self, fact: Fact, *, sync: bool = False) -> None:
-        """Write one fact. With ``sync`` it survives power loss when this returns."""
+    async def record(self, *facts: Fact, sync: bool = False) -> None:
+        """Write facts, all or none. With ``sync`` they survive power loss when this returns."""
         if self._closed:
             raise JournalConflictError(f"run {self.run_id!r} was handed over; this process records nothing more")
-        seq = self._seq = self._seq + 1
-        fact.stamp(self.run_id, seq, self._clock.time())
-        await self._journal.append(self.run_id, (fact,), sync=sync)
+        now = self._clock.time()
+        for fact in facts:
+            self._seq += 1
+            fact.stamp(self.run_id, self._seq, now)
+        try:
+            await self._journal.append(self.run_id, facts, sync=sync)
+        except asyncio.CancelledError:
+            # The journal writes them all the same, and the facts that close the run must follow from them.
+            self._publish(facts)
+            raise
+        self._publish(facts)
+
+    def _publish(self, facts: Sequence[Fact]) -> None:
         # Siblings record at the same time, and a journal may take a later fact before an earlier one is synced.
-        self._early[seq] = fact
+        for fact in facts:
+            self._early[fact.seq or 0] = fact
         while (ready := self._early.pop(self._published + 1, None)) is not None:
             self._published += 1
             if self._fold is not None:

@@ -6,10 +6,11 @@ import math
 import numbers
 from typing import Any
 
-from pydantic_core import PydanticSerializationError, to_json, to_jsonable_python
+from pydantic_core import PydanticSerializationError, from_json, to_json, to_jsonable_python
 
 from journeyman.core.calls import CallStatus, ToolCallRecord
 from journeyman.core.context import Secrets
+from journeyman.core.data import storable_json
 
 
 class UnserialisableResultError(Exception):
@@ -31,14 +32,23 @@ def _plain(value: Any) -> Any:
     if kind is float and math.isfinite(value):
         return value
     try:
-        made = to_jsonable_python(value, bytes_mode="base64", inf_nan_mode="strings", fallback=_number_like)
+        made = _jsonable(value)
+        try:
+            data = storable_json(made)
+        except PydanticSerializationError:
+            made = _with_readable_texts(made)
+            data = storable_json(made)
+        # What JSON has no number for stays readable as text.
+        return from_json(to_json(made, inf_nan_mode="strings")) if b"NaN" in data or b"Infinity" in data else made
     except Exception as error:  # serialising runs code of the value's own
         raise UnserialisableResultError(f"{kind.__qualname__}: {error}") from error
+
+
+def _jsonable(value: Any) -> Any:
     try:
-        to_json(made)
-    except PydanticSerializationError:
-        return _with_readable_texts(made)
-    return made
+        return to_jsonable_python(value, bytes_mode="base64", fallback=_number_like)
+    except UnicodeEncodeError:  # a key
+        return to_jsonable_python(_with_readable_texts(value), bytes_mode="base64", fallback=_number_like)
 
 
 def _number_like(value: Any) -> Any:
@@ -62,10 +72,10 @@ def readable(text: str) -> str:
 def _with_readable_texts(value: Any) -> Any:
     if isinstance(value, str):
         return readable(value)
-    if isinstance(value, list):
+    if isinstance(value, list | tuple):
         return [_with_readable_texts(item) for item in value]
     if isinstance(value, dict):
-        return {readable(key): _with_readable_texts(item) for key, item in value.items()}
+        return {_with_readable_texts(key): _with_readable_texts(item) for key, item in value.items()}
     return value
 
 

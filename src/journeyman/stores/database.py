@@ -9,10 +9,11 @@ import asyncio
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Protocol, TypeVar
 
 from journeyman.stores.line import Connection, Driver, Line
-from journeyman.stores.writer import Job, Writer
+from journeyman.stores.writer import Job, Writer, resolve
 
 T = TypeVar("T")
 
@@ -65,17 +66,19 @@ class Database:
     async def write(self, work: Callable[[Connection], T], *, sync: bool = True) -> T:
         """Run ``work`` in a transaction; when this returns it is committed, and with ``sync`` survives power loss.
 
+        Whoever stops waiting does not undo it.
         ``work`` may run more than once, each time in a transaction in which nothing of the time before remains.
         """
         self._hand_over()
-        # Whoever stops waiting does not undo the write.
-        return await asyncio.shield(self.submit(work, sync=sync))
-
-    def submit(self, work: Callable[[Connection], T], *, sync: bool) -> asyncio.Future[T]:
-        """Queue ``work`` and return at once."""
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        self._writer.put(Job(work, sync, future))
-        return future
+        self.submit(work, sync=sync, done=partial(resolve, future))
+        return await future
+
+    def submit(
+        self, work: Callable[[Connection], T], *, sync: bool, done: Callable[[T, BaseException | None], None]
+    ) -> None:
+        """Queue ``work`` and return at once; ``done`` is told the result or the error."""
+        self._writer.put(Job(work, sync, asyncio.get_running_loop(), done))
 
     def soon(self, buffer: Buffer) -> None:
         """Have a buffer's writes committed in a moment, or with whatever is written or read before."""
@@ -98,7 +101,7 @@ class Database:
     async def flush(self) -> None:
         """Return when everything written so far is committed; raises what kept it from being so."""
         self._hand_over()
-        await asyncio.gather(*self._handed_over, self.submit(_nothing, sync=False))
+        await asyncio.gather(*self._handed_over, self.write(_nothing, sync=False))
 
     # --- reading
 

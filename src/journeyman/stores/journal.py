@@ -26,6 +26,7 @@ from journeyman.core.runs import RunStatus
 from journeyman.stores.consequences import follow, status_after
 from journeyman.stores.database import Database
 from journeyman.stores.line import Connection, json_text
+from journeyman.stores.writer import resolve
 
 AWAITED = (RunStarted, CallStarted, CallResolved, RunSuspended, RunFinished, RunFailed)
 """Facts that are committed when ``append`` returns, whether synced or not.
@@ -79,13 +80,8 @@ class SqlJournal:
             self._accept(entries)
             self._database.soon(self)
             return
-        written = self._write(entries, sync=sync)
         try:
-            await asyncio.shield(written)
-        except asyncio.CancelledError:
-            # Nobody will append these again, and later facts have later numbers.
-            written.add_done_callback(partial(self._settle, kept=entries))
-            raise
+            await self._write(entries, sync=sync)
         except _GapError as gap:
             if self._troubled:
                 raise StoreError(f"run {run_id!r}: facts before {min(entries)} could not be written yet") from gap
@@ -114,29 +110,30 @@ class SqlJournal:
     def _write(self, entries: dict[int, Entry], *, sync: bool) -> asyncio.Future[None]:
         self._accept(entries)
         together = [self._accepted[seq] for seq in sorted(self._accepted)]
-        kept = {entry.seq: entry for entry in together if entry.seq not in entries}
         self._accepted = {}
         status = status_after(together[-1].fact)
         new_status = None if self._running and status is RunStatus.RUNNING else status
-        written = self._database.submit(
+        written: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+        def settle(result: None, error: BaseException | None) -> None:
+            if error is None:
+                self._troubled = False
+                self._running = status is RunStatus.RUNNING
+            elif isinstance(error, StoreError) or (isinstance(error, _GapError) and self._troubled):
+                self._troubled = True
+                # Whoever waits will append again what it was told has failed. If nobody does any longer, it is on us.
+                dropped = {} if written.cancelled() else entries
+                self._accepted.update((entry.seq, entry) for entry in together if entry.seq not in dropped)
+            elif isinstance(error, JournalConflictError):
+                self._conflict = error
+            resolve(written, result, error)
+
+        self._database.submit(
             partial(write_facts, run_id=self._run_id, epoch=self._epoch, entries=together, status=new_status),
             sync=sync,
+            done=settle,
         )
-        written.add_done_callback(partial(self._settle, kept=kept, status=status))
         return written
-
-    def _settle(
-        self, written: asyncio.Future[None], *, kept: dict[int, Entry], status: RunStatus | None = None
-    ) -> None:
-        error = None if written.cancelled() else written.exception()
-        if error is None:
-            self._troubled = False
-            self._running = status is RunStatus.RUNNING if status is not None else self._running
-        elif isinstance(error, StoreError) or (isinstance(error, _GapError) and self._troubled):
-            self._troubled = True
-            self._accepted = {**kept, **self._accepted}
-        elif isinstance(error, JournalConflictError):
-            self._conflict = error
 
     def _check_run(self, run_id: str) -> None:
         if run_id != self._run_id:

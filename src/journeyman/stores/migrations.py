@@ -182,7 +182,57 @@ LIMITS = Migration(
     down=("DROP TABLE breakers", "DROP TABLE buckets"),
 )
 
-MIGRATIONS = (RUNS, CONVERSATIONS, APPROVALS, CALLS, AUDIT, LIMITS)
+TASKS = Migration(
+    "tasks",
+    up=(
+        """
+        CREATE TABLE tasks (
+            id TEXT PRIMARY KEY,
+            status TEXT NOT NULL,
+            urgency INTEGER NOT NULL,
+            eta DOUBLE PRECISION,
+            created_at DOUBLE PRECISION NOT NULL,
+            updated_at DOUBLE PRECISION NOT NULL,
+            version INTEGER NOT NULL,
+            title TEXT NOT NULL,
+            words TEXT NOT NULL,
+            body TEXT NOT NULL
+        )
+        """,
+        "CREATE INDEX tasks_created ON tasks (created_at)",
+        "CREATE INDEX tasks_due ON tasks (eta)",
+        """
+        CREATE TABLE task_tags (
+            task_id TEXT NOT NULL REFERENCES tasks (id) ON DELETE CASCADE,
+            tag TEXT NOT NULL,
+            PRIMARY KEY (task_id, tag)
+        )
+        """,
+        "CREATE INDEX task_tags_tag ON task_tags (tag)",
+        """
+        CREATE TABLE task_versions (
+            task_id TEXT NOT NULL REFERENCES tasks (id) ON DELETE CASCADE,
+            number INTEGER NOT NULL,
+            replaced_at DOUBLE PRECISION NOT NULL,
+            body TEXT NOT NULL,
+            PRIMARY KEY (task_id, number)
+        )
+        """,
+        """
+        CREATE TABLE attachments (
+            id TEXT PRIMARY KEY,
+            task_id TEXT NOT NULL REFERENCES tasks (id) ON DELETE CASCADE,
+            number INTEGER NOT NULL,
+            reference TEXT NOT NULL,
+            body TEXT NOT NULL,
+            UNIQUE (task_id, reference)
+        )
+        """,
+    ),
+    down=("DROP TABLE attachments", "DROP TABLE task_versions", "DROP TABLE task_tags", "DROP TABLE tasks"),
+)
+
+MIGRATIONS = (RUNS, CONVERSATIONS, APPROVALS, CALLS, AUDIT, LIMITS, TASKS)
 """Version N of the schema is the first N of these. New ones go to the end; none is ever changed."""
 
 

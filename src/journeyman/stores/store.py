@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from journeyman.core.errors import ConfigurationError
@@ -16,6 +17,7 @@ from journeyman.stores.database import Database
 from journeyman.stores.limits import SqlBreaker, SqlBuckets
 from journeyman.stores.line import Driver
 from journeyman.stores.runs import SqlRuns
+from journeyman.stores.tasks import SqlTasks
 
 PATIENCE_SECONDS = 10.0
 """How long a lock or a restart of the database is waited out before StoreError."""
@@ -34,14 +36,16 @@ class SqlStore:
         self.conversations = SqlConversations(self._database, clock=clock)
         self.calls = SqlCalls(self._database)
         self.audit = SqlAudit(self._database)
+        self.tasks = SqlTasks(self._database)
         self.limiter = SqlBuckets(self._database, clock=clock)
         self.breaker = SqlBreaker(self._database, clock=clock)
 
-    async def open(self) -> None:
-        """Connect and bring the schema up to date."""
+    async def open(self, *, upgrade: bool = True) -> None:
+        """Connect and, unless told otherwise, bring the schema up to date."""
         self._database.start()
         try:
-            await self.upgrade()
+            if upgrade:
+                await self.upgrade()
         except BaseException:
             await self.close()
             raise
@@ -62,6 +66,11 @@ class SqlStore:
         """Undo migrations, and lose what they hold, down to a version; returns it."""
         return await self._database.write(partial(migrations.downgrade, to=to))
 
+    @property
+    def latest_version(self) -> int:
+        """The schema version this program works with."""
+        return len(migrations.MIGRATIONS)
+
     async def schema_version(self) -> int:
         return await self._database.write(migrations.version)
 
@@ -74,18 +83,28 @@ def open_store(url: str, *, clock: Clock | None = None, patience: float = PATIEN
     return SqlStore(_driver(url), clock=clock, patience=patience)
 
 
+def sqlite_file(url: str) -> Path | None:
+    """The file behind a store's URL; None for a database that is no file."""
+    return Path(_path(url)) if urlsplit(url).scheme == "sqlite" else None
+
+
+def _path(url: str) -> str:
+    parts = urlsplit(url)
+    path = unquote(parts.path).removeprefix("/")
+    if parts.netloc or parts.query or not path:
+        raise ConfigurationError(
+            f"store {url!r} is no SQLite URL: write 'sqlite:///relative.db' or 'sqlite:////absolute.db'"
+        )
+    return path
+
+
 def _driver(url: str) -> Driver:
     parts = urlsplit(url)
     match parts.scheme:
         case "sqlite":
             from journeyman.stores.sqlite import SqliteDriver
 
-            path = unquote(parts.path).removeprefix("/")
-            if parts.netloc or parts.query or not path:
-                raise ConfigurationError(
-                    f"store {url!r} is no SQLite URL: write 'sqlite:///relative.db' or 'sqlite:////absolute.db'"
-                )
-            return SqliteDriver(path)
+            return SqliteDriver(_path(url))
         case "postgresql" | "postgres":
             try:
                 from journeyman.stores.postgres import PostgresDriver

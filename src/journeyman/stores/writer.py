@@ -25,7 +25,9 @@ class Job:
 
     work: Callable[[Connection], Any]
     sync: bool
-    future: asyncio.Future[Any]
+    loop: asyncio.AbstractEventLoop
+    done: Callable[[Any, BaseException | None], None]
+    """Is told the result or the error, on the loop, in the jobs' order. A future would cost a turn of the loop."""
 
 
 class Writer:
@@ -84,7 +86,7 @@ class Writer:
 def _deliver(outcomes: Sequence[Outcome]) -> None:
     by_loop: dict[asyncio.AbstractEventLoop, list[Outcome]] = {}
     for outcome in outcomes:
-        by_loop.setdefault(outcome[0].future.get_loop(), []).append(outcome)
+        by_loop.setdefault(outcome[0].loop, []).append(outcome)
     for loop, theirs in by_loop.items():
         # A loop that is closed has nobody left who could wait.
         with contextlib.suppress(RuntimeError):
@@ -93,9 +95,16 @@ def _deliver(outcomes: Sequence[Outcome]) -> None:
 
 def _settle(outcomes: Sequence[Outcome]) -> None:
     for job, result, error in outcomes:
-        if job.future.done():
-            continue
-        if error is None:
-            job.future.set_result(result)
-        else:
-            job.future.set_exception(error)
+        job.done(result, error)
+
+
+def resolve(future: asyncio.Future[Any], result: Any, error: BaseException | None) -> None:
+    """Give a future its end, unless whoever waited has stopped waiting."""
+    if future.done():
+        return
+    if error is None:
+        future.set_result(result)
+    else:
+        future.set_exception(error)
+        # Looked at, as far as asyncio is concerned: not everybody who may wait does.
+        future.exception()

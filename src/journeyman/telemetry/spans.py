@@ -6,7 +6,9 @@ A tool's own spans nest under its call's span: the span is current while the cal
 
 from __future__ import annotations
 
-from contextvars import Token
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from opentelemetry import context as otel_context
 from opentelemetry import trace
@@ -53,7 +55,7 @@ class SpanListener:
         self._content = capture_content
         self._run: Span | None = None
         self._parent: otel_context.Context | None = None
-        self._calls: dict[str, tuple[Span, Token[otel_context.Context]]] = {}
+        self._calls: dict[str, Span] = {}
 
     def __call__(self, event: Event) -> None:
         match event:
@@ -61,8 +63,8 @@ class SpanListener:
                 self._begin(event)
             case MessageReceived():
                 self._model(event)
-            case CallStarted() if event.call_id not in self._calls:
-                self._call_started(event)
+            case CallStarted():
+                self._call(event.call_id, event.tool_name, event.time)
             case CallFinished(record=record):
                 self._call_finished(record, event.time)
             case RunFinished() | RunSuspended():
@@ -96,17 +98,27 @@ class SpanListener:
             )
         span.end(_nanoseconds(event.time))
 
-    def _call_started(self, event: CallStarted) -> None:
-        span = self._tracer.start_span(
-            f"execute_tool {event.tool_name}", context=self._parent, start_time=_nanoseconds(event.time)
-        )
+    def _call(self, call_id: str, tool_name: str, start: float) -> Span:
+        """The span of a call, which all its attempts share."""
+        if call_id not in self._calls:
+            self._calls[call_id] = self._tracer.start_span(
+                f"execute_tool {tool_name}", context=self._parent, start_time=_nanoseconds(start)
+            )
+        return self._calls[call_id]
+
+    @contextmanager
+    def running(self, call_id: str, tool_name: str) -> Iterator[None]:
+        """While the tool runs its span is the current one; entered in the task that runs it, unlike events."""
+        span = self._call(call_id, tool_name, time.time())
         token = otel_context.attach(trace.set_span_in_context(span, self._parent))
-        self._calls[event.call_id] = (span, token)
+        try:
+            yield
+        finally:
+            otel_context.detach(token)
 
     def _call_finished(self, record: ToolCallRecord, now: float) -> None:
         if record.call_id in self._calls:
-            span, token = self._calls.pop(record.call_id)
-            otel_context.detach(token)
+            span = self._calls.pop(record.call_id)
         else:  # refused, or answered from the cache: it never started
             start = _nanoseconds(record.start_time.timestamp())
             span = self._tracer.start_span(f"execute_tool {record.tool_name}", context=self._parent, start_time=start)

@@ -122,8 +122,8 @@ class _CrashingRuns:
     def journal(self, run_id: str, *, epoch: int) -> Journal:
         return _CrashingJournal(self._runs.journal(run_id, epoch=epoch), self)
 
-    async def boundary(self, when: Literal["before", "after"]) -> None:
-        if self._point == CrashPoint(when, self.written):
+    async def boundary(self, when: Literal["before", "after"], facts: range) -> None:
+        if self._point.when == when and self._point.fact in facts:
             await self._store.flush()
             os.kill(os.getpid(), signal.SIGKILL)
 
@@ -134,11 +134,12 @@ class _CrashingJournal:
         self._runs = runs
 
     async def append(self, run_id: str, facts: Sequence[Fact], *, sync: bool = False) -> None:
-        for fact in facts:
-            self._runs.written += 1
-            await self._runs.boundary("before")
-            await self._journal.append(run_id, (fact,), sync=sync)
-            await self._runs.boundary("after")
+        # Facts that are written together have no boundary between them; siblings count on meanwhile.
+        numbers = range(self._runs.written + 1, self._runs.written + 1 + len(facts))
+        self._runs.written += len(facts)
+        await self._runs.boundary("before", numbers)
+        await self._journal.append(run_id, facts, sync=sync)
+        await self._runs.boundary("after", numbers)
 
     async def read(self, run_id: str, *, after: int = 0) -> Sequence[Fact]:
         return await self._journal.read(run_id, after=after)

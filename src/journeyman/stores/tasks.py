@@ -1,0 +1,271 @@
+"""Tasks, their attachments and their earlier versions. What makes a good task is the toolkit's business."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any
+
+from journeyman.core.protocols import moment
+from journeyman.core.tasks import Attachment, Task, TaskFilter, TaskPage, TaskPriority, TaskSort, TaskVersion
+from journeyman.stores.database import Database
+from journeyman.stores.line import Connection, json_text, marks
+
+URGENCY = {priority: number for number, priority in enumerate(TaskPriority)}
+MOST_WORDS = 20
+"""Of a text that is looked for; each is a condition of its own."""
+TOGETHER = 100
+"""Ids in one statement."""
+
+_ORDERS = {
+    TaskSort.CREATED_DESC: "created_at DESC, id",
+    TaskSort.ETA_ASC: "eta IS NULL, eta, created_at DESC, id",
+    TaskSort.PRIORITY_DESC: "urgency DESC, eta IS NULL, eta, created_at DESC, id",
+}
+_COLUMNS = ("status", "urgency", "eta", "created_at", "updated_at", "title", "words", "body")
+
+
+class SqlTasks:
+    """Tasks in a database."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def add(self, task: Task) -> Task:
+        """Keep a new task (once) and return it as it stands."""
+        return await self._database.write(partial(_add, task=task))
+
+    async def get(self, task_id: str) -> Task | None:
+        return await self._database.read(partial(_get, task_id=task_id))
+
+    async def get_many(self, task_ids: Sequence[str]) -> Sequence[Task]:
+        """Those of them that there are, in no particular order."""
+        return await self._database.read(partial(_get_many, task_ids=list(dict.fromkeys(task_ids))))
+
+    async def find(
+        self,
+        wanted: TaskFilter | None = None,
+        *,
+        sort: TaskSort = TaskSort.CREATED_DESC,
+        limit: int = 50,
+        offset: int = 0,
+    ) -> TaskPage:
+        """The tasks a filter leaves, and how many they are without the limit."""
+        work = partial(_find, wanted=wanted or TaskFilter(), sort=sort, limit=limit, offset=offset)
+        return await self._database.read(work)
+
+    async def change(self, task_id: str, change: Callable[[Task], Task], *, now: float) -> Task | None:
+        """Put what ``change`` makes of a task in its place, and keep the version before."""
+        return await self._database.write(partial(_change, task_id=task_id, change=change, now=now))
+
+    async def delete(self, task_id: str) -> bool:
+        """Forget a task, its attachments and its versions."""
+        return await self._database.write(
+            lambda connection: connection.execute("DELETE FROM tasks WHERE id = ?", task_id) > 0
+        )
+
+    async def versions(self, task_id: str) -> Sequence[TaskVersion]:
+        """What a task was before, newest first."""
+        rows = await self._database.read(
+            lambda connection: connection.query(
+                "SELECT number, replaced_at, body FROM task_versions WHERE task_id = ? ORDER BY number DESC", task_id
+            )
+        )
+        return tuple(
+            TaskVersion(number=number, replaced_at=moment(replaced_at), task=Task.model_validate_json(body))
+            for number, replaced_at, body in rows
+        )
+
+    async def stamps(self) -> Mapping[str, float]:
+        """When each task was last changed, by id."""
+        return dict(await self._database.read(lambda connection: connection.query("SELECT id, updated_at FROM tasks")))
+
+    async def attach(self, attachment: Attachment) -> Attachment | None:
+        """Keep an attachment, unless its task has that reference: returns the one that is kept; None without a task."""
+        return await self._database.write(partial(_attach_to_task, attachment=attachment))
+
+    async def attachment(self, attachment_id: str) -> Attachment | None:
+        rows = await self._database.read(
+            lambda connection: connection.query("SELECT body FROM attachments WHERE id = ?", attachment_id)
+        )
+        return Attachment.model_validate_json(rows[0][0]) if rows else None
+
+    async def detach(self, attachment_id: str) -> bool:
+        return await self._database.write(
+            lambda connection: connection.execute("DELETE FROM attachments WHERE id = ?", attachment_id) > 0
+        )
+
+
+# --- tasks
+
+
+def _add(connection: Connection, *, task: Task) -> Task:
+    names = ("id", "version", *_COLUMNS)
+    values = (task.id, 1, *_values(task))
+    added = connection.execute(
+        f"INSERT INTO tasks ({', '.join(names)}) VALUES ({marks(values)}) ON CONFLICT (id) DO NOTHING", *values
+    )
+    if added:
+        _tag(connection, task)
+        for attachment in task.attachments:
+            _attach(connection, attachment)
+    kept = _get(connection, task_id=task.id)
+    assert kept is not None, "it was added or there before, and this transaction still sees it"
+    return kept
+
+
+def _get(connection: Connection, *, task_id: str) -> Task | None:
+    rows = connection.query("SELECT body FROM tasks WHERE id = ?", task_id)
+    return _tasks(connection, [body for (body,) in rows])[0] if rows else None
+
+
+def _get_many(connection: Connection, *, task_ids: Sequence[str]) -> Sequence[Task]:
+    bodies: list[str] = []
+    for piece in _pieces(task_ids):
+        bodies += [body for (body,) in connection.query(f"SELECT body FROM tasks WHERE id IN ({marks(piece)})", *piece)]
+    return _tasks(connection, bodies)
+
+
+def _find(connection: Connection, *, wanted: TaskFilter, sort: TaskSort, limit: int, offset: int) -> TaskPage:
+    tests, values = _conditions(wanted)
+    where = f"WHERE {' AND '.join(tests)}" if tests else ""
+    [(total,)] = connection.query(f"SELECT COUNT(*) FROM tasks {where}", *values)
+    rows = connection.query(
+        f"SELECT body FROM tasks {where} ORDER BY {_ORDERS[sort]} LIMIT ? OFFSET ?", *values, limit, offset
+    )
+    return TaskPage(tasks=_tasks(connection, [body for (body,) in rows]), total=total)
+
+
+def _change(connection: Connection, *, task_id: str, change: Callable[[Task], Task], now: float) -> Task | None:
+    # Changes nothing, but whoever else wants to change this task must wait.
+    rows = connection.query("UPDATE tasks SET version = version WHERE id = ? RETURNING version", task_id)
+    before = _get(connection, task_id=task_id) if rows else None
+    if before is None:
+        return None
+    [(number,)] = rows
+    after = change(before)
+    bare = before.model_copy(update={"attachments": ()})
+    if after.model_copy(update={"attachments": ()}) != bare:
+        connection.execute(
+            "INSERT INTO task_versions (task_id, number, replaced_at, body) VALUES (?, ?, ?, ?)",
+            *(task_id, number, now, json_text(bare)),
+        )
+        settings = ", ".join(f"{name} = ?" for name in _COLUMNS)
+        connection.execute(f"UPDATE tasks SET version = version + 1, {settings} WHERE id = ?", *_values(after), task_id)
+        connection.execute("DELETE FROM task_tags WHERE task_id = ?", task_id)
+        _tag(connection, after)
+    for attachment in after.attachments:
+        _attach(connection, attachment)
+    return _get(connection, task_id=task_id)
+
+
+def _values(task: Task) -> tuple[Any, ...]:
+    """In the order of ``_COLUMNS``."""
+    title = task.title.casefold()
+    return (
+        task.status.value,
+        URGENCY[task.priority],
+        None if task.eta is None else _seconds(task.eta),
+        task.created_at.timestamp(),
+        task.updated_at.timestamp(),
+        title,
+        f"{title}\n{(task.description or '').casefold()}",
+        json_text(task.model_copy(update={"attachments": ()})),
+    )
+
+
+def _seconds(when: datetime) -> float:
+    """A time without a zone is taken as UTC, so that no server's own zone comes into it."""
+    return (when if when.tzinfo is not None else when.replace(tzinfo=UTC)).timestamp()
+
+
+def _tag(connection: Connection, task: Task) -> None:
+    for tag in dict.fromkeys(tag.casefold() for tag in task.tags):
+        connection.execute("INSERT INTO task_tags (task_id, tag) VALUES (?, ?)", task.id, tag)
+
+
+def _tasks(connection: Connection, bodies: Sequence[str]) -> tuple[Task, ...]:
+    """Tasks with their attachments, oldest attachment first."""
+    tasks = [Task.model_validate_json(body) for body in bodies]
+    attached: dict[str, list[Attachment]] = {task.id: [] for task in tasks}
+    for piece in _pieces(list(attached)):
+        rows = connection.query(
+            f"SELECT task_id, body FROM attachments WHERE task_id IN ({marks(piece)}) ORDER BY number", *piece
+        )
+        for task_id, body in rows:
+            attached[task_id].append(Attachment.model_validate_json(body))
+    return tuple(task.model_copy(update={"attachments": tuple(attached[task.id])}) for task in tasks)
+
+
+def _pieces(ids: Sequence[str]) -> Iterator[Sequence[str]]:
+    """One id alone, or pieces of one size: so there are few different statements, of a length every database takes."""
+    if len(ids) == 1:
+        yield ids
+        return
+    for start in range(0, len(ids), TOGETHER):
+        piece = list(ids[start : start + TOGETHER])
+        yield piece + piece[:1] * (TOGETHER - len(piece))
+
+
+# --- filters
+
+
+def _conditions(wanted: TaskFilter) -> tuple[list[str], list[Any]]:
+    found: list[tuple[str, Sequence[Any]]] = []
+    if wanted.status is not None:
+        found.append(("status = ?", [wanted.status.value]))
+    if wanted.priority is not None:
+        found.append(("urgency = ?", [URGENCY[wanted.priority]]))
+    if wanted.due_after is not None:
+        found.append(("eta >= ?", [_seconds(wanted.due_after)]))
+    if wanted.due_before is not None:
+        found.append(("eta <= ?", [_seconds(wanted.due_before)]))
+    tagged = "id IN (SELECT task_id FROM task_tags WHERE tag = ?)"
+    found += [(tagged, [tag.casefold()]) for tag in wanted.tags]
+    if wanted.title is not None:
+        found += _each_word("title", wanted.title)
+    if wanted.text is not None:
+        words = _each_word("words", wanted.text) or [("1 = 1", [])]
+        inside = " AND ".join(test for test, _ in words)
+        found.append((f"(id = ? OR ({inside}))", [wanted.text.strip(), *_flat(values for _, values in words)]))
+    return [test for test, _ in found], _flat(values for _, values in found)
+
+
+def _each_word(column: str, text: str) -> list[tuple[str, Sequence[Any]]]:
+    words = list(dict.fromkeys(text.casefold().split()))[:MOST_WORDS]
+    return [(f"{column} LIKE ? ESCAPE '!'", [f"%{_literally(word)}%"]) for word in words]
+
+
+def _literally(word: str) -> str:
+    for special in "!%_":
+        word = word.replace(special, f"!{special}")
+    return word
+
+
+def _flat(lists: Iterable[Sequence[Any]]) -> list[Any]:
+    return [value for values in lists for value in values]
+
+
+# --- attachments
+
+
+def _attach_to_task(connection: Connection, *, attachment: Attachment) -> Attachment | None:
+    # As in _change: the task must not be deleted in between.
+    if not connection.query("UPDATE tasks SET version = version WHERE id = ? RETURNING id", attachment.task_id):
+        return None
+    _attach(connection, attachment)
+    [(body,)] = connection.query(
+        "SELECT body FROM attachments WHERE task_id = ? AND reference = ?", attachment.task_id, attachment.reference
+    )
+    return Attachment.model_validate_json(body)
+
+
+def _attach(connection: Connection, attachment: Attachment) -> None:
+    # Numbered, because several that are made at one moment have an order too.
+    connection.execute(
+        "INSERT INTO attachments (id, task_id, number, reference, body) "
+        "VALUES (?, ?, (SELECT COALESCE(MAX(number), 0) + 1 FROM attachments WHERE task_id = ?), ?, ?) "
+        "ON CONFLICT DO NOTHING",
+        *(attachment.id, attachment.task_id, attachment.task_id, attachment.reference, json_text(attachment)),
+    )

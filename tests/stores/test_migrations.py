@@ -1,0 +1,114 @@
+"""The schema up and down, and which store a URL names."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from pathlib import Path
+
+import pytest
+
+from journeyman.core.errors import ConfigurationError, StoreError
+from journeyman.core.storing import Store
+from journeyman.stores.migrations import MIGRATIONS
+from journeyman.stores.store import SqlStore, open_store
+from tests.stores.samples import claimed, message, numbered, order
+
+LATEST = len(MIGRATIONS)
+
+
+async def test_a_store_is_what_the_protocol_says(store: SqlStore) -> None:
+    checked: Store = store
+    assert await checked.schema_version() == LATEST
+
+
+async def test_the_schema_goes_down_and_up_again_step_by_step(store: SqlStore) -> None:
+    await store.runs.create(order("r1"))
+    for version in reversed(range(LATEST)):
+        assert await store.downgrade(version) == version
+        assert await store.schema_version() == version
+    assert await store.upgrade() == LATEST
+    assert await store.runs.list() == ()
+    await store.runs.create(order("r1"))
+    assert await store.audit.verify() == 0
+
+
+async def test_an_upgrade_of_what_is_up_to_date_keeps_everything(store: SqlStore, other: SqlStore) -> None:
+    await store.runs.create(order("r1"))
+    assert await other.upgrade() == LATEST
+    assert await other.runs.get("r1") is not None
+
+
+async def test_one_cannot_downgrade_upwards(store: SqlStore) -> None:
+    with pytest.raises(ConfigurationError, match=f"from schema version {LATEST} to {LATEST + 1}"):
+        await store.downgrade(LATEST + 1)
+
+
+async def test_a_newer_schema_is_refused(store: SqlStore, store_url: str) -> None:
+    await store._database.write(lambda connection: connection.execute("UPDATE schema_version SET version = 99"))
+    newer = open_store(store_url)
+    with pytest.raises(ConfigurationError, match="schema version 99"):
+        await newer.open()
+
+
+async def test_processes_that_start_at_once_do_not_collide(store_url: str) -> None:
+    stores = [open_store(store_url) for _ in range(6)]
+    await asyncio.gather(*(store.open() for store in stores))
+    assert [await store.schema_version() for store in stores] == [LATEST] * 6
+    for store in stores:
+        await store.close()
+
+
+async def test_what_was_accepted_is_there_after_closing(store_url: str) -> None:
+    first = open_store(store_url)
+    await first.open()
+    journal = await claimed(first, "r1")
+    await journal.append("r1", numbered("r1", message()))
+    await first.close()
+    second = open_store(store_url)
+    await second.open()
+    assert len(await second.runs.facts("r1")) == 1
+    await second.close()
+
+
+@pytest.mark.parametrize(
+    ("url", "problem"),
+    [
+        ("sqlite://", "is no SQLite URL"),
+        ("sqlite://host/x.db", "is no SQLite URL"),
+        ("mysql://x", "no store for 'mysql:'"),
+        ("journeyman.db", "no store for 'journeyman.db'"),
+    ],
+)
+def test_a_url_that_names_no_store_is_refused(url: str, problem: str) -> None:
+    with pytest.raises(ConfigurationError, match=problem):
+        open_store(url)
+
+
+def test_postgresql_without_its_packages_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "journeyman.stores.postgres", None)
+    with pytest.raises(ConfigurationError, match=r"journeyman\[postgres\]"):
+        open_store("postgresql://localhost/x")
+
+
+async def test_a_relative_url_is_relative_to_the_working_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    store = open_store("sqlite:///with%20space.db")
+    await store.open()
+    await store.close()
+    assert (tmp_path / "with space.db").exists()
+
+
+async def test_a_directory_that_is_not_there_says_what_to_do(tmp_path: Path) -> None:
+    store = open_store(f"sqlite:///{tmp_path}/nowhere/x.db")
+    with pytest.raises(StoreError, match="make its directory"):
+        await store.open()
+
+
+async def test_a_file_that_is_no_database_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "x.db").write_text("not a database, but long enough to look at" * 50)
+    store = open_store(f"sqlite:///{tmp_path}/x.db")
+    with pytest.raises(StoreError, match="no database"):
+        await store.open()

@@ -1,0 +1,206 @@
+"""Runs in a database: who may claim which, what is due, what is forgotten."""
+
+from __future__ import annotations
+
+import asyncio
+
+from journeyman.core.approvals import ApprovalStatus
+from journeyman.core.runs import RunStatus
+from journeyman.stores.store import SqlStore
+from tests.stores.samples import (
+    LATER,
+    NOW,
+    call_started,
+    claimed,
+    finished,
+    message,
+    numbered,
+    order,
+    question,
+    record,
+    started,
+    suspended,
+)
+
+
+async def end(store: SqlStore, run_id: str, *, epoch: int, first: int = 1) -> None:
+    await store.runs.journal(run_id, epoch=epoch).append(run_id, numbered(run_id, finished(), first=first))
+
+
+async def test_the_same_order_twice_is_kept_once(store: SqlStore) -> None:
+    await store.runs.create(order("r1", session="s"))
+    await store.runs.create(order("r1", session="s", priority=9))
+    assert await store.runs.order("r1") == order("r1", session="s")
+    [row] = await store.runs.list()
+    assert (row.status, row.epoch, row.owner, row.last_seq, row.priority) == (RunStatus.QUEUED, 0, None, 0, 0)
+    assert (row.task_id, row.agent_name, row.session_id, row.principal_id) == ("task-r1", "support", "s", "ada")
+
+
+async def test_a_run_that_is_not_there_is_none(store: SqlStore) -> None:
+    assert await store.runs.get("ghost") is None
+    assert await store.runs.order("ghost") is None
+    assert await store.runs.facts("ghost") == ()
+    assert await store.runs.claim("ghost", owner="w1", now=NOW, lease_until=LATER) is None
+
+
+async def test_runs_are_listed_newest_first(store: SqlStore) -> None:
+    for number in range(4):
+        await store.runs.create(order(f"r{number}", at=NOW + number, session="s" if number % 2 else None))
+    await store.runs.claim("r0", owner="w1", now=NOW, lease_until=LATER)
+    await end(store, "r0", epoch=1)
+    assert [row.id for row in await store.runs.list()] == ["r3", "r2", "r1", "r0"]
+    assert [row.id for row in await store.runs.list(limit=2, offset=1)] == ["r2", "r1"]
+    assert [row.id for row in await store.runs.list(session_id="s")] == ["r3", "r1"]
+    assert [row.id for row in await store.runs.list(statuses=[RunStatus.COMPLETED])] == ["r0"]
+    assert await store.runs.list(statuses=[]) == ()
+
+
+# --- claims
+
+
+async def test_a_lease_keeps_others_away_until_it_ends(store: SqlStore) -> None:
+    await store.runs.create(order("r1"))
+    assert await store.runs.claim("r1", owner="w1", now=NOW, lease_until=NOW + 10) == 1
+    assert await store.runs.claim("r1", owner="w2", now=NOW + 9, lease_until=LATER) is None
+    assert await store.runs.claim("r1", owner="w2", now=NOW + 10, lease_until=LATER) == 2
+
+
+async def test_the_dead_and_oneself_can_be_taken_over_from(store: SqlStore) -> None:
+    await store.runs.create(order("r1"))
+    assert await store.runs.claim("r1", owner="w1", now=NOW, lease_until=LATER) == 1
+    assert await store.runs.claim("r1", owner="w1", now=NOW, lease_until=LATER) == 2
+    assert await store.runs.claim("r1", owner="w2", now=NOW, lease_until=LATER, dead=["w9"]) is None
+    assert await store.runs.claim("r1", owner="w2", now=NOW, lease_until=LATER, dead=["w9", "w1"]) == 3
+
+
+async def test_of_many_claimers_one_gets_the_run(store: SqlStore, other: SqlStore) -> None:
+    await store.runs.create(order("r1"))
+    epochs = await asyncio.gather(
+        *(
+            (store if number % 2 else other).runs.claim("r1", owner=f"w{number}", now=NOW, lease_until=LATER)
+            for number in range(10)
+        )
+    )
+    assert sorted(epochs, key=str) == [1] + [None] * 9
+
+
+async def test_renewing_prolongs_all_of_an_owner_s_leases_and_no_other(store: SqlStore) -> None:
+    for run_id, owner in (("r1", "w1"), ("r2", "w1"), ("r3", "w2")):
+        await claimed(store, run_id, owner=owner)
+    await store.runs.renew("w1", lease_until=LATER + 100)
+    leases = {row.id: row.lease_until for row in await store.runs.list()}
+    assert leases == {"r1": LATER + 100, "r2": LATER + 100, "r3": LATER}
+
+
+async def test_a_released_run_can_be_had_but_only_its_holder_releases_it(store: SqlStore) -> None:
+    await claimed(store, "r1")
+    await store.runs.release("r1", epoch=99)
+    assert await store.runs.claim("r1", owner="w2", now=NOW, lease_until=LATER) is None
+    await store.runs.release("r1", epoch=1)
+    assert await store.runs.claim("r1", owner="w2", now=NOW, lease_until=LATER) == 2
+
+
+async def test_accepted_facts_are_written_before_the_run_is_released(store: SqlStore) -> None:
+    journal = await claimed(store, "r1")
+    await journal.append("r1", numbered("r1", started(), message()))
+    await journal.append("r1", numbered("r1", message(), first=3))
+    await store.runs.release("r1", epoch=1)
+    row = await store.runs.get("r1")
+    assert row is not None
+    assert (row.owner, row.last_seq, row.status) == (None, 3, RunStatus.RUNNING)
+
+
+async def test_an_ended_run_cannot_be_claimed(store: SqlStore) -> None:
+    await claimed(store, "r1")
+    await end(store, "r1", epoch=1)
+    assert await store.runs.claim("r1", owner="w1", now=LATER, lease_until=LATER + 9) is None
+
+
+async def test_runs_of_one_session_go_one_after_another(store: SqlStore) -> None:
+    for run_id in ("z-first", "a-second"):
+        await store.runs.create(order(run_id, session="s"))
+    await store.runs.create(order("elsewhere", session="t"))
+    assert set(await store.runs.due(now=NOW)) == {"z-first", "elsewhere"}
+    assert await store.runs.claim("a-second", owner="w1", now=NOW, lease_until=LATER) is None
+    assert await store.runs.claim("z-first", owner="w1", now=NOW, lease_until=LATER) == 1
+    await end(store, "z-first", epoch=1)
+    assert set(await store.runs.due(now=NOW)) == {"a-second", "elsewhere"}
+    assert await store.runs.claim("a-second", owner="w1", now=NOW, lease_until=LATER) == 1
+
+
+# --- what is due
+
+
+async def test_queued_runs_are_due_by_priority_then_age(store: SqlStore) -> None:
+    await store.runs.create(order("young", at=NOW + 2))
+    await store.runs.create(order("old", at=NOW + 1))
+    await store.runs.create(order("urgent", at=NOW + 3, priority=5))
+    assert await store.runs.due(now=NOW) == ("urgent", "old", "young")
+    assert await store.runs.due(now=NOW, limit=1) == ("urgent",)
+
+
+async def test_a_held_run_is_due_when_its_holder_is_gone(store: SqlStore) -> None:
+    journal = await claimed(store, "r1")
+    await journal.append("r1", numbered("r1", started()))
+    assert await store.runs.due(now=NOW) == ()
+    assert await store.runs.due(now=NOW, dead=["w1"]) == ("r1",)
+    assert await store.runs.due(now=LATER) == ("r1",)
+
+
+async def test_a_waiting_run_is_due_when_its_approval_is_decided_or_expired(store: SqlStore) -> None:
+    journal = await claimed(store, "r1")
+    await store.approvals.ask(question("a-1", expires_at=LATER))
+    await store.approvals.ask(question("a-2", expires_at=LATER + 60))
+    await journal.append("r1", numbered("r1", suspended()))
+    assert await store.runs.due(now=NOW) == ()
+    assert await store.runs.due(now=LATER) == ("r1",)
+    await store.approvals.expire(now=LATER)
+    assert await store.runs.due(now=NOW) == ("r1",)
+
+
+async def test_a_superseded_question_makes_no_run_due(store: SqlStore) -> None:
+    journal = await claimed(store, "r1")
+    await store.approvals.ask(question("a-1"))
+    await journal.append("r1", numbered("r1", suspended()))
+    await store.approvals.decide("a-1", ApprovalStatus.SUPERSEDED, by="grace", now=NOW)
+    assert await store.runs.due(now=LATER) == ()
+
+
+async def test_a_run_with_an_unknown_call_waits_for_a_person_however_long(store: SqlStore) -> None:
+    journal = await claimed(store, "r1")
+    await journal.append("r1", numbered("r1", suspended(RunStatus.AWAITING_RESOLUTION)))
+    assert await store.runs.due(now=LATER + 1e9) == ()
+
+
+# --- retention
+
+
+async def test_purging_forgets_old_ended_runs_and_what_belongs_to_them(store: SqlStore) -> None:
+    for run_id in ("old", "new", "open"):
+        await claimed(store, run_id, session=f"s-{run_id}")
+        await store.approvals.ask(question(f"a-{run_id}", run_id=run_id))
+    await store.runs.journal("old", epoch=1).append("old", numbered("old", record("e-old"), finished()))
+    await store.runs.journal("open", epoch=1).append("open", numbered("open", call_started("e-open")))
+    await end(store, "new", epoch=1)
+    assert await store.runs.purge(ended_before=NOW) == 0
+    # `old` ended with its second fact, `new` with its first.
+    assert await store.runs.purge(ended_before=NOW + 2) == 1
+    assert {row.id for row in await store.runs.list()} == {"old", "open"}
+    assert await store.runs.facts("new") == ()
+    assert await store.approvals.get("a-new") is None
+    assert await store.runs.purge(ended_before=LATER) == 1
+    assert [row.id for row in await store.runs.list()] == ["open"]
+    assert len(await store.runs.facts("open")) == 1
+    assert [call.run_id for call in await store.calls.list()] == ["old"]
+    assert len(await store.conversations.list()) == 3
+    assert await store.audit.verify() == 2
+
+
+async def test_purging_takes_more_than_one_bite(store: SqlStore) -> None:
+    async def whole(run_id: str) -> None:
+        await claimed(store, run_id)
+        await end(store, run_id, epoch=1)
+
+    await asyncio.gather(*(whole(f"r{number}") for number in range(230)))
+    assert await store.runs.purge(ended_before=LATER) == 230
+    assert await store.runs.list() == ()
