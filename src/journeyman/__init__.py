@@ -10,11 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from journeyman.agent.agent import Agent
-    from journeyman.app import run, run_sync, stream
+    from journeyman.app.journeyman import Journeyman
+    from journeyman.app.once import run, run_sync, stream
     from journeyman.core.approvals import Approval, ApprovalStatus, Approve, Approver, Deny
     from journeyman.core.calls import CallStatus, ToolCallRecord
     from journeyman.core.context import ToolContext
     from journeyman.core.errors import (
+        ApprovalError,
+        AuditError,
         BindingError,
         ConfigurationError,
         ErrorCategory,
@@ -23,6 +26,7 @@ if TYPE_CHECKING:
         ModelError,
         Severity,
         SignatureError,
+        StoreError,
         ToolDefinitionError,
         ToolError,
     )
@@ -45,11 +49,14 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "agent.agent": ("Agent",),
-    "app": ("run", "run_sync", "stream"),
+    "app.journeyman": ("Journeyman",),
+    "app.once": ("run", "run_sync", "stream"),
     "core.approvals": ("Approval", "ApprovalStatus", "Approve", "Approver", "Deny"),
     "core.calls": ("CallStatus", "ToolCallRecord"),
     "core.context": ("ToolContext",),
     "core.errors": (
+        "ApprovalError",
+        "AuditError",
         "BindingError",
         "ConfigurationError",
         "ErrorCategory",
@@ -58,6 +65,7 @@ _HOMES = {
         "ModelError",
         "Severity",
         "SignatureError",
+        "StoreError",
         "ToolDefinitionError",
         "ToolError",
     ),
@@ -82,10 +90,12 @@ __all__ = [
     "Agent",
     "AgentResponse",
     "Approval",
+    "ApprovalError",
     "ApprovalStatus",
     "Approve",
     "Approver",
     "Attachment",
+    "AuditError",
     "BindingError",
     "BreakerRule",
     "CallStatus",
@@ -96,6 +106,7 @@ __all__ = [
     "ErrorCategory",
     "ErrorInfo",
     "Journal",
+    "Journeyman",
     "JourneymanError",
     "Limits",
     "Message",
@@ -113,6 +124,7 @@ __all__ = [
     "RunStatus",
     "Severity",
     "SignatureError",
+    "StoreError",
     "Task",
     "TaskInput",
     "Tool",
