@@ -1,0 +1,22 @@
+"""The tool of the Hello World agent, under the name its gram document uses."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from journeyman.core.risk import RiskLevel
+from journeyman.tools.decorator import tool
+
+
+@tool(
+    name="sayHello",
+    description="Returns a friendly greeting message for the given name",
+    risk=RiskLevel.REVERSIBLE,
+    read_only=True,
+    examples=[{"name": "Ada"}],
+)
+def say_hello(name: Annotated[str, Field(description="Who is greeted.")]) -> str:
+    """A greeting."""
+    return f"Hello, {name}! It is nice to meet you."

@@ -1,0 +1,298 @@
+"""What can be done with tasks and attachments, for tools and for doors. Knows no model and no HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from journeyman.core.data import digest, new_id
+from journeyman.core.errors import ErrorCategory, ToolError
+from journeyman.core.protocols import Clock, SystemClock, moment
+from journeyman.core.storing import TaskStore
+from journeyman.core.tasks import Attachment, AttachmentType, Task, TaskFilter, TaskPage, TaskSort, TaskVersion
+from journeyman.retrieval.search import HybridIndex
+from journeyman.toolkits.tasks.fields import invalid, read_eta, read_priority, read_status, read_tags, read_title
+from journeyman.toolkits.tasks.naming import named_attachment, named_task, no_attachment, no_task
+from journeyman.toolkits.tasks.references import InvalidReferenceError, Reference, find_references, read_reference
+
+DOMAIN = "tasks"
+MOST_LISTED = 200
+INDEXED_TOGETHER = 256
+NEAR_ENOUGH = 0.2
+"""The cosine below which a task that shares no word with the query is not about it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A task that a search has found."""
+
+    task: Task
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """A task after a change, and what its changed fields were before."""
+
+    task: Task
+    previous: Mapping[str, Any]
+
+
+class TaskService:
+    """Tasks over a store. Wrong values raise ToolError with the codes the tools' descriptions name.
+
+    ``index`` finds by meaning if it has an embedder; without one, by words. It is brought up to date before each
+    search, so that tasks written by other processes are found too.
+    """
+
+    def __init__(self, store: TaskStore, clock: Clock | None = None, *, index: HybridIndex | None = None) -> None:
+        self._store = store
+        self._clock = clock or SystemClock()
+        self._index = index if index is not None else HybridIndex()
+        self._indexed: dict[str, float] = {}
+        self._indexing = asyncio.Lock()
+
+    # --- tasks
+
+    async def create(
+        self,
+        title: str,
+        *,
+        description: str | None = None,
+        priority: str = "medium",
+        status: str = "pending",
+        eta: str | None = None,
+        tags: Iterable[str] = (),
+        metadata: Mapping[str, Any] | None = None,
+        key: str = "",
+    ) -> Task:
+        """Keep a new task; addresses in its title and description become attachments.
+
+        The same ``key`` again makes no second task: it returns the first.
+        """
+        task_id = _id("task", key)
+        now = moment(self._clock.time())
+        read = read_title(title)
+        task = Task(
+            id=task_id,
+            title=read,
+            description=description or None,
+            status=read_status(status),
+            priority=read_priority(priority),
+            eta=read_eta(eta) if eta else None,
+            tags=read_tags(tags),
+            metadata=dict(metadata or {}),
+            created_at=now,
+            updated_at=now,
+            attachments=self._mentioned(task_id, read, description),
+        )
+        return await self._store.add(task)
+
+    async def get(self, task_id: str) -> Task:
+        """By its id alone. Raises TASK_NOT_FOUND."""
+        task = await self._store.get(task_id)
+        if task is None:
+            raise await no_task(self._store, task_id)
+        return task
+
+    async def named(self, name: str) -> Task:
+        """By its id or words of its title. Raises TASK_NOT_FOUND or AMBIGUOUS_TASK."""
+        return await named_task(self._store, name)
+
+    async def query(
+        self,
+        *,
+        text: str | None = None,
+        status: str | None = None,
+        priority: str | None = None,
+        tags: Iterable[str] = (),
+        due_after: str | None = None,
+        due_before: str | None = None,
+        sort: TaskSort = TaskSort.CREATED_DESC,
+        limit: int = 50,
+        offset: int = 0,
+    ) -> TaskPage:
+        """The tasks to which all of this applies. A plain date includes that day, on both ends of the range."""
+        if not 1 <= limit <= MOST_LISTED or offset < 0:
+            recover = f"Use a limit from 1 to {MOST_LISTED} and an offset of 0 or more"
+            raise invalid("INVALID_LIMIT", f"limit {limit} with offset {offset} is not possible", recover)
+        wanted = TaskFilter(
+            text=(text or "").strip() or None,
+            status=read_status(status) if status else None,
+            priority=read_priority(priority) if priority else None,
+            tags=read_tags(tags),
+            due_after=read_eta(due_after) if due_after else None,
+            due_before=read_eta(due_before, end_of_day=True) if due_before else None,
+        )
+        return await self._store.find(wanted, sort=sort, limit=limit, offset=offset)
+
+    async def update(
+        self,
+        name: str,
+        *,
+        title: str | None = None,
+        description: str | None = None,
+        status: str | None = None,
+        priority: str | None = None,
+        eta: str | None = None,
+        tags: Iterable[str] | None = None,
+        metadata: Mapping[str, Any] | None = None,
+    ) -> Changed:
+        """Change the fields that are given, and keep the version before. An empty description or eta removes it."""
+        fields: dict[str, Any] = {}
+        if title is not None:
+            fields["title"] = read_title(title)
+        if description is not None:
+            fields["description"] = description or None
+        if status is not None:
+            fields["status"] = read_status(status)
+        if priority is not None:
+            fields["priority"] = read_priority(priority)
+        if eta is not None:
+            fields["eta"] = read_eta(eta) if eta.strip() else None
+        if tags is not None:
+            fields["tags"] = read_tags(tags)
+        if metadata is not None:
+            fields["metadata"] = dict(metadata)
+        if not fields:
+            recover = "Give at least one of title, description, status, priority, eta, tags"
+            raise invalid("NOTHING_TO_CHANGE", f"no new value was given for task {name!r}", recover)
+        return await self._change((await self.named(name)).id, fields)
+
+    async def _change(self, task_id: str, fields: Mapping[str, Any]) -> Changed:
+        now = self._clock.time()
+        previous: dict[str, Any] = {}
+
+        def change(task: Task) -> Task:
+            previous.clear()
+            previous.update({name: getattr(task, name) for name in fields if getattr(task, name) != fields[name]})
+            if not previous:
+                return task
+            attachments = task.attachments
+            if previous.keys() & {"title", "description"}:
+                attachments += self._mentioned(task.id, fields.get("title"), fields.get("description"))
+            return task.model_copy(update={**fields, "updated_at": moment(now), "attachments": attachments})
+
+        task = await self._store.change(task_id, change, now=now)
+        if task is None:
+            raise await no_task(self._store, task_id)
+        return Changed(task, previous)
+
+    async def delete(self, name: str) -> Task:
+        """Forget a task, its attachments and its versions; returns what it was."""
+        task = await self.named(name)
+        if not await self._store.delete(task.id):
+            raise await no_task(self._store, task.id)
+        return task
+
+    async def versions(self, name: str) -> Sequence[TaskVersion]:
+        """What a task was before, newest first."""
+        return await self._store.versions((await self.named(name)).id)
+
+    # --- attachments
+
+    async def attachments(self, name: str) -> Sequence[Attachment]:
+        return (await self.named(name)).attachments
+
+    async def attachment(self, attachment_id: str) -> Attachment:
+        """Raises ATTACHMENT_NOT_FOUND."""
+        found = await self._store.attachment(attachment_id)
+        if found is None:
+            raise no_attachment(attachment_id, "name its task as well to find it by its address or title")
+        return found
+
+    async def attach(
+        self,
+        name: str,
+        reference: str,
+        *,
+        type: AttachmentType | None = None,
+        title: str | None = None,
+        content: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        key: str = "",
+    ) -> Attachment:
+        """Attach an address to a task; what it is gets inferred where no type is given.
+
+        Raises INVALID_REFERENCE, or ATTACHMENT_EXISTS where the task has it (unless under the same ``key``).
+        """
+        try:
+            read = read_reference(reference)
+        except InvalidReferenceError as error:
+            raise invalid(
+                "INVALID_REFERENCE", f"{reference!r} cannot be attached: {error}", "Give a web address, https://…"
+            ) from None
+        task = await self.named(name)
+        made = self._attachment(task.id, read, key=key)
+        given = {"type": type, "title": title, "content": content}
+        changes = {field: value for field, value in given.items() if value}
+        made = made.model_copy(update={**changes, "metadata": {**made.metadata, **(metadata or {})}})
+        kept = await self._store.attach(made)
+        if kept is None:
+            raise await no_task(self._store, task.id)
+        if kept.id != made.id:
+            raise ToolError(
+                "ATTACHMENT_EXISTS",
+                f"task {task.title!r} has {read.url!r} attached already",
+                category=ErrorCategory.INVALID_INPUT,
+                recover_action="Nothing needs to be done; tell the user that it is attached",
+            )
+        return kept
+
+    async def detach(self, attachment: str, *, task: str | None = None) -> Attachment:
+        """Remove an attachment: by its id, or with its task by its address or words of its title."""
+        found = await self.attachment(attachment) if not task else named_attachment(await self.named(task), attachment)
+        if not await self._store.detach(found.id):
+            raise no_attachment(attachment, "it was removed a moment ago")
+        return found
+
+    def _mentioned(self, task_id: str, *texts: str | None) -> tuple[Attachment, ...]:
+        return tuple(self._attachment(task_id, reference) for reference in find_references(*texts))
+
+    def _attachment(self, task_id: str, reference: Reference, *, key: str = "") -> Attachment:
+        now = moment(self._clock.time())
+        return Attachment(
+            id=_id("att", key),
+            task_id=task_id,
+            type=reference.type,
+            reference=reference.url,
+            title=reference.title,
+            metadata=reference.metadata,
+            created_at=now,
+            updated_at=now,
+        )
+
+    # --- search
+
+    async def search(self, text: str, *, limit: int = 10) -> list[Found]:
+        """The tasks that are about this, best first."""
+        await self.refresh_index()
+        hits = await self._index.search(text, k=limit, domain=DOMAIN)
+        near = [hit for hit in hits if hit.words or (hit.similarity or 0.0) >= NEAR_ENOUGH]
+        tasks = {task.id: task for task in await self._store.get_many([hit.id for hit in near])}
+        return [Found(tasks[hit.id], hit.score) for hit in near if hit.id in tasks]
+
+    async def refresh_index(self) -> None:
+        """Bring the index up to date with the store. Worth doing at start, where there are many tasks."""
+        async with self._indexing:
+            stamps = await self._store.stamps()
+            gone = self._indexed.keys() - stamps.keys()
+            self._index.remove(gone, domain=DOMAIN)
+            for task_id in gone:
+                del self._indexed[task_id]
+            changed = [task_id for task_id, stamp in stamps.items() if self._indexed.get(task_id) != stamp]
+            # A piece at a time, so that what is done stays done when the caller runs out of time.
+            for start in range(0, len(changed), INDEXED_TOGETHER):
+                tasks = await self._store.get_many(changed[start : start + INDEXED_TOGETHER])
+                await self._index.put({task.id: _searchable(task) for task in tasks}, domain=DOMAIN)
+                self._indexed.update({task.id: stamps[task.id] for task in tasks})
+
+
+def _searchable(task: Task) -> str:
+    return "\n".join(filter(None, [task.title, task.description, " ".join(task.tags)]))
+
+
+def _id(prefix: str, key: str) -> str:
+    return f"{prefix}_{digest(key)[:24]}" if key else new_id(prefix)

@@ -1,0 +1,315 @@
+"""The tasks toolkit as a model sees it: eight tools over one service.
+
+The schemas show a model what is allowed; the service checks it, so that a wrong value gets this toolkit's own code
+and advice.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, WithJsonSchema
+
+from journeyman.core.context import ToolContext
+from journeyman.core.risk import RiskLevel
+from journeyman.core.tasks import Task, TaskPriority, TaskSort, TaskStatus
+from journeyman.toolkits.tasks.fields import LONGEST_TITLE, read_sort
+from journeyman.toolkits.tasks.service import MOST_LISTED, TaskService
+from journeyman.tools.decorator import tool
+from journeyman.tools.tool import Tool
+
+CATEGORY = "tasks"
+_TEXT = WithJsonSchema({"type": "string"})
+_TITLE = WithJsonSchema({"type": "string", "minLength": 1, "maxLength": LONGEST_TITLE})
+_PRIORITY = WithJsonSchema({"type": "string", "enum": [item.value for item in TaskPriority]})
+_STATUS = WithJsonSchema({"type": "string", "enum": [item.value for item in TaskStatus]})
+_SORT = WithJsonSchema({"type": "string", "enum": [item.value for item in TaskSort]})
+_TEXTS = WithJsonSchema({"type": "array", "items": {"type": "string"}})
+
+Title = Annotated[str, _TITLE]
+Priority = Annotated[str, _PRIORITY]
+Sort = Annotated[str, _SORT]
+# May be left out; a model that writes null instead means the same.
+MaybeText = Annotated[str | None, _TEXT]
+MaybeTitle = Annotated[str | None, _TITLE]
+MaybePriority = Annotated[str | None, _PRIORITY]
+MaybeStatus = Annotated[str | None, _STATUS]
+MaybeTexts = Annotated[list[str] | None, _TEXTS]
+Format = Literal["concise", "standard", "detailed"]
+
+TaskName = Annotated[str, Field(description="The task: its id, or words of its title.")]
+
+_SHOWN: dict[Format, set[str] | None] = {
+    "concise": {"id", "title", "status"},
+    "standard": {"id", "title", "status", "priority", "eta", "tags", "created_at"},
+    "detailed": None,
+}
+
+
+def task_tools(service: TaskService) -> list[Tool[..., Any]]:
+    """The tools over a service, for a ``ToolLibrary``."""
+    made = _TaskTools(service)
+    return [
+        made.create_task,
+        made.query_tasks,
+        made.search_tasks,
+        made.update_task,
+        made.delete_task,
+        made.list_attachments,
+        made.add_attachment,
+        made.delete_attachment,
+    ]
+
+
+def shown(task: Task, *, format: Format = "detailed") -> dict[str, Any]:
+    """As much of a task as a format has, as plain JSON."""
+    return task.model_dump(mode="json", include=_SHOWN[format])
+
+
+class _TaskTools:
+    """Docstrings are what a model reads."""
+
+    def __init__(self, service: TaskService) -> None:
+        self._service = service
+
+    @tool(
+        category=CATEGORY,
+        risk=RiskLevel.REVERSIBLE,
+        idempotent=True,
+        tags=("add", "new", "todo", "remind"),
+        examples=[
+            {"title": "Buy milk"},
+            {"title": "Prepare the quarterly report", "priority": "high", "eta": "2027-01-31", "tags": ["finance"]},
+        ],
+    )
+    async def create_task(
+        self,
+        title: Title,
+        description: MaybeText = None,
+        priority: Priority = "medium",
+        eta: MaybeText = None,
+        tags: MaybeTexts = None,
+        *,
+        context: ToolContext,
+    ) -> dict[str, Any]:
+        """Create a new task. Use when the user asks to add, create or note something to be done.
+
+        It starts as pending. Web addresses in the title or description become attachments by themselves. Returns the
+        task with its id. Errors: INVALID_TITLE, INVALID_PRIORITY, INVALID_ETA.
+
+        Args:
+            title: What is to be done, in a few words.
+            description: Details, as Markdown.
+            priority: How urgent it is; medium unless the user says otherwise.
+            eta: When it is due, in ISO 8601: "2027-01-31" or "2027-01-31T17:00:00+01:00".
+            tags: Words to group tasks by.
+        """
+        task = await self._service.create(
+            title,
+            description=description,
+            priority=priority,
+            eta=eta,
+            tags=tags or (),
+            # After a crash the call is made again under the same key, and finds its task.
+            key=context.idempotency_key,
+        )
+        return shown(task)
+
+    @tool(
+        category=CATEGORY,
+        risk=RiskLevel.REVERSIBLE,
+        read_only=True,
+        tags=("list", "show", "find", "filter", "due", "overdue"),
+        examples=[
+            {"status": "pending", "sort": "eta_asc"},
+            {"due_after": "2027-01-01", "due_before": "2027-01-31", "format": "concise"},
+        ],
+    )
+    async def query_tasks(
+        self,
+        text: MaybeText = None,
+        status: MaybeStatus = None,
+        priority: MaybePriority = None,
+        tags: MaybeTexts = None,
+        due_after: MaybeText = None,
+        due_before: MaybeText = None,
+        sort: Sort = "created_desc",
+        limit: Annotated[int, Field(ge=1, le=MOST_LISTED)] = 50,
+        format: Format = "standard",
+    ) -> dict[str, Any]:
+        """List tasks, all or filtered. Use when the user wants to see, count or check tasks, or what is due.
+
+        All filters must hold; without any, every task is listed. Returns the tasks and their total number, which can
+        be more than the limit. Errors: INVALID_PRIORITY, INVALID_STATUS, INVALID_ETA.
+
+        Args:
+            text: Words that must all be in the title or description, or a task's id.
+            status: Only tasks with this status.
+            priority: Only tasks with this priority.
+            tags: Only tasks that have all these tags.
+            due_after: Only tasks due on or after this date or time, in ISO 8601.
+            due_before: Only tasks due on or before this date or time, in ISO 8601.
+            sort: eta_asc is what is due first, priority_desc the most urgent first, created_desc the newest first.
+            limit: How many tasks to return at most.
+            format: concise for an overview (id, title, status), standard for most questions, detailed for everything.
+        """
+        order = read_sort(sort)
+        filters = {
+            "text": text,
+            "status": status,
+            "priority": priority,
+            "tags": tags,
+            "due_after": due_after,
+            "due_before": due_before,
+        }
+        page = await self._service.query(
+            text=text,
+            status=status,
+            priority=priority,
+            tags=tags or (),
+            due_after=due_after,
+            due_before=due_before,
+            sort=order,
+            limit=limit,
+        )
+        return {
+            "tasks": [shown(task, format=format) for task in page.tasks],
+            "total": page.total,
+            "filters": {name: value for name, value in filters.items() if value},
+        }
+
+    @tool(
+        category=CATEGORY,
+        risk=RiskLevel.REVERSIBLE,
+        read_only=True,
+        tags=("find", "about", "related", "similar"),
+        examples=[{"query": "anything about money"}],
+    )
+    async def search_tasks(
+        self,
+        query: Annotated[str, Field(min_length=1)],
+        limit: Annotated[int, Field(ge=1, le=50)] = 10,
+        format: Format = "standard",
+    ) -> dict[str, Any]:
+        """Search tasks by what they are about. Use when the user describes a topic and not exact words or filters.
+
+        Returns the tasks that fit best, best first, each with a score; none when nothing fits. For status, priority,
+        dates or tags use query_tasks.
+
+        Args:
+            query: What the tasks should be about, in the user's words.
+            limit: How many tasks to return at most.
+            format: concise for an overview (id, title, status), standard for most questions, detailed for everything.
+        """
+        found = await self._service.search(query, limit=limit)
+        return {"tasks": [{**shown(item.task, format=format), "score": round(item.score, 3)} for item in found]}
+
+    @tool(
+        category=CATEGORY,
+        risk=RiskLevel.REVERSIBLE,
+        tags=("change", "edit", "complete", "done", "rename", "finish", "start"),
+        examples=[
+            {"task_id": "quarterly report", "status": "completed"},
+            {"task_id": "buy milk", "priority": "high", "eta": "2027-01-31"},
+        ],
+    )
+    async def update_task(
+        self,
+        task_id: TaskName,
+        title: MaybeTitle = None,
+        description: MaybeText = None,
+        status: MaybeStatus = None,
+        priority: MaybePriority = None,
+        eta: MaybeText = None,
+        tags: MaybeTexts = None,
+    ) -> dict[str, Any]:
+        """Change a task. Use when the user wants a task marked as done, started, renamed, moved or otherwise changed.
+
+        Only the given fields change; the version before is kept. Returns the task and the previous values, with which
+        the change can be undone. Errors: TASK_NOT_FOUND; AMBIGUOUS_TASK, then ask the user which one; INVALID_TITLE,
+        INVALID_STATUS, INVALID_PRIORITY, INVALID_ETA.
+
+        Args:
+            title: The new title.
+            description: The new description, as Markdown; empty to remove it.
+            status: The new status; completed when it is done.
+            priority: The new priority.
+            eta: When it is due now, in ISO 8601; empty to remove it.
+            tags: The new tags, in place of all old ones.
+        """
+        changed = await self._service.update(
+            task_id, title=title, description=description, status=status, priority=priority, eta=eta, tags=tags
+        )
+        return {**shown(changed.task), "previous": dict(changed.previous)}
+
+    @tool(
+        category=CATEGORY,
+        risk=RiskLevel.IRREVERSIBLE,
+        tags=("remove", "erase"),
+        examples=[{"task_id": "clean the garage"}],
+    )
+    async def delete_task(self, task_id: TaskName) -> dict[str, Any]:
+        """Delete a task with its attachments for good. Use when the user asks for exactly that.
+
+        For a task that is done use update_task with status completed. Returns what was deleted.
+        Errors: TASK_NOT_FOUND; AMBIGUOUS_TASK, then ask the user which one.
+        """
+        return {"deleted": shown(await self._service.delete(task_id), format="concise")}
+
+    @tool(
+        category=CATEGORY,
+        risk=RiskLevel.REVERSIBLE,
+        read_only=True,
+        tags=("links", "references"),
+        examples=[{"task_id": "quarterly report"}],
+    )
+    async def list_attachments(self, task_id: TaskName) -> dict[str, Any]:
+        """List what is attached to a task. Use when the user asks for a task's links, pull requests or e-mails.
+
+        Returns the task's id and title and its attachments with their ids.
+        Errors: TASK_NOT_FOUND; AMBIGUOUS_TASK, then ask the user which one.
+        """
+        task = await self._service.named(task_id)
+        attachments = [attachment.model_dump(mode="json") for attachment in task.attachments]
+        return {"task_id": task.id, "task_title": task.title, "attachments": attachments}
+
+    @tool(
+        category=CATEGORY,
+        risk=RiskLevel.REVERSIBLE,
+        idempotent=True,
+        tags=("link", "attach", "url"),
+        examples=[{"task_id": "login bug", "reference": "https://github.com/acme/rocket/issues/7"}],
+    )
+    async def add_attachment(
+        self, task_id: TaskName, reference: str, title: MaybeText = None, *, context: ToolContext
+    ) -> dict[str, Any]:
+        """Attach a web address to a task. Use when the user wants a link, issue, pull request or e-mail kept with it.
+
+        GitHub and Gmail addresses are recognised; tracking parameters are removed. Returns the attachment with its id.
+        Errors: INVALID_REFERENCE, ATTACHMENT_EXISTS, TASK_NOT_FOUND; AMBIGUOUS_TASK, then ask the user which one.
+
+        Args:
+            reference: The address, e.g. "https://github.com/acme/rocket/issues/7".
+            title: What to call it; made from the address if left out.
+        """
+        key = context.idempotency_key
+        return (await self._service.attach(task_id, reference, title=title, key=key)).model_dump(mode="json")
+
+    @tool(
+        category=CATEGORY,
+        risk=RiskLevel.IRREVERSIBLE,
+        tags=("remove", "detach", "unlink"),
+        examples=[{"task_id": "quarterly report", "attachment_id": "https://example.com/report.pdf"}],
+    )
+    async def delete_attachment(self, attachment_id: str, task_id: MaybeText = None) -> dict[str, Any]:
+        """Remove an attachment from a task for good. Use when the user asks for exactly that.
+
+        Returns what was removed. Errors: ATTACHMENT_NOT_FOUND, TASK_NOT_FOUND; AMBIGUOUS_ATTACHMENT or AMBIGUOUS_TASK,
+        then ask the user which one.
+
+        Args:
+            attachment_id: The attachment: its id or, with task_id, its address or words of its title.
+            task_id: The task it belongs to: its id, or words of its title.
+        """
+        removed = await self._service.detach(attachment_id, task=task_id)
+        return {"deleted": removed.model_dump(mode="json", include={"id", "task_id", "reference", "title"})}
