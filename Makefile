@@ -30,7 +30,7 @@ types: .venv/.dev ## mypy --strict
 	$(BIN)/mypy
 
 contract: .venv/.dev ## which room may import which
-	$(BIN)/lint-imports --no-logo
+	$(BIN)/lint-imports --no-logo --no-cache
 
 bench: .venv/.dev ## the benchmarks, each with its targets; takes a while
 	$(BIN)/python -m benchmarks.imports

@@ -14,7 +14,7 @@ import pytest
 
 from journeyman.doors.cli import main
 from journeyman.testing.server import ScriptedServer, ServerTurn
-from tests.doors.driving import Cli, Ended, Serve
+from tests.doors.driving import Cli, Ended, Open, Serve, Terminal
 
 
 @pytest.fixture(autouse=True)
@@ -69,3 +69,18 @@ def serve() -> Serve:
             thread.join(10)
 
     return running
+
+
+@pytest.fixture
+def terminal() -> Iterator[Open]:
+    """Programs in terminals of their own."""
+    pytest.importorskip("pty", reason="needs pseudo-terminals")
+    opened: list[Terminal] = []
+
+    def open_one(*arguments: str) -> Terminal:
+        opened.append(Terminal(*arguments))
+        return opened[-1]
+
+    yield open_one
+    for one in opened:
+        one.close()

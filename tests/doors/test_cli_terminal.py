@@ -2,82 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import re
-import select
-import subprocess
-import sys
 import time
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-pty = pytest.importorskip("pty", reason="needs pseudo-terminals")
+from tests.doors.driving import Open
+
 pytestmark = pytest.mark.slow
-
-# The terminal becomes the program's own, so that Ctrl-C in it reaches the program.
-PROGRAM = "import fcntl, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); from journeyman.doors.cli import main; main()"
-PROMPT = "› "
-
-
-class Terminal:
-    """A program in a pseudo-terminal of 80 columns."""
-
-    def __init__(self, *arguments: str) -> None:
-        self._ours, theirs = pty.openpty()
-        command = [sys.executable, "-c", PROGRAM, *arguments]
-        self._program = subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True)
-        os.close(theirs)
-        self._fresh = ""
-        self.shown = ""
-
-    def type(self, keys: str) -> None:
-        os.write(self._ours, keys.encode())
-
-    def answer(self, keys: str) -> None:
-        """Wait until it asks, then type."""
-        while PROMPT not in self._fresh:
-            assert self._read(), f"it ended without asking:\n{self.shown}"
-        self._fresh = ""
-        self.type(keys)
-
-    def end(self) -> int:
-        while self._read():
-            pass
-        return self._program.wait(10)
-
-    def close(self) -> None:
-        self._program.kill()
-        self._program.wait(10)
-        os.close(self._ours)
-
-    def _read(self) -> bool:
-        readable, _, _ = select.select([self._ours], [], [], 30)
-        assert readable, f"it says nothing any more:\n{self.shown}"
-        try:
-            text = os.read(self._ours, 65_536).decode(errors="replace")
-        except OSError:  # how a pseudo-terminal says that nobody is there any more
-            return False
-        self._fresh += text
-        self.shown += text
-        return bool(text)
-
-
-Open = Callable[..., Terminal]
-
-
-@pytest.fixture
-def terminal() -> Iterator[Open]:
-    opened: list[Terminal] = []
-
-    def open_one(*arguments: str) -> Terminal:
-        opened.append(Terminal(*arguments))
-        return opened[-1]
-
-    yield open_one
-    for one in opened:
-        one.close()
 
 
 @pytest.fixture

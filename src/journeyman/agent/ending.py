@@ -95,7 +95,7 @@ def response(
         run_id=run_id,
         status=status,
         answer=answer.text if answer else _last_words(state) if limit else "",
-        reasoning=_reasoning(state, error),
+        reasoning=_reasoning(state, status, error),
         confidence=confidence(state, status),
         structured_trace=tuple(state.steps),
         iteration_limit_reached=limit and error is not None and error.message.endswith("iterations"),
@@ -114,12 +114,14 @@ def _last_words(state: RunState) -> str:
     return ""
 
 
-def _reasoning(state: RunState, error: ErrorInfo | None) -> str:
+def _reasoning(state: RunState, status: RunStatus, error: ErrorInfo | None) -> str:
     if state.answer is not None and state.answer.reasoning:
         return state.answer.reasoning
     thoughts = [step.thought for step in state.steps if step.calls]
     if error is not None:
         thoughts.append(f"Ended early: {error.message}.")
+    if status.waiting:
+        thoughts.append("Waits for a person.")
     return " ".join(thoughts) or "Answered directly, without calling a tool."
 
 

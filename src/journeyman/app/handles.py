@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import deque
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from journeyman.agent.ending import response
@@ -17,6 +17,7 @@ from journeyman.core.errors import ConfigurationError
 from journeyman.core.events import Event
 from journeyman.core.messages import Message
 from journeyman.core.runs import AgentResponse, RunStatus, TaskInput
+from journeyman.core.storing import RunRow
 
 if TYPE_CHECKING:
     from journeyman.agent.agent import Agent
@@ -26,6 +27,10 @@ if TYPE_CHECKING:
 
 _POLL_SECONDS = 0.25
 """How often a run that another process works on is looked at."""
+_IDLE_SECONDS = 5.0
+"""How often a run is looked at that waits for a person, or that is worked on here: of those one is told."""
+_MOST_SIGNALS = 1_000
+"""Kept for a listener that is slow to take them. What is lost is in the facts that follow."""
 
 
 class Handle:
@@ -40,10 +45,13 @@ class Handle:
 
     async def status(self) -> RunStatus:
         """Where the run stands now."""
+        return (await self._row()).status
+
+    async def _row(self) -> RunRow:
         row = await self._app.store.runs.get(self.run_id)
         if row is None:
             raise ConfigurationError(f"there is no run {self.run_id!r}: it was never started, or purged since")
-        return row.status
+        return row
 
     async def wait(self) -> RunStatus:
         """Return when the run has ended or needs a person."""
@@ -82,12 +90,8 @@ class Handle:
     async def unknown(self) -> tuple[ToolCallRecord, ...]:
         """Calls that were under way when their process died, and whose fate a person must ``resolve``."""
         turn = (await self._state()).turn
-        pasts = {} if turn is None else turn.pasts
-        return tuple(
-            past.unknown
-            for call_id, past in pasts.items()
-            if past.unknown is not None and turn is not None and call_id not in turn.records
-        )
+        pasts = () if turn is None else turn.pasts.values()
+        return tuple(past.unknown for past in pasts if past.unknown is not None)
 
     async def _state(self) -> RunState:
         state = RunState(result_limit=self._app.policy.max_result_chars)
@@ -96,40 +100,43 @@ class Handle:
         return state
 
     async def events(self, *, after: int = 0) -> AsyncIterator[Event]:
-        """Facts from the store, in order and each once, and signals while the run is worked on here; to the end."""
-        signals: deque[tuple[int, Event]] = deque()
-        heard = after
+        """Facts from the store, in order and each once, and signals while the run is worked on here; to the end.
+
+        Raises what keeps the run from going on here, if anything does.
+        """
+        signals = _Signals(after)
         watch = self._app.watch(self.run_id)
 
         def hear(event: Event) -> None:
-            nonlocal heard
-            if event.seq is not None:
-                heard = event.seq
-                return
-            signals.append((heard, event))
-            watch.set()
+            if signals.take(event):
+                watch.set()
 
         try:
             while True:
                 watch.clear()
                 self._app.listen(self.run_id, hear)
-                ended = (await self.status()).ended and not self._app.at_work(self.run_id)
-                facts = await self._app.store.runs.facts(self.run_id, after=after)
+                here = self._app.at_work(self.run_id)
+                row = await self._row()
+                facts = await self._app.store.runs.facts(self.run_id, after=after) if row.last_seq > after else ()
                 for fact in facts:
                     # Each signal in its place: after the fact that came before it.
-                    while signals and signals[0][0] <= after:
-                        yield signals.popleft()[1]
+                    for signal in signals.up_to(after):
+                        yield signal
                     after = fact.seq or after
                     yield fact
-                while signals and signals[0][0] <= after:
-                    yield signals.popleft()[1]
-                if ended and not facts:
+                for signal in signals.up_to(after):
+                    yield signal
+                if facts:
+                    continue
+                if row.status.ended and not here:
                     return
-                if not facts:
-                    with contextlib.suppress(TimeoutError):
-                        async with asyncio.timeout(_POLL_SECONDS):
-                            await watch.wait()
+                if not here and (trouble := self._app.trouble(self.run_id)) is not None:
+                    raise trouble
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(_IDLE_SECONDS if here or row.status.waiting else _POLL_SECONDS):
+                        await watch.wait()
         finally:
+            self._app.unlisten(self.run_id, hear)
             self._app.unwatch(self.run_id, watch)
 
     async def cancel(self) -> None:
@@ -140,7 +147,36 @@ class Handle:
         self, call_id: str, action: Literal["rerun", "done", "skip"], *, result: Any = None, by: str | None = None
     ) -> None:
         """Settle a call whose outcome is unknown: run it again, take it as done with a result, or leave it out."""
+        # Looked at before the run is touched: a slip of the pen leaves it as it is.
+        unknown = [record.call_id for record in await self.unknown()]
+        if call_id not in unknown:
+            known = ", ".join(map(repr, unknown)) or "none"
+            raise ConfigurationError(f"call {call_id!r} of run {self.run_id!r} is not unknown (those that are: {known})")
         await settle(self._app, self.run_id, call_id, action, result=result, by=by)
+
+
+class _Signals:
+    """Signals that were heard and not handed on yet, each with the number of the fact before it."""
+
+    def __init__(self, after: int) -> None:
+        self._waiting: deque[tuple[int, Event]] = deque()
+        self._heard = after
+        self._lossy = False
+
+    def take(self, event: Event) -> bool:
+        """Whether it was kept. One that is lost takes the rest of its step with it: half a text helps nobody."""
+        if event.seq is not None:
+            self._heard, self._lossy = event.seq, False
+            return False
+        self._lossy = self._lossy or len(self._waiting) >= _MOST_SIGNALS
+        if not self._lossy:
+            self._waiting.append((self._heard, event))
+        return not self._lossy
+
+    def up_to(self, seq: int) -> Iterator[Event]:
+        """Those that came before the fact after this one."""
+        while self._waiting and self._waiting[0][0] <= seq:
+            yield self._waiting.popleft()[1]
 
 
 class Session:

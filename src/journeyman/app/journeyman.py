@@ -9,22 +9,24 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator, Collection, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from journeyman.agent.agent import Agent
 from journeyman.agent.ending import interrupted
 from journeyman.agent.loop import advance
 from journeyman.agent.run import Run
+from journeyman.app.chains import ChainStep, chain_results, start_chain
 from journeyman.app.deciding import Approvals
 from journeyman.app.handles import Handle, Session
 from journeyman.app.owners import dead, new_owner
 from journeyman.app.parts import Shared, close_model, model_named
 from journeyman.app.patience import PatientBreaker, PatientLimiter, patiently
 from journeyman.app.resuming import take_up
+from journeyman.app.splitting import Split
 from journeyman.app.traces import Traces
 from journeyman.core.data import LOG_FIELDS, new_id
 from journeyman.core.errors import ConfigurationError, JournalConflictError, JourneymanError, StoreError
@@ -69,7 +71,7 @@ class Journeyman:
 
     With ``workers`` (PostgreSQL) runs are put into a queue for ``journeyman worker`` processes instead of being worked
     on here. ``concurrency`` limits the runs worked on here at once, ``principal_concurrency`` those of one principal
-    anywhere.
+    anywhere. A ``split`` divides runs between libraries; ``library`` is then left out and is its first arm.
     """
 
     def __init__(
@@ -80,6 +82,7 @@ class Journeyman:
         store: Store | str = "sqlite:///journeyman.db",
         model: Model | str | None = None,
         playbook: StrategySource | None = None,
+        split: Split | None = None,
         workers: bool = False,
         concurrency: int = 64,
         principal_concurrency: int | None = None,
@@ -90,7 +93,10 @@ class Journeyman:
         traces: Path | str | None = None,
         clock: Clock | None = None,
     ) -> None:
-        self.library = library if library is not None else ToolLibrary()
+        if library is None:
+            library = ToolLibrary() if split is None else split.arms[split.control]
+        self.library = library
+        self.split = split
         self.policy = policy or Policy()
         self.store = _opened_by_name(store) if isinstance(store, str) else store
         self.clock = clock or SystemClock()
@@ -106,7 +112,7 @@ class Journeyman:
         self.grace_seconds = grace_seconds
         self._retention_seconds = retention_seconds
         self._traces = Traces(Path(traces)) if traces is not None else None
-        self._shared: Shared | None = None
+        self._shared: dict[int, Shared] | None = None
         self._models: dict[str, Model] = {}
         self._working: dict[str, _Work] = {}
         self._held: set[str] = set()
@@ -123,13 +129,7 @@ class Journeyman:
 
     async def __aenter__(self) -> Self:
         await self.store.open()
-        # One process counts for itself; several share what the store counts.
-        shared = self.store.shared_limits
-        self._shared = Shared(
-            self.clock,
-            limiter=PatientLimiter(self.store.limiter, clock=self.clock) if shared else None,
-            breaker=PatientBreaker(self.store.breaker, clock=self.clock) if shared else None,
-        )
+        self._shared = {}
         if self._queue is not None:
             await self._queue.open()
         self._keeper = asyncio.create_task(self._keep())
@@ -192,7 +192,10 @@ class Journeyman:
         given = TaskInput(description=task) if isinstance(task, str) else task
         if session_id is not None:
             given = given.model_copy(update={"session_id": session_id})
-        self.library.bind(agent)
+        if self.split is not None:
+            await self.split.look(self.store.audit, self.clock)
+            given = self.split.stamp(given, principal or given.principal)
+        self.library_of(given).bind(agent)
         order = RunOrder(
             run_id=run_id or new_id("run"),
             agent=agent.snapshot,
@@ -209,6 +212,20 @@ class Journeyman:
             await self._queue.put(order.run_id, priority=priority)
         self.wake(order.run_id)
         return Handle(self, order.run_id)
+
+    async def chain(
+        self,
+        steps: Sequence[ChainStep | Mapping[str, Any]],
+        *,
+        principal: Principal | None = None,
+        session_id: str | None = None,
+    ) -> list[Any]:
+        """Carry out tool calls one after another and return their results. Raises ChainError where one fails.
+
+        ``$NAME`` in a text is a field of the latest result that has it, ``$N.path`` one of the N-th step's result,
+        ``$$`` a dollar sign.
+        """
+        return await chain_results(await start_chain(self, steps, principal=principal, session_id=session_id))
 
     async def handle(self, run_id: str) -> Handle:
         """A handle on any run of the store."""
@@ -374,6 +391,11 @@ class Journeyman:
         if work is not None and listener not in work.listeners:
             work.listeners.append(listener)
 
+    def unlisten(self, run_id: str, listener: Listener) -> None:
+        work = self._working.get(run_id)
+        if work is not None and listener in work.listeners:
+            work.listeners.remove(listener)
+
     def at_work(self, run_id: str) -> bool:
         return run_id in self._working
 
@@ -452,11 +474,24 @@ class Journeyman:
 
     # --- parts
 
-    @property
-    def shared(self) -> Shared:
+    def library_of(self, task: TaskInput) -> ToolLibrary:
+        """Where a run finds its tools: in the arm it was given, or in the app's library."""
+        return (self.split.library_of(task) if self.split is not None else None) or self.library
+
+    def shared_by(self, library: ToolLibrary) -> Shared:
+        """What runs with one library have in common."""
         if self._shared is None:
             raise ConfigurationError("the app is not open; write 'async with Journeyman(...) as app:'")
-        return self._shared
+        found = self._shared.get(id(library))
+        if found is None:
+            # One process counts for itself; several share what the store counts.
+            counted = self.store.shared_limits
+            found = self._shared[id(library)] = Shared(
+                self.clock,
+                limiter=PatientLimiter(self.store.limiter, clock=self.clock) if counted else None,
+                breaker=PatientBreaker(self.store.breaker, clock=self.clock) if counted else None,
+            )
+        return found
 
     def model_for(self, agent: Agent) -> Model:
         """The app's model, or the one the agent names; kept open for the next run."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from journeyman.agent.agent import Agent
 from journeyman.agent.limits import effective_limits
 from journeyman.agent.run import Run, run_tools
 from journeyman.agent.state import RunState
+from journeyman.app.chains import planner_for
 from journeyman.app.deciding import StoreGate
 from journeyman.app.parts import Audience, advise
 from journeyman.app.patience import PatientGate, PatientJournal, patiently
@@ -41,20 +43,25 @@ async def take_up(
     # The agent as it was ordered: a newer version of it does not change this run. Its tools may have been described
     # anew since, but must still take the same arguments.
     agent = Agent.model_validate(order.agent)
+    library = app.library_of(order.task)
     tools, offered = (
-        run_tools(agent, app.library.bind(agent, descriptions=not facts), order.task) if advancing else ({}, ())
+        run_tools(agent, library.bind(agent, descriptions=not facts), order.task) if advancing else ({}, ())
     )
     limits = effective_limits(order.limits, order.task, agent)
     state = RunState(result_limit=app.policy.max_result_chars)
     for fact in facts:
         state.apply(fact)
+    planner = planner_for(order.task, agent, state)
+    if planner is not None:
+        # Whoever wrote the chain meant every step of it.
+        tools = {name: replace(tool, repeatable=True) for name, tool in tools.items()}
     gate = StoreGate(app.store, session_id=order.task.session_id, clock=clock)
-    audience = Audience(app.library, app.policy, agent.name, listener)
+    audience = Audience(library, app.policy, agent.name, listener)
     run = Run(
         id=run_id,
         agent=agent,
-        model=app.model_for(agent) if advancing else _Nobody(),
-        executor=app.shared.executor(app.policy, PatientGate(gate, clock=clock)),
+        model=(planner or app.model_for(agent)) if advancing else _Nobody(),
+        executor=app.shared_by(library).executor(app.policy, PatientGate(gate, clock=clock)),
         recorder=Recorder(
             run_id,
             PatientJournal(run_id, runs, epoch=epoch, clock=clock),

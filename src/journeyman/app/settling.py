@@ -31,11 +31,7 @@ async def settle(
             raise ConfigurationError(f"run {run_id!r} cannot be settled now: it has ended, or is being worked on")
         past = None if run.state.turn is None else run.state.turn.pasts.get(call_id)
         if past is None or past.unknown is None:
-            waiting = [] if run.state.turn is None else [k for k, v in run.state.turn.pasts.items() if v.unknown]
-            known = ", ".join(map(repr, waiting)) or "none"
-            raise ConfigurationError(
-                f"call {call_id!r} of run {run_id!r} has no unknown outcome (those that do: {known})"
-            )
+            raise ConfigurationError(f"call {call_id!r} of run {run_id!r} was settled by somebody else meanwhile")
         value = json_value(result)
         resolved = CallResolved(call_id=call_id, action=action, by=by, result=value)
         if action == "rerun":

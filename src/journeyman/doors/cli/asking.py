@@ -6,8 +6,10 @@ import asyncio
 import json
 import os
 import sys
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from typing import Any
+from datetime import UTC, datetime
+from typing import Any, TypeAlias
 
 from rich.console import Console
 from rich.panel import Panel
@@ -28,6 +30,20 @@ def approver(console: Console, trace: Trace, *, yes: bool) -> Approver:
     if screen.someone_is_there():
         return TerminalApprover(console, trace)
     return lambda approval: Deny(reason="nobody can be asked here; in a terminal you are asked, and --yes approves")
+
+
+Asker: TypeAlias = Callable[[Approval], Awaitable[Approve | Deny]]
+
+
+def asker(console: Console, trace: Trace, *, yes: bool) -> Asker | None:
+    """Who answers for a run that can wait: None when nobody is there, for somebody will answer later."""
+    if yes:
+
+        async def approve(approval: Approval) -> Approve:
+            return Approve(by=f"{user_name()} (--yes)")
+
+        return approve
+    return TerminalApprover(console, trace) if screen.someone_is_there() else None
 
 
 class TerminalApprover:
@@ -90,12 +106,12 @@ def question(approval: Approval) -> Panel:
     lines.append(screen.visible(arguments))
     if approval.principal is not None:
         lines.append(f"\nfor {screen.visible(approval.principal.id)}", style="dim")
-    seconds = (approval.expires_at - approval.requested_at).total_seconds()
+    left = max(0.0, (approval.expires_at - datetime.now(UTC)).total_seconds())
     return Panel(
         lines,
         title="May this run?",
         title_align="left",
-        subtitle=f"denied after {seconds:g} s without an answer",
+        subtitle=f"denied after {screen.span(left)} without an answer",
         subtitle_align="right",
         border_style=screen.RISK_STYLES[approval.risk],
     )

@@ -6,7 +6,23 @@ from typing import Annotated
 
 import typer
 
-from journeyman.doors.cli.options import Json, Library, Log, Permissions, Yes, json_object, start_logs
+from journeyman.doors.cli.options import (
+    DEFAULT_STORE,
+    Json,
+    Library,
+    Log,
+    Model,
+    Permissions,
+    RunOptions,
+    Store,
+    WrongUsageError,
+    Yes,
+    default_store,
+    json_object,
+    start_logs,
+)
+from journeyman.doors.cli.run_commands import runs, worker
+from journeyman.doors.cli.store_commands import approvals, audit, db
 
 commands = typer.Typer(
     name="journeyman",
@@ -18,6 +34,11 @@ commands = typer.Typer(
 )
 tools = typer.Typer(help="What tools there are, what they take, and one call of one of them.", no_args_is_help=True)
 commands.add_typer(tools, name="tools")
+commands.add_typer(runs, name="runs")
+commands.add_typer(approvals, name="approvals")
+commands.add_typer(audit, name="audit")
+commands.add_typer(db, name="db")
+commands.command()(worker)
 
 ToolName = Annotated[str, typer.Argument(metavar="NAME", help="The tool's name.")]
 
@@ -50,17 +71,24 @@ def run(
         ),
     ] = None,
     library: Library = None,
-    model: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help="openai:NAME, ollama:NAME or http://HOST:PORT/v1#NAME. Without it, the agent's own, else what the "
-            "environment offers.",
-            show_default=False,
-        ),
-    ] = None,
+    model: Model = None,
     permission: Permissions = None,
     yes: Yes = False,
+    durable: Annotated[
+        bool,
+        typer.Option(
+            "--durable",
+            help="Keep the run in the store: it survives this process, and a risky call waits until somebody decides.",
+        ),
+    ] = False,
+    store: Annotated[
+        str | None,
+        typer.Option(metavar="URL", help="Where to keep it; implies --durable.", show_default=False),
+    ] = None,
+    session: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Go on with a stored conversation; implies --durable.", show_default=False),
+    ] = None,
     as_json: Json = False,
     log_level: Log = None,
 ) -> None:
@@ -68,20 +96,26 @@ def run(
 
     Exit codes: 0 done, 1 failed, 2 wrong usage, 3 waiting for a person.
     """
-    from journeyman.doors.cli.running import run_task
-
+    if not task.strip():
+        raise WrongUsageError(f"a task must say what to do, {task!r} is blank")
     start_logs(log_level)
-    code = run_task(
-        task,
-        agent=agent,
-        library=library,
-        model=model,
-        permissions=permission or [],
-        yes=yes,
-        as_json=as_json,
-        live=log_level is None,
-    )
-    raise typer.Exit(code)
+    url = store or (default_store() if durable or session else None)
+    given: RunOptions = {
+        "agent": agent,
+        "library": library,
+        "model": model,
+        "permissions": permission or [],
+        "yes": yes,
+        "as_json": as_json,
+        "live": log_level is None,
+    }
+    if url is None:
+        from journeyman.doors.cli.running import run_task
+
+        raise typer.Exit(run_task(task, **given))
+    from journeyman.doors.cli.lasting import run_durably
+
+    raise typer.Exit(run_durably(task, url=url, session=session, **given))
 
 
 @commands.command()
@@ -94,11 +128,11 @@ def demo(yes: Yes = False, log_level: Log = None) -> None:
 
 
 @commands.command()
-def doctor(as_json: Json = False) -> None:
+def doctor(store: Store = DEFAULT_STORE, as_json: Json = False) -> None:
     """Say what was found here, and what to do about what is missing."""
     from journeyman.doors.cli.doctor import doctor as examine
 
-    examine(as_json=as_json)
+    examine(url=store, as_json=as_json)
 
 
 @tools.command("list")

@@ -1,10 +1,12 @@
-"""``journeyman doctor``: what was found here, and what to do about what is missing. Asks nobody, changes nothing."""
+"""``journeyman doctor``: what was found here, and what to do about what is missing. Asks nobody but the store."""
 
 from __future__ import annotations
 
+import asyncio
 import os
 import platform
 import re
+import time
 from importlib import metadata
 from typing import Any
 
@@ -12,14 +14,21 @@ from rich.table import Table
 from rich.text import Text
 
 from journeyman.app import explain_choice
+from journeyman.core.approvals import ApprovalStatus
 from journeyman.core.context import Secrets
+from journeyman.core.errors import JourneymanError
 from journeyman.doors.cli import screen
 from journeyman.doors.cli.options import LOG_VARIABLE
+from journeyman.doors.cli.standing import UNFINISHED
+from journeyman.doors.cli.storage import as_it_is, command, is_there, shown
+
+PATIENCE_SECONDS = 2.0
+MOST_COUNTED = 1_000
 
 _NEEDS = re.compile(r"""^\s*([\w.-]+).*;.*\bextra\s*==\s*['"]([\w-]+)['"]""")
 
 
-def examine() -> dict[str, Any]:
+def examine(url: str) -> dict[str, Any]:
     """The findings, as data."""
     *variables, choice = explain_choice()
     found = choice.removeprefix("auto: ")
@@ -29,10 +38,36 @@ def examine() -> dict[str, Any]:
         "platform": platform.platform(terse=True),
         "model": {"auto": found, "found": not found.startswith("nothing found"), "because": variables},
         "extras": extras(),
-        "store": "none yet: runs live in memory",
+        "store": asyncio.run(store_findings(url)),
         "secrets": sorted(Secrets.from_environment()),
         "logs": os.environ.get(LOG_VARIABLE) or "off",
     }
+
+
+async def store_findings(url: str) -> dict[str, Any]:
+    """Whether the store is there and can be used, and what waits in it."""
+    found: dict[str, Any] = {"url": shown(url), "found": False, "healthy": True}
+    if not is_there(url):
+        return {**found, "told": f"none yet: runs live in memory; run --durable keeps them in {shown(url)}"}
+    try:
+        async with as_it_is(url, patience=PATIENCE_SECONDS) as store:
+            found |= {"found": True, "schema_version": (version := await store.schema_version())}
+            if version != store.latest_version:
+                told = f"schema version {version}, this program works with {store.latest_version}"
+                hint = command(url, "db upgrade") if version < store.latest_version else "update the program"
+                return {**found, "healthy": False, "told": f"{told}; {hint}"}
+            runs = await store.runs.list(statuses=UNFINISHED, limit=MOST_COUNTED)
+            asked = await store.approvals.list(status=ApprovalStatus.PENDING, limit=MOST_COUNTED)
+    except JourneymanError as error:
+        return {**found, "healthy": False, "told": str(error)}
+    pending = [item for item in asked if item.expires_at.timestamp() > time.time()]
+    told = f"{_most(len(runs))} unfinished, {_most(len(pending))} waiting for approval"
+    counts = {"unfinished_runs": len(runs), "pending_approvals": len(pending)}
+    return {**found, **counts, "told": f"{shown(url)}, schema version {version}; runs: {told}"}
+
+
+def _most(number: int) -> str:
+    return f"{MOST_COUNTED} or more" if number == MOST_COUNTED else str(number)
 
 
 def extras() -> dict[str, dict[str, Any]]:
@@ -53,8 +88,8 @@ def _installed(name: str) -> bool:
     return True
 
 
-def doctor(*, as_json: bool) -> None:
-    found = examine()
+def doctor(*, url: str, as_json: bool) -> None:
+    found = examine(url)
     if as_json:
         return screen.print_json(found)
     table = Table(box=None, show_header=False, pad_edge=False)
@@ -73,7 +108,8 @@ def doctor(*, as_json: bool) -> None:
     for extra, state in found["extras"].items():
         told = "installed" if state["installed"] else f"not installed; pip install 'journeyman[{extra}]'"
         table.add_row(good if state["installed"] else plain, f"extra {extra}", told)
-    table.add_row(plain, "store", found["store"])
+    store = found["store"]
+    table.add_row(poor if not store["healthy"] else good if store["found"] else plain, "store", store["told"])
     secrets = ", ".join(found["secrets"]) or "none; set JOURNEYMAN_SECRET_NAME for a tool that needs NAME"
     table.add_row(good if found["secrets"] else plain, "secrets", secrets)
     logs = found["logs"]

@@ -28,11 +28,12 @@ def exit_code(status: RunStatus) -> ExitCode:
     return ExitCode.WAITING if status.waiting else ExitCode.FAILED
 
 
-def complain(message: str, hint: str | None = None) -> None:
-    """What is wrong and, on a second line, what to do."""
+def complain(message: str, *hints: str | None) -> None:
+    """What is wrong and, on further lines, what to do."""
     print(f"journeyman: {message}", file=sys.stderr)
-    if hint:
-        print(f"            {hint}", file=sys.stderr)
+    for hint in hints:
+        if hint:
+            print(f"            {hint}", file=sys.stderr)
 
 
 def report(error: Exception) -> ExitCode:

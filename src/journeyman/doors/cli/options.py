@@ -4,16 +4,32 @@ from __future__ import annotations
 
 import getpass
 import json
+import os
+import re
 from enum import StrEnum
-from typing import Annotated, Any, cast
+from typing import Annotated, Any, TypedDict, cast
 
 import typer
 
 LOG_VARIABLE = "JOURNEYMAN_LOG"
+STORE_VARIABLE = "JOURNEYMAN_STORE"
+DEFAULT_STORE = "sqlite:///journeyman.db"
 
 
 class WrongUsageError(Exception):
     """What was typed cannot be meant; the message says what to type instead."""
+
+
+class RunOptions(TypedDict):
+    """What every kind of run is given on the command line."""
+
+    agent: str | None
+    library: str | None
+    model: str | None
+    permissions: list[str]
+    yes: bool
+    as_json: bool
+    live: bool
 
 
 class LogLevel(StrEnum):
@@ -35,6 +51,28 @@ Library = Annotated[
         show_default=False,
     ),
 ]
+Model = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="openai:NAME, ollama:NAME or http://HOST:PORT/v1#NAME. Without it, the agent's own, else what the "
+        "environment offers.",
+        show_default=False,
+    ),
+]
+Store = Annotated[
+    str,
+    typer.Option(
+        metavar="URL",
+        envvar=STORE_VARIABLE,
+        help="Where runs are kept: sqlite:///FILE or postgresql://USER@HOST/DATABASE.",
+    ),
+]
+By = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="Who decides. Without it, your user name here.", show_default=False),
+]
+Limit = Annotated[int, typer.Option(min=1, help="How many to show at most.")]
 Yes = Annotated[
     bool, typer.Option("--yes", help="Approve everything without asking. Dangerous: irreversible calls run, too.")
 ]
@@ -67,6 +105,27 @@ def start_logs(level: LogLevel | None) -> None:
     logger = logging.getLogger("journeyman")
     logger.addHandler(handler)
     logger.setLevel(level.upper())
+
+
+def default_store() -> str:
+    """Where runs are kept when no --store says so."""
+    return os.environ.get(STORE_VARIABLE) or DEFAULT_STORE
+
+
+def seconds(text: str, *, option: str) -> float:
+    """A span of time such as 90s, 30m, 12h, 7d or 2w."""
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)([smhdw])", text.strip())
+    if found is None:
+        raise WrongUsageError(f"{option} {text!r} is no span of time; write e.g. 90s, 30m, 12h, 7d or 2w")
+    return float(found[1]) * {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}[found[2]]
+
+
+def json_value(text: str, *, option: str) -> Any:
+    """Any JSON that an option gives."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise WrongUsageError(f"{option} {text!r} is not JSON ({error}); a text needs its quotes: '\"sent\"'") from None
 
 
 def json_object(text: str, *, option: str) -> dict[str, Any]:

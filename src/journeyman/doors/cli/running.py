@@ -7,6 +7,7 @@ import sys
 from contextlib import redirect_stdout
 
 from pydantic import ValidationError
+from rich.console import Console
 
 from journeyman.app import Agent, ToolLibrary, stream
 from journeyman.core.approvals import Approver
@@ -35,8 +36,6 @@ def run_task(
     live: bool,
 ) -> ExitCode:
     """Run a task and print what came out."""
-    if not task.strip():
-        raise WrongUsageError(f"a task must say what to do, {task!r} is blank")
     who, tools = load_agent(agent, library)
     console = screen.console(stderr=True)
     trace = Trace(console, live=live)
@@ -54,6 +53,11 @@ def run_task(
     if response is None:
         complain("the run waits for a person")
         return ExitCode.WAITING
+    return conclude(response, console, as_json=as_json)
+
+
+def conclude(response: AgentResponse, console: Console, *, as_json: bool) -> ExitCode:
+    """Print what came out of a run."""
     if as_json:
         print(response.model_dump_json(indent=2))
     elif response.answer:

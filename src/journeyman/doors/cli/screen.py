@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import os
 import sys
+from datetime import datetime
 from typing import Any
 
 from rich.console import Console
 from rich.padding import Padding
+from rich.table import Table
 from rich.text import Text
 
 from journeyman.core.calls import CallStatus
@@ -67,6 +69,36 @@ def duration(milliseconds: float) -> str:
     return f"{milliseconds:.0f} ms" if milliseconds < 1_000 else f"{milliseconds / 1_000:.1f} s"
 
 
+def moment(seconds: float) -> str:
+    """A time in seconds since the epoch as the clock on the wall shows it."""
+    return datetime.fromtimestamp(seconds).strftime("%Y-%m-%d %H:%M:%S")
+
+
+def span(seconds: float) -> str:
+    """About how long, e.g. until something expires."""
+    for unit, size in (("d", 86_400), ("h", 3_600), ("min", 60)):
+        if abs(seconds) >= 2 * size:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{seconds:.0f} s"
+
+
+def listing(*headings: str) -> Table:
+    """A table without lines; the last column takes what room there is."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for heading in headings[:-1]:
+        table.add_column(heading, no_wrap=True)
+    table.add_column(headings[-1], overflow="fold")
+    return table
+
+
+def facts() -> Table:
+    """A table of names and what belongs to them."""
+    table = Table(box=None, show_header=False, pad_edge=False)
+    table.add_column(style="bold", no_wrap=True)
+    table.add_column(overflow="fold")
+    return table
+
+
 def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
@@ -101,12 +133,15 @@ def show(screen: Console, text: str | Text, *, indent: int = 0) -> None:
         screen.print(Text.assemble(" " * indent, line), soft_wrap=True)
 
 
+def json_text(value: Any) -> str:
+    return json.dumps(value, indent=2, ensure_ascii=False, default=str)
+
+
 def print_json(value: Any) -> None:
     """JSON on stdout, and nothing else."""
-    print(json.dumps(value, indent=2, ensure_ascii=False, default=str))
+    print(json_text(value))
 
 
 def pretty(value: Any) -> str:
     """A value in full, as a person reads it."""
-    text = value if isinstance(value, str) else json.dumps(value, indent=2, ensure_ascii=False, default=str)
-    return visible(text)
+    return visible(value if isinstance(value, str) else json_text(value))

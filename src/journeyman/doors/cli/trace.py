@@ -21,6 +21,7 @@ from journeyman.core.events import (
     ApprovalRequested,
     CallFinished,
     CallProgress,
+    CallResolved,
     CallsPlanned,
     CallStarted,
     Event,
@@ -41,17 +42,25 @@ if TYPE_CHECKING:
     from rich.live import Live
 
 THINKING = "thinking"
+SETTLED = {"rerun": "it runs again", "done": "taken as done", "skip": "left out"}
 TAIL_LINES = 6
 """How much of a growing text is shown."""
 
 
 class Trace:
-    """Shows the events of one run on a console. Without ``lines``, only what is under way."""
+    """Shows the events of one run on a console. Without ``lines``, only what is under way.
 
-    def __init__(self, console: Console, *, live: bool = True, lines: bool = True) -> None:
+    Without ``plans`` a call has no line before there is something to say of it. ``name`` tells several runs apart.
+    """
+
+    def __init__(
+        self, console: Console, *, live: bool = True, lines: bool = True, plans: bool = True, name: str = ""
+    ) -> None:
         self._console = console
         self._width = console.width if console.is_terminal else screen.LOG_WIDTH
         self._lines = lines
+        self._plans = plans
+        self._name = f"{name} " if name else ""
         self._text = ""
         self._under_way: dict[str, str] = {}
         self._calls: dict[str, ToolCall] = {}
@@ -97,6 +106,16 @@ class Trace:
 
     # --- events
 
+    def recall(self, event: Event) -> None:
+        """Know what was shown before, by another process or at another time."""
+        match event:
+            case CallsPlanned(calls=calls):
+                self._calls.update((call.id, call) for call in calls)
+            case ApprovalRequested(approval=approval):
+                self._asked.setdefault(approval.id, asyncio.Event()).set()
+            case _:
+                pass
+
     def show(self, event: Event) -> None:
         match event:
             case RunStarted() | StepRestarted():
@@ -116,12 +135,15 @@ class Trace:
             case CallProgress(call_id=id, message=message, fraction=fraction):
                 self._progress(id, message if fraction is None else f"{message} ({fraction:.0%})")
             case ApprovalRequested(approval=approval):
+                self.recall(event)
                 self._under_way.pop(approval.call_id, None)
                 line = f"? {screen.called(approval.tool_name, approval.arguments, width=self._width - 40)}"
                 self._line(Text.assemble(line, " needs approval · ", screen.risk_text(approval.risk)))
-                self._asked.setdefault(approval.id, asyncio.Event()).set()
             case ApprovalDecided():
                 self._decided(event)
+            case CallResolved(call_id=id, action=action, by=by):
+                name = self._calls[id].tool_name if id in self._calls else id
+                self._line(f"{name}: settled{f' by {by}' if by else ''}: {SETTLED[action]}", style="cyan", indent=4)
             case CallFinished(record=record):
                 self._finished(record)
             case StepFinished(nudge=nudge):
@@ -133,9 +155,13 @@ class Trace:
             case RunFinished(response=response) | RunFailed(response=response):
                 self._under_way.clear()
                 if response is not None:
-                    self._line(summary(response), style="dim")
+                    self.sum_up(response)
             case _:
                 pass
+
+    def sum_up(self, response: AgentResponse) -> None:
+        """The last line of a run."""
+        self._line(summary(response), style="dim")
 
     def _think(self) -> None:
         self._text, self._under_way = "", {THINKING: "the model is thinking"}
@@ -150,7 +176,7 @@ class Trace:
         self._calls[call.id] = call
         shown = _asked_for(call, width=self._width - 24)
         self._under_way[call.id] = shown
-        if self._live is None:
+        if self._live is None and self._plans:
             self._line(f"→ {shown}", style="dim")
 
     def _progress(self, call_id: str, message: str) -> None:
@@ -213,7 +239,7 @@ class Trace:
         if self._held is not None:
             self._held.append((line, indent))
         else:
-            screen.show(self._console, line, indent=indent)
+            screen.show(self._console, Text.assemble(self._name, line), indent=indent)
 
     def _now(self) -> RenderableType:
         """What is under way."""

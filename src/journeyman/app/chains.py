@@ -1,0 +1,239 @@
+"""Chains: tool calls one after another, where a later one takes fields from the results of earlier ones.
+
+A chain is a run like any other, with a planner in the model's place. It knows nothing but the run's facts, so that
+another process can go on with it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pydantic import Field, ValidationError
+
+from journeyman.agent.agent import Agent
+from journeyman.agent.state import RunState
+from journeyman.core.data import Entity, canonical_json
+from journeyman.core.errors import ConfigurationError, ErrorCategory, ErrorInfo, JourneymanError, ModelError
+from journeyman.core.messages import ToolCall
+from journeyman.core.protocols import Deltas, ModelRequest, ModelResponse
+from journeyman.core.runs import Limits, TaskInput
+
+if TYPE_CHECKING:
+    from journeyman.app.handles import Handle
+    from journeyman.app.journeyman import Journeyman
+    from journeyman.core.principals import Principal
+
+MOST_STEPS = 100
+CHAIN = "chain"
+"""The name of a chain's agent, and the key of its steps in the task's metadata."""
+
+_PATH = r"(?:\.(?:[A-Za-z_]\w*|\d+))*"
+_REFERENCE = re.compile(rf"\$(?:(?P<dollar>\$)|(?P<name>[A-Za-z_]\w*|\d+)(?P<path>{_PATH}))?")
+
+
+class ChainStep(Entity):
+    """One call. Texts in its arguments may refer to results of earlier steps."""
+
+    tool: str = Field(min_length=1)
+    args: dict[str, Any] = Field(default_factory=dict)
+
+
+class ChainError(JourneymanError):
+    """A chain stopped before its end. ``results`` are those of the steps that are done."""
+
+    def __init__(self, error: ErrorInfo, *, run_id: str, results: Sequence[Any]) -> None:
+        self.info = error
+        self.run_id = run_id
+        self.results = list(results)
+        super().__init__(f"{error.code}: {error.message}")
+
+
+class UnresolvedError(ValueError):
+    """A reference that leads nowhere; the text says why."""
+
+
+# --- references
+
+
+def resolve(value: Any, results: Sequence[Any]) -> Any:
+    """A value with its references replaced. A text that is one reference becomes what it refers to, of any type."""
+    if isinstance(value, str):
+        return _resolve_text(value, results)
+    if isinstance(value, list):
+        return [resolve(item, results) for item in value]
+    if isinstance(value, dict):
+        return {key: resolve(item, results) for key, item in value.items()}
+    return value
+
+
+def _resolve_text(text: str, results: Sequence[Any]) -> Any:
+    whole = _REFERENCE.fullmatch(text)
+    if whole is not None and whole["name"] is not None:
+        return _look_up(whole, results)
+
+    def one(found: re.Match[str]) -> str:
+        if found["dollar"] is not None:
+            return "$"
+        value = _look_up(found, results)
+        return value if isinstance(value, str) else canonical_json(value)
+
+    return _REFERENCE.sub(one, text)
+
+
+def _look_up(found: re.Match[str], results: Sequence[Any]) -> Any:
+    reference, name = found.group(), found["name"]
+    if name is None:
+        raise UnresolvedError("a '$' refers to nothing; write '$$' for a dollar sign")
+    path = found["path"].split(".")[1:]
+    if name.isdigit():
+        if int(name) >= len(results):
+            raise UnresolvedError(f"{reference!r} names step {name}, whose result is not there (steps count from 0)")
+        return _follow(results[int(name)], path, reference)
+    for result in reversed(results):
+        if isinstance(result, dict) and name in result:
+            return _follow(result[name], path, reference)
+    raise UnresolvedError(f"{reference!r} names a field that no earlier result has; write '$$' for a dollar sign")
+
+
+def _follow(value: Any, path: Sequence[str], reference: str) -> Any:
+    for part in path:
+        if isinstance(value, dict) and part in value:
+            value = value[part]
+        elif isinstance(value, list) and part.isdigit() and int(part) < len(value):
+            value = value[int(part)]
+        else:
+            raise UnresolvedError(f"{reference!r} leads nowhere: there is no {part!r}{_known(value)}")
+    return value
+
+
+def _known(value: Any) -> str:
+    if isinstance(value, dict):
+        return f" among {', '.join(map(repr, sorted(value)[:10]))}" if value else " in an empty object"
+    return f" in {type(value).__name__}"
+
+
+def _check_order(steps: Sequence[ChainStep]) -> None:
+    """Refuse what can be seen to be wrong before anything runs: a step that refers to itself or to a later one."""
+    for number, step in enumerate(steps):
+        for text in _texts(step.args):
+            for found in _REFERENCE.finditer(text):
+                name = found["name"]
+                if name is not None and name.isdigit() and int(name) >= number:
+                    raise ConfigurationError(
+                        f"step {number} ({step.tool!r}) refers to {found.group()!r}, but step {name} is not before it; "
+                        "steps count from 0, and '$$' is a dollar sign"
+                    )
+
+
+def _texts(value: Any) -> list[str]:
+    if isinstance(value, str):
+        return [value]
+    held = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return [text for item in held for text in _texts(item)]
+
+
+# --- the planner
+
+
+class Planner:
+    """In the model's place: asks for the chain's next call, and stops where one did not succeed."""
+
+    def __init__(self, steps: Sequence[ChainStep], state: RunState) -> None:
+        self._steps = steps
+        self._state = state
+
+    async def respond(self, request: ModelRequest, deltas: Deltas | None = None) -> ModelResponse:
+        results: list[Any] = []
+        for number, done in enumerate(self._state.steps):
+            [record] = done.calls
+            if record.error is not None:
+                raise _stopped(number, record.tool_name, record.error)
+            results.append(record.result)
+        if len(results) == len(self._steps):
+            return ModelResponse(text=f"All {len(results)} steps are done.", model=CHAIN)
+        step = self._steps[len(results)]
+        try:
+            arguments = resolve(step.args, results)
+        except UnresolvedError as error:
+            raise ModelError(
+                "CHAIN_REFERENCE",
+                f"step {len(results)} ({step.tool!r}) did not run: {error}",
+                category=ErrorCategory.INVALID_INPUT,
+                user_guidance="Look at the results of the steps before, and correct the reference",
+            ) from None
+        return ModelResponse(calls=(ToolCall(tool_name=step.tool, arguments=arguments),), model=CHAIN)
+
+
+def _stopped(number: int, tool_name: str, error: ErrorInfo) -> ModelError:
+    return ModelError(
+        "CHAIN_STEP_FAILED",
+        f"step {number} ({tool_name!r}) did not succeed: {error.code}: {error.message}",
+        category=error.category,
+        retryable=error.retryable,
+        user_guidance=error.user_guidance or error.recover_action,
+    )
+
+
+def planner_for(task: TaskInput, agent: Agent, state: RunState) -> Planner | None:
+    """The planner of a run that is a chain; None for any other run."""
+    if agent.model != CHAIN:
+        return None
+    return Planner([ChainStep.model_validate(step) for step in task.metadata[CHAIN]], state)
+
+
+# --- starting
+
+
+def read_steps(steps: Sequence[ChainStep | Mapping[str, Any]]) -> list[ChainStep]:
+    """The steps, checked as far as they can be before one has run. Raises ConfigurationError."""
+    if not 1 <= len(steps) <= MOST_STEPS:
+        raise ConfigurationError(f"a chain has 1 to {MOST_STEPS} steps, this one has {len(steps)}")
+    read = []
+    for number, step in enumerate(steps):
+        try:
+            read.append(step if isinstance(step, ChainStep) else ChainStep.model_validate(step))
+        except ValidationError as error:
+            problem = error.errors()[0]
+            where = ".".join(map(str, problem["loc"]))
+            raise ConfigurationError(f"step {number} of the chain, {where}: {problem['msg']}") from None
+    _check_order(read)
+    return read
+
+
+async def start_chain(
+    app: Journeyman,
+    steps: Sequence[ChainStep | Mapping[str, Any]],
+    *,
+    principal: Principal | None = None,
+    session_id: str | None = None,
+    run_id: str | None = None,
+) -> Handle:
+    """Keep a chain in the store and begin it."""
+    read = read_steps(steps)
+    names = list(dict.fromkeys(step.tool for step in read))
+    for name in names:
+        if name not in app.library:
+            near = app.library.nearest(name)
+            hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
+            raise ConfigurationError(f"the chain calls {name!r}, which is no tool here{hint}")
+    tools = tuple(app.library[name].specification for name in names)
+    agent = Agent(name=CHAIN, model=CHAIN, instruction="Carry out the steps.", tools=tools)
+    task = TaskInput(
+        description=f"Chain of {len(read)}: {', '.join(step.tool for step in read)}",
+        metadata={CHAIN: [step.model_dump(mode="json") for step in read]},
+    )
+    limits = Limits(iterations=len(read) + 1)
+    return await app.start(agent, task, principal=principal, limits=limits, session_id=session_id, run_id=run_id)
+
+
+async def chain_results(handle: Handle) -> list[Any]:
+    """Wait for a chain's end, people's decisions included. Raises ChainError where it stopped before."""
+    async for _ in handle.events():
+        pass
+    response = await handle.result()
+    results = [record.result for record in response.tool_calls if record.success]
+    if response.error is not None:
+        raise ChainError(response.error, run_id=handle.run_id, results=results)
+    return results

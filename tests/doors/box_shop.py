@@ -1,0 +1,69 @@
+"""A module of tools as text: to be written into a test's folder, where the program under test imports it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SOURCE = '''
+import os, signal
+from pathlib import Path
+
+from journeyman import Agent, RiskLevel, ToolLibrary, tool
+
+def _perhaps_die():
+    """Die once, as from outside: no exception, no clean-up."""
+    if Path("deadly").exists():
+        Path("deadly").unlink()
+        os.kill(os.getpid(), signal.SIGKILL)
+
+def _note(text):
+    with Path("effects.txt").open("a") as file:
+        file.write(text + "\\n")
+
+@tool(read_only=True)
+def count_boxes(shelf: str) -> int:
+    """Count the boxes on a shelf. Use when the user asks for a number of boxes."""
+    _perhaps_die()
+    return 3
+
+@tool(risk=RiskLevel.IRREVERSIBLE)
+def burn_shelf(shelf: str) -> str:
+    """Burn a shelf. Use when the user is cold."""
+    _note(f"burnt {shelf}")
+    return "ashes"
+
+@tool(risk=RiskLevel.REVERSIBLE)
+def ring_bell(times: int) -> str:
+    """Ring the bell. Use when the user wants noise."""
+    _note(f"rang {times}")
+    _perhaps_die()
+    return "dong"
+
+library = ToolLibrary([count_boxes, burn_shelf, ring_bell])
+agent = Agent(name="keeper", instruction="Keep the shelves.", tools=(count_boxes, burn_shelf, ring_bell))
+'''
+AGENT = ("--agent", "boxshop:agent")
+LIBRARY = ("--library", "boxshop")
+PROGRAM = "from journeyman.doors.cli import main; main()"
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Path:
+    """A folder with the tools in it. A file named deadly kills the process of the next call; effects are noted."""
+    (tmp_path / "boxshop.py").write_text(SOURCE)
+    return tmp_path
+
+
+def effects(folder: Path) -> list[str]:
+    noted = folder / "effects.txt"
+    return noted.read_text().splitlines() if noted.exists() else []
+
+
+def program(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """The command in a process of its own, with nobody at a terminal."""
+    command = [sys.executable, "-c", PROGRAM, *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=50, stdin=subprocess.DEVNULL, check=False)
