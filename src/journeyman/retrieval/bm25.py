@@ -8,7 +8,12 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+|[^\W\d_a-zA-Z]+")
-_COMMON_WORDS = "a an and are as at be by for from has in is it its of on or that the this to was when with"
+# Descriptions of tools hold no pronouns, so a person's "could you please show me" would weigh like rare words.
+_COMMON_WORDS = """
+    a an and are as at be by for from has in is it its of on or that the this to was when with
+    i me my we our us you your he she they them their am were been do does did have had can could would should will
+    shall may might must please what which who where why how if there these those
+"""
 _COMMON = frozenset(_COMMON_WORDS.split())
 
 
@@ -27,29 +32,71 @@ def _stem(word: str) -> str:
 
 
 class BM25:
-    """An index that is built once from named texts."""
+    """An index of named texts; a text that changes is put again."""
 
-    def __init__(self, texts: Mapping[str, str], *, k1: float = 1.2, b: float = 0.75) -> None:
+    def __init__(self, texts: Mapping[str, str] | None = None, *, k1: float = 1.2, b: float = 0.75) -> None:
         self._k1, self._b = k1, b
+        self._counts: dict[str, Counter[str]] = {}
         self._lengths: dict[str, int] = {}
         self._postings: dict[str, dict[str, int]] = {}
-        for key, text in texts.items():
-            counts = Counter(words(text))
-            self._lengths[key] = sum(counts.values())
-            for word, count in counts.items():
-                self._postings.setdefault(word, {})[key] = count
-        self._mean = sum(self._lengths.values()) / len(self._lengths) if self._lengths else 1.0
+        self._total = 0
+        for key, text in (texts or {}).items():
+            self.put(key, text)
+
+    def __len__(self) -> int:
+        return len(self._lengths)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._lengths
+
+    def put(self, key: str, text: str) -> None:
+        """Add a text, or replace the one of this key."""
+        self.remove(key)
+        counts = Counter(words(text))
+        self._counts[key] = counts
+        self._lengths[key] = counts.total()
+        self._total += counts.total()
+        for word, count in counts.items():
+            self._postings.setdefault(word, {})[key] = count
+
+    def remove(self, key: str) -> None:
+        """Forget a text; one that is not there is no error."""
+        if key not in self._lengths:
+            return
+        self._total -= self._lengths.pop(key)
+        for word in self._counts.pop(key):
+            holders = self._postings[word]
+            del holders[key]
+            if not holders:
+                del self._postings[word]
 
     def rank(self, query: str, *, k: int = 5) -> list[tuple[str, float]]:
         """The best keys with their scores; nothing that shares no word with the query."""
+        return sorted(self._scores(_unique(words(query))).items(), key=lambda item: (-item[1], item[0]))[:k]
+
+    def shares(self, query: str) -> dict[str, float]:
+        """Every key that shares a word with the query, with its score as a share of the highest possible: 0 to 1.
+
+        Words that no text holds count too, so unlike a score it says how much of the query was found at all.
+        """
+        asked = _unique(words(query))
+        highest = sum(map(self._rarity, asked)) * (self._k1 + 1)
+        return {key: score / highest for key, score in self._scores(asked).items()}
+
+    def _scores(self, asked: Iterable[str]) -> dict[str, float]:
         scores: dict[str, float] = {}
-        for word in _unique(words(query)):
+        mean = self._total / len(self._lengths) if self._total else 1.0
+        for word in asked:
             holders = self._postings.get(word, {})
-            rarity = math.log(1 + (len(self._lengths) - len(holders) + 0.5) / (len(holders) + 0.5))
+            rarity = self._rarity(word)
             for key, count in holders.items():
-                norm = 1 - self._b + self._b * self._lengths[key] / (self._mean or 1.0)
+                norm = 1 - self._b + self._b * self._lengths[key] / mean
                 scores[key] = scores.get(key, 0.0) + rarity * count * (self._k1 + 1) / (count + self._k1 * norm)
-        return sorted(scores.items(), key=lambda item: (-item[1], item[0]))[:k]
+        return scores
+
+    def _rarity(self, word: str) -> float:
+        holders = len(self._postings.get(word, ()))
+        return math.log(1 + (len(self._lengths) - holders + 0.5) / (holders + 0.5))
 
 
 def _unique(items: Iterable[str]) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,16 +11,19 @@ from typing import Any, Protocol, TypeAlias
 
 from journeyman.core.errors import BindingError, ToolDefinitionError
 from journeyman.core.protocols import Embedder
-from journeyman.core.signature import schema_differences
 from journeyman.core.specification import RESERVED_NAMES, ToolSpecification
 from journeyman.retrieval.bm25 import BM25
-from journeyman.retrieval.search import Hit, HybridIndex
+from journeyman.retrieval.fusion import Hit
+from journeyman.retrieval.search import HybridIndex
 from journeyman.tools.lint import Finding, lint_tools
+from journeyman.tools.mismatches import specification_mismatches
+from journeyman.tools.paths import tools_at
 from journeyman.tools.tool import Tool
 
 AnyTool: TypeAlias = Tool[..., Any]
 
 _BINDINGS_KEPT = 64
+_WORD_ENDS = re.compile(r"[._-]+|(?<=[a-z0-9])(?=[A-Z])")
 
 
 class HasTools(Protocol):
@@ -126,6 +130,36 @@ class ToolLibrary:
         """Mark a tool as deprecated: it still works, and models are told not to start using it."""
         self.register(self[name].with_changes(deprecated=instead or True), replace=True)
 
+    # --- composing
+
+    @classmethod
+    def from_paths(cls, paths: Iterable[str]) -> ToolLibrary:
+        """The tools at import paths, ``module:function``, as configuration names them. Every bad path is told at once.
+
+        A path may lead to a tool, a plain function or a whole library.
+        """
+        return cls(tools_at(paths, expand=lambda value: value if isinstance(value, ToolLibrary) else None))
+
+    @classmethod
+    def for_environment(
+        cls, environment: str, layers: Mapping[str, ToolLibrary], *, base: ToolLibrary | None = None
+    ) -> ToolLibrary:
+        """The base with one environment's layer over it."""
+        if environment not in layers:
+            known = ", ".join(map(repr, layers)) or "none"
+            raise ToolDefinitionError(f"no layer of tools for the environment {environment!r}; there are {known}")
+        return (base if base is not None else cls()) | layers[environment]
+
+    def __or__(self, over: ToolLibrary) -> ToolLibrary:
+        """A library with the tools of both. Where both have a name, the right one's counts."""
+        if not isinstance(over, ToolLibrary):
+            return NotImplemented
+        return ToolLibrary({**self._tools, **over._tools}.values())
+
+    def prefixed(self, prefix: str) -> ToolLibrary:
+        """The same tools under names that begin so, for libraries whose names would clash."""
+        return ToolLibrary(item.with_changes(name=f"{prefix}{item.name}") for item in self)
+
     # --- binding
 
     def bind(self, agent: HasTools, *, descriptions: bool = True) -> BoundTools:
@@ -191,19 +225,6 @@ class ToolLibrary:
             counts.failure_count += 1
 
 
-def specification_mismatches(
-    wanted: ToolSpecification, found: ToolSpecification, *, descriptions: bool = True
-) -> list[str]:
-    """Why an implementation does not fit a specification: name, description, structure of the schema."""
-    if wanted is found:
-        return []
-    problems = []
-    if descriptions and wanted.description != found.description:
-        problems.append(f"{wanted.name}: descriptions differ: {wanted.description!r} != {found.description!r}")
-    problems += [f"{wanted.name}: {line}" for line in schema_differences(wanted.parameters, found.parameters)]
-    return problems
-
-
 def nearest_names(name: str, known: Iterable[str], *, k: int = 3) -> list[str]:
     """Known names that look most like this one, ignoring case and underscores."""
     folded: dict[str, str] = {}
@@ -220,6 +241,6 @@ def searchable(specification: ToolSpecification) -> str:
         f"{name} {schema.get('description', '') if isinstance(schema, dict) else ''}"
         for name, schema in properties.items()
     ]
-    # The name weighs most: it is there three times.
-    parts = [specification.name] * 3 + [specification.description, *specification.tags, *described]
-    return " ".join(parts)
+    # A model of meaning knows words, not identifiers.
+    name = _WORD_ENDS.sub(" ", specification.name)
+    return " ".join([name, specification.description, *specification.tags, *described])

