@@ -226,6 +226,27 @@ async def test_the_report_reads_in_every_form(tmp_path: Path) -> None:
     assert "http" not in page.replace("http-equiv", "")
 
 
+async def test_progress_is_told_while_runs_are_under_way() -> None:
+    ran: list[str] = []
+    told: list[tuple[int, int]] = []
+
+    async def runner(agent: Agent, task: str, **_: object) -> AgentResponse:
+        ran.append(task)
+        return answered("x")
+
+    experiment = Experiment(AGENT, {"a": {}, "b": {}}, ["1", "2", "3"], score=lambda *_: 1, runner=runner)
+    await experiment.run(lambda progress: told.append((progress.done, len(ran))))
+    assert told == [(number, number) for number in range(1, 7)]
+
+
+async def test_a_report_with_an_arm_that_nobody_got_can_be_read_back() -> None:
+    report = await coin_experiment({"a": 1, "b": 1}, seed=1, inputs=1, assignment="sticky").run()
+    assert 0 in [arm.observations for arm in report.arms]
+    again = Report.model_validate_json(report.to_json())
+    assert again.to_json() == report.to_json()
+    assert again.to_html() == report.to_html()
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [

@@ -16,6 +16,7 @@ from journeyman.core.events import (
     ApprovalRequested,
     CallFinished,
     CallResolved,
+    CallsPlanned,
     CallStarted,
     Event,
     MessageReceived,
@@ -89,20 +90,22 @@ class RunState:
             if self._last_time is not None and not isinstance(event, RunResumed):
                 self.active_seconds += max(0.0, event.time - self._last_time)
             self._last_time = event.time
-        match event:
+        match event:  # the facts of every step first
             case MessageReceived():
                 self._message(event)
+            case CallsPlanned():
+                pass
             case CallStarted():
                 self._open(event.call_id).started = event
             case CallFinished():
                 self._outcome(event.record)
+            case StepFinished():
+                self._step(event)
             case CallResolved(action="rerun"):
                 past = self._open(event.call_id)
                 past.started = past.unknown = None
             case RunResumed():
                 self.status = RunStatus.RUNNING
-            case StepFinished():
-                self._step(event)
             case RunStarted():
                 self._start(event)
             case StrategiesInjected():
@@ -148,6 +151,8 @@ class RunState:
             self._open(record.call_id).unknown = record
         elif self.turn is not None:
             self.turn.records[record.call_id] = record
+            if (past := self.turn.pasts.get(record.call_id)) is not None:
+                past.unknown = None
 
     def _step(self, fact: StepFinished) -> None:
         turn = self.turn

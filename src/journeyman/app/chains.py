@@ -68,6 +68,17 @@ def resolve(value: Any, results: Sequence[Any]) -> Any:
     return value
 
 
+def literal(value: Any) -> Any:
+    """A value as it must stand in a chain to mean itself: every dollar sign doubled."""
+    if isinstance(value, str):
+        return value.replace("$", "$$")
+    if isinstance(value, list):
+        return [literal(item) for item in value]
+    if isinstance(value, dict):
+        return {key: literal(item) for key, item in value.items()}
+    return value
+
+
 def _resolve_text(text: str, results: Sequence[Any]) -> Any:
     whole = _REFERENCE.fullmatch(text)
     if whole is not None and whole["name"] is not None:

@@ -148,10 +148,13 @@ class Handle:
     ) -> None:
         """Settle a call whose outcome is unknown: run it again, take it as done with a result, or leave it out."""
         # Looked at before the run is touched: a slip of the pen leaves it as it is.
+        if (await self.status()).ended:
+            raise ConfigurationError(f"run {self.run_id!r} has ended; there is nothing left to settle")
         unknown = [record.call_id for record in await self.unknown()]
         if call_id not in unknown:
             known = ", ".join(map(repr, unknown)) or "none"
-            raise ConfigurationError(f"call {call_id!r} of run {self.run_id!r} is not unknown (those that are: {known})")
+            where = f"call {call_id!r} of run {self.run_id!r}"
+            raise ConfigurationError(f"{where} has no unknown outcome (those that do: {known})")
         await settle(self._app, self.run_id, call_id, action, result=result, by=by)
 
 

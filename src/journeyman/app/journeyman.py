@@ -21,6 +21,7 @@ from journeyman.agent.loop import advance
 from journeyman.agent.run import Run
 from journeyman.app.chains import ChainStep, chain_results, start_chain
 from journeyman.app.deciding import Approvals
+from journeyman.app.gaps import Gaps
 from journeyman.app.handles import Handle, Session
 from journeyman.app.owners import dead, new_owner
 from journeyman.app.parts import Shared, close_model, model_named
@@ -103,6 +104,7 @@ class Journeyman:
         self.playbook = playbook
         self.owner = new_owner()
         self.approvals = Approvals(self.store, self.library, clock=self.clock, decided=self.wake)
+        self.gaps = Gaps(self.store, self.library, clock=self.clock)
         self._model = model
         self._queue = _job_queue(store) if workers else None
         self._principal_concurrency = principal_concurrency
@@ -306,6 +308,7 @@ class Journeyman:
                 await interrupted(run)
                 return
             run.leaving = self._leaving
+            run.wants_text = bool(work.listeners)  # a model need not stream for nobody
             await advance(run)
         except JournalConflictError as error:
             logger.warning("the run is no longer ours: %s", error, extra={LOG_FIELDS: {"run_id": run_id}})
@@ -390,6 +393,8 @@ class Journeyman:
         work = self._working.get(run_id)
         if work is not None and listener not in work.listeners:
             work.listeners.append(listener)
+            if work.run is not None:
+                work.run.wants_text = True
 
     def unlisten(self, run_id: str, listener: Listener) -> None:
         work = self._working.get(run_id)

@@ -39,8 +39,8 @@ __all__ = [
     "JsonFormatter",
     "Tool",
     "ToolLibrary",
-    "builtin_library",
     "explain_choice",
+    "local_library",
     "run",
     "run_sync",
     "stream",
@@ -136,8 +136,8 @@ async def stream(
         await asyncio.wait((running,))
 
 
-def builtin_library(folder: Path) -> ToolLibrary:
-    """The tools that come with Journeyman, at work in a folder."""
+def local_library(folder: Path) -> ToolLibrary:
+    """Tools that look around in a folder, calculate and keep notes."""
     from journeyman.toolkits.local import LocalTools
 
     return ToolLibrary(LocalTools(folder, notes=folder / "journeyman-notes").tools())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from weakref import WeakKeyDictionary
 
 from journeyman.agent.run import Run
@@ -20,6 +21,7 @@ from journeyman.core.protocols import (
     SystemClock,
 )
 from journeyman.core.runs import TaskInput
+from journeyman.core.specification import ToolSpecification
 from journeyman.execution.breaker import LocalBreaker
 from journeyman.execution.cache import ResultCache
 from journeyman.execution.executor import Around, Executor
@@ -27,8 +29,9 @@ from journeyman.execution.invoke import Invoker
 from journeyman.execution.processes import ProcessPool
 from journeyman.execution.rate import TokenBuckets
 from journeyman.execution.threads import default_pool
+from journeyman.retrieval.bm25 import BM25
 from journeyman.telemetry.logs import LogListener
-from journeyman.tools.library import ToolLibrary
+from journeyman.tools.library import ToolLibrary, searchable
 
 logger = logging.getLogger("journeyman.app")
 
@@ -96,7 +99,14 @@ class Audience:
 def model_named(name: str) -> Model:
     from journeyman.models.resolve import model_from_name
 
-    return model_from_name(name)
+    return model_from_name(name, rank=nearest_tools)
+
+
+def nearest_tools(text: str, tools: Sequence[ToolSpecification], k: int) -> list[ToolSpecification]:
+    """The tools that share most words with a text, then the others; for models that can weigh only a few."""
+    named = {tool.name: tool for tool in tools}
+    ranked = BM25({name: searchable(tool) for name, tool in named.items()}).rank(text, k=k)
+    return [named[name] for name in dict.fromkeys((*(name for name, _ in ranked), *named))][:k]
 
 
 async def close_model(model: Model) -> None:

@@ -9,7 +9,7 @@ from typing import TypeVar
 from journeyman.core.approvals import Approval, Decision
 from journeyman.core.data import LOG_FIELDS
 from journeyman.core.errors import JournalConflictError, StoreError
-from journeyman.core.events import CallStarted, Fact
+from journeyman.core.events import Fact
 from journeyman.core.policy import BreakerRule, RateLimit
 from journeyman.core.protocols import ApprovalGate, CircuitBreaker, Clock, Journal, RateLimiter
 from journeyman.core.storing import RunStore
@@ -44,16 +44,17 @@ class PatientJournal:
         self._clock = clock
         self._journal: Journal = runs.journal(run_id, epoch=epoch)
         self._unsure: list[Fact] = []
-        """Facts that were handed over without waiting for their commit."""
+        """Facts that may be lost when the database crashes: none after them is known to be synced."""
 
     async def append(self, run_id: str, facts: Sequence[Fact], *, sync: bool = False) -> None:
         self._unsure.extend(facts)
         try:
             await self._journal.append(run_id, facts, sync=sync)
-        except StoreError:
+        except (StoreError, JournalConflictError):
+            # A conflict, too, may only mean that a database which crashed has lost what was committed but not synced.
             await patiently(self._catch_up, clock=self._clock, run_id=run_id)
             return
-        if sync or any(isinstance(fact, CallStarted) for fact in facts):
+        if sync:
             self._sure_of(facts)
 
     async def read(self, run_id: str, *, after: int = 0) -> Sequence[Fact]:
@@ -63,7 +64,8 @@ class PatientJournal:
         """Write whatever the store does not have yet: a commit whose answer was lost must not be written twice."""
         row = await self._runs.get(self._run_id)
         if row is None or row.epoch != self._epoch:
-            raise JournalConflictError(f"run {self._run_id!r} was taken over while the store was away")
+            raise JournalConflictError(f"run {self._run_id!r} was taken over by another process")
+        self._journal = self._runs.journal(self._run_id, epoch=self._epoch)  # one that knows of no conflict
         missing = [fact for fact in self._unsure if (fact.seq or 0) > row.last_seq]
         if missing:
             await self._journal.append(self._run_id, missing, sync=True)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Collection
 
 from procrastinate import App, PsycopgConnector
 from procrastinate.exceptions import AlreadyEnqueued, ConnectorException
+from procrastinate.jobs import Status
 
 from journeyman.core.errors import ConfigurationError, StoreError
 
@@ -52,10 +54,20 @@ class JobQueue:
         except ConnectorException as error:
             raise StoreError(f"the job queue cannot be reached: {error}") from error
 
-    async def rescue(self, *, silent_for: float) -> int:
-        """Give the jobs of workers whose heartbeat has ended to others; returns how many."""
-        stalled = list(await self.app.job_manager.get_stalled_jobs(queue=QUEUE, seconds_since_heartbeat=silent_for))
+    async def waiting(self) -> set[str]:
+        """The runs for which a job waits."""
+        return {job.lock or "" for job in await self.app.job_manager.list_jobs_async(queue=QUEUE, status="todo")}
+
+    async def drop_stalled(self, *, silent_for: float, idle: Collection[str]) -> int:
+        """Forget the jobs of workers whose heartbeat has ended, and those of idle runs; returns how many.
+
+        They would keep others from their runs. They are not given on, since a job for the same run may wait already.
+        """
+        manager = self.app.job_manager
+        stalled = list(await manager.get_stalled_jobs(queue=QUEUE, seconds_since_heartbeat=silent_for))
+        if idle:
+            stalled += [job for job in await manager.list_jobs_async(queue=QUEUE, status="doing") if job.lock in idle]
         for job in stalled:
-            with contextlib.suppress(ConnectorException):
-                await self.app.job_manager.retry_job(job)
+            with contextlib.suppress(ConnectorException):  # somebody else was faster
+                await manager.finish_job(job, status=Status.FAILED, delete_job=True)
         return len(stalled)

@@ -77,7 +77,6 @@ async def take_up(
         clock=clock,
         deadline=None if limits.seconds is None else clock.monotonic() + limits.seconds - state.active_seconds,
         around=audience.around,
-        wants_text=listener is not None,
     )
     if not facts:
         await _begin(app, run, order, playbook=app.playbook if advancing else None)

@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from journeyman.agent.agent import Agent
+from journeyman.app.assistant import ASSISTANT, task_assistant, task_library, task_service
 from journeyman.app.chains import CHAIN
 from journeyman.app.journeyman import Journeyman
 from journeyman.app.splitting import Split
@@ -19,20 +20,11 @@ from journeyman.core.protocols import Embedder, Model
 from journeyman.core.risk import RiskLevel
 from journeyman.core.storing import CallRow
 from journeyman.execution.risk import grade
-from journeyman.retrieval.embedders import default_embedder
-from journeyman.retrieval.search import HybridIndex
 from journeyman.stores.store import SqlStore, open_store
-from journeyman.toolkits.github import GITHUB_API, GitHub, github_tools
-from journeyman.toolkits.tasks import TaskService, task_tools
-from journeyman.toolkits.tasks.refreshing import refreshing_tools
+from journeyman.toolkits.github import GITHUB_API
+from journeyman.toolkits.tasks import TaskService
 from journeyman.tools.library import ToolLibrary
 
-ASSISTANT = "assistant"
-INSTRUCTION = (
-    "You are a careful assistant who keeps the user's tasks. Use your tools where they help, and never invent what a "
-    "tool could tell you. When a tool says that a name fits several tasks, ask the user which one is meant and name "
-    "them. When a call fails, read why, and either correct it or say what could not be done. Answer briefly."
-)
 MOST_CALLS = 10_000
 """How many calls the health of tools is worked out from."""
 BUCKETS = 24
@@ -126,13 +118,9 @@ async def open_service(
     assistant with all its tools. Search is by meaning where an embedder is given or installed.
     """
     database = open_store(store)
-    found = embedder or default_embedder()
-    tasks = TaskService(database.tasks, index=HybridIndex(embedder=found))
+    tasks = task_service(database, embedder=embedder)
     if library is None and split is None:
-        github = GitHub(base_url=github_url)
-        library = ToolLibrary(
-            [*task_tools(tasks), *refreshing_tools(tasks, database.tasks, github), *github_tools(github)]
-        )
+        library = task_library(database, tasks=tasks, github_url=github_url)
     app = Journeyman(
         library=library,
         store=store if workers else database,
@@ -164,6 +152,5 @@ def _by_name(agents: Iterable[Agent], library: ToolLibrary) -> dict[str, Agent]:
             raise ConfigurationError(f"agents need names of their own, {agent.name!r} is taken")
         named[agent.name] = agent
     if not named:
-        assistant = Agent(name=ASSISTANT, instruction=INSTRUCTION, tools=tuple(library.specifications()))
-        named[ASSISTANT] = assistant
+        named[ASSISTANT] = task_assistant(library)
     return named

@@ -12,7 +12,6 @@ import logging
 import signal
 from collections.abc import Callable
 
-from procrastinate import RetryStrategy
 from procrastinate.exceptions import ConnectorException
 
 from journeyman.app.journeyman import Journeyman
@@ -22,10 +21,6 @@ from journeyman.core.data import LOG_FIELDS
 from journeyman.core.errors import StoreError
 
 logger = logging.getLogger("journeyman.worker")
-
-
-class NotYetError(Exception):
-    """The run is held by somebody else for now; the job comes again."""
 
 
 async def work(
@@ -49,30 +44,13 @@ async def work(
         with contextlib.suppress(ValueError, NotImplementedError, RuntimeError):
             loop.add_signal_handler(number, stop.set)
 
-    @queue.app.task(name=TASK, queue=QUEUE, retry=RetryStrategy(wait=1, retry_exceptions={NotYetError, StoreError}))
+    @queue.app.task(name=TASK, queue=QUEUE)
     async def advance(run_id: str) -> None:
-        if stop.is_set():
-            raise NotYetError(run_id)
-        await app.work_on(run_id)
-        now = app.clock.time()
-        gone = dead(set(await app.store.runs.owners()) - {app.owner})
-        goes_on = await app.store.runs.due(now=now, dead=gone, run_id=run_id)
-        if goes_on and app.trouble(run_id) is None and not stop.is_set():
-            raise NotYetError(run_id)
+        # However it ends, the job is over: a run that can go on is found by a scout, which puts a new one.
+        if not stop.is_set():
+            await app.work_on(run_id)
 
-    worker = asyncio.create_task(
-        queue.app.run_worker_async(
-            queues=[QUEUE],
-            name=name,
-            concurrency=concurrency,
-            install_signal_handlers=False,
-            fetch_job_polling_interval=app.poll_seconds,
-            update_heartbeat_interval=max(0.2, app.lease_seconds / 3),
-            stalled_worker_timeout=app.lease_seconds,
-            shutdown_graceful_timeout=app.grace_seconds,
-            delete_jobs="always",
-        )
-    )
+    worker = asyncio.create_task(_take_jobs(app, queue, concurrency=concurrency, name=name))
     scout = asyncio.create_task(_scout(app, queue))
     if ready is not None:
         ready()
@@ -91,20 +69,45 @@ async def work(
         await queue.close()
 
 
-async def _scout(app: Journeyman, queue: JobQueue) -> None:
-    """Look for runs that nobody has a job for: decided or expired approvals, the next of a session, lost workers."""
+async def _take_jobs(app: Journeyman, queue: JobQueue, *, concurrency: int, name: str) -> None:
     while True:
         try:
-            now = app.clock.time()
+            return await queue.app.run_worker_async(
+                queues=[QUEUE],
+                name=name,
+                concurrency=concurrency,
+                install_signal_handlers=False,
+                fetch_job_polling_interval=app.poll_seconds,
+                update_heartbeat_interval=max(0.2, app.lease_seconds / 3),
+                stalled_worker_timeout=app.lease_seconds,
+                shutdown_graceful_timeout=app.grace_seconds,
+                delete_jobs="always",
+            )
+        except ConnectorException as error:
+            logger.warning("the job queue is away, jobs wait: %s", error)
+        await asyncio.sleep(app.poll_seconds)
+
+
+async def _scout(app: Journeyman, queue: JobQueue) -> None:
+    """Look for runs that nobody has a job for: decided or expired approvals, the next of a session, lost workers."""
+    due_since: dict[str, float] = {}
+    while True:
+        try:
+            now, monotonic = app.clock.time(), app.clock.monotonic()
             await app.store.approvals.expire(now=now)
             gone = dead(set(await app.store.runs.owners()) - {app.owner})
-            for run_id in await app.store.runs.due(now=now, dead=gone, limit=1_000):
-                if app.trouble(run_id) is not None:
-                    continue  # for another worker, which has what this one lacks
+            due = await app.store.runs.due(now=now, dead=gone, limit=1_000)
+            due_since = {run_id: due_since.get(run_id, monotonic) for run_id in due}
+            # A run that nobody holds for so long is nobody's job: its worker lost the database when it was done.
+            idle = {run_id for run_id, since in due_since.items() if monotonic - since > app.lease_seconds}
+            if dropped := await queue.drop_stalled(silent_for=app.lease_seconds, idle=idle):
+                logger.warning("took over jobs of a lost worker", extra={LOG_FIELDS: {"jobs": dropped}})
+            waiting = await queue.waiting()
+            for run_id in due:
+                if run_id in waiting or app.trouble(run_id) is not None:
+                    continue  # what this worker cannot do another may
                 row = await app.store.runs.get(run_id)
                 await queue.put(run_id, priority=0 if row is None else row.priority)
-            if rescued := await queue.rescue(silent_for=app.lease_seconds):
-                logger.warning("took over jobs of a lost worker", extra={LOG_FIELDS: {"jobs": rescued}})
         except (StoreError, ConnectorException) as error:
             logger.warning("the store is away, runs wait: %s", error)
         except Exception:

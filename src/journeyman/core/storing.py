@@ -1,4 +1,4 @@
-"""What must survive a process, by aggregate: runs with their facts, approvals, conversations, calls, audit, limits.
+"""What must survive a process, by aggregate: runs, approvals, conversations, calls, audit, gaps, experiments, tasks.
 
 Protocols and the plain rows they speak of. How and where they are kept is the stores' business.
 """
@@ -281,6 +281,35 @@ class GapStore(Protocol):
         """Newest first."""
 
 
+class ExperimentRow(Entity):
+    """An experiment that was run, without its figures."""
+
+    id: str = Field(min_length=1)
+    name: str
+    created_at: float
+    winner: str | None
+    """None where the evidence did not decide."""
+
+
+class StoredExperiment(ExperimentRow):
+    """An experiment with everything that was found."""
+
+    report: str
+    """JSON; what is in it is the experiments' business."""
+
+
+class ExperimentStore(Protocol):
+    """What experiments found."""
+
+    async def add(self, experiment: StoredExperiment) -> None:
+        """Keep a report. A later one of the same experiment takes its place."""
+
+    async def list(self, *, limit: int = 50, offset: int = 0) -> Sequence[ExperimentRow]:
+        """Newest first."""
+
+    async def get(self, experiment_id: str) -> StoredExperiment | None: ...
+
+
 class TaskStore(Protocol):
     """Tasks with their attachments and their earlier versions."""
 
@@ -346,6 +375,12 @@ class Store(Protocol):
 
     @property
     def audit(self) -> AuditStore: ...
+
+    @property
+    def gaps(self) -> GapStore: ...
+
+    @property
+    def experiments(self) -> ExperimentStore: ...
 
     @property
     def tasks(self) -> TaskStore: ...

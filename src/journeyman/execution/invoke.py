@@ -115,9 +115,9 @@ def _blocking(tool: Tool[..., Any], frozen: Frozen, context: ToolContext) -> Any
 async def _within(work: Coroutine[Any, Any, Any], timeout: float) -> Any:
     """Await with a time limit that also holds for a coroutine which swallows its cancellation."""
     loop = asyncio.get_running_loop()
-    task = loop.create_task(_guarded(work))
     # asyncio.wait() does the same for any number of tasks at twice the price, and this is paid for every call.
-    over = loop.create_future()
+    over: asyncio.Future[None] = loop.create_future()
+    task = loop.create_task(_guarded(work, over))
     timer = loop.call_later(timeout, _settle, over)
     task.add_done_callback(lambda _: _settle(over))
     try:
@@ -136,7 +136,7 @@ async def _within(work: Coroutine[Any, Any, Any], timeout: float) -> Any:
     return task.result()
 
 
-async def _guarded(work: Coroutine[Any, Any, Any]) -> Any:
+async def _guarded(work: Coroutine[Any, Any, Any], over: asyncio.Future[None]) -> Any:
     try:
         return await work
     except (Exception, asyncio.CancelledError, GeneratorExit, KeyboardInterrupt):
@@ -144,6 +144,9 @@ async def _guarded(work: Coroutine[Any, Any, Any]) -> Any:
     except BaseException as error:
         # Left alone, asyncio would stop the whole program.
         raise _no_exit(error) from error
+    finally:
+        # Here and not only in the task's callback: whoever waits is woken one turn of the event loop earlier.
+        _settle(over)
 
 
 def _no_exit(error: BaseException) -> RuntimeError:

@@ -80,15 +80,20 @@ class Experiment:
         self._seed = seed
 
     async def run(self, progress: Callable[[Progress], None] | None = None) -> Report:
-        """Run to the end, or to the first look at which the evidence decides."""
+        """Run to the end, or to the first look at which the evidence decides. ``progress`` hears of every run."""
         total = sum(len(self._arms_of(index)) for index in range(len(self._inputs)))
         observations: list[Observation] = []
         report: Report | None = None
+        done = 0
+
+        def told(item: Observation) -> None:
+            nonlocal done
+            done += 1
+            if progress is not None:
+                progress(Progress(done, total, item))
+
         for look, batch in enumerate(self._batches(), start=1):
-            for item in await self._observe(batch):
-                observations.append(item)
-                if progress is not None:
-                    progress(Progress(len(observations), total, item))
+            observations += await self._observe(batch, told)
             report = self._report(observations, look)
             if report.winner is not None:
                 break
@@ -123,7 +128,7 @@ class Experiment:
             return [assign(self._unit_of(index), list(self._arms), experiment=self.name)]
         return list(self._arms)
 
-    async def _observe(self, batch: Sequence[int]) -> list[Observation]:
+    async def _observe(self, batch: Sequence[int], told: Callable[[Observation], None]) -> list[Observation]:
         # Whatever drifts over time (caches, load, the model itself) must not fall on one arm alone.
         rng = random.Random(f"{self._seed}/{batch[0] if batch else 0}")
         work = []
@@ -138,7 +143,9 @@ class Experiment:
 
         async def one(arm: str, index: int) -> Observation:
             async with slots:
-                return await self._measure(arm, index)
+                observation = await self._measure(arm, index)
+            told(observation)
+            return observation
 
         return list(await asyncio.gather(*(one(arm, index) for arm, index in work)))
 

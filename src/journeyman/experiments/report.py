@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Sequence
 from itertools import combinations
 from pathlib import Path
 from statistics import fmean
+from typing import Annotated, Any, TypeAlias
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from journeyman.core.data import Entity
 from journeyman.experiments import statistics
@@ -16,12 +18,20 @@ from journeyman.experiments.page import page
 from journeyman.experiments.results import METRICS, Observation, by_arm, paired, unit_means
 
 
+def _number(value: Any) -> Any:
+    return math.nan if value is None else value
+
+
+Bound: TypeAlias = Annotated[float, BeforeValidator(_number)]
+"""An end of an interval. Of no observations it is not a number, for which JSON has only null."""
+
+
 class Figure(Entity):
     """One metric of one arm."""
 
     mean: float
-    low: float
-    high: float
+    low: Bound
+    high: Bound
 
 
 class ArmSummary(Entity):
@@ -42,8 +52,8 @@ class Comparison(Entity):
     b: str
     difference: float
     """b - a."""
-    low: float
-    high: float
+    low: Bound
+    high: Bound
     p: float
     p_corrected: float
     pairs: int | None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from typing import Any
 
 from journeyman.core.messages import Message
 from journeyman.core.protocols import Clock
@@ -47,6 +48,10 @@ class SqlConversations:
         """Most recently used first."""
         return await self._database.read(partial(_list, limit=limit, offset=offset))
 
+    async def get(self, session_id: str) -> SessionRow | None:
+        rows = await self._database.read(partial(_rows, where="WHERE id = ?", values=(session_id,)))
+        return rows[0] if rows else None
+
     async def delete(self, session_id: str) -> bool:
         """Forget what was said. What a person allowed in this session is revoked, lest a new one inherits it."""
         return await self._database.write(partial(_delete, session_id=session_id, now=self._clock.time()))
@@ -59,11 +64,14 @@ def _messages(connection: Connection, *, session_id: str, last: int | None) -> S
 
 
 def _list(connection: Connection, *, limit: int, offset: int) -> Sequence[SessionRow]:
+    return _rows(connection, where="ORDER BY updated_at DESC, id DESC LIMIT ? OFFSET ?", values=(limit, offset))
+
+
+def _rows(connection: Connection, *, where: str, values: Sequence[Any]) -> Sequence[SessionRow]:
     rows = connection.query(
         "SELECT id, principal_id, created_at, updated_at, "
-        "(SELECT COUNT(*) FROM messages WHERE session_id = sessions.id) "
-        "FROM sessions ORDER BY updated_at DESC, id DESC LIMIT ? OFFSET ?",
-        *(limit, offset),
+        f"(SELECT COUNT(*) FROM messages WHERE session_id = sessions.id) FROM sessions {where}",
+        *values,
     )
     return entities(SessionRow, rows)
 

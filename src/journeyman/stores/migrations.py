@@ -232,7 +232,40 @@ TASKS = Migration(
     down=("DROP TABLE attachments", "DROP TABLE task_versions", "DROP TABLE task_tags", "DROP TABLE tasks"),
 )
 
-MIGRATIONS = (RUNS, CONVERSATIONS, APPROVALS, CALLS, AUDIT, LIMITS, TASKS)
+GAPS = Migration(
+    "gaps",
+    up=(
+        """
+        CREATE TABLE gaps (
+            id TEXT PRIMARY KEY,
+            created_at DOUBLE PRECISION NOT NULL,
+            run_id TEXT,
+            report TEXT NOT NULL
+        )
+        """,
+        "CREATE INDEX gaps_created ON gaps (created_at)",
+    ),
+    down=("DROP TABLE gaps",),
+)
+
+EXPERIMENTS = Migration(
+    "experiments",
+    up=(
+        """
+        CREATE TABLE experiments (
+            id TEXT PRIMARY KEY,
+            name TEXT NOT NULL,
+            created_at DOUBLE PRECISION NOT NULL,
+            winner TEXT,
+            report TEXT NOT NULL
+        )
+        """,
+        "CREATE INDEX experiments_created ON experiments (created_at)",
+    ),
+    down=("DROP TABLE experiments",),
+)
+
+MIGRATIONS = (RUNS, CONVERSATIONS, APPROVALS, CALLS, AUDIT, LIMITS, TASKS, GAPS, EXPERIMENTS)
 """Version N of the schema is the first N of these. New ones go to the end; none is ever changed."""
 
 

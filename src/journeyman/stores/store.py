@@ -14,6 +14,8 @@ from journeyman.stores.audit import SqlAudit
 from journeyman.stores.calls import SqlCalls
 from journeyman.stores.conversations import SqlConversations
 from journeyman.stores.database import Database
+from journeyman.stores.experiments import SqlExperiments
+from journeyman.stores.gaps import SqlGaps
 from journeyman.stores.limits import SqlBreaker, SqlBuckets
 from journeyman.stores.line import Driver
 from journeyman.stores.runs import SqlRuns
@@ -36,6 +38,8 @@ class SqlStore:
         self.conversations = SqlConversations(self._database, clock=clock)
         self.calls = SqlCalls(self._database)
         self.audit = SqlAudit(self._database)
+        self.gaps = SqlGaps(self._database)
+        self.experiments = SqlExperiments(self._database)
         self.tasks = SqlTasks(self._database)
         self.limiter = SqlBuckets(self._database, clock=clock)
         self.breaker = SqlBreaker(self._database, clock=clock)

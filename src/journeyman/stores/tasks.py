@@ -91,6 +91,18 @@ class SqlTasks:
         )
         return Attachment.model_validate_json(rows[0][0]) if rows else None
 
+    async def update_attachment(self, attachment: Attachment) -> bool:
+        """Put this in the place of the attachment with its id; its task and its reference stay. False without one."""
+        return await self._database.write(
+            lambda connection: (
+                connection.execute(
+                    "UPDATE attachments SET body = ? WHERE id = ? AND task_id = ? AND reference = ?",
+                    *(json_text(attachment), attachment.id, attachment.task_id, attachment.reference),
+                )
+                > 0
+            )
+        )
+
     async def detach(self, attachment_id: str) -> bool:
         return await self._database.write(
             lambda connection: connection.execute("DELETE FROM attachments WHERE id = ?", attachment_id) > 0

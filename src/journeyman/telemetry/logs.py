@@ -44,7 +44,10 @@ class LogListener:
             level = logging.WARNING
         if logger.isEnabledFor(level):
             fields = {"run_id": event.run_id, "seq": event.seq, **self._fields(event)}
-            logger.log(level, _SENTENCES[type(event)], extra={LOG_FIELDS: fields})
+            # Made here, because Logger.log would search the stack for a caller who is always this line.
+            record = logger.makeRecord(logger.name, level, __file__, 0, _SENTENCES[type(event)], (), None)
+            setattr(record, LOG_FIELDS, fields)
+            logger.handle(record)
 
     def _fields(self, event: Event) -> dict[str, Any]:
         match event:
