@@ -86,12 +86,23 @@ async def test_messages_and_tools_are_encoded_once() -> None:
     memo: dict[Any, Any] = {}
     async with ScriptedServer(["a", "b"]) as server, OpenAIModel("m", base_url=server.url) as model:
         await model.respond(asked(first, tools=tools, memo=memo))
-        [(kept, encoded)] = next(iter(memo.values())).values()
-        assert kept is first
-        next(iter(memo.values()))[id(first)] = (kept, encoded.replace(b"one", b"kept"))
+        [(key, (known, encoded))] = memo.items()
+        assert known == [first]
+        memo[key] = (known, encoded.replace(b"one", b"kept"))
         await model.respond(asked(first, Message.user("two"), tools=tools, memo=memo))
     assert [message["content"] for message in server.requests[1]["messages"]] == ["kept", "two"]
     assert server.requests[0]["tools"] == server.requests[1]["tools"]
+
+
+async def test_a_window_that_moved_on_is_encoded_anew() -> None:
+    system, one, two, three = Message.system("s"), Message.user("one"), Message.user("two"), Message.user("three")
+    memo: dict[Any, Any] = {}
+    async with ScriptedServer(["a", "b", "c"]) as server, OpenAIModel("m", base_url=server.url) as model:
+        await model.respond(asked(system, one, two, memo=memo))
+        await model.respond(asked(system, two, three, memo=memo))
+        await model.respond(asked(system, two, memo=memo))
+    said = [[message["content"] for message in body["messages"]] for body in server.requests]
+    assert said == [["s", "one", "two"], ["s", "two", "three"], ["s", "two"]]
 
 
 async def test_many_sets_of_tools_do_not_get_mixed_up() -> None:

@@ -1,7 +1,6 @@
 """Journeyman with its whole pipeline: validation, risk, in-memory journal, log lines at INFO into the void."""
 
 import logging
-import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -29,5 +28,5 @@ async def prepare(base_url: str, functions: list[Function], workload: Workload) 
 
 
 if __name__ == "__main__":
-    logging.basicConfig(level=logging.INFO, filename=os.devnull)
+    logging.basicConfig(level=logging.INFO, handlers=[logging.NullHandler()])
     main(prepare)

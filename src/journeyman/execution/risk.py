@@ -63,9 +63,13 @@ def grade(specification: ToolSpecification, arguments: Mapping[str, Any], policy
 
 
 def _raised(level: RiskLevel, arguments: Mapping[str, Any]) -> RiskLevel:
-    if level is RiskLevel.IRREVERSIBLE or not any(_sensitive(text) for text in _texts(arguments)):
+    if level is RiskLevel.IRREVERSIBLE:
         return level
-    return RiskLevel.IRREVERSIBLE
+    for value in arguments.values():
+        # Numbers and the like say nothing; most calls have few texts.
+        if isinstance(value, str | list | dict | tuple) and any(_sensitive(text) for text in _texts(value)):
+            return RiskLevel.IRREVERSIBLE
+    return RiskLevel.IRREVERSIBLE if any(map(_sensitive, arguments)) else level
 
 
 def _texts(value: Any) -> Iterator[str]:

@@ -16,6 +16,7 @@ from typing import Any, Self
 from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
+from aiohttp.payload import BytesPayload
 from yarl import URL
 
 from journeyman.core.errors import ConfigurationError, ModelError
@@ -141,8 +142,9 @@ class OpenAIModel:
             if left <= 0:
                 raise _AttemptError(self._faults.timed_out(0))
             timeout, seconds = aiohttp.ClientTimeout(total=left), left
-        # aiohttp warns of large bytes: they would be written in one go and stall the event loop.
-        data = body if len(body) < LARGE_BODY else io.BytesIO(body)
+        # aiohttp warns of large bytes: they would be written in one go and stall the event loop. The smaller ones come
+        # as what aiohttp would make of them after looking through its list of kinds.
+        data = BytesPayload(body, content_type="application/json") if len(body) < LARGE_BODY else io.BytesIO(body)
         try:
             session = self._session() or await self._open_session()
             async with session.post(self._url, data=data, timeout=timeout, allow_redirects=False) as response:
