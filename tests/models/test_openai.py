@@ -87,7 +87,7 @@ async def test_messages_and_tools_are_encoded_once() -> None:
     async with ScriptedServer(["a", "b"]) as server, OpenAIModel("m", base_url=server.url) as model:
         await model.respond(asked(first, tools=tools, memo=memo))
         [(key, (known, encoded))] = memo.items()
-        assert known == [first]
+        assert list(known) == [first]
         memo[key] = (known, encoded.replace(b"one", b"kept"))
         await model.respond(asked(first, Message.user("two"), tools=tools, memo=memo))
     assert [message["content"] for message in server.requests[1]["messages"]] == ["kept", "two"]
