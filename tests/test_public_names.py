@@ -70,6 +70,8 @@ PUBLIC = [
     "Usage",
     "UserIntent",
     "categorize_action_risk",
+    "dump_agents",
+    "load_agents",
     "requires_approval",
     "run",
     "run_sync",

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from journeyman.agent.agent import Agent
+    from journeyman.agent.documents import dump_agents, load_agents
     from journeyman.app.journeyman import Journeyman
     from journeyman.app.once import run, run_sync, stream
     from journeyman.core.approvals import Approval, ApprovalStatus, Approve, Approver, Deny
@@ -49,6 +50,7 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "agent.agent": ("Agent",),
+    "agent.documents": ("dump_agents", "load_agents"),
     "app.journeyman": ("Journeyman",),
     "app.once": ("run", "run_sync", "stream"),
     "core.approvals": ("Approval", "ApprovalStatus", "Approve", "Approver", "Deny"),
@@ -142,6 +144,8 @@ __all__ = [
     "Usage",
     "UserIntent",
     "categorize_action_risk",
+    "dump_agents",
+    "load_agents",
     "requires_approval",
     "run",
     "run_sync",

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from functools import cached_property
-from typing import Any
+from pathlib import Path
+from typing import Any, Self
 
 from pydantic import Field, field_validator
 
@@ -53,3 +55,21 @@ class Agent(Entity):
     def snapshot(self) -> dict[str, Any]:
         """This agent as plain JSON, made once: every run journals it."""
         return self.model_dump(mode="json")
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        copied = super().model_copy(update=update, deep=deep)
+        copied.__dict__.pop("snapshot", None)  # of the original
+        return copied
+
+    @classmethod
+    def from_gram(cls, source: str | Path, name: str | None = None) -> Agent:
+        """The agent that a gram text or file describes; where there are several, the one of this name."""
+        from journeyman.agent.documents import load_agent
+
+        return load_agent(source, name)
+
+    def to_gram(self) -> str:
+        """This agent as canonical gram text, from which ``from_gram`` makes an equal one."""
+        from journeyman.agent.documents import dump_agents
+
+        return dump_agents([self])

@@ -68,6 +68,10 @@ class Run:
         return self._scope
 
     @property
+    def in_session(self) -> bool:
+        return self.state.task is not None and self.state.task.session_id is not None
+
+    @property
     def overdue(self) -> bool:
         return self.deadline is not None and self.clock.monotonic() >= self.deadline
 

@@ -28,11 +28,19 @@ def task_service(store: SqlStore, *, embedder: Embedder | None = None) -> TaskSe
     return TaskService(store.tasks, index=HybridIndex(embedder=embedder or default_embedder()))
 
 
-def task_library(store: SqlStore, *, tasks: TaskService | None = None, github_url: str = GITHUB_API) -> ToolLibrary:
-    """The tools over tasks, attachments and GitHub. The store need not be open before one of them is called."""
+def task_library(
+    store: SqlStore, *, tasks: TaskService | None = None, github_url: str | None = GITHUB_API
+) -> ToolLibrary:
+    """The tools over tasks, attachments and GitHub; without its address, those that stay on this machine.
+
+    The store need not be open before one of them is called.
+    """
     service = tasks or task_service(store)
-    github = GitHub(base_url=github_url)
-    return ToolLibrary([*task_tools(service), *refreshing_tools(service, store.tasks, github), *github_tools(github)])
+    tools = task_tools(service)
+    if github_url is not None:
+        github = GitHub(base_url=github_url)
+        tools += [*refreshing_tools(service, store.tasks, github), *github_tools(github)]
+    return ToolLibrary(tools)
 
 
 def task_assistant(library: ToolLibrary) -> Agent:

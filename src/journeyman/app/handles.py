@@ -58,13 +58,13 @@ class Handle:
         watch = self._app.watch(self.run_id)
         try:
             while True:
+                await self._app.at_rest(self.run_id)
                 if (trouble := self._app.trouble(self.run_id)) is not None:
                     raise trouble
                 watch.clear()
-                if not self._app.at_work(self.run_id):
-                    status = await self.status()
-                    if status.ended or (status.waiting and not await self._goes_on()):
-                        return status
+                status = await self.status()
+                if status.ended or (status.waiting and not await self._goes_on()):
+                    return status
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(_POLL_SECONDS):
                         await watch.wait()

@@ -29,7 +29,7 @@ from journeyman.app.patience import PatientBreaker, PatientLimiter, patiently
 from journeyman.app.resuming import take_up
 from journeyman.app.splitting import Split
 from journeyman.app.traces import Traces
-from journeyman.core.data import LOG_FIELDS, new_id
+from journeyman.core.data import LOG_FIELDS, canonical_json, new_id
 from journeyman.core.errors import ConfigurationError, JournalConflictError, JourneymanError, StoreError
 from journeyman.core.events import Event
 from journeyman.core.messages import Message
@@ -49,6 +49,8 @@ LEASE_SECONDS = 30.0
 POLL_SECONDS = 1.0
 GRACE_SECONDS = 10.0
 RETENTION_SECONDS = 7 * 24 * 3600.0
+MOST_AGENTS = 100
+"""Agents that are kept ready for further runs."""
 
 _UNFINISHED = frozenset(status for status in RunStatus if not status.ended)
 
@@ -59,8 +61,8 @@ class _Work:
 
     task: asyncio.Task[None]
     run: Run | None = None
-    had: bool = False
-    """Whether the run could be had at all."""
+    again: bool = False
+    """Whether something happened to the run meanwhile, so that it may go on at once."""
     cancelled: bool = False
     listeners: list[Listener] = field(default_factory=list)
 
@@ -116,6 +118,7 @@ class Journeyman:
         self._traces = Traces(Path(traces)) if traces is not None else None
         self._shared: dict[int, Shared] | None = None
         self._models: dict[str, Model] = {}
+        self._agents: dict[str, Agent] = {}
         self._working: dict[str, _Work] = {}
         self._held: set[str] = set()
         """Runs that are in a person's hands here for a moment."""
@@ -171,10 +174,10 @@ class Journeyman:
             if work.task in late and work.run is not None:
                 # As if this process had died: what was under way is settled by whoever takes the run up.
                 work.run.recorder.close()
-        for task in late:
-            task.cancel()
-        if late:
-            await asyncio.wait(late)
+        while late:
+            for task in late:  # again, if need be: one that waits for a database that is away has more to give up
+                task.cancel()
+            _, late = await asyncio.wait(late, timeout=1.0)
 
     # --- starting and finding runs
 
@@ -257,6 +260,8 @@ class Journeyman:
         """Something happened to a run: see whether it can go on."""
         if self._queue is None and run_id in self._adopted and self._is_free(run_id) and self._has_room():
             self._begin(run_id)
+        elif (work := self._working.get(run_id)) is not None:
+            work.again = True
         else:
             self._poked.set()
 
@@ -272,23 +277,24 @@ class Journeyman:
         work.task.add_done_callback(lambda task: self._ended(run_id, task))
 
     def _ended(self, run_id: str, task: asyncio.Task[None]) -> None:
+        crowded = len(self._working) >= self._concurrency
         work = self._working.pop(run_id)
         if not task.cancelled() and (error := task.exception()) is not None:
             told = {"run_id": run_id}
             logger.error("the run stopped on a fault of ours", exc_info=error, extra={LOG_FIELDS: told})
-        if work.run is not None and work.run.state.status.ended:
-            self._adopted.discard(run_id)
+        if work.run is not None:
+            if work.run.state.status.ended:
+                self._adopted.discard(run_id)
+            if work.again or crowded or self._principal_concurrency is not None or work.run.in_session:
+                self._poked.set()  # this one, or another that has waited for it, may go on
         self._notify(run_id)
-        if work.had:  # one that could not be had is looked at again in a while, and not at once
-            self._poked.set()
 
     async def work_on(self, run_id: str) -> RunStatus | None:
         """Take one run as far as it goes, here and now; None when it cannot be had. What a worker does."""
         self._adopted.add(run_id)
         if self._is_free(run_id):
             self._begin(run_id)
-        if (work := self._working.get(run_id)) is not None:
-            await asyncio.wait((work.task,))
+        await self.at_rest(run_id)
         row = await self.store.runs.get(run_id)
         return None if row is None else row.status
 
@@ -298,13 +304,12 @@ class Journeyman:
         if epoch is None:
             return
         work = self._working[run_id]
-        work.had = True
         try:
             run = work.run = await take_up(self, run_id, epoch, listener=lambda event: self._heard(run_id, event))
             if run.state.status.ended:
                 return
-            # Somebody may have wanted it cancelled while nobody held it.
-            if run_id in await self._cancellations():
+            # Somebody may have wanted it cancelled while it waited, or while a process that is gone held it.
+            if (epoch > 1 or run.in_session) and run_id in await self._cancellations():
                 await interrupted(run)
                 return
             run.leaving = self._leaving
@@ -319,23 +324,26 @@ class Journeyman:
             self._broken[run_id] = error
             logger.error("the run cannot go on here: %s", error, extra={LOG_FIELDS: {"run_id": run_id}})
         finally:
-            await self._release(run_id, epoch)
+            # The facts that end or suspend a run have released it.
+            if work.run is None or work.run.state.status is RunStatus.RUNNING:
+                await self._release(run_id, epoch)
 
     async def _claim(self, run_id: str, *, principal_limit: int | None = None) -> int | None:
-        async def claim() -> int | None:
-            row = await self.store.runs.get(run_id)
-            holders = () if row is None or row.owner is None else (row.owner,)
+        async def claim(gone: Collection[str] = ()) -> int | None:
             now = self.clock.time()
+            lease_until = now + self.lease_seconds
             return await self.store.runs.claim(
-                run_id,
-                owner=self.owner,
-                now=now,
-                lease_until=now + self.lease_seconds,
-                dead=dead(holders),
-                principal_limit=principal_limit,
+                run_id, owner=self.owner, now=now, lease_until=lease_until, dead=gone, principal_limit=principal_limit
             )
 
-        return await patiently(claim, clock=self.clock, run_id=run_id)
+        async def claim_from_anybody() -> int | None:
+            if (epoch := await claim()) is not None:
+                return epoch
+            row = await self.store.runs.get(run_id)
+            gone = () if row is None or row.owner is None else dead([row.owner])
+            return await claim(gone) if gone else None
+
+        return await patiently(claim_from_anybody, clock=self.clock, run_id=run_id)
 
     async def _release(self, run_id: str, epoch: int) -> None:
         # As long as it takes: what this app holds it prolongs, and nobody else could have the run.
@@ -344,8 +352,7 @@ class Journeyman:
     @contextlib.asynccontextmanager
     async def held(self, run_id: str) -> AsyncIterator[Run | None]:
         """A run for a person's word: nobody works on it meanwhile. None when it has ended or is held elsewhere."""
-        while (work := self._working.get(run_id)) is not None:
-            await asyncio.wait((work.task,))
+        await self.at_rest(run_id)
         self._held.add(run_id)
         try:
             epoch = await self._claim(run_id)
@@ -403,6 +410,11 @@ class Journeyman:
 
     def at_work(self, run_id: str) -> bool:
         return run_id in self._working
+
+    async def at_rest(self, run_id: str) -> None:
+        """Return when nobody works on the run here."""
+        while (work := self._working.get(run_id)) is not None:
+            await asyncio.wait((work.task,))
 
     def trouble(self, run_id: str) -> JourneymanError | None:
         """Why a run cannot go on in this process, if it cannot."""
@@ -497,6 +509,16 @@ class Journeyman:
                 breaker=PatientBreaker(self.store.breaker, clock=self.clock) if counted else None,
             )
         return found
+
+    def agent_of(self, snapshot: dict[str, Any]) -> Agent:
+        """The agent of a snapshot: one object for all its runs, since reading and binding it takes longer than a step."""
+        text = canonical_json(snapshot)
+        if (agent := self._agents.pop(text, None)) is None:
+            agent = Agent.model_validate(snapshot)
+        self._agents[text] = agent  # the latest last
+        if len(self._agents) > MOST_AGENTS:
+            del self._agents[next(iter(self._agents))]
+        return agent
 
     def model_for(self, agent: Agent) -> Model:
         """The app's model, or the one the agent names; kept open for the next run."""

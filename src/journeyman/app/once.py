@@ -26,6 +26,7 @@ from journeyman.core.protocols import Journal, Listener, Model, StrategySource
 from journeyman.core.runs import AgentResponse, Limits, TaskInput
 from journeyman.execution.approval import AskApprover, NobodyToAsk
 from journeyman.execution.recorder import Recorder
+from journeyman.gram import dump_tools
 from journeyman.models.resolve import explain_choice
 from journeyman.stores.memory import MemoryJournal
 from journeyman.telemetry.logs import JsonFormatter
@@ -39,7 +40,9 @@ __all__ = [
     "JsonFormatter",
     "Tool",
     "ToolLibrary",
+    "dump_tools",
     "explain_choice",
+    "hello_library",
     "local_library",
     "run",
     "run_sync",
@@ -141,6 +144,13 @@ def local_library(folder: Path) -> ToolLibrary:
     from journeyman.toolkits.local import LocalTools
 
     return ToolLibrary(LocalTools(folder, notes=folder / "journeyman-notes").tools())
+
+
+def hello_library() -> ToolLibrary:
+    """The tool of the Hello World agent."""
+    from journeyman.toolkits.hello import say_hello
+
+    return ToolLibrary([say_hello])
 
 
 @dataclass(frozen=True, slots=True)

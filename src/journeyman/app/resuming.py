@@ -39,10 +39,11 @@ async def take_up(
     order = await patiently(lambda: runs.order(run_id), clock=clock, run_id=run_id)
     if order is None:
         raise ConfigurationError(f"there is no run {run_id!r}")
-    facts = await patiently(lambda: runs.facts(run_id), clock=clock, run_id=run_id)
+    first = epoch == 1  # then nobody has written anything
+    facts = () if first else await patiently(lambda: runs.facts(run_id), clock=clock, run_id=run_id)
     # The agent as it was ordered: a newer version of it does not change this run. Its tools may have been described
     # anew since, but must still take the same arguments.
-    agent = Agent.model_validate(order.agent)
+    agent = app.agent_of(order.agent)
     library = app.library_of(order.task)
     tools, offered = (
         run_tools(agent, library.bind(agent, descriptions=not facts), order.task) if advancing else ({}, ())

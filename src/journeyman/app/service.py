@@ -108,19 +108,21 @@ async def open_service(
     policy: Policy | None = None,
     split: Split | None = None,
     workers: bool = False,
-    github_url: str = GITHUB_API,
+    github_url: str | None = None,
     embedder: Embedder | None = None,
+    database: SqlStore | None = None,
     poll_seconds: float = 1.0,
 ) -> AsyncIterator[Service]:
     """A service over a store. It takes up every run that an earlier process has left unfinished.
 
     Without a ``library`` its tools are those over tasks, attachments and GitHub; without ``agents`` it has one
     assistant with all its tools. Search is by meaning where an embedder is given or installed.
+    ``database`` is the store behind the URL where somebody has made it already; it is opened and closed here.
     """
-    database = open_store(store)
+    database = database or open_store(store)
     tasks = task_service(database, embedder=embedder)
     if library is None and split is None:
-        library = task_library(database, tasks=tasks, github_url=github_url)
+        library = task_library(database, tasks=tasks, github_url=github_url or GITHUB_API)
     app = Journeyman(
         library=library,
         store=store if workers else database,

@@ -1,0 +1,43 @@
+"""Agents ⇄ gram documents, with one agent or several. What such a document looks like is told in `gram.documents`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from journeyman.agent.agent import Agent
+from journeyman.core.errors import ConfigurationError
+from journeyman.gram import dumps
+from journeyman.gram.documents import Described, agents_document
+from journeyman.gram.parsing import read
+from journeyman.gram.reading import Reader
+
+_FIELDS = [name for name in Agent.model_fields if name not in ("name", "tools")]
+
+
+def load_agents(source: str | Path) -> list[Agent]:
+    """All agents of a gram text or file. Raises GramError with everything that is wrong."""
+    return Reader(read(source), Agent, _FIELDS).agents()
+
+
+def load_agent(source: str | Path, name: str | None = None) -> Agent:
+    """One agent of a gram text or file; where there are several, the one of this name."""
+    agents = load_agents(source)
+    found = [agent for agent in agents if name is None or agent.name == name]
+    if len(found) == 1:
+        return found[0]
+    where = repr(str(source)) if isinstance(source, Path) else "the text"
+    names = ", ".join(repr(agent.name) for agent in agents)
+    wanted = "name one of them" if name is None else f"{len(found)} of them are called {name!r}"
+    raise ConfigurationError(f"{where} describes the agents {names}; {wanted}")
+
+
+def dump_agents(agents: Iterable[Agent]) -> str:
+    """Agents as canonical gram text; ``load_agents`` gives them back, equal in every field."""
+    return dumps(agents_document([_described(agent) for agent in agents]))
+
+
+def _described(agent: Agent) -> Described:
+    values = {name: getattr(agent, name) for name in _FIELDS}
+    fields = {name: value for name, value in values.items() if value != Agent.model_fields[name].default}
+    return Described(agent.name, fields, agent.tools)

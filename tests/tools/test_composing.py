@@ -1,0 +1,130 @@
+"""Libraries put together from others, and what is told when an agent does not fit one."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from journeyman import Agent, BindingError, ToolDefinitionError, ToolLibrary, gram, run_sync, tool
+from journeyman.testing import ScriptedModel, call, say
+
+
+@tool(risk="reversible")
+def greet(name: str, times: int = 1) -> str:
+    """Greet somebody."""
+    return f"Hello, {name}!" * times
+
+
+@tool(name="greet", risk="reversible")
+def greet_briefly(name: str, times: int = 1) -> str:
+    """Greet somebody."""
+    return f"Hi {name}"
+
+
+@tool(name="greet")
+def greet_otherwise(name: list[str], loud: bool) -> str:
+    """Greet many."""
+    return str(name)
+
+
+@tool(risk="reversible")
+def part(name: str) -> str:
+    """Part with somebody."""
+    return f"Bye, {name}!"
+
+
+def test_the_upper_layer_wins_and_the_others_stay_as_they_were() -> None:
+    base, over = ToolLibrary([greet, part]), ToolLibrary([greet_briefly])
+    layered = base | over
+    assert layered.names() == ["greet", "part"]
+    assert layered["greet"] is greet_briefly
+    assert base["greet"] is greet
+    assert len(over) == 1
+    with pytest.raises(TypeError):
+        base | {}  # type: ignore[operator]
+
+
+def test_the_same_document_runs_on_either_library() -> None:
+    agent = Agent.from_gram(Agent(name="a", instruction="i", tools=[greet]).to_gram())
+    for library, expected in ((ToolLibrary([greet]), "Hello, Ada!"), (ToolLibrary([greet_briefly]), "Hi Ada")):
+        model = ScriptedModel([call("greet", name="Ada"), say("done")])
+        response = run_sync(agent, "Greet", library=library, model=model)
+        assert [record.result for record in response.tool_calls] == [expected]
+
+
+def test_a_prefix_keeps_names_apart() -> None:
+    both = ToolLibrary([greet]).prefixed("a_") | ToolLibrary([greet_briefly]).prefixed("b_")
+    assert both.names() == ["a_greet", "b_greet"]
+    agent = Agent(name="a", instruction="i", tools=both.specifications())
+    response = run_sync(agent, "Greet", library=both, model=ScriptedModel([call("b_greet", name="Ada"), say("done")]))
+    assert response.tool_calls[0].result == "Hi Ada"
+
+
+def test_an_environment_chooses_its_layer() -> None:
+    layers = {"production": ToolLibrary(), "test": ToolLibrary([greet_briefly])}
+    base = ToolLibrary([greet, part])
+    assert ToolLibrary.for_environment("test", layers, base=base)["greet"] is greet_briefly
+    assert ToolLibrary.for_environment("production", layers, base=base)["greet"] is greet
+    assert ToolLibrary.for_environment("test", layers).names() == ["greet"]
+    with pytest.raises(ToolDefinitionError, match="environment 'staging'; there are 'production', 'test'"):
+        ToolLibrary.for_environment("staging", layers, base=base)
+
+
+@pytest.fixture
+def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    (tmp_path / "some_tools.py").write_text(
+        "from journeyman import ToolLibrary, tool\n"
+        "@tool\ndef one() -> int:\n    'One.'\n    return 1\n"
+        "def two(a: int) -> int:\n    'Two.'\n    return a\n"
+        "@tool\ndef three() -> int:\n    'Three.'\n    return 3\n"
+        "library = ToolLibrary([three])\nnumber = 4\n"
+    )
+    (tmp_path / "broken_tools.py").write_text("1 / 0\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.delitem(sys.modules, "some_tools", raising=False)
+    return "some_tools"
+
+
+def test_import_paths_name_tools_functions_and_libraries(module: str) -> None:
+    library = ToolLibrary.from_paths([f"{module}:one", f"{module}:two", f"{module}:library"])
+    assert library.names() == ["one", "two", "three"]
+
+
+def test_every_bad_import_path_is_told_at_once(module: str) -> None:
+    with pytest.raises(ToolDefinitionError) as caught:
+        ToolLibrary.from_paths([module, f"{module}:thre", "no_such_module:x", "broken_tools:x", f"{module}:number"])
+    lines = str(caught.value).splitlines()
+    assert lines[0].startswith("'some_tools' is no import path")
+    assert "has no 'thre'; did you mean 'three'" in lines[1]
+    assert "ModuleNotFoundError" in lines[2]
+    assert "ZeroDivisionError" in lines[3]
+    assert "is a int, not a tool" in lines[4]
+
+
+def test_every_mismatch_is_listed_with_both_sides_as_signatures() -> None:
+    agent = Agent(name="a", instruction="i", tools=[greet, part])
+    with pytest.raises(BindingError) as caught:
+        ToolLibrary([greet_otherwise]).bind(agent)
+    assert str(caught.value).splitlines() == [
+        "agent 'a' cannot be bound to this library:",
+        "  - greet: descriptions differ: 'Greet somebody.' != 'Greet many.'",
+        '  - greet: name.items: {"type": "string"} only in the tool',
+        "  - greet: name.type: string != array",
+        "  - greet: times: only in the specification",
+        "  - greet: loud: only in the tool",
+        "      specification: (name::String)==>(times::Integer {default: 1})",
+        '      tool:          (name::Array {items: "String"})==>(loud::Boolean)',
+        "  - part: no implementation is registered",
+    ]
+    assert len(caught.value.mismatches) == 6
+
+
+def test_a_handwritten_document_binds_to_a_python_tool() -> None:
+    text = '[a:Agent {instruction: "i"} | [greet:Tool {description: "Greet somebody."} | %s]]'
+    library = ToolLibrary([greet])
+    library.bind(Agent.from_gram(text % "(name::String)==>(times::Integer {default: 1})==>(::String)"))
+    with pytest.raises(BindingError, match=r"times\.default: 2 != 1"):
+        library.bind(Agent.from_gram(text % "(name::String)==>(times::Integer {default: 2})==>(::String)"))
+    assert gram.load_tools(gram.dump_tools(library.specifications())) == library.specifications()
