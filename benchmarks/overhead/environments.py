@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 def python_of(contender: Contender) -> str:
     """The interpreter that runs a contender; its environment is made or renewed when its list has changed."""
-    if contender == "journeyman":
+    if contender.startswith("journeyman"):
         return sys.executable
     name = contender.replace("_", "-")
     requirements = Path(__file__).with_name(f"requirements-{name}.txt")

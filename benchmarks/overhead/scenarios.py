@@ -7,10 +7,13 @@ is a bound on a ratio of figures.
 from dataclasses import dataclass, replace
 from typing import Literal
 
-Contender = Literal["floor", "journeyman", "pydantic_ai", "openai_agents"]
+Contender = Literal["floor", "journeyman", "journeyman_sqlite", "pydantic_ai", "openai_agents"]
 PEERS: tuple[Contender, ...] = ("pydantic_ai", "openai_agents")
 BOTH: tuple[Contender, ...] = ("floor", "journeyman")
-EVERYONE: tuple[Contender, ...] = (*BOTH, *PEERS)
+DURABLE: tuple[Contender, ...] = ("floor", "journeyman_sqlite")
+ALIKE: tuple[Contender, ...] = (*BOTH, *PEERS)
+"""Who keeps nothing."""
+EVERYONE: tuple[Contender, ...] = (*BOTH, "journeyman_sqlite", *PEERS)
 
 PEER_SHARE = 10
 """Peers do a tenth of the runs, since each run costs them more than ten times as much."""
@@ -42,7 +45,7 @@ class Scenario:
     name: str
     title: str
     workloads: dict[str, Workload]
-    contenders: tuple[Contender, ...] = EVERYONE
+    contenders: tuple[Contender, ...] = ALIKE
 
 
 SCENARIOS = (
@@ -55,6 +58,12 @@ SCENARIOS = (
         name="concurrent",
         title="10-step runs, 20 at once",
         workloads={"steps": Workload(runs=120, at_once=20)},
+    ),
+    Scenario(
+        name="durable",
+        title="10-step runs with every fact in a SQLite file",
+        workloads={"steps": Workload(runs=120)},
+        contenders=DURABLE,
     ),
     Scenario(
         name="growth",

@@ -33,10 +33,10 @@ class Verdict:
     passed: bool
 
 
-def beside_floor(metric: str) -> Callable[[Repetition], float]:
+def beside_floor(metric: str, ours: Contender = "journeyman") -> Callable[[Repetition], float]:
     def ratio(measured: Repetition) -> float:
-        (workload,) = measured["journeyman"]
-        return measured["journeyman"][workload][metric] / measured["floor"][workload][metric]
+        (workload,) = measured[ours]
+        return measured[ours][workload][metric] / measured["floor"][workload][metric]
 
     return ratio
 
@@ -81,6 +81,13 @@ TARGETS = (
         says="CPU per step with 20 runs at once, ours / floor",
         ratio=beside_floor("cpu_ms_per_step"),
         bound=2.5,
+    ),
+    Target(
+        scenario="durable",
+        says="CPU per step with the SQLite journal, ours / floor",
+        ratio=beside_floor("cpu_ms_per_step", "journeyman_sqlite"),
+        bound=5,
+        needs=("floor", "journeyman_sqlite"),
     ),
     Target(
         scenario="growth",

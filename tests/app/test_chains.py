@@ -124,7 +124,7 @@ async def test_an_unresolvable_reference_stops_the_chain_before_its_step(
 
 async def test_a_step_that_fails_ends_the_chain(workshop: Shop, reopened: Callable[[], Journeyman]) -> None:
     async with reopened() as app:
-        with pytest.raises(ChainError, match="step 0 .*BROKEN: broken by me"):
+        with pytest.raises(ChainError, match=r"step 0 .*BROKEN: broken by me"):
             await app.chain([{"tool": "fail", "args": {"reason": "me"}}, {"tool": "make", "args": {"name": "cup"}}])
     assert workshop.done == []
 

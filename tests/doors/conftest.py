@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 
 from journeyman.doors.cli import main
+from journeyman.models import nearby
+from journeyman.models.embedded import files
 from journeyman.testing.server import ScriptedServer, ServerTurn
 from tests.doors.driving import Cli, Ended, Open, Serve, Terminal
 
@@ -31,6 +33,18 @@ def bare_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterato
     for name, module in list(sys.modules.items()):
         if str(getattr(module, "__file__", None)).startswith(str(tmp_path)):
             del sys.modules[name]
+
+
+@pytest.fixture(autouse=True)
+def no_servers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What happens to listen on this machine must not decide tests."""
+    monkeypatch.setattr(nearby, "SERVERS", {})
+
+
+@pytest.fixture
+def no_engine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if the extra of the embedded model were not installed."""
+    monkeypatch.setattr(files, "DISTRIBUTION", "no-such-distribution")
 
 
 @pytest.fixture

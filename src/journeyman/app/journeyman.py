@@ -511,7 +511,7 @@ class Journeyman:
         return found
 
     def agent_of(self, snapshot: dict[str, Any]) -> Agent:
-        """The agent of a snapshot: one object for all its runs, since reading and binding it takes longer than a step."""
+        """The agent of a snapshot: one object for all its runs, since reading and binding takes longer than a step."""
         text = canonical_json(snapshot)
         if (agent := self._agents.pop(text, None)) is None:
             agent = Agent.model_validate(snapshot)

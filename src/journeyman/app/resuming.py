@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from journeyman.agent.agent import Agent
 from journeyman.agent.limits import effective_limits
 from journeyman.agent.run import Run, run_tools
 from journeyman.agent.state import RunState

@@ -6,7 +6,7 @@ import asyncio
 import json
 import os
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any, TypeAlias
@@ -21,6 +21,7 @@ from journeyman.doors.cli.options import user_name
 from journeyman.doors.cli.trace import Trace
 
 CHOICES = "[y]es, run it · [n]o, and a reason if you like · [e]dit the arguments"
+ALWAYS = " · [a]lways in this session"
 
 
 def approver(console: Console, trace: Trace, *, yes: bool) -> Approver:
@@ -33,9 +34,11 @@ def approver(console: Console, trace: Trace, *, yes: bool) -> Approver:
 
 
 Asker: TypeAlias = Callable[[Approval], Awaitable[Approve | Deny]]
+Allow: TypeAlias = Callable[[str], Awaitable[object]]
+"""Lets a tool, by its name, run without asking from now on."""
 
 
-def asker(console: Console, trace: Trace, *, yes: bool) -> Asker | None:
+def asker(console: Console, trace: Trace, *, yes: bool, allow: Allow | None = None) -> Asker | None:
     """Who answers for a run that can wait: None when nobody is there, for somebody will answer later."""
     if yes:
 
@@ -43,15 +46,16 @@ def asker(console: Console, trace: Trace, *, yes: bool) -> Asker | None:
             return Approve(by=f"{user_name()} (--yes)")
 
         return approve
-    return TerminalApprover(console, trace) if screen.someone_is_there() else None
+    return TerminalApprover(console, trace, allow=allow) if screen.someone_is_there() else None
 
 
 class TerminalApprover:
-    """Shows exactly what would run, and asks. One question at a time."""
+    """Shows exactly what would run, and asks. One question at a time. With ``allow``, a yes may be for good."""
 
-    def __init__(self, console: Console, trace: Trace) -> None:
+    def __init__(self, console: Console, trace: Trace, *, allow: Allow | None = None) -> None:
         self._console = console
         self._trace = trace
+        self._allow = allow
         self._one_at_a_time = asyncio.Lock()
 
     async def __call__(self, approval: Approval) -> Approve | Deny:
@@ -64,7 +68,7 @@ class TerminalApprover:
         forget_typed_ahead()
         self._console.print(question(approval))
         while True:
-            answer = await self._read(f"  {CHOICES}\n  › ")
+            answer = await self._read(f"  {CHOICES}{ALWAYS if self._allow else ''}\n  › ")
             choice, _, reason = answer.partition(" ")
             match choice.lower():
                 case "y" | "yes":
@@ -75,8 +79,11 @@ class TerminalApprover:
                     edited = await self._edited()
                     if edited is not None:
                         return Approve(arguments=edited, by=user_name())
+                case "a" | "always" if self._allow is not None:
+                    await self._allow(approval.tool_name)
+                    return Approve(by=user_name())
                 case _:
-                    self._console.print("  Please answer with y, n or e.")
+                    self._console.print(f"  Please answer with {'y, n, e or a' if self._allow else 'y, n or e'}.")
 
     async def _edited(self) -> dict[str, Any] | None:
         text = await self._read("  All arguments, as a JSON object on one line:\n  › ")
@@ -93,7 +100,7 @@ class TerminalApprover:
     async def _read(self, prompt: str) -> str:
         self._console.print(prompt, end="", soft_wrap=True)
         try:
-            return await read_line()
+            return await read_line() or ""
         except asyncio.CancelledError:
             self._console.print()  # whatever comes next does not belong beside the prompt
             raise
@@ -117,21 +124,40 @@ def question(approval: Approval) -> Panel:
     )
 
 
-async def read_line() -> str:
-    """A line from the terminal. Waits on the event loop, so that it can be given up; the end of input is no line."""
-    terminal = sys.stdin.fileno()
+async def read_line() -> str | None:
+    """A line from the terminal, which hands out whole lines; None at the end of input."""
+    typed = await read_input()
+    return typed.decode(errors="replace").strip() if typed else None
+
+
+async def piped_lines() -> AsyncIterator[str]:
+    """The lines of a pipe or a file, as they come."""
+    rest = b""
+    while read := await read_input():
+        *lines, rest = (rest + read).split(b"\n")
+        for line in lines:
+            yield line.decode(errors="replace")
+    if rest:
+        yield rest.decode(errors="replace")
+
+
+async def read_input() -> bytes:
+    """What there is to read; nothing at the end of input. Waits on the event loop, so that it can be given up."""
+    source = sys.stdin.fileno()
     loop = asyncio.get_running_loop()
     ready = asyncio.Event()
     try:
-        loop.add_reader(terminal, ready.set)
+        loop.add_reader(source, ready.set)
+    except PermissionError:  # a file cannot be watched, and need not be: it never keeps anybody waiting
+        return os.read(source, 65_536)
     except NotImplementedError:  # event loops on Windows cannot watch a terminal
         line: str = await asyncio.to_thread(sys.stdin.readline)
-        return line.strip()
+        return line.encode()
     try:
         await ready.wait()
     finally:
-        loop.remove_reader(terminal)
-    return os.read(terminal, 65_536).decode(errors="replace").strip()
+        loop.remove_reader(source)
+    return os.read(source, 65_536)
 
 
 def forget_typed_ahead() -> None:

@@ -6,8 +6,10 @@ from typing import Annotated
 
 import typer
 
+from journeyman.doors.cli.lab_commands import experiment, gaps
 from journeyman.doors.cli.options import (
     DEFAULT_STORE,
+    AgentName,
     Json,
     Library,
     Log,
@@ -22,6 +24,7 @@ from journeyman.doors.cli.options import (
     start_logs,
 )
 from journeyman.doors.cli.run_commands import runs, worker
+from journeyman.doors.cli.serve_commands import serve
 from journeyman.doors.cli.store_commands import approvals, audit, db
 
 commands = typer.Typer(
@@ -38,7 +41,10 @@ commands.add_typer(runs, name="runs")
 commands.add_typer(approvals, name="approvals")
 commands.add_typer(audit, name="audit")
 commands.add_typer(db, name="db")
+commands.add_typer(experiment, name="experiment")
+commands.add_typer(gaps, name="gaps")
 commands.command()(worker)
+commands.command()(serve)
 
 ToolName = Annotated[str, typer.Argument(metavar="NAME", help="The tool's name.")]
 
@@ -61,15 +67,7 @@ def root(
 @commands.command()
 def run(
     task: Annotated[str, typer.Argument(metavar="TASK", help="What to do, in words.")],
-    agent: Annotated[
-        str | None,
-        typer.Option(
-            metavar="MODULE:NAME",
-            help="An Agent. Without --library it finds its tools in its own module. Without --agent, an assistant "
-            "with the library's tools.",
-            show_default=False,
-        ),
-    ] = None,
+    agent: AgentName = None,
     library: Library = None,
     model: Model = None,
     permission: Permissions = None,
@@ -112,15 +110,48 @@ def run(
     if url is None:
         from journeyman.doors.cli.running import run_task
 
-        raise typer.Exit(run_task(task, **given))
+        raise typer.Exit(run_task(task, url=default_store(), **given))
     from journeyman.doors.cli.lasting import run_durably
 
     raise typer.Exit(run_durably(task, url=url, session=session, **given))
 
 
 @commands.command()
+def chat(
+    agent: AgentName = None,
+    library: Library = None,
+    model: Model = None,
+    session: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME", help="Go on with a stored conversation. Without it, a new one.", show_default=False
+        ),
+    ] = None,
+    permission: Permissions = None,
+    yes: Yes = False,
+    store: Store = DEFAULT_STORE,
+    log_level: Log = None,
+) -> None:
+    """Talk in the terminal; risky calls are asked about there, Ctrl-C cancels. Through a pipe, a line is a message."""
+    from journeyman.doors.cli.chatting import chat as hold
+
+    start_logs(log_level)
+    code = hold(
+        url=store,
+        session=session,
+        agent=agent,
+        library=library,
+        model=model,
+        permissions=permission or [],
+        yes=yes,
+        live=log_level is None,
+    )
+    raise typer.Exit(code)
+
+
+@commands.command()
 def demo(yes: Yes = False, log_level: Log = None) -> None:
-    """A guided tour: real tools, real governance, a scripted model. No key, no network, a few seconds."""
+    """A guided tour on the embedded model, over real tasks, in a store of its own. No key, no network, a minute."""
     from journeyman.doors.cli.demo import play
 
     start_logs(log_level)
@@ -176,6 +207,25 @@ def tools_lint(library: Library = None, as_json: Json = False) -> None:
     lint_library(load_library(library), as_json=as_json)
 
 
+@tools.command("export")
+def tools_export(
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="[NAME]...", help="Which tools. Without a name, all of them.")
+    ] = None,
+    library: Library = None,
+    gram: Annotated[bool, typer.Option("--gram", help="As a gram document, which is the default.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Tools as a document that agents in gram files can be written with."""
+    from journeyman.doors.cli.loading import load_library
+    from journeyman.doors.cli.options import WrongUsageError
+    from journeyman.doors.cli.toolbox import export_tools
+
+    if gram and as_json:
+        raise WrongUsageError("--gram and --json exclude each other; choose one")
+    export_tools(load_library(library), names or [], as_json=as_json)
+
+
 @tools.command("call")
 def tools_call(
     name: ToolName,
@@ -183,18 +233,19 @@ def tools_call(
     library: Library = None,
     permission: Permissions = None,
     yes: Yes = False,
+    store: Store = DEFAULT_STORE,
     as_json: Json = False,
     log_level: Log = None,
 ) -> None:
     """One call, governed like any other, and its record. Exit code 1 when it did not succeed."""
-    from journeyman.doors.cli.loading import load_library
     from journeyman.doors.cli.toolbox import call_tool
 
     start_logs(log_level)
     code = call_tool(
-        load_library(library),
         name,
         json_object(args, option="--args"),
+        library=library,
+        url=store,
         permissions=permission or [],
         yes=yes,
         as_json=as_json,

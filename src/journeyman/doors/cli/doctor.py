@@ -1,4 +1,7 @@
-"""``journeyman doctor``: what was found here, and what to do about what is missing. Asks nobody but the store."""
+"""``journeyman doctor``: what was found here, and what to do about what is missing.
+
+Asks nobody but the store and, where no model is named, the usual ports of this machine.
+"""
 
 from __future__ import annotations
 
@@ -30,13 +33,13 @@ _NEEDS = re.compile(r"""^\s*([\w.-]+).*;.*\bextra\s*==\s*['"]([\w-]+)['"]""")
 
 def examine(url: str) -> dict[str, Any]:
     """The findings, as data."""
-    *variables, choice = explain_choice()
+    *looked_at, choice = explain_choice()
     found = choice.removeprefix("auto: ")
     return {
         "journeyman": metadata.version("journeyman"),
         "python": platform.python_version(),
         "platform": platform.platform(terse=True),
-        "model": {"auto": found, "found": not found.startswith("nothing found"), "because": variables},
+        "model": {"auto": found, "found": not found.startswith("nothing found"), "because": looked_at},
         "extras": extras(),
         "store": asyncio.run(store_findings(url)),
         "secrets": sorted(Secrets.from_environment()),

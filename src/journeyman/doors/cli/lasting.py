@@ -18,7 +18,7 @@ from journeyman.doors.cli import screen
 from journeyman.doors.cli.asking import Asker, asker
 from journeyman.doors.cli.faults import ExitCode, complain, exit_code
 from journeyman.doors.cli.following import follow
-from journeyman.doors.cli.loading import load_agent, load_library
+from journeyman.doors.cli.loading import library_name, load_agent, load_library
 from journeyman.doors.cli.running import conclude, principal
 from journeyman.doors.cli.standing import (
     UNFINISHED,
@@ -30,7 +30,7 @@ from journeyman.doors.cli.standing import (
     row_of,
     worked_on,
 )
-from journeyman.doors.cli.storage import command, must_exist, workshop
+from journeyman.doors.cli.storage import command, must_exist, store_at, workshop
 from journeyman.doors.cli.trace import Trace
 
 OTHER_TOOLS = "name the tools the run began with: --library MODULE[:NAME]"
@@ -53,27 +53,31 @@ def run_durably(
     live: bool,
 ) -> ExitCode:
     """Keep a run in the store, carry it out here, and print what came out or what it waits for."""
-    who, tools = load_agent(agent, library)
-    if model is not None:
-        # Kept with the run, so that whoever takes it up asks the same model.
-        who = Agent.model_validate({**who.model_dump(), "model": model})
+    store = store_at(url)
+    who, tools = load_agent(agent, library, store=store)
+    who = with_model(who, model)
     given_by = principal(permissions)
     console = screen.console(stderr=True)
     trace = Trace(console, live=live)
-    again = library or (agent.partition(":")[0] if agent else None)
+    again = library_name(agent, library)
 
     async def whole() -> ExitCode:
-        async with workshop(url, library=tools) as app:
+        async with workshop(store, library=tools) as app:
             app.model_for(who)  # a run that cannot be carried out here is not even kept
             handle = await app.start(who, task, principal=given_by, session_id=session)
             row = await row_of(app, handle.run_id)
             if (earlier := await in_front_of(app, row)) is not None:
                 return _kept_behind(row, earlier, url=url, library=again)
-            return await _see_through(
+            return await see_through(
                 app, handle, console, trace, ask=asker(console, trace, yes=yes), url=url, library=again, as_json=as_json
             )
 
     return asyncio.run(whole())
+
+
+def with_model(agent: Agent, model: str | None) -> Agent:
+    """The agent with another model, which is kept with its runs: whoever takes one up asks the same model."""
+    return agent if model is None else Agent.model_validate({**agent.model_dump(), "model": model})
 
 
 def _kept_behind(row: RunRow, earlier: RunRow, *, url: str, library: str | None) -> ExitCode:
@@ -100,10 +104,11 @@ def resume(
 ) -> ExitCode:
     """Take up one run, or every unfinished one that nobody works on, and follow it to its end or to a person."""
     must_exist(url)
-    tools = load_library(library)
+    store = store_at(url)
+    tools = load_library(library, store=store)
 
     async def whole() -> ExitCode:
-        async with workshop(url, library=tools, model=model) as app:
+        async with workshop(store, library=tools, model=model) as app:
             if run_id is not None:
                 return await _resume_one(app, run_id, url=url, library=library, yes=yes, as_json=as_json, live=live)
             return await _resume_all(app, url=url, library=library, yes=yes, as_json=as_json)
@@ -126,7 +131,7 @@ async def _resume_one(
     if worked_on(app, row):
         screen.show(console, f"{holder(row)} works on it; followed from here", indent=2)
     [handle] = await app.resume(run_id)
-    return await _see_through(
+    return await see_through(
         app,
         handle,
         console,
@@ -202,7 +207,7 @@ async def _resume_chain(
 # --- seeing it through
 
 
-async def _see_through(
+async def see_through(
     app: Journeyman,
     handle: Handle,
     console: Console,

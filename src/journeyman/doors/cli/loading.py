@@ -1,4 +1,4 @@
-"""From ``module:name`` on the command line to the agent and the library it names."""
+"""From ``module:name`` or a gram file on the command line to the agent and the library it names."""
 
 from __future__ import annotations
 
@@ -10,8 +10,14 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, NoReturn
 
-from journeyman.app import Agent, Tool, ToolLibrary, builtin_library
-from journeyman.doors.cli.options import WrongUsageError
+from journeyman.app import Agent, Tool, ToolLibrary, hello_library, local_library
+from journeyman.app.durable import SqlStore, open_store, task_assistant, task_library
+from journeyman.doors.cli.options import DEFAULT_STORE, WrongUsageError
+
+LOCAL = "local"
+"""The library that looks around in the current folder, by name."""
+
+_DOCUMENT = ".gram"
 
 INSTRUCTION = (
     "You are a careful assistant. Use your tools where they help, and never invent what a tool could tell you. "
@@ -19,14 +25,19 @@ INSTRUCTION = (
 )
 
 
-def load_agent(agent: str | None, library: str | None) -> tuple[Agent, ToolLibrary]:
+def load_agent(agent: str | None, library: str | None, *, store: SqlStore) -> tuple[Agent, ToolLibrary]:
     """The agent and what it may call. Without an agent, an assistant with the library's tools.
 
-    Without a library, an agent finds its tools in the module it comes from.
+    Without a library, an agent finds its tools in the module it comes from, one that a document describes finds them
+    among those that come with Journeyman, and the assistant keeps the tasks that are in ``store``.
     """
     if agent is None:
-        tools = load_library(library)
-        return assistant(tools), tools
+        tools = load_library(library, store=store)
+        return task_assistant(tools) if library is None else assistant(tools), tools
+    if is_document(agent):
+        described = _described(agent)
+        shipped = hello_library() | local_library(Path.cwd()) | task_library(store)
+        return described, shipped if library is None else load_library(library, store=store)
     module, found = _find(agent, option="--agent")
     if not isinstance(found, Agent):
         _wrong("--agent", agent, f"is {_kind(found)}, not an Agent", _names_of(module, Agent))
@@ -34,15 +45,39 @@ def load_agent(agent: str | None, library: str | None) -> tuple[Agent, ToolLibra
     return found, tools
 
 
+def is_document(agent: str) -> bool:
+    """Whether an agent is named by a gram file, ``FILE.gram`` or ``FILE.gram:NAME``."""
+    return agent.endswith(_DOCUMENT) or f"{_DOCUMENT}:" in agent
+
+
+def library_name(agent: str | None, library: str | None) -> str | None:
+    """What to name as --library where a run of this agent is taken up; None where that is not needed."""
+    if library is None and agent is not None and not is_document(agent):
+        return agent.partition(":")[0]
+    return library
+
+
+def _described(agent: str) -> Agent:
+    if agent.endswith(_DOCUMENT):
+        return Agent.from_gram(Path(agent))
+    path, _, name = agent.partition(f"{_DOCUMENT}:")
+    return Agent.from_gram(Path(path + _DOCUMENT), name)
+
+
 def assistant(library: ToolLibrary) -> Agent:
-    """The agent that answers when none is named."""
+    """The agent that answers when none is named, with any library."""
     return Agent(name="assistant", instruction=INSTRUCTION, tools=tuple(library.specifications()))
 
 
-def load_library(reference: str | None) -> ToolLibrary:
-    """A library by its name, the tools of a module, or those that come with Journeyman."""
+def load_library(reference: str | None, *, store: SqlStore | None = None) -> ToolLibrary:
+    """A library by its name, the tools of a module, or those over the tasks in ``store``.
+
+    Without a store these can be looked at, but not called.
+    """
     if reference is None:
-        return builtin_library(Path.cwd())
+        return task_library(store or open_store(DEFAULT_STORE))
+    if reference == LOCAL:
+        return local_library(Path.cwd())
     module, found = _find(reference, option="--library")
     if isinstance(found, ToolLibrary):
         return found

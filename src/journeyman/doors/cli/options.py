@@ -41,13 +41,23 @@ class LogLevel(StrEnum):
     ERROR = "error"
 
 
+AgentName = Annotated[
+    str | None,
+    typer.Option(
+        "--agent",
+        metavar="MODULE:NAME|FILE.gram[:NAME]",
+        help="An Agent. Without --library it finds its tools in its own module, or, described in a gram file, among "
+        "those that come with Journeyman. Without --agent, an assistant with the library's tools.",
+        show_default=False,
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON on stdout, and nothing else.")]
 Library = Annotated[
     str | None,
     typer.Option(
         metavar="MODULE[:NAME]",
-        help="A ToolLibrary, or a module: every tool in it. Without it, the tools that come with Journeyman, "
-        "at work in the current folder.",
+        help="A ToolLibrary, or a module: every tool in it; or 'local': the files of the current folder, and notes. "
+        "Without it, the tools over the tasks in the store.",
         show_default=False,
     ),
 ]
@@ -55,8 +65,8 @@ Model = Annotated[
     str | None,
     typer.Option(
         metavar="NAME",
-        help="openai:NAME, ollama:NAME or http://HOST:PORT/v1#NAME. Without it, the agent's own, else what the "
-        "environment offers.",
+        help="openai:NAME, ollama:NAME, http://HOST:PORT/v1#NAME, gguf:PATH or embedded. Without it, the agent's own, "
+        "else what 'journeyman doctor' finds here.",
         show_default=False,
     ),
 ]

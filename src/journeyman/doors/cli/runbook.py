@@ -17,7 +17,7 @@ from journeyman.doors.cli import screen
 from journeyman.doors.cli.faults import ExitCode, complain
 from journeyman.doors.cli.options import WrongUsageError, json_value, seconds, user_name
 from journeyman.doors.cli.standing import Need, holder, needs, next_steps, resume_command, row_of, worked_on
-from journeyman.doors.cli.storage import desk, must_exist, workshop
+from journeyman.doors.cli.storage import desk, must_exist, store_at, workshop
 from journeyman.doors.cli.trace import Trace
 
 FACT_WIDTH = 300
@@ -169,7 +169,7 @@ def export_run(run_id: str, *, url: str, output: Path | None) -> None:
 def cancel_run(run_id: str, *, url: str) -> ExitCode:
     async def whole() -> tuple[RunRow, bool]:
         must_exist(url)
-        async with workshop(url) as app:
+        async with workshop(store_at(url)) as app:
             if (row := await row_of(app, run_id)).status.ended:
                 return row, True
             await app.cancel(run_id)
@@ -196,7 +196,7 @@ def resolve_call(run_id: str, call_id: str, action: str, *, url: str, result: st
 
     async def whole() -> None:
         must_exist(url)
-        async with workshop(url) as app:
+        async with workshop(store_at(url)) as app:
             handle = await app.handle(run_id)
             await handle.resolve(call_id, cast("Any", action), result=value, by=by or user_name())
 

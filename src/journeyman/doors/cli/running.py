@@ -19,14 +19,16 @@ from journeyman.core.runs import AgentResponse, RunStatus
 from journeyman.doors.cli import screen
 from journeyman.doors.cli.asking import approver
 from journeyman.doors.cli.faults import ExitCode, complain, exit_code
-from journeyman.doors.cli.loading import load_agent
+from journeyman.doors.cli.loading import is_document, load_agent
 from journeyman.doors.cli.options import WrongUsageError, user_name
+from journeyman.doors.cli.storage import store_at, tasks_at_hand
 from journeyman.doors.cli.trace import Trace
 
 
 def run_task(
     task: str,
     *,
+    url: str,
     agent: str | None,
     library: str | None,
     model: str | None,
@@ -36,20 +38,18 @@ def run_task(
     live: bool,
 ) -> ExitCode:
     """Run a task and print what came out."""
-    who, tools = load_agent(agent, library)
+    store = store_at(url)
+    who, tools = load_agent(agent, library, store=store)
     console = screen.console(stderr=True)
     trace = Trace(console, live=live)
-    response = asyncio.run(
-        follow(
-            who,
-            task,
-            library=tools,
-            model=model,
-            approver=approver(console, trace, yes=yes),
-            principal=principal(permissions),
-            trace=trace,
-        )
-    )
+    given_by = principal(permissions)
+
+    async def whole() -> AgentResponse | None:
+        asks = approver(console, trace, yes=yes)
+        async with tasks_at_hand(store, needed=library is None and (agent is None or is_document(agent))):
+            return await follow(who, task, library=tools, model=model, approver=asks, principal=given_by, trace=trace)
+
+    response = asyncio.run(whole())
     if response is None:
         complain("the run waits for a person")
         return ExitCode.WAITING

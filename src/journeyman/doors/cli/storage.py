@@ -20,10 +20,11 @@ GRACE_SECONDS = 5.0
 
 
 @asynccontextmanager
-async def desk(url: str, *, library: ToolLibrary | None = None) -> AsyncIterator[Journeyman]:
-    """An app over a store that is there, to look and to decide. It works on no run."""
-    must_exist(url)
-    app = Journeyman(library=library, store=_store(url))
+async def desk(url: str, *, library: ToolLibrary | None = None, make: bool = False) -> AsyncIterator[Journeyman]:
+    """An app over a store, to look and to decide; it works on no run. The store must be there, or may be made."""
+    if not make:
+        must_exist(url)
+    app = Journeyman(library=library, store=store_at(url))
     await app.store.open()
     try:
         yield app
@@ -33,12 +34,12 @@ async def desk(url: str, *, library: ToolLibrary | None = None) -> AsyncIterator
 
 @asynccontextmanager
 async def workshop(
-    url: str, *, library: ToolLibrary | None = None, model: str | None = None
+    store: SqlStore, *, library: ToolLibrary | None = None, model: str | None = None
 ) -> AsyncIterator[Journeyman]:
     """An app that works on runs as long as the command lasts. It forgets no old ones: that is ``runs purge``."""
     app = Journeyman(
         library=library,
-        store=_store(url),
+        store=store,
         model=model,
         grace_seconds=GRACE_SECONDS,
         retention_seconds=None,
@@ -46,6 +47,19 @@ async def workshop(
     with pauses_told():
         async with app:
             yield app
+
+
+@asynccontextmanager
+async def tasks_at_hand(store: SqlStore, *, needed: bool) -> AsyncIterator[None]:
+    """Have the store open where the tools of a run work on its tasks, though the run itself is not kept in it."""
+    if not needed:
+        yield
+        return
+    await store.open()
+    try:
+        yield
+    finally:
+        await store.close()
 
 
 class _Telling(logging.Handler):
@@ -71,7 +85,7 @@ def pauses_told() -> Iterator[None]:
 @asynccontextmanager
 async def as_it_is(url: str, *, patience: float = 5.0) -> AsyncIterator[SqlStore]:
     """The store with whatever schema it has."""
-    store = _store(url, patience=patience)
+    store = store_at(url, patience=patience)
     await store.open(upgrade=False)
     try:
         yield store
@@ -114,7 +128,8 @@ def _file(url: str) -> Path | None:
         raise WrongUsageError(f"--store: {error}") from None
 
 
-def _store(url: str, *, patience: float = 10.0) -> SqlStore:
+def store_at(url: str, *, patience: float = 10.0) -> SqlStore:
+    """The store behind --store, not opened yet."""
     try:
         return open_store(url, patience=patience)
     except ConfigurationError as error:

@@ -9,17 +9,19 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
-from journeyman.app import Tool, ToolLibrary
+from journeyman.app import Tool, ToolLibrary, dump_tools
 from journeyman.core.calls import CallStatus, ToolCallRecord
 from journeyman.core.messages import ToolCall
 from journeyman.core.protocols import Deltas, ModelRequest, ModelResponse
+from journeyman.core.runs import AgentResponse
 from journeyman.core.specification import ToolSpecification
 from journeyman.doors.cli import screen
 from journeyman.doors.cli.asking import approver
 from journeyman.doors.cli.faults import ExitCode, complain
-from journeyman.doors.cli.loading import assistant
+from journeyman.doors.cli.loading import assistant, load_library
 from journeyman.doors.cli.options import WrongUsageError
 from journeyman.doors.cli.running import follow, principal
+from journeyman.doors.cli.storage import store_at, tasks_at_hand
 from journeyman.doors.cli.trace import Trace
 
 
@@ -39,6 +41,14 @@ def search_tools(library: ToolLibrary, text: str, *, limit: int, as_json: bool) 
         complain(f"no tool shares a word with {text!r}", "'journeyman tools list' shows all of them")
         return None
     _print_listing([(item, score) for item, score in found])
+    return None
+
+
+def export_tools(library: ToolLibrary, names: list[str], *, as_json: bool) -> None:
+    specifications = [find(library, name).specification for name in names] if names else library.specifications()
+    if as_json:
+        return screen.print_json([item.model_dump(mode="json") for item in specifications])
+    print(dump_tools(specifications), end="")
     return None
 
 
@@ -148,30 +158,37 @@ class OneCall:
 
 
 def call_tool(
-    library: ToolLibrary,
     name: str,
     arguments: dict[str, Any],
     *,
+    library: str | None,
+    url: str,
     permissions: list[str],
     yes: bool,
     as_json: bool,
     live: bool,
 ) -> ExitCode:
     """One call, governed like any other: it is a run whose model wants nothing else."""
-    tool = find(library, name)
+    store = store_at(url)
+    tools = load_library(library, store=store)
+    tool = find(tools, name)
     console = screen.console(stderr=True)
     trace = Trace(console, live=live, lines=False)
-    response = asyncio.run(
-        follow(
-            assistant(library.only([name])),
-            f"Call {name}",
-            library=library,
-            model=OneCall(ToolCall(tool_name=tool.name, arguments=arguments)),
-            approver=approver(console, trace, yes=yes),
-            principal=principal(permissions),
-            trace=trace,
-        )
-    )
+    given_by = principal(permissions)
+
+    async def whole() -> AgentResponse | None:
+        async with tasks_at_hand(store, needed=library is None):
+            return await follow(
+                assistant(tools.only([name])),
+                f"Call {name}",
+                library=tools,
+                model=OneCall(ToolCall(tool_name=tool.name, arguments=arguments)),
+                approver=approver(console, trace, yes=yes),
+                principal=given_by,
+                trace=trace,
+            )
+
+    response = asyncio.run(whole())
     if response is None:
         complain("the call waits for a person")
         return ExitCode.WAITING

@@ -16,7 +16,7 @@ from journeyman.doors.cli import screen
 from journeyman.doors.cli.faults import ExitCode, complain
 from journeyman.doors.cli.loading import load_library
 from journeyman.doors.cli.options import WrongUsageError
-from journeyman.doors.cli.storage import as_it_is, command, desk, is_sqlite, must_exist, shown
+from journeyman.doors.cli.storage import as_it_is, command, desk, is_sqlite, must_exist, shown, store_at
 
 # --- audit
 
@@ -114,14 +114,15 @@ def run_worker(*, url: str, library: str | None, model: str | None, concurrency:
         from journeyman.app.worker import work
     except ImportError as error:
         raise ConfigurationError("workers need more packages: pip install 'journeyman[postgres]'") from error
-    tools = load_library(library)
+    store = store_at(url)
+    tools = load_library(library, store=store)
 
     def ready() -> None:
         told = f"ready: {screen.counted(len(tools), 'tool')}, up to {screen.counted(concurrency, 'run')} at once"
         print(f"journeyman worker: {told}, on {shown(url)}", file=sys.stderr, flush=True)
 
     async def whole() -> None:
-        app = Journeyman(library=tools, store=url, model=model, concurrency=concurrency, lease_seconds=lease)
+        app = Journeyman(library=tools, store=store, model=model, concurrency=concurrency, lease_seconds=lease)
         async with app:
             await work(app, url, concurrency=concurrency, ready=ready)
 

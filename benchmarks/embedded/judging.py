@@ -1,0 +1,118 @@
+"""The requests, how they are split in two, and whether calls are the expected ones. Knows no model."""
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from journeyman.core.messages import ToolCall
+
+REQUESTS = Path(__file__).with_name("requests.jsonl")
+NOW = 1_794_819_600.0
+"""Monday, 16 November 2026, 09:00 UTC: the requests' "tomorrow" is the day after."""
+
+FILLERS = frozenset(["a", "an", "the", "my", "task", "tasks", "to", "of", "for", "about", "please", "called", "named"])
+EXTRA_WORDS = 2
+
+Half = Literal["tuning", "held_out"]
+Kind = Literal["direct", "multi", "out_of_scope"]
+
+
+@dataclass(frozen=True)
+class Case:
+    """One request with every set of calls that is right for it; no calls means that none is right."""
+
+    id: str
+    kind: Kind
+    request: str
+    accepted: tuple[tuple[dict[str, Any], ...], ...]
+    half: Half
+
+
+@dataclass(frozen=True)
+class Verdict:
+    tool: bool
+    """The right tools, in any order."""
+    arguments: bool
+    """And the right arguments, no more and no less."""
+
+
+def load() -> list[Case]:
+    rows = [json.loads(line) for line in REQUESTS.read_text().splitlines()]
+    halves = split(rows)
+    return [
+        Case(
+            id=row["id"],
+            kind=row["kind"],
+            request=row["request"],
+            accepted=(tuple(row["calls"]), *map(tuple, row.get("also", ()))),
+            half=halves[row["id"]],
+        )
+        for row in rows
+    ]
+
+
+def split(rows: Sequence[Mapping[str, Any]]) -> dict[str, Half]:
+    """Each kind and tool in two equal halves, in the order of a hash of the request: nobody chose."""
+    groups: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
+    for row in rows:
+        first = row["calls"][0]["tool"] if row["kind"] == "direct" else ""
+        groups.setdefault((row["kind"], first), []).append(row)
+    halves: dict[str, Half] = {}
+    for group in groups.values():
+        group.sort(key=lambda row: hashlib.sha256(row["request"].encode()).digest())
+        for place, row in enumerate(group):
+            halves[row["id"]] = "tuning" if place % 2 == 0 else "held_out"
+    return halves
+
+
+def judge(case: Case, calls: Sequence[ToolCall]) -> Verdict:
+    tools = sorted(call.tool_name for call in calls)
+    return Verdict(
+        tool=any(tools == sorted(call["tool"] for call in accepted) for accepted in case.accepted),
+        arguments=any(_all_match(accepted, calls) for accepted in case.accepted),
+    )
+
+
+def _all_match(expected: Iterable[Mapping[str, Any]], calls: Sequence[ToolCall]) -> bool:
+    left = list(calls)
+    for wanted in expected:
+        found = next((call for call in left if _matches(wanted, call)), None)
+        if found is None:
+            return False
+        left.remove(found)
+    return not left
+
+
+def _matches(wanted: Mapping[str, Any], call: ToolCall) -> bool:
+    given = {name: value for name, value in call.arguments.items() if value not in (None, "", [])}
+    return (
+        call.tool_name == wanted["tool"]
+        and given.keys() == wanted["arguments"].keys()
+        and all(fits(matcher, given[name]) for name, matcher in wanted["arguments"].items())
+    )
+
+
+def fits(matcher: Any, value: Any) -> bool:
+    """A plain value: the same, whatever the case. ``words``: all of them and little else. ``date``: that day."""
+    if isinstance(matcher, dict) and "words" in matcher:
+        wanted, found = content_words(matcher["words"]), content_words(str(value))
+        return set(wanted) <= set(found) and len(found) <= len(wanted) + EXTRA_WORDS
+    if isinstance(matcher, dict) and "date" in matcher:
+        return isinstance(value, str) and value[:10] == matcher["date"]
+    if isinstance(matcher, list):
+        return isinstance(value, list) and sorted(map(_folded, value)) == sorted(map(_folded, matcher))
+    return _folded(value) == _folded(matcher)
+
+
+def content_words(text: str) -> list[str]:
+    found = re.findall(r"[\w:/.#'-]*\w", text.casefold().replace("’", "'"))
+    stripped = (word.strip("'") for word in found)
+    return [word for word in stripped if word and word not in FILLERS]
+
+
+def _folded(value: Any) -> str:
+    return str(value).strip().strip("'\"").casefold()

@@ -1,0 +1,36 @@
+"""Journeyman with durable runs: the same pipeline through the app, every fact in a SQLite file."""
+
+import logging
+import os
+import tempfile
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from benchmarks.overhead.measure import Run, main
+from benchmarks.overhead.scenarios import Workload
+from benchmarks.overhead.toolbox import Function
+from journeyman import Agent, Journeyman, Limits, RiskLevel, ToolLibrary, tool
+from journeyman.models.openai import OpenAIModel
+
+
+@asynccontextmanager
+async def prepare(base_url: str, functions: list[Function], workload: Workload) -> AsyncIterator[Run]:
+    library = ToolLibrary(tool(function, risk=RiskLevel.REVERSIBLE) for function in functions)
+    agent = Agent(name="bench", instruction="You are a bench.", tools=library.specifications())
+    limits = Limits(iterations=workload.turns + 10)
+    model = OpenAIModel("scripted", base_url=base_url, api_key="none")
+    with tempfile.TemporaryDirectory() as folder:
+        url = f"sqlite:///{Path(folder) / 'bench.db'}"
+        async with Journeyman(library=library, model=model, store=url) as app:
+
+            async def run(prompt: str) -> object:
+                handle = await app.start(agent, prompt, limits=limits)
+                return (await handle.result()).answer
+
+            yield run
+
+
+if __name__ == "__main__":
+    logging.basicConfig(level=logging.INFO, filename=os.devnull)
+    main(prepare)

@@ -1,0 +1,177 @@
+"""One shape for every error of the service, whatever raised it. Under /v1 the same content has OpenAI's shape."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from pydantic import BaseModel, Field
+from starlette.exceptions import HTTPException
+from starlette.responses import JSONResponse, Response
+
+from journeyman.core.data import LOG_FIELDS
+from journeyman.core.errors import ApprovalError, BindingError, ConfigurationError, ErrorCategory, StoreError, ToolError
+
+logger = logging.getLogger("journeyman.http")
+
+_CODES = {404: "NOT_FOUND", 405: "METHOD_NOT_ALLOWED", 406: "NOT_ACCEPTABLE", 415: "UNSUPPORTED_MEDIA_TYPE"}
+
+
+class FieldError(BaseModel):
+    """What is wrong with one field."""
+
+    field: str = Field(examples=["title"])
+    message: str = Field(examples=["String should have at least 1 character"])
+
+
+class ErrorBody(BaseModel):
+    """Every error of the service."""
+
+    error: str = Field(description="What went wrong, for a person.", examples=["there is no task 'task_1'"])
+    code: str = Field(description="What went wrong, for a program.", examples=["TASK_NOT_FOUND"])
+    request_id: str = Field(description="Also in the X-Request-ID header.", examples=["req_0192f3c2a1b4d6e8f0a1"])
+    recover_action: str | None = Field(default=None, description="What to do about it.")
+    fields: list[FieldError] | None = Field(default=None, description="For 422: what is wrong with which field.")
+
+
+class Problem(HTTPException):
+    """An error that the service answers with on purpose."""
+
+    def __init__(
+        self,
+        status: int,
+        code: str,
+        message: str,
+        *,
+        recover_action: str | None = None,
+        fields: Sequence[FieldError] | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        super().__init__(status, message, dict(headers) if headers else None)
+        self.code = code
+        self.recover_action = recover_action
+        self.fields = fields
+
+
+def answers(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """For the OpenAPI document: these errors, and those that any request may meet."""
+    told = {
+        400: "The request cannot be read",
+        401: "No token, or one that is not known",
+        403: "Not allowed",
+        404: "There is no such thing, or it is not yours",
+        409: "It clashes with how things stand",
+        413: "The body is too large",
+        422: "A value is not valid",
+        429: "Too many requests",
+        502: "The language model's server failed",
+        503: "Something the service needs is away",
+        504: "The language model did not answer in time",
+    }
+    wanted = sorted({400, 401, 403, 413, 422, 429, 503, *statuses})
+    return {status: {"model": ErrorBody, "description": told[status]} for status in wanted}
+
+
+def error_response(path: str, request_id: str, problem: Problem) -> Response:
+    """A problem as bytes on the wire."""
+    if path.startswith("/v1/"):
+        kind = "invalid_request_error" if problem.status_code < 500 else "server_error"
+        content: dict[str, Any] = {
+            "error": {"message": problem.detail, "type": kind, "param": None, "code": problem.code}
+        }
+    else:
+        body = ErrorBody(
+            error=problem.detail,
+            code=problem.code,
+            request_id=request_id,
+            recover_action=problem.recover_action,
+            fields=list(problem.fields) if problem.fields else None,
+        )
+        content = body.model_dump(exclude_none=True)
+    return JSONResponse(content, problem.status_code, problem.headers)
+
+
+def of_tool_error(error: ToolError) -> Problem:
+    """What a toolkit refuses, as an answer."""
+    code = error.code
+    if code.endswith("_NOT_FOUND"):
+        status = 404
+    elif code.endswith("_EXISTS") or code.startswith("AMBIGUOUS_"):
+        status = 409
+    elif error.info.category is ErrorCategory.INVALID_INPUT:
+        status = 422
+    else:
+        status = 503
+    fields = None
+    if status == 422:
+        name = code.removeprefix("INVALID_").lower() if code.startswith("INVALID_") else "body"
+        fields = [FieldError(field=name, message=error.message)]
+    return Problem(status, code, error.message, recover_action=error.recover_action, fields=fields)
+
+
+def _of(error: Exception) -> Problem:
+    match error:
+        case Problem():
+            return error
+        case HTTPException():
+            code = _CODES.get(error.status_code, "BAD_REQUEST")
+            return Problem(error.status_code, code, str(error.detail), headers=error.headers)
+        case RequestValidationError():
+            return _invalid(error)
+        case ToolError():
+            return of_tool_error(error)
+        case ApprovalError():
+            return Problem(409, "APPROVAL_NOT_POSSIBLE", str(error))
+        case BindingError() | ConfigurationError():
+            return Problem(409, "NOT_POSSIBLE", str(error))
+        case StoreError():
+            return Problem(503, "STORE_AWAY", "the store cannot be used right now", recover_action="Try again later")
+        case _:
+            return Problem(500, "INTERNAL_ERROR", "the service failed; its log says why under this request id")
+
+
+def _invalid(error: RequestValidationError) -> Problem:
+    fields = []
+    for item in error.errors():
+        place = [str(part) for part in item["loc"]]
+        # "body", "query" and "path" say where it was; with a place of their own after them they only distract.
+        name = ".".join(place[1:]) or (place[0] if place else "body")
+        fields.append(FieldError(field=name, message=str(item["msg"]).removeprefix("Value error, ")))
+    told = "; ".join(f"{item.field}: {item.message}" for item in fields[:3])
+    return Problem(422, "VALIDATION_ERROR", told or "the request is not valid", fields=fields)
+
+
+def install_errors(api: FastAPI) -> None:
+    async def answer(request: Request, error: Exception) -> Response:
+        problem = _of(error)
+        request_id = getattr(request.state, "request_id", "")
+        if problem.status_code >= 500:
+            told = {LOG_FIELDS: {"request_id": request_id, "code": problem.code}}
+            # A traceback's last line may quote what somebody wrote: the kind of error and where it arose are enough.
+            logger.error("request failed: %s", where(error), extra=told)
+        return error_response(request.url.path, request_id, problem)
+
+    for kind in (
+        HTTPException,
+        RequestValidationError,
+        ToolError,
+        ApprovalError,
+        BindingError,
+        ConfigurationError,
+        StoreError,
+    ):
+        api.add_exception_handler(kind, answer)
+
+
+def where(error: BaseException) -> str:
+    """The kind of an error and where it arose, without its text."""
+    trace = error.__traceback__
+    places = []
+    while trace is not None:
+        code = trace.tb_frame.f_code
+        places.append(f"{code.co_filename.rpartition('/')[2]}:{trace.tb_lineno} {code.co_name}")
+        trace = trace.tb_next
+    return f"{type(error).__name__} at {' < '.join(reversed(places[-6:]))}"

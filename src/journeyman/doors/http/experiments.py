@@ -1,0 +1,114 @@
+"""Experiments: reports of those that were run, and those that divide live traffic, with the switch that ends them."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter
+from pydantic import BaseModel, Field
+from pydantic_core import from_json
+
+from journeyman.app.service import Service
+from journeyman.app.splitting import Split
+from journeyman.core.errors import ConfigurationError
+from journeyman.core.storing import ExperimentRow
+from journeyman.doors.http.auth import Caller, must_hold
+from journeyman.doors.http.common import PAGE_SIZE, Here, Id, Limit, Offset, Page, page_of
+from journeyman.doors.http.errors import FieldError, Problem, answers
+
+router = APIRouter(prefix="/api/v1/experiments", tags=["experiments"])
+
+CHANGE = "experiments:write"
+
+
+class ArmView(BaseModel):
+    name: str
+    share: float = Field(description="Percent of the sessions that begin now.")
+    success_count: int = Field(description="Calls of its tools in this process.")
+    failure_count: int
+
+
+class SplitView(BaseModel):
+    name: str
+    stopped: bool
+    arms: list[ArmView]
+
+
+class Experiments(Page):
+    live: list[SplitView] = Field(description="What divides traffic between libraries now.")
+    experiments: list[ExperimentRow] = Field(description="Those that were run, newest first.")
+
+
+class ExperimentDetails(BaseModel):
+    experiment: ExperimentRow
+    report: dict[str, Any] = Field(description="Arms, comparisons and how they were made.")
+
+
+class SplitChange(BaseModel):
+    stopped: bool | None = Field(default=None, description="True sends everything new to the first arm, at once.")
+    shares: dict[str, Annotated[float, Field(ge=0, le=100)]] | None = Field(
+        default=None, description="Percent by arm; they add up to 100.", examples=[{"a": 90, "b": 10}]
+    )
+
+
+@router.get("", summary="Live experiments and reports", responses=answers())
+async def list_experiments(
+    service: Here, principal: Caller, limit: Limit = PAGE_SIZE, offset: Offset = 0
+) -> Experiments:
+    split = service.app.split
+    if split is not None:
+        await split.look(service.store.audit, service.app.clock)
+    rows = await service.store.experiments.list(limit=limit, offset=offset)
+    live = [] if split is None else [_view(split)]
+    return Experiments(live=live, experiments=list(rows), **page_of(limit, offset))
+
+
+@router.get("/{experiment_id}", summary="What one experiment found", responses=answers(404))
+async def show_experiment(experiment_id: Id, service: Here, principal: Caller) -> ExperimentDetails:
+    found = await service.store.experiments.get(experiment_id)
+    if found is None:
+        raise Problem(404, "EXPERIMENT_NOT_FOUND", f"there is no experiment {experiment_id!r}")
+    row = ExperimentRow.model_validate(found.model_dump(exclude={"report"}))
+    return ExperimentDetails(experiment=row, report=from_json(found.report))
+
+
+@router.patch("/{name}", summary="Stop an experiment, or shift its shares", responses=answers(404))
+async def change_experiment(name: Id, given: SplitChange, service: Here, principal: Caller) -> SplitView:
+    """Needs the permission 'experiments:write'. A session stays with its arm as long as the shares allow; runs under
+    way always do."""
+    must_hold(principal, CHANGE)
+    split = _found(service, name)
+    try:
+        await split.change(
+            service.store.audit,
+            by=principal.id,
+            now=service.app.clock.time(),
+            stopped=given.stopped,
+            shares=given.shares,
+        )
+    except ConfigurationError as error:
+        fields = [FieldError(field="shares", message=str(error))]
+        raise Problem(422, "INVALID_SHARES", str(error), fields=fields) from None
+    return _view(split)
+
+
+def _found(service: Service, name: str) -> Split:
+    split = service.app.split
+    if split is None or split.name != name:
+        raise Problem(404, "EXPERIMENT_NOT_FOUND", f"there is no live experiment {name!r}")
+    return split
+
+
+def _view(split: Split) -> SplitView:
+    arms = []
+    for arm, library in split.arms.items():
+        counts = [library.counts(name) for name in library.names()]
+        arms.append(
+            ArmView(
+                name=arm,
+                share=split.shares[arm],
+                success_count=sum(item.success_count for item in counts),
+                failure_count=sum(item.failure_count for item in counts),
+            )
+        )
+    return SplitView(name=split.name, stopped=split.stopped, arms=arms)

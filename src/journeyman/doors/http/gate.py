@@ -1,0 +1,135 @@
+"""What every request passes before a route sees it: a request id, where it comes from, who asks, how much, how often.
+
+Written on the wire's own terms and not as a framework's middleware, so that a stream passes untouched.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import re
+import time
+from urllib.parse import urlsplit
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from journeyman.core.data import LOG_FIELDS, new_id
+from journeyman.core.principals import Principal
+from journeyman.doors.http.auth import LOCAL, Tokens, is_loopback
+from journeyman.doors.http.errors import Problem, error_response, where
+from journeyman.doors.http.limits import DoorLimits, Meter, measured, too_large
+from journeyman.doors.http.metrics import Metrics
+
+logger = logging.getLogger("journeyman.http")
+
+REQUEST_ID = "X-Request-ID"
+_GOOD_ID = re.compile(r"[\w.:-]{1,128}", re.ASCII)
+INTERNAL = Problem(500, "INTERNAL_ERROR", "the service failed; its log says why under this request id")
+_GUARDED = ("/api/", "/v1/", "/metrics")
+
+
+class Gate:
+    """Around the whole application."""
+
+    def __init__(self, app: ASGIApp, *, tokens: Tokens | None, limits: DoorLimits, metrics: Metrics) -> None:
+        self._app = app
+        self._tokens = tokens or None
+        self._limits = limits
+        self._metrics = metrics
+        self._meter = Meter(limits)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        headers = Headers(scope=scope)
+        given = headers.get(REQUEST_ID, "")
+        request_id = given if _GOOD_ID.fullmatch(given) else new_id("req")
+        state = scope.setdefault("state", {})
+        state["request_id"] = request_id
+        state["principal"] = LOCAL
+        begun, status, answering = time.monotonic(), 500, False
+
+        async def answer(message: Message) -> None:
+            nonlocal status, answering
+            if message["type"] == "http.response.start":
+                status, answering = message["status"], True
+                changed = MutableHeaders(scope=message)
+                changed[REQUEST_ID] = request_id
+                changed["X-Content-Type-Options"] = "nosniff"
+            await send(message)
+
+        path: str = scope["path"]
+        try:
+            try:
+                if path.startswith(_GUARDED):
+                    self._check_origin(headers)
+                    state["principal"] = self._admit(scope, headers)
+                declared = headers.get("content-length", "")
+                if declared.isdigit() and int(declared) > self._limits.body_bytes:
+                    raise too_large(self._limits.body_bytes)
+            except Problem as problem:
+                await error_response(path, request_id, problem)(scope, receive, answer)
+                return
+            await self._app(scope, measured(receive, self._limits.body_bytes), answer)
+        except Exception as error:
+            # Only what no handler knows gets here. Its text may quote what somebody wrote, and is not logged.
+            logger.error("request failed: %s", where(error), extra={LOG_FIELDS: {"request_id": request_id}})
+            if not answering:
+                await error_response(path, request_id, INTERNAL)(scope, receive, answer)
+        finally:
+            self._note(scope, request_id, status, time.monotonic() - begun)
+
+    def _check_origin(self, headers: Headers) -> None:
+        """A page of another origin must neither read nor write, also where there is no token to steal."""
+        host = headers.get("host", "")
+        if self._tokens is None and not is_loopback(urlsplit(f"//{host}").hostname or ""):
+            # A name of the attacker's that resolves to this machine.
+            raise Problem(403, "HOST_NOT_ALLOWED", f"this service answers on localhost only, not as {host!r}")
+        origin = headers.get("origin")
+        if origin is not None and urlsplit(origin).netloc != host:
+            raise Problem(403, "ORIGIN_NOT_ALLOWED", f"pages of {origin!r} may not use this service")
+
+    def _admit(self, scope: Scope, headers: Headers) -> Principal:
+        client = scope.get("client")
+        address = f"address {client[0]}" if client else "address unknown"
+        principal = self._principal(headers)
+        wait = self._meter.take(address if principal is None else f"principal {principal.id}", now=time.monotonic())
+        if wait > 0:
+            raise Problem(
+                429,
+                "TOO_MANY_REQUESTS",
+                f"more than {self._limits.requests_per_minute} requests a minute",
+                recover_action=f"Wait {math.ceil(wait)} s",
+                headers={"Retry-After": str(math.ceil(wait))},
+            )
+        if principal is None:
+            raise Problem(
+                401,
+                "UNAUTHENTICATED",
+                "this service needs a token it knows",
+                recover_action="Send the header 'Authorization: Bearer TOKEN'",
+                headers={"WWW-Authenticate": "Bearer"},
+            )
+        return principal
+
+    def _principal(self, headers: Headers) -> Principal | None:
+        if self._tokens is None:
+            return LOCAL
+        kind, _, token = headers.get("authorization", "").partition(" ")
+        return self._tokens.principal(token.strip()) if kind.lower() == "bearer" else None
+
+    def _note(self, scope: Scope, request_id: str, status: int, seconds: float) -> None:
+        # The route's pattern and not the address: ids and searched words are content.
+        route = getattr(scope.get("route"), "path", None) or "none"
+        self._metrics.request(scope["method"], route, status, seconds)
+        fields = {
+            "request_id": request_id,
+            "method": scope["method"],
+            "route": route,
+            "status": status,
+            "duration_ms": round(seconds * 1000, 1),
+            "principal": scope["state"]["principal"].id,
+        }
+        logger.info("request", extra={LOG_FIELDS: fields})

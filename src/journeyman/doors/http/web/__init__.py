@@ -1,0 +1,82 @@
+"""The page at ``/``: one document, one script, one style sheet, built from ``web/`` at the project's root.
+
+Everything it shows it asks of the API; nothing here knows what that is.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+
+from fastapi import APIRouter, Request, Response
+
+from journeyman.doors.http.errors import Problem
+
+router = APIRouter(include_in_schema=False)
+
+# Nothing from elsewhere, no code and no style but ours, no HTML made of text, in nobody's frame.
+POLICY = "; ".join(
+    (
+        "default-src 'none'",
+        "script-src 'self'",
+        "style-src 'self'",
+        "img-src data:",
+        "connect-src 'self'",
+        "base-uri 'none'",
+        "form-action 'none'",
+        "frame-ancestors 'none'",
+        "require-trusted-types-for 'script'",
+        "trusted-types 'none'",
+    )
+)
+_KINDS = {"app.js": "text/javascript; charset=utf-8", "style.css": "text/css; charset=utf-8"}
+_FOREVER = "public, max-age=31536000, immutable"
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    content: bytes
+    packed: bytes
+    digest: str
+
+
+@cache
+def _file(name: str) -> _File:
+    content = (files(__name__) / "static" / name).read_bytes()
+    if name == "index.html":
+        # An address that changes with the content lets browsers keep what it names.
+        for asset in _KINDS:
+            content = content.replace(f"/assets/{asset}".encode(), f"/assets/{asset}?v={_file(asset).digest}".encode())
+    return _File(content, gzip.compress(content, mtime=0), hashlib.sha256(content).hexdigest()[:16])
+
+
+@router.get("/")
+async def page(request: Request) -> Response:
+    headers = {
+        "Content-Security-Policy": POLICY,
+        "Referrer-Policy": "no-referrer",
+        "Cross-Origin-Opener-Policy": "same-origin",
+        "Cache-Control": "no-cache",
+    }
+    return _answer(request, _file("index.html"), "text/html; charset=utf-8", headers)
+
+
+@router.get("/assets/{name}")
+async def asset(request: Request, name: str, v: str = "") -> Response:
+    if name not in _KINDS:
+        raise Problem(404, "NOT_FOUND", f"there is no file {name!r}")
+    found = _file(name)
+    cached = _FOREVER if v == found.digest else "no-cache"
+    return _answer(request, found, _KINDS[name], {"Cache-Control": cached})
+
+
+def _answer(request: Request, found: _File, kind: str, headers: dict[str, str]) -> Response:
+    headers = {**headers, "ETag": f'"{found.digest}"', "Vary": "Accept-Encoding"}
+    if request.headers.get("If-None-Match") == headers["ETag"]:
+        return Response(status_code=304, headers=headers)
+    if "gzip" in request.headers.get("Accept-Encoding", ""):
+        return Response(found.packed, media_type=kind, headers={**headers, "Content-Encoding": "gzip"})
+    return Response(found.content, media_type=kind, headers=headers)

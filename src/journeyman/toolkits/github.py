@@ -1,0 +1,215 @@
+"""Reading pull requests and issues from GitHub, with every refusal turned into advice a model can act on."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote
+
+import aiohttp
+from pydantic_core import from_json
+
+from journeyman.core.context import ToolContext
+from journeyman.core.errors import ErrorCategory, ToolError
+from journeyman.core.risk import RiskLevel
+from journeyman.tools.decorator import tool
+from journeyman.tools.tool import Tool
+
+GITHUB_API = "https://api.github.com"
+TOKEN = "GITHUB_TOKEN"
+"""The secret that is sent if there is one."""
+SECONDS = 15.0
+MOST_BYTES = 2_000_000
+LONGEST_BODY = 20_000
+
+_SHORT = re.compile(r"(?P<owner>[\w.-]+)/(?P<repository>[\w.-]+)#(?P<number>\d{1,9})")
+_ADDRESS = re.compile(
+    r"(?:https?://)?(?:www\.)?github\.com/(?P<owner>[\w.-]+)/(?P<repository>[\w.-]+)"
+    r"/(?P<kind>pull|issues)/(?P<number>\d{1,9})(?:[/?#].*)?",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Numbered:
+    """A pull request or an issue of a repository."""
+
+    owner: str
+    repository: str
+    number: int
+    is_issue: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.owner}/{self.repository}#{self.number}"
+
+    @classmethod
+    def read(cls, reference: str) -> Numbered | None:
+        found = _SHORT.fullmatch(reference.strip()) or _ADDRESS.fullmatch(reference.strip())
+        if found is None:
+            return None
+        parts = found.groupdict()
+        is_issue = (parts.get("kind") or "").lower() == "issues"
+        return cls(parts["owner"], parts["repository"], int(parts["number"]), is_issue)
+
+
+class GitHub:
+    """A few questions to GitHub's API. ``base_url`` is another server's, e.g. GitHub Enterprise's."""
+
+    def __init__(self, *, base_url: str = GITHUB_API) -> None:
+        self._base_url = base_url.rstrip("/")
+
+    async def fetch(self, item: Numbered, *, token: str | None = None) -> dict[str, Any]:
+        """A pull request or an issue as GitHub describes it. Raises ToolError."""
+        kind = "issues" if item.is_issue else "pulls"
+        path = f"/repos/{quote(item.owner)}/{quote(item.repository)}/{kind}/{item.number}"
+        status, headers, body = await self._get(path, token=token)
+        if status != 200:
+            raise _refused(str(item), status, headers)
+        try:
+            found = from_json(body)
+        except ValueError:
+            found = None
+        if not isinstance(found, dict) or "title" not in found:
+            raise ToolError(
+                "GITHUB_BAD_ANSWER",
+                f"GitHub's answer about {item} cannot be read",
+                retryable=True,
+                recover_action="Try once more later; go on without it if the task allows that",
+            )
+        return found
+
+    async def _get(self, path: str, *, token: str | None) -> tuple[int, dict[str, str], bytes]:
+        headers = {"Accept": "application/vnd.github+json", "User-Agent": "journeyman"}
+        if token:
+            headers["Authorization"] = f"Bearer {token}"
+        try:
+            # Redirects would carry the token elsewhere; a repository that has moved is said to be not found.
+            async with (
+                aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=SECONDS)) as session,
+                session.get(self._base_url + path, headers=headers, allow_redirects=False) as response,
+            ):
+                body = b""
+                async for piece in response.content.iter_chunked(65_536):
+                    body += piece
+                    if len(body) > MOST_BYTES:
+                        break
+                return response.status, {name.lower(): value for name, value in response.headers.items()}, body
+        except TimeoutError:
+            raise ToolError(
+                "GITHUB_TIMEOUT",
+                f"GitHub did not answer within {SECONDS:g} s",
+                category=ErrorCategory.TIMEOUT,
+                retryable=True,
+                recover_action="Try once more; if it happens again, go on without it and say so",
+            ) from None
+        except aiohttp.ClientError as error:
+            raise ToolError(
+                "GITHUB_UNREACHABLE",
+                f"GitHub cannot be reached: {type(error).__name__}",
+                category=ErrorCategory.NETWORK,
+                retryable=True,
+                recover_action="Go on without it, and tell the user that GitHub could not be reached",
+                user_guidance="Check this machine's network, and the address of GitHub's API if you have set one",
+            ) from None
+
+
+def _refused(item: str, status: int, headers: dict[str, str]) -> ToolError:
+    limited = status == 429 or (status == 403 and headers.get("x-ratelimit-remaining") == "0")
+    if limited or (status == 403 and "retry-after" in headers):
+        wait = headers.get("retry-after", "")
+        when = f" in {wait} s" if wait.isdigit() else " later"
+        return ToolError(
+            "GITHUB_RATE_LIMITED",
+            f"GitHub answers no more questions for now (asked about {item})",
+            category=ErrorCategory.RATE_LIMIT,
+            recover_action=f"Do not call it again now; tell the user to try again{when}",
+            user_guidance=f"Set JOURNEYMAN_SECRET_{TOKEN}: with a token GitHub allows far more requests",
+        )
+    if status == 401:
+        return ToolError(
+            "GITHUB_TOKEN_REFUSED",
+            "GitHub refuses the token",
+            category=ErrorCategory.AUTHENTICATION,
+            recover_action="Tell the user that the GitHub token must be renewed; calling again will not help",
+            user_guidance=f"Put a valid token into JOURNEYMAN_SECRET_{TOKEN}",
+        )
+    if status == 403:
+        return ToolError(
+            "GITHUB_FORBIDDEN",
+            f"GitHub does not allow {item} to be read",
+            category=ErrorCategory.PERMISSION,
+            recover_action="Tell the user that access is missing; calling again will not help",
+            user_guidance=f"Give the token in JOURNEYMAN_SECRET_{TOKEN} access to this repository",
+        )
+    if status in (301, 302, 307, 308, 404, 410):
+        return ToolError(
+            "GITHUB_NOT_FOUND",
+            f"GitHub knows no {item}, or does not show it to us",
+            category=ErrorCategory.INVALID_INPUT,
+            recover_action="Check owner, repository and number with the user",
+            user_guidance=f"If the repository is private, put a token with access into JOURNEYMAN_SECRET_{TOKEN}",
+        )
+    return ToolError(
+        "GITHUB_FAILED",
+        f"GitHub answered {status} about {item}",
+        category=ErrorCategory.NETWORK,
+        retryable=status >= 500,
+        recover_action="Go on without it, and tell the user that GitHub has a problem",
+    )
+
+
+def described(found: dict[str, Any]) -> dict[str, Any]:
+    """What matters of a pull request or an issue."""
+    body = found.get("body") or ""
+    shown: dict[str, Any] = {
+        "title": found.get("title"),
+        "state": "merged" if found.get("merged") else found.get("state"),
+        "author": (found.get("user") or {}).get("login"),
+        "url": found.get("html_url"),
+        "labels": [label.get("name") for label in found.get("labels") or [] if isinstance(label, dict)],
+        "created_at": found.get("created_at"),
+        "updated_at": found.get("updated_at"),
+        "body": body if len(body) <= LONGEST_BODY else body[:LONGEST_BODY] + "…",
+    }
+    for name in ("draft", "mergeable", "additions", "deletions", "changed_files", "comments"):
+        if name in found:
+            shown[name] = found[name]
+    return shown
+
+
+def token_of(context: ToolContext) -> str | None:
+    return context.secrets.get(TOKEN)
+
+
+def github_tools(github: GitHub) -> list[Tool[..., Any]]:
+    """The tools over one GitHub, for a ``ToolLibrary``."""
+
+    @tool(
+        category="github",
+        risk=RiskLevel.REVERSIBLE,
+        read_only=True,
+        cache_seconds=60,
+        tags=("pull request", "pr", "review", "issue"),
+        examples=[{"reference": "https://github.com/acme/rocket/pull/7"}],
+    )
+    async def fetch_github_pr(reference: str, *, context: ToolContext) -> dict[str, Any]:
+        """Read a pull request or issue from GitHub. Use when its title, state, author or text matters.
+
+        Returns title, state (open, closed or merged), author, labels, text and numbers. Errors: INVALID_REFERENCE,
+        GITHUB_NOT_FOUND, GITHUB_FORBIDDEN, GITHUB_RATE_LIMITED.
+
+        Args:
+            reference: Its address, e.g. "https://github.com/acme/rocket/pull/7", or short "acme/rocket#7".
+        """
+        item = Numbered.read(reference)
+        if item is None:
+            raise ToolError(
+                "INVALID_REFERENCE",
+                f"{reference!r} names no pull request or issue",
+                category=ErrorCategory.INVALID_INPUT,
+                recover_action='Give its address, or write it as "owner/repository#number"',
+            )
+        return described(await github.fetch(item, token=token_of(context)))
+
+    return [fetch_github_pr]
