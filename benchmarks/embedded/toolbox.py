@@ -31,7 +31,7 @@ def create_task(
     eta: Day | None = None,
     tags: list[str] | None = None,
 ) -> dict[str, str]:
-    """Create a new task. Use to add something to the task list.
+    """Create a new task. Use to add a task or to put something on the task list.
 
     Args:
         title: What is to be done, in the user's words.
@@ -55,7 +55,7 @@ def query_tasks(
     limit: int | None = None,
     format: Literal["concise", "standard", "detailed"] | None = None,
 ) -> list[dict[str, str]]:
-    """List tasks. Use to show tasks: all of them, or by status, priority, due date, tag or words.
+    """List tasks. Use to show tasks: all, or those with a status, priority, tag or due date, or sorted.
 
     Args:
         text: Words in the title or the description.
@@ -92,16 +92,16 @@ def update_task(
     eta: Day | None = None,
     tags: list[str] | None = None,
 ) -> dict[str, str]:
-    """Change an existing task. Use to mark it as done, rename it, or set its status, priority, due date or tags.
+    """Change an existing task. Use to rename, tag, start or complete it, or to set its status, priority or due date.
 
     Args:
         task: The task's number or words of its title.
-        title: The new title.
-        description: The new description.
+        title: The new title, to rename the task.
+        description: The new description text.
         status: The new status; done or finished means completed.
         priority: The new priority.
         eta: The new due day.
-        tags: The new tags.
+        tags: The new tags, to tag the task.
     """
     raise NotImplementedError
 
@@ -118,7 +118,7 @@ def delete_task(task: TaskReference) -> dict[str, str]:
 
 @tool(read_only=True)
 def list_attachments(task: TaskReference) -> list[dict[str, str]]:
-    """List the attachments of one task. Use to show the files and links that are attached to a task.
+    """Show what is attached to one task. Use to get the attachments, files and links of a task.
 
     Args:
         task: The task's number or words of its title.
@@ -128,10 +128,10 @@ def list_attachments(task: TaskReference) -> list[dict[str, str]]:
 
 @tool
 def add_attachment(reference: str, task: TaskReference) -> dict[str, str]:
-    """Attach a link to a task. Use to add a URL to a task.
+    """Attach a URL to a task. Use only when the request contains a URL.
 
     Args:
-        reference: The URL.
+        reference: The URL, which starts with http.
         task: The task's number or words of its title.
     """
     raise NotImplementedError

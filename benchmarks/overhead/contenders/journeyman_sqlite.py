@@ -1,7 +1,6 @@
 """Journeyman with durable runs: the same pipeline through the app, every fact in a SQLite file."""
 
 import logging
-import os
 import tempfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -32,5 +31,5 @@ async def prepare(base_url: str, functions: list[Function], workload: Workload) 
 
 
 if __name__ == "__main__":
-    logging.basicConfig(level=logging.INFO, filename=os.devnull)
+    logging.basicConfig(level=logging.INFO, handlers=[logging.NullHandler()])
     main(prepare)

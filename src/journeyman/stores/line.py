@@ -46,6 +46,9 @@ class Connection(Protocol):
 
     def close(self) -> None: ...
 
+    def lock(self, name: str) -> None:
+        """Let nobody else hold the lock of this name until the transaction ends."""
+
     def lock_schema(self) -> None:
         """Let nobody else change the schema until the transaction ends."""
 

@@ -79,6 +79,9 @@ class PostgresConnection:
     def close(self) -> None:
         self._raw.close()
 
+    def lock(self, name: str) -> None:
+        self._raw.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (name,))
+
     def lock_schema(self) -> None:
         self._raw.execute(f"SELECT pg_advisory_xact_lock({SCHEMA_LOCK})")
 

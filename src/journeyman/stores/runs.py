@@ -12,7 +12,7 @@ from journeyman.core.storing import RunOrder, RunRow
 from journeyman.stores.conversations import touch_session
 from journeyman.stores.database import Database
 from journeyman.stores.journal import SqlJournal, read_facts
-from journeyman.stores.line import Connection, columns, entities, json_text, marks
+from journeyman.stores.line import Connection, Row, columns, entities, json_text, marks
 
 PURGED_AT_ONCE = 200
 """Runs to a transaction, so that others get their turn in between."""
@@ -105,14 +105,20 @@ class SqlRuns:
         ``principal_limit`` runs under way.
         """
         free, counted = (_PRINCIPAL_FREE, (now, principal_limit)) if principal_limit is not None else ("", ())
+
         # Synced: a server that forgot an epoch would give the same one to two holders.
-        rows = await self._database.write(
-            lambda connection: connection.query(
+        def take(connection: Connection) -> Sequence[Row]:
+            if principal_limit is not None:
+                # Two who count at the same time would both find a free place.
+                for (principal_id,) in connection.query("SELECT principal_id FROM runs WHERE id = ?", run_id):
+                    connection.lock(f"principal {principal_id}")
+            return connection.query(
                 "UPDATE runs SET epoch = epoch + 1, owner = ?, lease_until = ?, updated_at = ? WHERE id = ? "
                 f"AND ended_at IS NULL AND {_unheld([owner, *dead])} AND {_SESSION_FREE} {free} RETURNING epoch",
                 *(owner, lease_until, now, run_id, now, owner, *dead, *counted),
             )
-        )
+
+        rows = await self._database.write(take)
         return int(rows[0][0]) if rows else None
 
     async def renew(self, owner: str, *, lease_until: float) -> Sequence[str]:

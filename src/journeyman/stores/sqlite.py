@@ -65,6 +65,9 @@ class SqliteConnection:
     def close(self) -> None:
         self._raw.close()
 
+    def lock(self, name: str) -> None:
+        """Nothing to do: a transaction that writes is alone."""
+
     def lock_schema(self) -> None:
         """Nothing to do: a transaction that writes is alone."""
 
