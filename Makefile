@@ -7,7 +7,7 @@ COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --gen
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test check lint types contract bench docs lock clean
+.PHONY: help demo test check lint types contract bench web docs lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' Makefile
@@ -16,7 +16,8 @@ help: ## list the targets
 demo: .venv/.runtime ## run the main job, start to finish: no key, no network
 	$(BIN)/journeyman demo
 
-test: .venv/.dev ## all tests, slow ones included
+test: .venv/.dev ## all tests, slow ones included; SKIP_BROWSER=1 leaves out those in a browser
+	scripts/get-browser
 	$(BIN)/python -m pytest
 
 check: lint types contract ## what to run all day: lint, types, contract and the fast tests
@@ -34,15 +35,27 @@ contract: .venv/.dev ## which room may import which
 
 bench: .venv/.dev ## the benchmarks, each with its targets; takes a while
 	$(BIN)/python -m benchmarks.imports
+	$(BIN)/python -m benchmarks.gram
+	$(BIN)/python -m benchmarks.journal
+	$(BIN)/python -m benchmarks.crash
+	$(BIN)/python -m benchmarks.embedded
+	$(BIN)/python -m benchmarks.retrieval
 	$(BIN)/python -m benchmarks.overhead
 	$(BIN)/python -m benchmarks.bfcl
+	$(BIN)/python -m benchmarks.service
+
+web: ## build the web page again after a change in web/; needs Node and npm
+	npm --prefix web ci --no-audit --no-fund
+	npm --prefix web run check
+	npm --prefix web run build
 
 docs: .venv/.dev ## build the documentation into site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 lock: .venv/bin/uv ## pin again after a change of dependencies; pins that still fit stay
-	$(COMPILE) --group build -o requirements.lock
-	$(COMPILE) --group dev --all-extras -c requirements.lock -o requirements-dev.lock
+	$(COMPILE) --group build --extra embedded -o requirements.lock
+	$(COMPILE) --group dev --extra all -c requirements.lock -o requirements-dev.lock
+	$(COMPILE) --extra langchain --extra llamaindex -c requirements-dev.lock -o tests/interop/requirements.txt
 
 clean: ## remove everything that `make` made
 	rm -rf .venv .bench site build dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis .coverage
@@ -62,10 +75,11 @@ clean: ## remove everything that `make` made
 	$(venv)
 	$(PIP) install uv
 
-# The build back end is in the lock too: without isolation pip fetches nothing that is not pinned.
+# The build back end is in the lock too: without isolation pip fetches nothing that is not pinned. A lock is whole, so
+# --no-deps leaves out nothing but what pyproject.toml says is not needed.
 define install
 	$(venv)
-	$(PIP) install --require-hashes -r $(1)
+	$(PIP) install --no-deps --require-hashes -r $(1)
 	$(PIP) install --no-deps --no-build-isolation -e .
 endef
 

@@ -46,15 +46,15 @@ class Terminal:
     def type(self, keys: str) -> None:
         os.write(self._ours, keys.encode())
 
-    def answer(self, keys: str) -> None:
+    def answer(self, keys: str, *, patience: float = 30) -> None:
         """Wait until it asks, then type."""
         while PROMPT not in self._fresh:
-            assert self._read(), f"it ended without asking:\n{self.shown}"
+            assert self._read(patience), f"it ended without asking:\n{self.shown}"
         self._fresh = ""
         self.type(keys)
 
-    def end(self) -> int:
-        while self._read():
+    def end(self, *, patience: float = 30) -> int:
+        while self._read(patience):
             pass
         return self._program.wait(10)
 
@@ -63,8 +63,8 @@ class Terminal:
         self._program.wait(10)
         os.close(self._ours)
 
-    def _read(self) -> bool:
-        readable, _, _ = select.select([self._ours], [], [], 30)
+    def _read(self, patience: float) -> bool:
+        readable, _, _ = select.select([self._ours], [], [], patience)
         assert readable, f"it says nothing any more:\n{self.shown}"
         try:
             text = os.read(self._ours, 65_536).decode(errors="replace")

@@ -205,9 +205,10 @@ def test_tools_that_are_not_there_are_asked_for_and_the_run_is_not_harmed(cli: C
         assert cli("runs", "resume", *LIBRARY).code == 0
 
 
+@pytest.mark.usefixtures("no_engine")
 def test_a_run_for_which_there_is_no_model_is_not_kept(cli: Cli) -> None:
     ended = cli("run", "Hi", "--durable")
-    assert (ended.code, ended.err.startswith("journeyman: no model: set OPENAI_API_KEY")) == (1, True)
+    assert (ended.code, ended.err.startswith("journeyman: no model: ")) == (1, True)
     assert listed(cli, "runs", "list") == []
 
 

@@ -2,11 +2,68 @@
 
 from __future__ import annotations
 
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
 import pytest
 
 from journeyman.core.errors import ConfigurationError
+from journeyman.models import nearby
+from journeyman.models.embedded import files
+from journeyman.models.nearby import find_server
 from journeyman.models.openai import OpenAIModel
 from journeyman.models.resolve import explain_choice, model_from_name, ollama_address
+
+Local = Callable[..., int]
+MODELS = b'{"object": "list", "data": [{"id": "text-embedding-small"}, {"id": "org/model"}, {"id": "second"}]}'
+
+
+@pytest.fixture
+def local() -> Iterator[Local]:
+    """Starts servers that answer everything alike; returns their ports."""
+    running: list[ThreadingHTTPServer] = []
+
+    def serve(
+        answer: bytes, *, status: int = 200, location: str = "", seconds: float = 0.0, asked: list[str] | None = None
+    ) -> int:
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                if asked is not None:
+                    asked.append(self.path)
+                time.sleep(seconds)
+                self.send_response(status)
+                self.send_header("Content-Length", str(len(answer)))
+                if location:
+                    self.send_header("Location", location)
+                self.end_headers()
+                self.wfile.write(answer)
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        running.append(server)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        return server.server_port
+
+    yield serve
+    for server in running:
+        server.shutdown()
+        server.server_close()
+
+
+@pytest.fixture
+def no_engine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "DISTRIBUTION", "no-such-distribution")
+
+
+@pytest.fixture(autouse=True)
+def no_servers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What happens to listen on this machine must not decide tests."""
+    monkeypatch.setattr(nearby, "SERVERS", {})
 
 
 def resolved(name: str) -> tuple[str, str]:
@@ -66,18 +123,33 @@ def test_auto_takes_the_key_first(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_auto_takes_a_server_without_a_key_when_its_model_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:8000/v1")
-    with pytest.raises(ConfigurationError, match="OPENAI_MODEL"):
-        model_from_name("auto")
+    assert explain_choice()[-1] != "auto: openai:"
     monkeypatch.setenv("OPENAI_MODEL", "qwen")
     assert resolved("auto") == ("qwen", "http://127.0.0.1:8000/v1")
 
 
-def test_auto_with_nothing_says_what_to_do() -> None:
-    with pytest.raises(ConfigurationError, match="set OPENAI_API_KEY"):
+def test_what_is_configured_comes_before_every_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
+    monkeypatch.setenv("JOURNEYMAN_MODEL", "ollama:qwen3")
+    assert resolved("auto") == ("qwen3", "http://127.0.0.1:11434/v1")
+    monkeypatch.setenv("JOURNEYMAN_MODEL", "auto")
+    assert resolved("auto")[0] == "gpt-5-mini"
+
+
+def test_auto_with_nothing_says_what_to_do(no_engine: None) -> None:
+    with pytest.raises(ConfigurationError, match=r"journeyman\[embedded\].* or set OPENAI_API_KEY"):
         model_from_name("auto")
+    assert explain_choice()[-1] == "auto: nothing found"
 
 
-@pytest.mark.parametrize("name", ["", "gpt-5-mini", "parrot:x", "openai:", "ollama:", "http://127.0.0.1:8000/v1"])
+def test_the_embedded_model_by_name_says_at_once_that_it_is_not_there(no_engine: None) -> None:
+    with pytest.raises(ConfigurationError, match=r"pip install 'journeyman\[embedded\]'"):
+        model_from_name("embedded")
+
+
+@pytest.mark.parametrize(
+    "name", ["", "gpt-5-mini", "parrot:x", "openai:", "ollama:", "http://127.0.0.1:8000/v1", "embedded:x"]
+)
 def test_a_name_that_cannot_be_read_lists_what_is_known(name: str) -> None:
     with pytest.raises(ConfigurationError, match="openai:NAME") as caught:
         model_from_name(name)
@@ -90,14 +162,86 @@ def test_an_address_that_is_none_is_refused(name: str) -> None:
         model_from_name(name)
 
 
+def test_a_gguf_needs_a_path() -> None:
+    with pytest.raises(ConfigurationError, match="'gguf:' names no file"):
+        model_from_name("gguf:")
+
+
 def test_the_choice_is_explained_without_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert explain_choice()[-1].startswith("auto: nothing found")
     monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
+    assert explain_choice() == ["JOURNEYMAN_MODEL: not set", "OPENAI_API_KEY: set", "auto: openai:gpt-5-mini"]
+    monkeypatch.delenv("OPENAI_API_KEY")
     monkeypatch.setenv("OPENAI_BASE_URL", "https://ada:hunter2@models.example/v1")
-    lines = explain_choice()
-    assert lines == [
-        "OPENAI_API_KEY: set",
-        "OPENAI_BASE_URL: https://***@models.example/v1",
-        "OPENAI_MODEL: not set",
-        "auto: openai:gpt-5-mini",
+    monkeypatch.setenv("OPENAI_MODEL", "qwen")
+    assert explain_choice()[-2:] == [
+        "OPENAI_BASE_URL: https://***@models.example/v1, OPENAI_MODEL: qwen",
+        "auto: openai:qwen",
     ]
+
+
+# --- servers on this machine
+
+
+def test_a_server_on_this_machine_comes_before_a_file(local: Local, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JOURNEYMAN_GGUF", "weights.gguf")
+    assert explain_choice()[-1] == "auto: gguf:weights.gguf"
+    port = local(MODELS)
+    monkeypatch.setattr(nearby, "SERVERS", {"LM Studio": port})
+    assert resolved("auto") == ("org/model", f"http://127.0.0.1:{port}/v1")
+    assert explain_choice()[-2:] == [
+        f"servers on this machine: LM Studio at port {port}",
+        f"auto: http://127.0.0.1:{port}/v1#org/model",
+    ]
+
+
+def test_nobody_is_asked_when_a_model_was_named(local: Local, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    monkeypatch.setattr(nearby, "SERVERS", {"vLLM": local(MODELS, asked=asked)})
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
+    model_from_name("auto")
+    model_from_name("ollama:qwen3")
+    assert asked == []
+
+
+def test_the_first_server_in_order_is_taken(local: Local) -> None:
+    slow, quick = local(MODELS, seconds=0.1), local(MODELS)
+    found = find_server({"slow": slow, "quick": quick})
+    assert found is not None
+    assert (found.kind, found.port) == ("slow", slow)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"<html>It works!</html>",
+        b"[]",
+        b'{"data": {}}',
+        b'{"data": []}',
+        b'{"data": [1, {"id": 2}, {}]}',
+        b'{"data": [{"id": "text-embedding-nomic"}]}',
+        b'{"data": [{"id": "assistant", "owned_by": "journeyman"}]}',
+    ],
+)
+def test_what_lists_no_model_is_no_model_server(local: Local, answer: bytes) -> None:
+    assert find_server({"other": local(answer)}) is None
+
+
+def test_a_redirect_is_not_followed(local: Local) -> None:
+    asked: list[str] = []
+    target = local(MODELS, asked=asked)
+    assert find_server({"moved": local(b"", status=302, location=f"http://127.0.0.1:{target}/v1/models")}) is None
+    assert asked == []
+
+
+def test_a_port_that_never_answers_costs_a_moment_only() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        began = time.monotonic()
+        assert find_server({"silent": silent.getsockname()[1]}) is None
+        assert time.monotonic() - began < 5
+
+
+def test_the_finding_holds_for_a_while(local: Local) -> None:
+    asked: list[str] = []
+    servers = {"vLLM": local(MODELS, asked=asked)}
+    assert find_server(servers) == find_server(servers)
+    assert asked == ["/v1/models"]

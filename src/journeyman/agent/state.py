@@ -190,7 +190,6 @@ class RunState:
             )
         )
 
-
     def _shortened(self, record: ToolCallRecord, whole: str) -> str:
         if record.status is not CallStatus.SUCCESS:
             return whole[: self._result_limit - 1] + "…"

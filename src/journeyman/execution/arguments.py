@@ -25,9 +25,7 @@ def freeze(tool: Tool[..., Any], call: ToolCall, policy: Policy) -> Frozen | Ref
         size = len(text.encode("utf-8", "surrogatepass"))
         if size > policy.max_argument_bytes:
             most = policy.max_argument_bytes
-            return _invalid(
-                tool, TOO_LARGE, f"the arguments have {size:,} bytes, at most {most:,} are accepted"
-            )
+            return _invalid(tool, TOO_LARGE, f"the arguments have {size:,} bytes, at most {most:,} are accepted")
         return tool.freeze(text, call.arguments)
     except ArgumentsError as error:
         return _invalid(tool, "INVALID_ARGUMENTS", str(error))

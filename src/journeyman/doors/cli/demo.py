@@ -213,7 +213,7 @@ class Tour:
 
     def _said(self, sentence: str) -> None:
         self._console.print()
-        screen.show(self._console, Text.assemble(("you › ", "bold cyan"), sentence))
+        screen.show(self._console, Text.assemble(("you » ", "bold cyan"), sentence))
 
     def _give_up(self, response: AgentResponse) -> ExitCode:
         error = response.error

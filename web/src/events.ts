@@ -1,0 +1,104 @@
+// What the service sends: the events of a run, and the data inside them.
+
+export type Data = Record<string, unknown>;
+export type Risk = "reversible" | "reversible_with_delay" | "irreversible";
+export type RunStatus =
+  | "queued" | "running" | "awaiting_approval" | "awaiting_resolution"
+  | "completed" | "failed" | "cancelled" | "limit_reached";
+export type CallStatus =
+  | "pending" | "running" | "success" | "error" | "timeout" | "cancelled" | "denied" | "unknown";
+export type ApprovalStatus = "pending" | "approved" | "denied" | "expired" | "superseded";
+export type Resolution = "rerun" | "done" | "skip";
+
+export interface ErrorInfo {
+  code: string;
+  message: string;
+  recover_action?: string | null;
+  user_guidance?: string | null;
+}
+
+export interface Principal {
+  id: string;
+}
+
+export interface Approval {
+  id: string;
+  run_id: string;
+  call_id: string;
+  tool_name: string;
+  arguments: Data;
+  risk: Risk;
+  confidence: number | null;
+  principal: Principal | null;
+  status: ApprovalStatus;
+  requested_at: string;
+  expires_at: string;
+  decided_by: string | null;
+  reason: string | null;
+}
+
+export interface ToolCall {
+  id: string;
+  tool_name: string;
+  arguments: Data;
+  malformed: string | null;
+  confidence: number | null;
+}
+
+export interface CallRecord {
+  call_id: string;
+  tool_name: string;
+  arguments: Data;
+  status: CallStatus;
+  result: unknown;
+  error: ErrorInfo | null;
+  start_time: string;
+  end_time: string;
+  duration_ms: number;
+  attempts: number;
+  cached: boolean;
+  risk: Risk | null;
+  confidence: number | null;
+}
+
+export interface Usage {
+  input_tokens: number;
+  output_tokens: number;
+  requests: number;
+}
+
+type Of<Type extends string, Fields> = { type: Type; run_id: string; seq: number | null; time: number } & Fields;
+
+export type RunEvent =
+  | Of<"run_started", {
+      agent: { name: string; model: string };
+      task: { description: string; session_id: string | null };
+      principal: Principal | null;
+    }>
+  | Of<"run_resumed", { owner: string }>
+  | Of<"strategies_injected", { strategies: string[] }>
+  | Of<"message", {
+      iteration: number; text: string; calls: ToolCall[]; usage: Usage; confidence: number | null; model: string;
+      started: number;
+    }>
+  | Of<"calls_planned", { iteration: number; calls: ToolCall[] }>
+  | Of<"approval_requested", { approval: Approval }>
+  | Of<"approval_decided", {
+      approval_id: string; call_id: string; status: ApprovalStatus; by: string | null; reason: string | null;
+      arguments: Data | null;
+    }>
+  | Of<"call_started", { call_id: string; tool_name: string; attempt: number; arguments: Data }>
+  | Of<"call_finished", { record: CallRecord }>
+  | Of<"call_resolved", { call_id: string; action: Resolution; by: string | null }>
+  | Of<"step_finished", { iteration: number; thought: string; duration_ms: number; nudge: string | null }>
+  | Of<"step_restarted", { iteration: number }>
+  | Of<"answer", { text: string; confidence: number | null }>
+  | Of<"run_suspended", { status: RunStatus; waiting_for: string[] }>
+  | Of<"run_finished", { status: RunStatus; error: ErrorInfo | null }>
+  | Of<"run_failed", { error: ErrorInfo }>
+  | Of<"text_delta", { iteration: number; text: string }>
+  | Of<"call_progress", { call_id: string; message: string; fraction: number | null }>;
+
+const ENDED: ReadonlySet<RunStatus> = new Set<RunStatus>(["completed", "failed", "cancelled", "limit_reached"]);
+
+export const ended = (status: RunStatus): boolean => ENDED.has(status);

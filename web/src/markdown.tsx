@@ -1,0 +1,101 @@
+// A model's text as Markdown. What a model writes is not trusted, so no HTML is ever made of it: the parser's tokens
+// become elements of the kinds below and text, nothing else. Nothing is loaded, and links lead away in a new tab.
+// While a text grows only its end is redrawn, so that what one has selected in it stays selected.
+
+import { Marked, type Token, type Tokens } from "marked";
+import { h, type ComponentChildren } from "preact";
+import { useMemo } from "preact/hooks";
+
+const marked = new Marked({ gfm: true, breaks: true });
+
+export function Markdown({ text }: { text: string }) {
+  const tokens = useMemo(() => marked.lexer(text), [text]);
+  return <div class="markdown">{all(tokens)}</div>;
+}
+
+const all = (tokens: Token[] | undefined): ComponentChildren => tokens?.map((token, at) => <One key={at} token={token} />);
+
+function One({ token }: { token: Token }): ComponentChildren {
+  const generic = token as Tokens.Generic;
+  switch (token.type) {
+    case "space":
+    case "def":
+      return null;
+    case "heading":
+      // The page has its own headings; an answer's begin below them.
+      return h(`h${Math.min(6, generic.depth + 2)}`, null, all(generic.tokens));
+    case "paragraph":
+      return <p>{all(generic.tokens)}</p>;
+    case "blockquote":
+      return <blockquote>{all(generic.tokens)}</blockquote>;
+    case "list": {
+      const items = (token as Tokens.List).items.map((item, at) => <Item key={at} item={item} />);
+      return generic.ordered ? <ol start={generic.start || 1}>{items}</ol> : <ul>{items}</ul>;
+    }
+    case "code":
+      return <pre tabIndex={0}><code>{generic.text}</code></pre>;
+    case "codespan":
+      return <code>{generic.text}</code>;
+    case "table":
+      return <Table table={token as Tokens.Table} />;
+    case "hr":
+      return <hr />;
+    case "br":
+      return <br />;
+    case "strong":
+    case "em":
+    case "del":
+      return h(token.type, null, all(generic.tokens));
+    case "link":
+    case "image":
+      return <Link href={generic.href}>{token.type === "link" ? all(generic.tokens) : generic.text || generic.href}</Link>;
+    case "text":
+      return generic.tokens ? all(generic.tokens) : plain(generic.text);
+    case "checkbox":
+      return null;
+    case "escape":
+      return generic.text;
+    default:
+      // HTML as the model wrote it, to be read.
+      return token.raw;
+  }
+}
+
+function Item({ item }: { item: Tokens.ListItem }) {
+  return (
+    <li>
+      {item.task ? <>{item.checked ? "☑" : "☐"} </> : null}
+      {all(item.tokens)}
+    </li>
+  );
+}
+
+/** An image's address can carry away what was said, so images are links too: a person decides. */
+function Link({ href, children }: { href: string; children: ComponentChildren }) {
+  if (!/^(https?:|mailto:)/i.test(href)) return <>{children}</>;
+  return <a href={href} target="_blank" rel="noopener noreferrer nofollow">{children}</a>;
+}
+
+function Table({ table }: { table: Tokens.Table }) {
+  return (
+    <div class="scroll" tabIndex={0} role="region" aria-label="Table">
+      <table>
+        <thead><tr>{table.header.map((cell, at) => <th key={at} scope="col">{all(cell.tokens)}</th>)}</tr></thead>
+        <tbody>
+          {table.rows.map((row, at) => <tr key={at}>{row.map((cell, column) => <td key={column}>{all(cell.tokens)}</td>)}</tr>)}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+const NAMED: Record<string, string> = { amp: "&", lt: "<", gt: ">", quot: '"', apos: "'", nbsp: "\u00a0" };
+
+/** Characters that the text names instead of writing them. */
+function plain(text: string): string {
+  return text.replace(/&(?:#(\d{1,7})|#x([\da-f]{1,6})|([a-z]+));/gi, (whole, decimal, hexadecimal, name) => {
+    if (name) return NAMED[name] ?? whole;
+    const code = decimal ? Number(decimal) : Number.parseInt(hexadecimal, 16);
+    return code <= 0x10ffff ? String.fromCodePoint(code) : whole;
+  });
+}

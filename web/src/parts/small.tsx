@@ -1,0 +1,103 @@
+// Small parts that many others are made of.
+
+import type { ComponentChildren } from "preact";
+import { useState } from "preact/hooks";
+import type { CallStatus, Risk, RunStatus } from "../events";
+import { pretty } from "../format";
+import { STATUS } from "../reduce";
+
+const RISK: Record<Risk, { label: string; kind: string; title: string }> = {
+  reversible: { label: "reversible", kind: "good", title: "Undone by an ordinary later call" },
+  reversible_with_delay: { label: "hard to undo", kind: "warn", title: "Can be undone for a while, or with help" },
+  irreversible: { label: "irreversible", kind: "bad", title: "Cannot be undone" },
+};
+
+export function Badge({ kind = "plain", title, children }: { kind?: string; title?: string; children: ComponentChildren }) {
+  return <span class={`badge ${kind}`} title={title}>{children}</span>;
+}
+
+export function RiskBadge({ risk }: { risk: Risk | null }) {
+  if (!risk) return null;
+  const { label, kind, title } = RISK[risk];
+  return <Badge kind={kind} title={title}>{label}</Badge>;
+}
+
+const KIND: Record<RunStatus, string> = {
+  queued: "plain", running: "busy", awaiting_approval: "warn", awaiting_resolution: "warn", completed: "good",
+  failed: "bad", cancelled: "plain", limit_reached: "warn",
+};
+
+export function StatusBadge({ status }: { status: RunStatus }) {
+  return <Badge kind={KIND[status]}>{STATUS[status]}</Badge>;
+}
+
+const MARK: Record<CallStatus, { sign: string; kind: string; label: string }> = {
+  pending: { sign: "○", kind: "", label: "planned" },
+  running: { sign: "", kind: "spinner", label: "running" },
+  success: { sign: "✓", kind: "good", label: "succeeded" },
+  error: { sign: "✕", kind: "bad", label: "failed" },
+  timeout: { sign: "✕", kind: "bad", label: "timed out" },
+  cancelled: { sign: "–", kind: "", label: "cancelled" },
+  denied: { sign: "⊘", kind: "bad", label: "denied" },
+  unknown: { sign: "?", kind: "warn", label: "outcome unknown" },
+};
+
+export function CallMark({ status, waiting }: { status: CallStatus; waiting: boolean }) {
+  const { sign, kind, label } = waiting ? { sign: "!", kind: "warn", label: "needs approval" } : MARK[status];
+  return <span class={`mark ${kind}`} role="img" aria-label={label} title={label}>{sign}</span>;
+}
+
+export const callLabel = (status: CallStatus): string => MARK[status].label;
+
+export function Code({ label, value }: { label: string; value: unknown }) {
+  return (
+    <div class="code">
+      <div class="label">{label}</div>
+      <pre tabIndex={0} aria-label={label}>{pretty(value)}</pre>
+    </div>
+  );
+}
+
+export function Problem({ text }: { text: string | null }) {
+  return text ? <p class="problem" role="alert">{text}</p> : null;
+}
+
+export function Empty({ title, children }: { title: string; children?: ComponentChildren }) {
+  return <div class="empty"><p class="empty-title">{title}</p>{children}</div>;
+}
+
+/** A text field for JSON that says what is wrong with it. `read` gives the value, or undefined where it is none. */
+export function useJson(initial: string, kind: "object" | "any"): {
+  text: string; setText: (text: string) => void; problem: string | null; read: () => unknown;
+} {
+  const [text, setText] = useState(initial);
+  const [problem, setProblem] = useState<string | null>(null);
+  const read = (): unknown => {
+    try {
+      const value: unknown = JSON.parse(text);
+      if (kind === "object" && (value === null || typeof value !== "object" || Array.isArray(value))) {
+        throw new Error('write an object, like {"name": "value"}');
+      }
+      setProblem(null);
+      return value;
+    } catch (error) {
+      setProblem(`This is not JSON: ${(error as Error).message}`);
+      return undefined;
+    }
+  };
+  return { text, setText, problem, read };
+}
+
+export function JsonField({ id, label, field, rows }: { id: string; label: string; field: ReturnType<typeof useJson>; rows?: number }) {
+  return (
+    <div class="field">
+      <label for={id}>{label}</label>
+      <textarea
+        id={id} class="mono" spellcheck={false} rows={rows ?? Math.min(14, field.text.split("\n").length + 1)}
+        value={field.text} aria-invalid={field.problem ? "true" : undefined}
+        onInput={(event) => field.setText(event.currentTarget.value)}
+      />
+      <Problem text={field.problem} />
+    </div>
+  );
+}

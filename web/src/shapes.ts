@@ -1,0 +1,101 @@
+// What the service answers to questions other than events.
+
+import type { Approval, Data, Risk, RunStatus } from "./events";
+
+export interface RunRow {
+  id: string;
+  agent: string;
+  session_id: string | null;
+  principal: string | null;
+  status: RunStatus;
+  last_seq: number;
+  created_at: number;
+  updated_at: number;
+}
+
+export interface SessionRow {
+  id: string;
+  updated_at: number;
+  message_count: number;
+}
+
+export interface AgentRow {
+  name: string;
+  description: string;
+  model: string;
+  tools: string[];
+  ready: boolean;
+  problem: string | null;
+}
+
+export interface ToolRow {
+  name: string;
+  description: string;
+  category: string;
+  risk: Risk;
+  enabled: boolean;
+  read_only: boolean;
+  idempotent: boolean;
+  permissions: string[];
+  permitted: boolean;
+  timeout_seconds: number;
+  version: string;
+  deprecated: boolean | string;
+  signature: string;
+  parameters: { properties?: Record<string, Data>; required?: string[] };
+}
+
+export interface ToolHealth {
+  tool: string;
+  calls: number;
+  success_rate: number;
+  p50_ms: number;
+  p95_ms: number;
+  history: [number, number][];
+}
+
+export interface Split {
+  name: string;
+  stopped: boolean;
+  arms: { name: string; share: number; success_count: number; failure_count: number }[];
+}
+
+export interface ReportRow {
+  id: string;
+  name: string;
+  created_at: number;
+  winner: string | null;
+}
+
+export interface Figure {
+  mean: number;
+  low: number | null;
+  high: number | null;
+}
+
+export interface Report {
+  name: string;
+  paired: boolean;
+  alpha: number;
+  look: number;
+  looks: number;
+  winner: string | null;
+  arms: { arm: string; units: number; observations: number; failures: number; figures: Record<string, Figure> }[];
+  comparisons: { a: string; b: string; difference: number; low: number | null; high: number | null; p: number; p_corrected: number }[];
+}
+
+export interface AuditRow {
+  seq: number;
+  time: number;
+  kind: string;
+  actor: string | null;
+  run_id: string | null;
+  subject: string;
+  details: Data;
+  previous: string;
+  hash: string;
+}
+
+export interface Approvals {
+  approvals: Approval[];
+}
