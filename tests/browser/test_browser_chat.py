@@ -41,7 +41,7 @@ async def shown(page: Page) -> list[str]:
 async def until(page: Page, condition: str) -> None:
     """Playwright's own way evaluates text inside the page, which the page does not allow."""
     async with asyncio.timeout(PATIENCE_MS / 1000):
-        while not await page.evaluate(condition):
+        while not await page.evaluate(condition):  # noqa: ASYNC110  # nobody in the page could set an event
             await asyncio.sleep(0.02)
 
 
@@ -64,9 +64,9 @@ async def test_ask_see_the_call_approve_a_delete_and_see_it_done(page: Page, sit
 async def test_the_newest_stays_in_view_until_one_scrolls_up_to_read(page: Page, site: Site) -> None:
     far = "document.documentElement.scrollHeight - innerHeight - scrollY"
     await opened_at(page, site)
-    for _ in range(2):
+    for number in (1, 2):
         await ask(page, "Please weigh an apple")
-    await expect(page.locator("[data-answer]")).to_have_count(2)
+        await expect(page.locator("[data-answer]")).to_have_count(number)
     await until(page, f"{far} < 2 && scrollY > 0")
     await page.mouse.move(600, 300)
     await page.mouse.wheel(0, -400)
@@ -235,6 +235,18 @@ async def test_everything_works_from_the_keyboard(page: Page, site: Site) -> Non
     await page.locator("main").focus()
     await page.keyboard.press("n")
     await expect(page.get_by_text("What should be done?")).to_be_visible()
+
+
+async def test_a_message_that_cannot_be_sent_is_not_lost(page: Page, site: Site) -> None:
+    await opened_at(page, site)
+    await expect(page.get_by_text("What should be done?")).to_be_visible()
+    site.cable.cut()
+    await ask(page, "Delete order W-17")
+    await expect(page.get_by_text("The service cannot be reached").first).to_be_visible()
+    await expect(page.get_by_label("Message")).to_have_value("Delete order W-17")
+    site.cable.mend()
+    await page.get_by_role("button", name="Send").click()
+    await expect(decision(page)).to_be_visible()
 
 
 async def test_a_service_with_tokens_asks_who_one_is(page: Page, tmp_path: Path) -> None:

@@ -36,6 +36,7 @@ class TestOnTheEngine:
         expected = (
             "✓ create_task",
             "✓ query_tasks",
+            "✓ update_task",
             "? delete_task",
             "nobody answered in time: denied",
             "Gap report  missing: book flight",

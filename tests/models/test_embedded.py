@@ -14,7 +14,7 @@ from journeyman.core.messages import Message, Role, ToolCall
 from journeyman.core.specification import ToolSpecification
 from journeyman.models.embedded import EmbeddedModel
 from journeyman.models.embedded.files import supported
-from journeyman.models.embedded.model import LONGEST_REQUEST, MOST_TOOLS
+from journeyman.models.embedded.model import GATE, LONGEST_REQUEST, MOST_TOOLS
 from journeyman.models.embedded.worker import shared_engines
 from tests.models.asking import Heard, asked
 
@@ -47,7 +47,7 @@ async def test_a_request_becomes_a_call_with_the_engines_confidence() -> None:
     assert (call.tool_name, call.arguments) == ("get_weather", {"city": "Lagos"})
     assert call.confidence == response.confidence
     assert response.confidence is not None
-    assert 0.5 <= response.confidence <= 1
+    assert GATE <= response.confidence <= 1
     assert "".join(heard.pieces) == response.text
 
 
@@ -62,7 +62,7 @@ async def test_a_request_no_tool_serves_is_not_guessed_at() -> None:
     assert response.calls == ()
     assert "- get_weather: Get the current weather for a city." in response.text
     assert response.confidence is not None
-    assert response.confidence < 0.5
+    assert response.confidence < GATE
 
 
 async def test_an_unreachable_gate_means_no_call() -> None:

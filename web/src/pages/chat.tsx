@@ -131,11 +131,13 @@ function Composer({ runs, agents, say }: {
     if (!message || sending) return;
     setSending(true);
     setProblem(null);
+    setText("");
     try {
       await say(message, agent);
-      setText("");
     } catch (error) {
       setProblem(explain(error));
+      // Nothing written is lost, neither this nor what was begun since.
+      setText((since) => (since ? `${message}\n${since}` : message));
     }
     setSending(false);
     box.current?.focus();

@@ -111,7 +111,8 @@ class Tour:
         response = await handle.result()
         await self._count(handle.run_id, sentence)
         if response.answer:
-            screen.show(self._console, Text(screen.visible(response.answer), style="green"), indent=4)
+            answer = Text(screen.visible(response.answer), style="green", no_wrap=True, overflow="ellipsis")
+            screen.show(self._console, answer, indent=4)
         called = [record.tool_name for record in response.tool_calls]
         if called != ([] if tool is None else [tool]):
             meant = f"meant for {tool}" if tool else "one that no tool serves"

@@ -19,7 +19,7 @@ WORK = (
         "1 · Words become calls",
         "The model chooses a tool and fills its arguments; each call is checked, graded, run and recorded.",
         (
-            ("Create a task to call the dentist with high priority", "create_task"),
+            ("Create a task to prepare the quarterly report with high priority", "create_task"),
             ("Create a task to archive the old newsletter", "create_task"),
         ),
     ),
@@ -27,7 +27,7 @@ WORK = (
     Scene(
         "3 · Changing things",
         "A task is named by words of its title. The version before is kept, so the change can be undone.",
-        (("Mark the dentist task as done", "update_task"),),
+        (("Change the priority of the quarterly report to critical", "update_task"),),
     ),
     Scene(
         "4 · Irreversible means: ask",
