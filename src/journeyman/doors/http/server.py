@@ -45,7 +45,13 @@ async def serve(
     )
     server = _Server(config, ready=ready)
     with listening:
-        await server.serve(sockets=[listening])
+        try:
+            await server.serve(sockets=[listening])
+        except asyncio.CancelledError:
+            # Uvicorn closes its listeners only when it ends by itself; left behind, they would disturb the next server.
+            for running in getattr(server, "servers", ()):
+                running.close()
+            raise
 
 
 def _listen(host: str, port: int) -> socket.socket:
