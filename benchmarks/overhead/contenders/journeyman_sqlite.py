@@ -15,7 +15,7 @@ from journeyman.models.openai import OpenAIModel
 
 @asynccontextmanager
 async def prepare(base_url: str, functions: list[Function], workload: Workload) -> AsyncIterator[Run]:
-    library = ToolLibrary(tool(function, risk=RiskLevel.REVERSIBLE) for function in functions)
+    library = ToolLibrary(tool(function, risk=RiskLevel.REVERSIBLE, read_only=True) for function in functions)
     agent = Agent(name="bench", instruction="You are a bench.", tools=library.specifications())
     limits = Limits(iterations=workload.turns + 10)
     model = OpenAIModel("scripted", base_url=base_url, api_key="none")

@@ -53,15 +53,14 @@ async def interrupted(run: Run) -> None:
 
 async def fail(run: Run, error: ErrorInfo) -> None:
     await _close_turn(run)
-    fact = RunFailed(error=error)
-    fact.__dict__["response"] = response(run.id, run.state, status=RunStatus.FAILED, error=error)
-    await run.recorder.record(fact)
+    failed = response(run.id, run.state, status=RunStatus.FAILED, error=error)
+    await run.recorder.record(RunFailed(error=error, response=failed), sync=True)
 
 
 async def _end(run: Run, status: RunStatus, error: ErrorInfo | None = None) -> None:
-    await run.recorder.record(
-        RunFinished(status=status, error=error, response=response(run.id, run.state, status=status, error=error))
-    )
+    # Synced: nobody looks after a run that has ended, so an end that is lost would not be noticed.
+    ended = response(run.id, run.state, status=status, error=error)
+    await run.recorder.record(RunFinished(status=status, error=error, response=ended), sync=True)
 
 
 async def _close_turn(run: Run) -> None:

@@ -124,4 +124,5 @@ async def suspend(run: Run, waiting: Waiting) -> None:
     """Let go of everything until a person has decided. An unknown outcome comes first: nothing else can settle it."""
     unknown = any(call.unknown for call in waiting.calls)
     status = RunStatus.AWAITING_RESOLUTION if unknown else RunStatus.AWAITING_APPROVAL
-    await run.recorder.record(RunSuspended(status=status, waiting_for=tuple(c.waiting_for for c in waiting.calls)))
+    waiting_for = tuple(call.waiting_for for call in waiting.calls)
+    await run.recorder.record(RunSuspended(status=status, waiting_for=waiting_for), sync=True)

@@ -46,6 +46,7 @@ class EngineProcess:
 
     def __init__(self, files: EngineFiles) -> None:
         self._setup: Setup | None = None
+        self._killed = False
         self._said: tuple[str, ...] = ()
         self._answer: Any = None
         self._process = subprocess.Popen(
@@ -60,7 +61,8 @@ class EngineProcess:
 
     @property
     def alive(self) -> bool:
-        return self._process.poll() is None
+        # A process that was just killed may not have ended yet.
+        return not self._killed and self._process.poll() is None
 
     @property
     def pid(self) -> int:
@@ -83,6 +85,7 @@ class EngineProcess:
 
     def kill(self) -> None:
         self._process.kill()
+        self._killed = True
 
     def close(self) -> None:
         self._process.kill()
@@ -173,8 +176,12 @@ class Engines:
         if process is None and len(self._kept) >= ENGINES_KEPT:
             oldest, process = self._kept.popitem(last=False)
             if oldest.files != setup.files:
-                process.close()
-        return process if process is not None and process.alive else EngineProcess(setup.files)
+                process.kill()
+        if process is not None and process.alive:
+            return process
+        if process is not None:
+            process.close()
+        return EngineProcess(setup.files)
 
 
 @cache
