@@ -228,7 +228,7 @@ async def test_cancelling_just_when_the_function_ends_never_disturbs_the_next(po
     before = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
     try:
-        for number in range(2000):
+        for number in range(400):
             await attempt(number)
     finally:
         sys.setswitchinterval(before)
