@@ -10,8 +10,14 @@ from typing import Any
 
 import psycopg
 import pytest
+from hypothesis import HealthCheck, settings
 
 _schemas = itertools.count(1)
+
+
+# No test is judged by the clock: machines are noisy, and the first draw of a fresh clone builds tables.
+settings.register_profile("journeyman", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("journeyman")
 
 
 @pytest.fixture(scope="session")
