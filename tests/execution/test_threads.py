@@ -213,7 +213,7 @@ async def test_an_interrupt_that_comes_as_the_function_ends_is_silent_and_hits_n
 
 
 # Among so many interrupts one may land in a callback of the garbage collector, where Python reports and drops it.
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.filterwarnings("ignore:Exception ignored in. .function WeakSet:pytest.PytestUnraisableExceptionWarning")
 async def test_cancelling_just_when_the_function_ends_never_disturbs_the_next(pool: ThreadPool) -> None:
     loop = asyncio.get_running_loop()
 
@@ -230,13 +230,12 @@ async def test_cancelling_just_when_the_function_ends_never_disturbs_the_next(po
     before = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
     try:
-        for number in range(400):
+        for number in range(2000):
             await attempt(number)
     finally:
         sys.setswitchinterval(before)
 
 
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 async def test_cancelling_at_any_moment_leaves_the_pool_whole() -> None:
     pool = ThreadPool(limit=4)
     for number in range(300):
