@@ -12,12 +12,29 @@ import psycopg
 import pytest
 from hypothesis import HealthCheck, settings
 
+from journeyman.core.data import Entity
+
 _schemas = itertools.count(1)
 
 
 # No test is judged by the clock: machines are noisy, and the first draw of a fresh clone builds tables.
 settings.register_profile("journeyman", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("journeyman")
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _what_is_made_unchecked_would_pass() -> Iterator[None]:
+    """Wherever our code makes an entity without checking it, the tests check it."""
+    unchecked = Entity.__dict__["made"]
+
+    def made(cls: type[Entity], /, **values: Any) -> Entity:
+        entity: Entity = unchecked.__func__(cls, **values)
+        assert entity == cls(**values)
+        return entity
+
+    type.__setattr__(Entity, "made", classmethod(made))
+    yield
+    type.__setattr__(Entity, "made", unchecked)
 
 
 @pytest.fixture(scope="session")

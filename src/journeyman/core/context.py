@@ -68,6 +68,9 @@ class Secrets(Mapping[str, str]):
         return bool(self._read)
 
 
+_NO_SECRETS = Secrets({})
+
+
 def _nobody(message: str, fraction: float | None) -> None:
     """Progress that nobody listens to."""
 
@@ -88,7 +91,7 @@ class ToolContext:
         report: Callable[[str, float | None], None] = _nobody,
     ) -> None:
         self.principal = principal
-        self.secrets = Secrets({}) if secrets is None else secrets
+        self.secrets = _NO_SECRETS if secrets is None else secrets
         self.idempotency_key = idempotency_key
         """The same for every attempt of one call, also after a crash: hand it to services that accept such a key."""
         self.deadline = deadline

@@ -8,19 +8,18 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+from pydantic import Field, TypeAdapter
 
 from journeyman.core.approvals import Approval, ApprovalStatus
 from journeyman.core.calls import ToolCallRecord
+from journeyman.core.data import Entity
 from journeyman.core.errors import ErrorInfo
 from journeyman.core.messages import Message, ToolCall, Usage
 from journeyman.core.principals import Principal
 from journeyman.core.runs import AgentResponse, Limits, RunStatus, TaskInput
 
 
-class _Event(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
+class _Event(Entity):
     run_id: str = ""
     seq: int | None = None
     """1, 2, 3… for facts; None for signals."""
@@ -28,7 +27,8 @@ class _Event(BaseModel):
 
     def stamp(self, run_id: str, seq: int | None, time: float) -> None:
         """Written once, by the recorder, before anybody else sees the event."""
-        self.__dict__.update(run_id=run_id, seq=seq, time=time)
+        fields = self.__dict__
+        fields["run_id"], fields["seq"], fields["time"] = run_id, seq, time
 
 
 class RunStarted(_Event):

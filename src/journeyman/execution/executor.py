@@ -278,7 +278,7 @@ class Executor:
     async def _attempt(self, flight: _Flight, tool: AnyTool, frozen: Frozen, timeout: float) -> Ending:
         scope, call = flight.scope, flight.call
         await scope.recorder.record(
-            CallStarted(
+            CallStarted.made(
                 call_id=call.id,
                 execution_id=flight.execution_id,
                 tool_name=tool.name,
@@ -308,7 +308,7 @@ class Executor:
 
     async def _finish(self, flight: _Flight, outcome: Ending) -> ToolCallRecord:
         record = self._record(flight, outcome)
-        await flight.scope.recorder.record(CallFinished(record=record))
+        await flight.scope.recorder.record(CallFinished.made(record=record))
         return record
 
     def _record(self, flight: _Flight, outcome: Ending) -> ToolCallRecord:
@@ -317,7 +317,7 @@ class Executor:
                 status, result, error = CallStatus.SUCCESS, value, None
             case Refusal(status, error):
                 result, cached = None, False
-        return ToolCallRecord(
+        return ToolCallRecord.made(
             execution_id=flight.execution_id,
             call_id=flight.call.id,
             tool_name=flight.call.tool_name,

@@ -119,7 +119,6 @@ async def _within(work: Coroutine[Any, Any, Any], timeout: float) -> Any:
     over: asyncio.Future[None] = loop.create_future()
     task = loop.create_task(_guarded(work, over))
     timer = loop.call_later(timeout, _settle, over)
-    task.add_done_callback(lambda _: _settle(over))
     try:
         await over
         if not task.done():
@@ -145,7 +144,7 @@ async def _guarded(work: Coroutine[Any, Any, Any], over: asyncio.Future[None]) -
         # Left alone, asyncio would stop the whole program.
         raise _no_exit(error) from error
     finally:
-        # Here and not only in the task's callback: whoever waits is woken one turn of the event loop earlier.
+        # Here and not in a callback of the task: whoever waits is woken one turn of the event loop earlier.
         _settle(over)
 
 

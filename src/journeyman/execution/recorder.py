@@ -58,14 +58,18 @@ class Recorder:
         self._publish(facts)
 
     def _publish(self, facts: Sequence[Fact]) -> None:
-        # Siblings record at the same time, and a journal may take a later fact before an earlier one is synced.
         for fact in facts:
-            self._early[fact.seq or 0] = fact
-        while (ready := self._early.pop(self._published + 1, None)) is not None:
-            self._published += 1
-            if self._fold is not None:
-                self._fold(ready)
-            self._tell(ready)
+            if fact.seq != self._published + 1:
+                # Siblings record at the same time, and a journal may take a later fact before an earlier is synced.
+                self._early[fact.seq or 0] = fact
+                continue
+            ready: Fact | None = fact
+            while ready is not None:
+                self._published += 1
+                if self._fold is not None:
+                    self._fold(ready)
+                self._tell(ready)
+                ready = self._early.pop(self._published + 1, None) if self._early else None
 
     def close(self) -> None:
         """Record nothing more: from here on the run belongs to somebody else."""
