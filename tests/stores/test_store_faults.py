@@ -47,7 +47,7 @@ async def test_a_locked_database_is_an_error_after_a_while_and_works_again_later
     store = open_store(f"sqlite:///{path}", patience=0.2)
     await store.open()
     journal = await claimed(store, "r1")
-    await journal.append("r1", numbered("r1", started()))
+    await journal.append("r1", numbered("r1", started()), sync=True)
     await journal.append("r1", numbered("r1", message("accepted"), first=2))
     start = numbered("r1", call_started("e"), first=3)
     with locked(path):

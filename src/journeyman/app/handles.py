@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
@@ -55,21 +54,23 @@ class Handle:
 
     async def wait(self) -> RunStatus:
         """Return when the run has ended or needs a person."""
-        watch = self._app.watch(self.run_id)
-        try:
+        status, _ = await self._rest()
+        return status
+
+    async def _rest(self) -> tuple[RunStatus, AgentResponse | None]:
+        """Where the run came to rest, and what it amounts to if it ended here just now."""
+        with self._app.watches.on(self.run_id) as watch:
             while True:
                 await self._app.at_rest(self.run_id)
                 if (trouble := self._app.trouble(self.run_id)) is not None:
                     raise trouble
+                if watch.response is not None:
+                    return watch.response.status, watch.response
                 watch.clear()
                 status = await self.status()
                 if status.ended or (status.waiting and not await self._goes_on()):
-                    return status
-                with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(_POLL_SECONDS):
-                        await watch.wait()
-        finally:
-            self._app.unwatch(self.run_id, watch)
+                    return status, None
+                await watch.wait(_POLL_SECONDS)
 
     async def _goes_on(self) -> bool:
         """Whether a waiting run has been given what it waits for."""
@@ -79,8 +80,8 @@ class Handle:
 
     async def result(self) -> AgentResponse:
         """Wait as ``wait()`` does, then give what the run amounts to, whatever its status."""
-        status = await self.wait()
-        return response(self.run_id, await self._state(), status=status)
+        status, ended = await self._rest()
+        return ended or response(self.run_id, await self._state(), status=status)
 
     async def so_far(self) -> AgentResponse | None:
         """What the run amounts to as it stands, without waiting; None before it has begun."""
@@ -112,13 +113,13 @@ class Handle:
     async def batches(self, *, after: int = 0) -> AsyncGenerator[list[Event], None]:
         """The same events, together as they are found: for whoever sends them on at a price for each time."""
         signals = _Signals(after)
-        watch = self._app.watch(self.run_id)
+        with self._app.watches.on(self.run_id) as watch, contextlib.ExitStack() as ending:
 
-        def hear(event: Event) -> None:
-            if signals.take(event):
-                watch.set()
+            def hear(event: Event) -> None:
+                if signals.take(event):
+                    watch.tell()
 
-        try:
+            ending.callback(self._app.unlisten, self.run_id, hear)
             while True:
                 watch.clear()
                 self._app.listen(self.run_id, hear)
@@ -139,12 +140,7 @@ class Handle:
                     return
                 if not here and (trouble := self._app.trouble(self.run_id)) is not None:
                     raise trouble
-                with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(_IDLE_SECONDS if here or row.status.waiting else _POLL_SECONDS):
-                        await watch.wait()
-        finally:
-            self._app.unlisten(self.run_id, hear)
-            self._app.unwatch(self.run_id, watch)
+                await watch.wait(_IDLE_SECONDS if here or row.status.waiting else _POLL_SECONDS)
 
     async def cancel(self) -> None:
         """Cancel the run; what is under way is interrupted and recorded as such."""

@@ -26,9 +26,10 @@ from journeyman.app.handles import Handle, Session
 from journeyman.app.owners import dead, new_owner
 from journeyman.app.parts import Shared, close_model, model_named
 from journeyman.app.patience import PatientBreaker, PatientLimiter, patiently
-from journeyman.app.resuming import take_up
+from journeyman.app.resuming import FreshRun, take_up
 from journeyman.app.splitting import Split
 from journeyman.app.traces import Traces
+from journeyman.app.watching import Watches
 from journeyman.core.data import LOG_FIELDS, canonical_json, new_id
 from journeyman.core.errors import ConfigurationError, JournalConflictError, JourneymanError, StoreError
 from journeyman.core.events import Event
@@ -122,9 +123,10 @@ class Journeyman:
         self._working: dict[str, _Work] = {}
         self._held: set[str] = set()
         """Runs that are in a person's hands here for a moment."""
-        self._adopted: set[str] = set()
+        self._adopted: dict[str, FreshRun | None] = {}
+        """Runs this process is responsible for, with what is known of those that were ordered here and not begun."""
         self._broken: dict[str, JourneymanError] = {}
-        self._watchers: dict[str, list[asyncio.Event]] = {}
+        self.watches = Watches()
         self._poked = asyncio.Event()
         self._leaving = False
         self._keeper: asyncio.Task[None] | None = None
@@ -211,8 +213,8 @@ class Journeyman:
             priority=priority,
             created_at=self.clock.time(),
         )
-        await self.store.runs.create(order)
-        self._adopted.add(order.run_id)
+        new = await self.store.runs.create(order)
+        self._adopted[order.run_id] = FreshRun(order, agent) if new and self._queue is None else None
         if self._queue is not None:
             await self._queue.put(order.run_id, priority=priority)
         self.wake(order.run_id)
@@ -249,7 +251,8 @@ class Journeyman:
             batch := await self.store.runs.list(statuses=_UNFINISHED, limit=500, offset=len(handles))
         ):
             handles += [Handle(self, row.id) for row in batch]
-        self._adopted.update(handle.run_id for handle in handles)
+        for handle in handles:
+            self._adopted.setdefault(handle.run_id, None)
         self._broken.clear()
         await self._tick()
         return handles
@@ -284,14 +287,14 @@ class Journeyman:
             logger.error("the run stopped on a fault of ours", exc_info=error, extra={LOG_FIELDS: told})
         if work.run is not None:
             if work.run.state.status.ended:
-                self._adopted.discard(run_id)
+                self._adopted.pop(run_id, None)
             if work.again or crowded or self._principal_concurrency is not None or work.run.in_session:
                 self._poked.set()  # this one, or another that has waited for it, may go on
-        self._notify(run_id)
+        self.watches.tell(run_id)
 
     async def work_on(self, run_id: str) -> RunStatus | None:
         """Take one run as far as it goes, here and now; None when it cannot be had. What a worker does."""
-        self._adopted.add(run_id)
+        self._adopted.setdefault(run_id, None)
         if self._is_free(run_id):
             self._begin(run_id)
         await self.at_rest(run_id)
@@ -305,7 +308,10 @@ class Journeyman:
             return
         work = self._working[run_id]
         try:
-            run = work.run = await take_up(self, run_id, epoch, listener=lambda event: self._heard(run_id, event))
+            fresh, self._adopted[run_id] = self._adopted.get(run_id), None
+            run = work.run = await take_up(
+                self, run_id, epoch, fresh=fresh, listener=lambda event: self._heard(run_id, event)
+            )
             if run.state.status.ended:
                 return
             # Somebody may have wanted it cancelled while it waited, or while a process that is gone held it.
@@ -378,22 +384,10 @@ class Journeyman:
                 await self.store.runs.request_cancel(run_id)
             else:
                 await interrupted(run)
-        self._notify(run_id)
+                self._adopted.pop(run_id, None)
+        self.watches.tell(run_id)
 
     # --- watching
-
-    def watch(self, run_id: str) -> asyncio.Event:
-        """An event that is set whenever something happens to a run here."""
-        event = asyncio.Event()
-        self._watchers.setdefault(run_id, []).append(event)
-        return event
-
-    def unwatch(self, run_id: str, event: asyncio.Event) -> None:
-        watchers = self._watchers.get(run_id, [])
-        if event in watchers:
-            watchers.remove(event)
-        if not watchers:
-            self._watchers.pop(run_id, None)
 
     def listen(self, run_id: str, listener: Listener) -> None:
         """Hear signals (deltas, progress) of a run while it is worked on here."""
@@ -427,11 +421,7 @@ class Journeyman:
             for listener in work.listeners:
                 listener(event)
         if event.seq is not None:
-            self._notify(run_id)
-
-    def _notify(self, run_id: str) -> None:
-        for event in self._watchers.get(run_id, ()):
-            event.set()
+            self.watches.hear(event)
 
     # --- housekeeping
 

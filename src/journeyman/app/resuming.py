@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from journeyman.agent.agent import Agent
 from journeyman.agent.limits import effective_limits
 from journeyman.agent.run import Run, run_tools
 from journeyman.agent.state import RunState
@@ -30,19 +31,33 @@ class _Nobody:
         raise ConfigurationError("this run was taken up for a person's word, not to be advanced")
 
 
+@dataclass(frozen=True, slots=True)
+class FreshRun:
+    """A run that this process has just put into the store: what it would read there."""
+
+    order: RunOrder
+    agent: Agent
+
+
 async def take_up(
-    app: Journeyman, run_id: str, epoch: int, *, listener: Listener | None = None, advancing: bool = True
+    app: Journeyman,
+    run_id: str,
+    epoch: int,
+    *,
+    fresh: FreshRun | None = None,
+    listener: Listener | None = None,
+    advancing: bool = True,
 ) -> Run:
     """The run as it stands, for the holder of this epoch: to be advanced, or only to have a person's word recorded."""
     runs, clock = app.store.runs, app.clock
-    order = await patiently(lambda: runs.order(run_id), clock=clock, run_id=run_id)
+    order = fresh.order if fresh else await patiently(lambda: runs.order(run_id), clock=clock, run_id=run_id)
     if order is None:
         raise ConfigurationError(f"there is no run {run_id!r}")
     first = epoch == 1  # then nobody has written anything
     facts = () if first else await patiently(lambda: runs.facts(run_id), clock=clock, run_id=run_id)
     # The agent as it was ordered: a newer version of it does not change this run. Its tools may have been described
     # anew since, but must still take the same arguments.
-    agent = app.agent_of(order.agent)
+    agent = fresh.agent if fresh else app.agent_of(order.agent)
     library = app.library_of(order.task)
     tools, offered = (
         run_tools(agent, library.bind(agent, descriptions=not facts), order.task) if advancing else ({}, ())
@@ -95,7 +110,6 @@ async def _begin(app: Journeyman, run: Run, order: RunOrder, *, playbook: Strate
         conversations = app.store.conversations
         history = tuple(await patiently(lambda: conversations.messages(session_id), clock=app.clock, run_id=run.id))
     await run.recorder.record(
-        RunStarted(agent=order.agent, task=order.task, principal=order.principal, limits=order.limits, history=history),
-        sync=True,
+        RunStarted(agent=order.agent, task=order.task, principal=order.principal, limits=order.limits, history=history)
     )
     await advise(run, order.task, playbook)

@@ -58,8 +58,8 @@ class RunRow(Entity):
 class RunStore(Protocol):
     """Runs and their facts."""
 
-    async def create(self, order: RunOrder) -> None:
-        """Keep a new run as queued. The same order twice is kept once."""
+    async def create(self, order: RunOrder) -> bool:
+        """Keep a new run as queued. False when there is one of that id: the first order counts."""
 
     async def order(self, run_id: str) -> RunOrder | None: ...
 

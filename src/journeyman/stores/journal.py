@@ -18,7 +18,6 @@ from journeyman.core.events import (
     Fact,
     RunFailed,
     RunFinished,
-    RunStarted,
     RunSuspended,
     read_fact,
 )
@@ -28,7 +27,7 @@ from journeyman.stores.database import Database
 from journeyman.stores.line import Connection, json_text
 from journeyman.stores.writer import resolve
 
-AWAITED = (RunStarted, CallStarted, CallResolved, RunSuspended, RunFinished, RunFailed)
+AWAITED = (CallStarted, CallResolved, RunSuspended, RunFinished, RunFailed)
 """Facts that are committed when ``append`` returns, whether synced or not.
 
 Nothing starts before the fence has let its ``started`` pass; and whoever is told that a run waits or has ended finds

@@ -48,9 +48,9 @@ class SqlRuns:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def create(self, order: RunOrder) -> None:
-        """Keep a new run as queued. The same order twice is kept once."""
-        await self._database.write(partial(_create, order=order))
+    async def create(self, order: RunOrder) -> bool:
+        """Keep a new run as queued. False when there is one of that id: the first order counts."""
+        return await self._database.write(partial(_create, order=order))
 
     async def order(self, run_id: str) -> RunOrder | None:
         rows = await self._database.read(
@@ -198,7 +198,7 @@ class SqlRuns:
         return purged
 
 
-def _create(connection: Connection, *, order: RunOrder) -> None:
+def _create(connection: Connection, *, order: RunOrder) -> bool:
     principal = order.principal or order.task.principal
     principal_id = None if principal is None else principal.id
     session_id, turn = order.task.session_id, None
@@ -222,10 +222,8 @@ def _create(connection: Connection, *, order: RunOrder) -> None:
         "updated_at": order.created_at,
         "asked": json_text(order),
     }
-    connection.execute(
-        f"INSERT INTO runs ({', '.join(values)}) VALUES ({marks(tuple(values))}) ON CONFLICT (id) DO NOTHING",
-        *values.values(),
-    )
+    sql = f"INSERT INTO runs ({', '.join(values)}) VALUES ({marks(tuple(values))}) ON CONFLICT (id) DO NOTHING"
+    return connection.execute(sql, *values.values()) == 1
 
 
 def _unheld(takeable: Collection[str]) -> str:
