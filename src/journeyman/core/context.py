@@ -71,10 +71,6 @@ class Secrets(Mapping[str, str]):
 _NO_SECRETS = Secrets({})
 
 
-def _nobody(message: str, fraction: float | None) -> None:
-    """Progress that nobody listens to."""
-
-
 class ToolContext:
     """Passed to a tool that has a parameter annotated ``ToolContext``; the model never sees that parameter."""
 
@@ -88,7 +84,7 @@ class ToolContext:
         correlation_id: str = "",
         run_id: str = "",
         call_id: str = "",
-        report: Callable[[str, float | None], None] = _nobody,
+        report: Callable[[str, float | None], None] | None = None,
     ) -> None:
         self.principal = principal
         self.secrets = _NO_SECRETS if secrets is None else secrets
@@ -104,7 +100,7 @@ class ToolContext:
 
     def progress(self, message: str, fraction: float | None = None) -> None:
         """Tell whoever watches how far the tool has come; ``fraction`` is between 0 and 1."""
-        if not self._cancelled:
+        if self._report is not None and not self._cancelled:
             self._report(self.secrets.mask(message), fraction)
 
     def remaining(self) -> float | None:

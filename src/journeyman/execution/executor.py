@@ -287,15 +287,16 @@ class Executor:
             ),
             sync=not tool.specification.read_only,
         )
+        watched = tool.schema.context_parameter is not None
         context = ToolContext(
             principal=scope.principal,
-            secrets=Secrets.from_environment() if tool.schema.context_parameter else None,
+            secrets=Secrets.from_environment() if watched else None,
             idempotency_key=flight.execution_id,
             deadline=self._clock.time() + timeout,
             correlation_id=scope.correlation_id,
             run_id=scope.run_id,
             call_id=call.id,
-            report=_progress(scope.recorder, call.id),
+            report=_progress(scope.recorder, call.id) if watched else None,
         )
         with nullcontext() if scope.around is None else scope.around(call.id, tool.name):
             outcome = await self._invoker.attempt(tool, frozen, context, timeout)
