@@ -94,9 +94,10 @@ def encode_messages(messages: Sequence[Message], offer: Offer, memo: dict[Any, A
 def _begins_with(messages: Sequence[Message], known: Sequence[Message]) -> bool:
     """Whether a conversation continues a known one. A window that has moved on shows at both ends."""
     count = len(known)
-    if count > len(messages):
-        return False
-    return all(messages[at] is known[at] for at in {0, 1, count - 1} if 0 <= at < count)
+    if not 0 < count <= len(messages):
+        return count == 0
+    second = min(1, count - 1)
+    return messages[count - 1] is known[count - 1] and messages[second] is known[second] and messages[0] is known[0]
 
 
 def wire_message(message: Message, aliases: Mapping[str, str]) -> dict[str, Any]:
