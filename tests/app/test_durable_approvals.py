@@ -6,12 +6,12 @@ import asyncio
 
 import pytest
 
-from journeyman import Agent, ApprovalStatus, Policy, RunStatus
+from journeyman import Agent, ApprovalStatus, Policy, Principal, RunStatus, ToolLibrary
 from journeyman.app.journeyman import Journeyman
 from journeyman.core.errors import ApprovalError
 from journeyman.testing import FakeClock, ScriptedModel, call, say, together
 from tests.app.conftest import Opens
-from tests.app.shop import ADA, Ledger, deletes
+from tests.app.shop import ADA, Ledger, clerk, deletes, shop
 
 
 async def waiting_for_one(app: Journeyman, agent: Agent) -> str:
@@ -223,3 +223,51 @@ async def test_a_call_beside_one_that_waits_is_not_held_up(opens: Opens, agent: 
         await app.approvals.approve(approval.id, by="grace")
         await handle.result()
     assert ledger.effects() == {("stamp", "W-1"): 1, ("delete_order", "W-1"): 1}
+
+
+async def test_an_answer_to_a_question_that_has_changed_since_is_not_waited_for(opens: Opens, ledger: Ledger) -> None:
+    def library(version: str) -> ToolLibrary:
+        tools = shop(ledger)
+        tools.register(tools["delete_order"].with_changes(version=version), replace=True)
+        return tools
+
+    async with opens(deletes("W-1"), library=library("1")) as app:
+        await waiting_for_one(app, clerk(library("1")))
+    async with opens(deletes("W-1"), library=library("2")) as app:
+        [old] = await app.approvals.pending()
+        [handle] = await app.resume()
+        await app.approvals.approve(old.id, by="grace")
+        assert await handle.wait() == "awaiting_approval"
+        [new] = await app.approvals.pending()
+        assert new.id != old.id
+        facts = len(await app.store.runs.facts(handle.run_id))
+        assert await app.store.runs.due(now=app.clock.time(), run_id=handle.run_id) == ()
+        assert len(await app.store.runs.facts(handle.run_id)) == facts
+        await app.approvals.approve(new.id, by="grace")
+        assert (await handle.result()).status == "completed"
+    assert ledger.effects() == {("delete_order", "W-1"): 1}
+
+
+async def test_a_grant_of_one_principal_is_of_no_use_to_another(opens: Opens, agent: Agent, ledger: Ledger) -> None:
+    mallory = Principal("mallory", permissions={"orders:write"})
+    async with opens(deletes("W-1")) as app:
+        session = app.session("s")
+        first = await session.send(agent, "Delete W-1", principal=ADA)
+        assert await first.wait() == "awaiting_approval"
+        [asked] = await app.approvals.pending()
+        await app.approvals.approve(asked.id, by="grace", for_session=True)
+        assert (await first.result()).status == "completed"
+        second = await session.send(agent, "Delete W-1", principal=mallory)
+        assert await second.wait() == "awaiting_approval"
+        third = await app.session("t").send(agent, "Delete W-1", principal=ADA)
+        assert await third.wait() == "awaiting_approval"
+    assert ledger.effects() == {("delete_order", "W-1"): 1}
+
+
+async def test_edited_arguments_are_checked_where_the_tool_is_only_described(opens: Opens, agent: Agent) -> None:
+    async with opens(deletes("W-1")) as app:
+        approval_id = await waiting_for_one(app, agent)
+    async with opens(deletes("W-1"), library=ToolLibrary()) as desk:
+        with pytest.raises(ApprovalError, match="order_id"):
+            await desk.approvals.approve(approval_id, by="grace", arguments={"order": 3})
+        await desk.approvals.approve(approval_id, by="grace", arguments={"order_id": "W-2"})

@@ -139,3 +139,36 @@ async def test_a_person_settles_without_the_tools_at_hand(app: Journeyman, opens
         response = await handle.result()
     assert [record.result for record in response.tool_calls] == ["seen in the bank"] * 2
     assert ledger.effects() == {("pay", "W-1"): 1, ("pay", "W-2"): 1}
+
+
+async def test_cancelling_a_run_with_unknown_calls_does_not_say_that_they_never_ran(app: Journeyman) -> None:
+    handle = await waiting(app)
+    await handle.cancel()
+    response = await handle.result()
+    assert response.status == "cancelled"
+    for record in response.tool_calls:
+        assert record.error is not None
+        assert (record.status, record.error.code, record.attempts) == ("error", "OUTCOME_UNKNOWN", 1)
+        assert "check before repeating" in (record.error.recover_action or "")
+    assert [row.status for row in await app.store.calls.list(run_id="paying")] == ["error", "error"]
+
+
+async def test_two_people_who_settle_one_call_at_once_do_not_trip_over_each_other(app: Journeyman) -> None:
+    handle = await waiting(app)
+    [first, _] = await handle.unknown()
+    answers = await asyncio.gather(
+        handle.resolve(first.call_id, "skip", by="grace"),
+        handle.resolve(first.call_id, "skip", by="ada"),
+        return_exceptions=True,
+    )
+    [refused] = [answer for answer in answers if answer is not None]
+    assert isinstance(refused, ConfigurationError)
+    assert "settled by somebody else" in str(refused)
+
+
+async def test_a_result_without_a_json_form_leaves_the_run_as_it_is(app: Journeyman) -> None:
+    handle = await waiting(app)
+    [first, _] = await handle.unknown()
+    with pytest.raises(ConfigurationError, match="object has no JSON form"):
+        await handle.resolve(first.call_id, "done", result=object())
+    assert await handle.status() == "awaiting_resolution"

@@ -7,6 +7,7 @@ import asyncio
 import pytest
 
 from journeyman.core.approvals import ApprovalStatus
+from journeyman.core.data import digest
 from journeyman.core.messages import Message
 from journeyman.core.protocols import moment
 from journeyman.core.storing import Grant
@@ -90,6 +91,7 @@ async def test_every_decision_leaves_an_audit_row_without_content(store: SqlStor
         "digest": "d" * 32,
         "risk": "irreversible",
         "edited": True,
+        "edited_digest": digest('{"amount":7}'),
     }
 
 
@@ -127,15 +129,23 @@ def grant(grant_id: str, *, session: str = "s", tool: str = "pay") -> Grant:
     return Grant(id=grant_id, session_id=session, tool_name=tool, granted_by="grace", granted_at=NOW)
 
 
+async def test_a_grant_is_good_for_one_principal(store: SqlStore) -> None:
+    hers = grant("g-1").model_copy(update={"principal_id": "ada"})
+    await store.grants.grant(hers)
+    assert await store.grants.allows("s", "pay", principal_id="ada") == hers
+    assert await store.grants.allows("s", "pay", principal_id="mallory") is None
+    assert await store.grants.allows("s", "pay", principal_id=None) is None
+
+
 async def test_a_grant_allows_one_tool_in_one_session_until_revoked(store: SqlStore) -> None:
     await store.grants.grant(grant("g-1"))
     await store.grants.grant(grant("g-1"))
-    assert await store.grants.allows("s", "pay") == grant("g-1")
-    assert await store.grants.allows("s", "delete") is None
-    assert await store.grants.allows("t", "pay") is None
+    assert await store.grants.allows("s", "pay", principal_id=None) == grant("g-1")
+    assert await store.grants.allows("s", "delete", principal_id=None) is None
+    assert await store.grants.allows("t", "pay", principal_id=None) is None
     assert await store.grants.revoke("g-1", by="ada", now=NOW + 5)
     assert not await store.grants.revoke("g-1", by="ada", now=NOW + 6)
-    assert await store.grants.allows("s", "pay") is None
+    assert await store.grants.allows("s", "pay", principal_id=None) is None
     assert [(row.kind, row.actor, row.subject) for row in await store.audit.list()] == [
         ("grant_given", "grace", "g-1"),
         ("grant_revoked", "ada", "g-1"),
@@ -183,5 +193,6 @@ async def test_a_deleted_session_is_forgotten_with_what_was_allowed_in_it(store:
     assert not await store.conversations.delete("s")
     assert await store.conversations.messages("s") == ()
     assert await store.conversations.list() == ()
-    assert await store.grants.allows("s", "pay") is None
+    assert await store.runs.get("r1") is None
+    assert await store.grants.allows("s", "pay", principal_id=None) is None
     assert [row.kind for row in await store.audit.list()] == ["grant_given", "grant_revoked"]

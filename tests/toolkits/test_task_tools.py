@@ -253,3 +253,28 @@ async def test_say_hello_binds_to_its_document() -> None:
     model = ScriptedModel([call("sayHello", name="Ada"), say("Greeted.")])
     response = await run(agent, "Say hello to Ada", library=ToolLibrary([say_hello]), model=model)
     assert response.tool_calls[0].result == "Hello, Ada! It is nice to meet you."
+
+
+async def test_a_delete_that_was_approved_does_not_hit_a_task_that_came_afterwards(
+    library: ToolLibrary, store: SqlStore, clock: FakeClock
+) -> None:
+    service = TaskService(store.tasks, clock)
+    await service.create("Clean the garage")
+
+    async def approver(approval: Approval) -> Approve:
+        """While the person thinks, the task goes and another comes that the words fit as well."""
+        await service.delete("garage")
+        clock.advance(approval.requested_at.timestamp() + 5 - clock.time())
+        await service.create("Garage sale, important")
+        return Approve()
+
+    told = json.loads((await played(library, call("delete_task", task_id="garage"), approver=approver)).told[0])
+    assert told["code"] == "TASK_CHANGED"
+    [left] = (await store.tasks.find()).tasks
+    assert left.id in told["recover_action"]
+    told = json.loads((await played(library, call("delete_task", task_id=left.id), approver=approving)).told[0])
+    assert told["deleted"]["id"] == left.id
+
+
+async def approving(approval: Approval) -> Approve:
+    return Approve()

@@ -68,7 +68,12 @@ async def _close_turn(run: Run) -> None:
     if turn is None:
         return
     for call in turn.calls:
-        if call.id not in turn.records:
+        if call.id in turn.records:
+            continue
+        past = turn.pasts.get(call.id)
+        if past is not None and past.started is not None:
+            await run.executor.give_up(call, run.scope, past)
+        else:
             await run.executor.refuse(call, run.scope, cancelled(call.tool_name, under_way=False))
     await run.recorder.record(
         StepFinished(

@@ -7,11 +7,13 @@ from typing import Any
 
 from journeyman.core.approvals import Approval, ApprovalStatus, Approve, Decision, Deny, Expired
 from journeyman.core.data import canonical_json, new_id
-from journeyman.core.errors import ApprovalError
+from journeyman.core.errors import ApprovalError, ConfigurationError
+from journeyman.core.principals import Principal
 from journeyman.core.protocols import Clock
+from journeyman.core.specification import ToolSpecification
 from journeyman.core.storing import Grant, Store
 from journeyman.tools.library import ToolLibrary
-from journeyman.tools.tool import ArgumentsError
+from journeyman.tools.tool import ArgumentsError, Tool
 
 
 class StoreGate:
@@ -44,7 +46,8 @@ class StoreGate:
         """A standing word of a person for this tool in this session counts as their approval."""
         if self._session_id is None:
             return None
-        grant = await self._store.grants.allows(self._session_id, approval.tool_name)
+        principal_id = None if approval.principal is None else approval.principal.id
+        grant = await self._store.grants.allows(self._session_id, approval.tool_name, principal_id=principal_id)
         if grant is None:
             return None
         by = f"{grant.granted_by} (grant {grant.id})"
@@ -83,15 +86,16 @@ class Approvals:
     ) -> Approval:
         """Allow this exact call, or the same tool with ``arguments`` instead.
 
-        ``for_session`` also allows the tool for the rest of its chat session, without asking, until revoked.
+        ``for_session`` also allows the tool for the rest of its chat session, on behalf of the same principal, without
+        asking, until revoked.
         """
         approval = await self._found(approval_id)
         session_id = await self._session_of(approval) if for_session else None
         if arguments is not None:
-            arguments = self._checked(approval, arguments)
+            arguments = await self._checked(approval, arguments)
         decided = await self._decide(approval_id, ApprovalStatus.APPROVED, by=by, arguments=arguments)
         if session_id is not None:
-            await self.grant(session_id, approval.tool_name, by=by)
+            await self.grant(session_id, approval.tool_name, by=by, principal=approval.principal)
         return decided
 
     async def deny(self, approval_id: str, *, by: str = "unnamed", reason: str = "") -> Approval:
@@ -99,14 +103,15 @@ class Approvals:
         await self._found(approval_id)
         return await self._decide(approval_id, ApprovalStatus.DENIED, by=by, reason=reason)
 
-    async def grant(self, session_id: str, tool_name: str, *, by: str) -> Grant:
-        """Allow a tool for one chat session."""
+    async def grant(self, session_id: str, tool_name: str, *, by: str, principal: Principal | None = None) -> Grant:
+        """Allow a tool for one chat session, on behalf of one principal (or of nobody in particular)."""
         grant = Grant(
             id=new_id("grant"),
             session_id=session_id,
             tool_name=tool_name,
             granted_by=by,
             granted_at=self._clock.time(),
+            principal_id=None if principal is None else principal.id,
         )
         await self._store.grants.grant(grant)
         return grant
@@ -140,11 +145,23 @@ class Approvals:
             raise ApprovalError(f"approval {approval.id!r} belongs to no chat session; approve it without for_session")
         return row.session_id
 
-    def _checked(self, approval: Approval, arguments: dict[str, Any]) -> dict[str, Any]:
-        tool = self._library.lookup(approval.tool_name)
+    async def _checked(self, approval: Approval, arguments: dict[str, Any]) -> dict[str, Any]:
+        tool = self._library.lookup(approval.tool_name) or await self._described(approval)
         if tool is None:
-            return arguments  # this process does not hold the tool; the one that runs it checks again
+            return arguments  # nobody here knows the tool; the process that runs it checks again
         try:
             return tool.freeze(canonical_json(arguments)).arguments
         except (ArgumentsError, ValueError, RecursionError) as error:
             raise ApprovalError(f"the edited arguments for {approval.tool_name!r} are not valid: {error}") from error
+
+    async def _described(self, approval: Approval) -> Tool[..., Any] | None:
+        """The tool as the run was told of it, where this process does not hold the tool itself."""
+        order = await self._store.runs.order(approval.run_id)
+        for told in () if order is None else order.agent.get("tools", ()):
+            if told.get("name") == approval.tool_name:
+                return Tool.from_specification(ToolSpecification.model_validate(told), _not_here)
+        return None
+
+
+def _not_here(**_: Any) -> None:
+    raise ConfigurationError("a tool that is only described cannot be run")

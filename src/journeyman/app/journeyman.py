@@ -11,6 +11,7 @@ import contextlib
 import logging
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -18,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Self
 from journeyman.agent.agent import Agent
 from journeyman.agent.ending import interrupted
 from journeyman.agent.loop import advance
-from journeyman.agent.run import Run
+from journeyman.agent.run import Run, run_tools
 from journeyman.app.chains import ChainStep, chain_results, start_chain
 from journeyman.app.deciding import Approvals
 from journeyman.app.gaps import Gaps
@@ -53,6 +54,8 @@ RETENTION_SECONDS = 7 * 24 * 3600.0
 MOST_AGENTS = 100
 """Agents that are kept ready for further runs."""
 
+_ALL = 2**31
+_DUE_AT_ONCE = 1_000
 _UNFINISHED = frozenset(status for status in RunStatus if not status.ended)
 
 
@@ -123,6 +126,8 @@ class Journeyman:
         self._working: dict[str, _Work] = {}
         self._held: set[str] = set()
         """Runs that are in a person's hands here for a moment."""
+        self._hand = asyncio.Lock()
+        """One person's word at a time: a claim of our own would not keep another of ours away."""
         self._adopted: dict[str, FreshRun | None] = {}
         """Runs this process is responsible for, with what is known of those that were ordered here and not begun."""
         self._broken: dict[str, JourneymanError] = {}
@@ -135,6 +140,8 @@ class Journeyman:
     # --- opening and closing
 
     async def __aenter__(self) -> Self:
+        if self._leaving or self._shared is not None:
+            raise ConfigurationError("an app is opened once; make a new Journeyman(...)")
         await self.store.open()
         self._shared = {}
         if self._queue is not None:
@@ -160,6 +167,7 @@ class Journeyman:
         if self._queue is not None:
             await self._queue.close()
         await self.store.close()
+        self._shared = None
 
     async def hand_over(self) -> None:
         """Let the steps under way finish; what is not done in time is left to whoever takes the runs up."""
@@ -196,13 +204,14 @@ class Journeyman:
         run_id: str | None = None,
     ) -> Handle:
         """Keep a run in the store and begin it. A ``run_id`` of the caller's makes starting twice harmless."""
+        self._check_open()
         given = TaskInput(description=task) if isinstance(task, str) else task
         if session_id is not None:
             given = given.model_copy(update={"session_id": session_id})
         if self.split is not None:
             await self.split.look(self.store.audit, self.clock)
             given = self.split.stamp(given, principal or given.principal)
-        self.library_of(given).bind(agent)
+        run_tools(agent, self.library_of(given).bind(agent), given)  # a run that could never begin is refused here
         order = RunOrder(
             run_id=run_id or new_id("run"),
             agent=agent.snapshot,
@@ -236,6 +245,7 @@ class Journeyman:
 
     async def handle(self, run_id: str) -> Handle:
         """A handle on any run of the store."""
+        self._check_open()
         if await self.store.runs.get(run_id) is None:
             raise ConfigurationError(f"there is no run {run_id!r}; 'journeyman runs list' shows what there is")
         return Handle(self, run_id)
@@ -246,11 +256,11 @@ class Journeyman:
 
     async def resume(self, *run_ids: str) -> list[Handle]:
         """Take responsibility for every unfinished run of the store, or for these; waiting ones included."""
+        self._check_open()
         handles = [await self.handle(run_id) for run_id in run_ids]
-        while not run_ids and (
-            batch := await self.store.runs.list(statuses=_UNFINISHED, limit=500, offset=len(handles))
-        ):
-            handles += [Handle(self, row.id) for row in batch]
+        if not run_ids:
+            # All at once: pages of a list that changes meanwhile would leave some out.
+            handles = [Handle(self, row.id) for row in await self.store.runs.list(statuses=_UNFINISHED, limit=_ALL)]
         for handle in handles:
             self._adopted.setdefault(handle.run_id, None)
         self._broken.clear()
@@ -285,6 +295,11 @@ class Journeyman:
         if not task.cancelled() and (error := task.exception()) is not None:
             told = {"run_id": run_id}
             logger.error("the run stopped on a fault of ours", exc_info=error, extra={LOG_FIELDS: told})
+            # Tried again at once it would only fail again, and whoever waits for it would never know.
+            self._broken[run_id] = JourneymanError(
+                f"run {run_id!r} stopped on a fault of ours ({type(error).__name__}: {error}); "
+                "the log has its traceback, and resume() tries again"
+            )
         if work.run is not None:
             if work.run.state.status.ended:
                 self._adopted.pop(run_id, None)
@@ -309,9 +324,7 @@ class Journeyman:
         work = self._working[run_id]
         try:
             fresh, self._adopted[run_id] = self._adopted.get(run_id), None
-            run = work.run = await take_up(
-                self, run_id, epoch, fresh=fresh, listener=lambda event: self._heard(run_id, event)
-            )
+            run = work.run = await take_up(self, run_id, epoch, fresh=fresh, listener=partial(self._heard, run_id))
             if run.state.status.ended:
                 return
             # Somebody may have wanted it cancelled while it waited, or while a process that is gone held it.
@@ -334,12 +347,18 @@ class Journeyman:
             if work.run is None or work.run.state.status is RunStatus.RUNNING:
                 await self._release(run_id, epoch)
 
-    async def _claim(self, run_id: str, *, principal_limit: int | None = None) -> int | None:
+    async def _claim(self, run_id: str, *, principal_limit: int | None = None, in_turn: bool = True) -> int | None:
         async def claim(gone: Collection[str] = ()) -> int | None:
             now = self.clock.time()
             lease_until = now + self.lease_seconds
             return await self.store.runs.claim(
-                run_id, owner=self.owner, now=now, lease_until=lease_until, dead=gone, principal_limit=principal_limit
+                run_id,
+                owner=self.owner,
+                now=now,
+                lease_until=lease_until,
+                dead=gone,
+                principal_limit=principal_limit,
+                in_turn=in_turn,
             )
 
         async def claim_from_anybody() -> int | None:
@@ -359,18 +378,21 @@ class Journeyman:
     async def held(self, run_id: str) -> AsyncIterator[Run | None]:
         """A run for a person's word: nobody works on it meanwhile. None when it has ended or is held elsewhere."""
         await self.at_rest(run_id)
-        self._held.add(run_id)
-        try:
-            epoch = await self._claim(run_id)
-            if epoch is None:
-                yield None
-                return
+        async with self._hand:
+            await self.at_rest(run_id)
+            self._held.add(run_id)
             try:
-                yield await take_up(self, run_id, epoch, advancing=False)
+                epoch = await self._claim(run_id, in_turn=False)  # people need not wait for their turn
+                if epoch is None:
+                    yield None
+                    return
+                try:
+                    heard = partial(self._heard, run_id)
+                    yield await take_up(self, run_id, epoch, listener=heard, advancing=False)
+                finally:
+                    await self._release(run_id, epoch)
             finally:
-                await self._release(run_id, epoch)
-        finally:
-            self._held.discard(run_id)
+                self._held.discard(run_id)
 
     async def cancel(self, run_id: str) -> None:
         """Cancel a run wherever it is worked on. One that another process holds is cancelled there, in a moment."""
@@ -378,7 +400,9 @@ class Journeyman:
             work.cancelled = True
             work.task.cancel()
             await asyncio.wait((work.task,))
-            return
+            if work.run is not None:
+                return
+            # It was only looking whether it could begin.
         async with self.held(run_id) as run:
             if run is None:
                 await self.store.runs.request_cancel(run_id)
@@ -462,13 +486,19 @@ class Journeyman:
         if not self._adopted:
             return
         gone = dead(set(await self.store.runs.owners()) - {self.owner})
-        for run_id in await self.store.runs.due(now=now, dead=gone, limit=1_000):
-            if run_id not in self._adopted or not self._is_free(run_id):
-                continue
-            if self._queue is not None:
-                await self._queue.put(run_id)
-            elif self._has_room():
-                self._begin(run_id)
+        seen = 0
+        # Page by page: runs that are somebody else's business must not hide ours.
+        while due := await self.store.runs.due(now=now, dead=gone, limit=_DUE_AT_ONCE, offset=seen):
+            for run_id in due:
+                if run_id not in self._adopted or not self._is_free(run_id):
+                    continue
+                if self._queue is not None:
+                    await self._queue.put(run_id)
+                elif self._has_room():
+                    self._begin(run_id)
+            seen += len(due)
+            if len(due) < _DUE_AT_ONCE:
+                return
 
     async def _purge(self) -> None:
         now = self.clock.time()
@@ -481,14 +511,18 @@ class Journeyman:
 
     # --- parts
 
+    def _check_open(self) -> None:
+        if self._shared is None:
+            raise ConfigurationError("the app is not open; write 'async with Journeyman(...) as app:'")
+
     def library_of(self, task: TaskInput) -> ToolLibrary:
         """Where a run finds its tools: in the arm it was given, or in the app's library."""
         return (self.split.library_of(task) if self.split is not None else None) or self.library
 
     def shared_by(self, library: ToolLibrary) -> Shared:
         """What runs with one library have in common."""
-        if self._shared is None:
-            raise ConfigurationError("the app is not open; write 'async with Journeyman(...) as app:'")
+        self._check_open()
+        assert self._shared is not None
         found = self._shared.get(id(library))
         if found is None:
             # One process counts for itself; several share what the store counts.

@@ -8,7 +8,7 @@ from journeyman.core.calls import CallStatus, ToolCallRecord
 from journeyman.core.errors import ConfigurationError
 from journeyman.core.events import CallFinished, CallResolved
 from journeyman.execution.outcome import Refusal, Success, skipped
-from journeyman.execution.results import json_value
+from journeyman.execution.results import UnserialisableResultError, json_value
 
 if TYPE_CHECKING:
     from journeyman.app.journeyman import Journeyman
@@ -26,13 +26,16 @@ async def settle(
     """Write the person's word into the journal, then let the run go on."""
     if action not in ("rerun", "done", "skip"):
         raise ConfigurationError(f"an unknown call is settled by 'rerun', 'done' or 'skip', not by {action!r}")
+    try:
+        value = json_value(result)  # before the run is touched
+    except UnserialisableResultError as error:
+        raise ConfigurationError(f"the result for call {call_id!r} cannot be kept: {error}") from error
     async with app.held(run_id) as run:
         if run is None:
             raise ConfigurationError(f"run {run_id!r} cannot be settled now: it has ended, or is being worked on")
         past = None if run.state.turn is None else run.state.turn.pasts.get(call_id)
         if past is None or past.unknown is None:
             raise ConfigurationError(f"call {call_id!r} of run {run_id!r} was settled by somebody else meanwhile")
-        value = json_value(result)
         resolved = CallResolved(call_id=call_id, action=action, by=by, result=value)
         if action == "rerun":
             await run.recorder.record(resolved, sync=True)

@@ -84,6 +84,7 @@ class ToolContext:
         correlation_id: str = "",
         run_id: str = "",
         call_id: str = "",
+        requested_at: float | None = None,
         report: Callable[[str, float | None], None] | None = None,
     ) -> None:
         self.principal = principal
@@ -95,6 +96,11 @@ class ToolContext:
         self.correlation_id = correlation_id
         self.run_id = run_id
         self.call_id = call_id
+        self.requested_at = requested_at
+        """When a person was asked about this call, or else when it was requested, in seconds since the epoch.
+
+        What has come into being since cannot have been meant.
+        """
         self._report = report
         self._cancelled = False
 

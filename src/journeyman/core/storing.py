@@ -84,12 +84,13 @@ class RunStore(Protocol):
         lease_until: float,
         dead: Collection[str] = (),
         principal_limit: int | None = None,
+        in_turn: bool = True,
     ) -> int | None:
         """Take a run over and return its new epoch, or None when it cannot be had.
 
         It can be had when it has not ended, nobody holds a lease on it (or the holder is among ``dead``, or is the
-        claimer itself), no earlier run of its session is unfinished, and its principal has fewer than
-        ``principal_limit`` runs under way.
+        claimer itself), no earlier run of its session is unfinished (unless it need not be ``in_turn``), and its
+        principal has fewer than ``principal_limit`` runs under way.
         """
 
     async def renew(self, owner: str, *, lease_until: float) -> Sequence[str]:
@@ -102,7 +103,7 @@ class RunStore(Protocol):
         """Give a run back without ending it."""
 
     async def due(
-        self, *, now: float, dead: Collection[str] = (), run_id: str | None = None, limit: int = 100
+        self, *, now: float, dead: Collection[str] = (), run_id: str | None = None, limit: int = 100, offset: int = 0
     ) -> Sequence[str]:
         """Unheld runs that can go on now (or just this one, if it can), highest priority first, then oldest.
 
@@ -166,7 +167,7 @@ class ApprovalStore(Protocol):
 
 
 class Grant(Entity):
-    """A person's word that one tool may run without asking, in one chat session, until revoked."""
+    """A person's word that one tool may run without asking, for one principal in one chat session, until revoked."""
 
     id: str
     session_id: str
@@ -175,6 +176,8 @@ class Grant(Entity):
     granted_at: float
     revoked_at: float | None = None
     revoked_by: str | None = None
+    principal_id: str | None = None
+    """On whose behalf; None is nobody in particular, not everybody."""
 
 
 class GrantStore(Protocol):
@@ -184,7 +187,7 @@ class GrantStore(Protocol):
 
     async def list(self, *, session_id: str | None = None, active_only: bool = True) -> Sequence[Grant]: ...
 
-    async def allows(self, session_id: str, tool_name: str) -> Grant | None: ...
+    async def allows(self, session_id: str, tool_name: str, *, principal_id: str | None) -> Grant | None: ...
 
 
 class SessionRow(Entity):
@@ -206,7 +209,10 @@ class ConversationStore(Protocol):
     async def list(self, *, limit: int = 50, offset: int = 0) -> Sequence[SessionRow]:
         """Most recently used first."""
 
-    async def delete(self, session_id: str) -> bool: ...
+    async def get(self, session_id: str) -> SessionRow | None: ...
+
+    async def delete(self, session_id: str) -> bool:
+        """Forget a session: what was said, its ended runs, what was allowed in it. False when there is none."""
 
 
 class CallRow(Entity):

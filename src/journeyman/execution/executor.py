@@ -36,6 +36,7 @@ from journeyman.execution.outcome import (
     Suspended,
     cancelled,
     denied,
+    never_settled,
     outcome_unknown,
     rate_limited,
     resting,
@@ -52,7 +53,7 @@ Around: TypeAlias = Callable[[str, str], AbstractContextManager[None]]
 Ending: TypeAlias = Success | Refusal
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class CallScope:
     """What a call needs to know of the run it belongs to."""
 
@@ -63,7 +64,7 @@ class CallScope:
     principal: Principal | None = None
     correlation_id: str = ""
     deadline: float | None = None
-    """When the run must end, by the clock's monotonic time."""
+    """When the run must end, by the clock's monotonic time; put off while a person is asked."""
     around: Around | None = None
     """Entered around each attempt, in the task that makes it."""
 
@@ -92,6 +93,7 @@ class _Flight:
     attempts: int = 0
     risk: RiskLevel | None = None
     approval_id: str | None = None
+    requested_at: float = 0.0
 
     @property
     def execution_id(self) -> str:
@@ -125,6 +127,7 @@ class Executor:
     ) -> ToolCallRecord | Suspended:
         """Take a requested call to its outcome, or to the person it must wait for."""
         flight = _Flight(call, scope, past or CallPast(), self._clock.time(), self._clock.monotonic(), call.arguments)
+        flight.requested_at = flight.started_at
         try:
             outcome = await self._govern(flight)
         except asyncio.CancelledError:
@@ -138,6 +141,17 @@ class Executor:
         """Record a call that the loop itself refuses, e.g. because it is repeated."""
         flight = _Flight(call, scope, CallPast(), self._clock.time(), self._clock.monotonic(), call.arguments)
         return await self._finish(flight, refusal)
+
+    async def give_up(self, call: ToolCall, scope: CallScope, past: CallPast) -> ToolCallRecord:
+        """Record a call that was under way when its process died, in a run that will not go on."""
+        flight = _Flight(call, scope, past, self._clock.time(), self._clock.monotonic(), call.arguments)
+        if past.started is not None:
+            flight.started_at = past.started.time
+            flight.arguments, flight.attempts = past.started.arguments, past.started.attempt
+        if past.unknown is not None:
+            flight.risk = past.unknown.risk
+        flight.approval_id = None if past.approval is None else past.approval.id
+        return await self._finish(flight, never_settled(call.tool_name))
 
     # --- the stages, in order
 
@@ -164,7 +178,8 @@ class Executor:
         past, tool = flight.past, flight.scope.tools.get(flight.call.tool_name)
         flight.arguments = started.arguments
         flight.attempts = started.attempt
-        flight.approval_id = None if past.approval is None else past.approval.id
+        if past.approval is not None:
+            flight.approval_id, flight.requested_at = past.approval.id, past.approval.requested_at.timestamp()
         if tool is not None:
             flight.risk = grade(tool.specification, started.arguments, self.policy)
             if tool.specification.repeat_safe:
@@ -183,6 +198,7 @@ class Executor:
             await scope.recorder.record(ApprovalRequested(approval=approval))
             past.decision = None
         flight.approval_id = approval.id
+        flight.requested_at = approval.requested_at.timestamp()
         decision = past.decision
         if decision is None:
             decision = await self._gate.ask(approval)
@@ -296,6 +312,7 @@ class Executor:
             correlation_id=scope.correlation_id,
             run_id=scope.run_id,
             call_id=call.id,
+            requested_at=flight.requested_at,
             report=_progress(scope.recorder, call.id) if watched else None,
         )
         with nullcontext() if scope.around is None else scope.around(call.id, tool.name):

@@ -98,6 +98,19 @@ def outcome_unknown(tool_name: str) -> Refusal:
     )
 
 
+def never_settled(tool_name: str) -> Refusal:
+    """The process died while the call ran, and the run was ended before a person had found out what became of it."""
+    return refuse(
+        CallStatus.ERROR,
+        "OUTCOME_UNKNOWN",
+        f"the process died while {tool_name!r} ran, and the run was ended: whether it took effect, nobody knows",
+        category=ErrorCategory.SYSTEM_ERROR,
+        severity=Severity.CRITICAL,
+        recover="It may have taken effect: check before repeating it, and tell the user",
+        guidance="Find out whether it took effect before anybody asks for it again",
+    )
+
+
 def cancelled(tool_name: str, *, under_way: bool) -> Refusal:
     """The run was cancelled before the call had an outcome."""
     return refuse(

@@ -8,12 +8,12 @@ from functools import partial
 from typing import Any
 
 from journeyman.core.approvals import Approval, ApprovalStatus
-from journeyman.core.data import canonical_json
+from journeyman.core.data import canonical_json, digest
 from journeyman.core.protocols import moment
 from journeyman.core.storing import Grant
 from journeyman.stores.audit import add_audit
 from journeyman.stores.database import Database
-from journeyman.stores.line import Connection, Row, columns, entities, json_text
+from journeyman.stores.line import Connection, Row, columns, entities, json_text, marks
 
 _COLUMNS = "question, status, decided_at, decided_by, reason"
 PENDING = ApprovalStatus.PENDING.value
@@ -124,7 +124,7 @@ def _decide(
     if not rows:
         return None
     approval = _approval(rows[0])
-    _audit(connection, approval, now=now, edited=edited is not None)
+    _audit(connection, approval, now=now, edited=edited)
     return approval
 
 
@@ -140,18 +140,21 @@ def _expire(connection: Connection, *, now: float) -> Sequence[Approval]:
     return tuple(expired)
 
 
-def supersede_pending(connection: Connection, run_id: str, *, now: float) -> None:
-    """Withdraw the questions of a run that has ended: nobody can use the answers."""
+def withdraw(connection: Connection, run_id: str, *, keep: Sequence[str] = (), now: float) -> None:
+    """Withdraw the questions of a run that it no longer waits for: nobody can use the answers, given or not."""
+    others = f"run_id = ? AND id NOT IN ({marks(keep)})" if keep else "run_id = ?"
     rows = connection.query(
         "UPDATE approvals SET status = ?, decided_at = ?, consumed = 1 "
-        f"WHERE run_id = ? AND status = '{PENDING}' RETURNING {_COLUMNS}",
-        *(ApprovalStatus.SUPERSEDED.value, now, run_id),
+        f"WHERE {others} AND status = '{PENDING}' RETURNING {_COLUMNS}",
+        *(ApprovalStatus.SUPERSEDED.value, now, run_id, *keep),
     )
     for row in rows:
         _audit(connection, _approval(row), now=now)
+    # An answer that came too late would wake the run again and again.
+    connection.execute(f"UPDATE approvals SET consumed = 1 WHERE {others} AND consumed = 0", run_id, *keep)
 
 
-def _audit(connection: Connection, approval: Approval, *, now: float, edited: bool = False) -> None:
+def _audit(connection: Connection, approval: Approval, *, now: float, edited: str | None = None) -> None:
     add_audit(
         connection,
         f"approval_{approval.status.value}",
@@ -163,7 +166,9 @@ def _audit(connection: Connection, approval: Approval, *, now: float, edited: bo
             "call_id": approval.call_id,
             "digest": approval.digest,
             "risk": approval.risk.value,
-            "edited": edited,
+            "edited": edited is not None,
+            # Whoever has the arguments can tell by it whether they are the ones that were allowed.
+            **({} if edited is None else {"edited_digest": digest(edited)}),
         },
         now=now,
     )
@@ -206,13 +211,13 @@ class SqlGrants:
         sql = f"SELECT {columns(Grant)} FROM grants {where} ORDER BY granted_at, id"
         return entities(Grant, await self._database.read(lambda connection: connection.query(sql, *values)))
 
-    async def allows(self, session_id: str, tool_name: str) -> Grant | None:
-        """The grant under which this tool may run without asking in this session."""
+    async def allows(self, session_id: str, tool_name: str, *, principal_id: str | None) -> Grant | None:
+        """The grant under which this tool may run without asking in this session, on this principal's behalf."""
         rows = await self._database.read(
             lambda connection: connection.query(
                 f"SELECT {columns(Grant)} FROM grants WHERE session_id = ? AND tool_name = ? AND revoked_at IS NULL "
-                "ORDER BY granted_at, id LIMIT 1",
-                *(session_id, tool_name),
+                f"AND principal_id {'IS NULL' if principal_id is None else '= ?'} ORDER BY granted_at, id LIMIT 1",
+                *(session_id, tool_name, *(() if principal_id is None else (principal_id,))),
             )
         )
         return entities(Grant, rows)[0] if rows else None
@@ -221,7 +226,7 @@ class SqlGrants:
 def _grant(connection: Connection, *, grant: Grant) -> None:
     values = tuple(grant.model_dump().values())
     kept = connection.execute(
-        f"INSERT INTO grants ({columns(Grant)}) VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING", *values
+        f"INSERT INTO grants ({columns(Grant)}) VALUES ({marks(values)}) ON CONFLICT (id) DO NOTHING", *values
     )
     if kept:
         _audit_grant(connection, "grant_given", grant, actor=grant.granted_by, now=grant.granted_at)
@@ -244,5 +249,5 @@ def _revoke(connection: Connection, column: str, value: str, *, by: str | None, 
 
 
 def _audit_grant(connection: Connection, kind: str, grant: Grant, *, actor: str | None, now: float) -> None:
-    details = {"tool": grant.tool_name, "session_id": grant.session_id}
+    details = {"tool": grant.tool_name, "session_id": grant.session_id, "principal_id": grant.principal_id}
     add_audit(connection, kind, actor=actor, run_id=None, subject=grant.id, details=details, now=now)

@@ -14,7 +14,7 @@ from journeyman.core.events import (
     RunSuspended,
 )
 from journeyman.core.runs import AgentResponse, RunStatus
-from journeyman.stores.approvals import supersede_pending
+from journeyman.stores.approvals import withdraw
 from journeyman.stores.audit import add_audit
 from journeyman.stores.calls import log_call
 from journeyman.stores.conversations import add_messages, touch_session
@@ -53,9 +53,11 @@ def follow(connection: Connection, run_id: str, fact: Fact) -> None:
             connection.execute("UPDATE approvals SET consumed = 1 WHERE id = ?", fact.approval_id)
         case RunStarted(history=history) if history:
             connection.execute("UPDATE runs SET history_length = ? WHERE id = ?", len(history), run_id)
+        case RunSuspended():
+            withdraw(connection, run_id, keep=fact.waiting_for, now=fact.time)
         case RunFinished() | RunFailed():
             _keep_conversation(connection, run_id, fact.response, now=fact.time)
-            supersede_pending(connection, run_id, now=fact.time)
+            withdraw(connection, run_id, now=fact.time)
         case _:
             pass
 

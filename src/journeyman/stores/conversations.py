@@ -11,7 +11,10 @@ from journeyman.core.protocols import Clock
 from journeyman.core.storing import SessionRow
 from journeyman.stores.approvals import revoke_all
 from journeyman.stores.database import Database
-from journeyman.stores.line import Connection, entities, json_text
+from journeyman.stores.line import Connection, entities, json_text, marks
+
+FORGOTTEN_AT_ONCE = 200
+"""Runs to a statement: databases limit how many values one may hold."""
 
 
 def touch_session(connection: Connection, session_id: str, *, principal_id: str | None, now: float) -> None:
@@ -53,7 +56,10 @@ class SqlConversations:
         return rows[0] if rows else None
 
     async def delete(self, session_id: str) -> bool:
-        """Forget what was said. What a person allowed in this session is revoked, lest a new one inherits it."""
+        """Forget a session: what was said, its ended runs, what was allowed in it. False when there is none.
+
+        What a person allowed is revoked, lest a new session of the same name inherits it.
+        """
         return await self._database.write(partial(_delete, session_id=session_id, now=self._clock.time()))
 
 
@@ -79,4 +85,15 @@ def _rows(connection: Connection, *, where: str, values: Sequence[Any]) -> Seque
 def _delete(connection: Connection, *, session_id: str, now: float) -> bool:
     deleted = connection.execute("DELETE FROM sessions WHERE id = ?", session_id) > 0
     revoke_all(connection, session_id, now=now)
+    sql = "SELECT id FROM runs WHERE session_id = ? AND ended_at IS NOT NULL"
+    forget_runs(connection, [run_id for (run_id,) in connection.query(sql, session_id)])
     return deleted
+
+
+def forget_runs(connection: Connection, run_ids: Sequence[str]) -> int:
+    """Delete runs with their facts and approvals; the call log and the audit, which hold no content, stay."""
+    for start in range(0, len(run_ids), FORGOTTEN_AT_ONCE):
+        some = run_ids[start : start + FORGOTTEN_AT_ONCE]
+        connection.execute(f"DELETE FROM approvals WHERE run_id IN ({marks(some)})", *some)
+        connection.execute(f"DELETE FROM runs WHERE id IN ({marks(some)})", *some)
+    return len(run_ids)

@@ -265,7 +265,13 @@ EXPERIMENTS = Migration(
     down=("DROP TABLE experiments",),
 )
 
-MIGRATIONS = (RUNS, CONVERSATIONS, APPROVALS, CALLS, AUDIT, LIMITS, TASKS, GAPS, EXPERIMENTS)
+GRANTS_BY_PRINCIPAL = Migration(
+    "grants by principal",
+    up=("ALTER TABLE grants ADD COLUMN principal_id TEXT",),
+    down=("ALTER TABLE grants DROP COLUMN principal_id",),
+)
+
+MIGRATIONS = (RUNS, CONVERSATIONS, APPROVALS, CALLS, AUDIT, LIMITS, TASKS, GAPS, EXPERIMENTS, GRANTS_BY_PRINCIPAL)
 """Version N of the schema is the first N of these. New ones go to the end; none is ever changed."""
 
 

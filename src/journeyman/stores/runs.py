@@ -9,7 +9,7 @@ from journeyman.core.events import Fact
 from journeyman.core.protocols import Journal
 from journeyman.core.runs import RunStatus
 from journeyman.core.storing import RunOrder, RunRow
-from journeyman.stores.conversations import touch_session
+from journeyman.stores.conversations import forget_runs, touch_session
 from journeyman.stores.database import Database
 from journeyman.stores.journal import SqlJournal, read_facts
 from journeyman.stores.line import Connection, Row, columns, entities, json_text, marks
@@ -97,14 +97,17 @@ class SqlRuns:
         lease_until: float,
         dead: Collection[str] = (),
         principal_limit: int | None = None,
+        in_turn: bool = True,
     ) -> int | None:
         """Take a run over and return its new epoch, or None when it cannot be had.
 
         It can be had when it has not ended, nobody holds a lease on it (or the holder is among ``dead``, or is the
-        claimer itself), no earlier run of its session is unfinished, and its principal has fewer than
-        ``principal_limit`` runs under way.
+        claimer itself), no earlier run of its session is unfinished (unless it need not be ``in_turn``), and its
+        principal has fewer than ``principal_limit`` runs under way.
         """
         free, counted = (_PRINCIPAL_FREE, (now, principal_limit)) if principal_limit is not None else ("", ())
+        if in_turn:
+            free = f"AND {_SESSION_FREE} {free}"
 
         # Synced: a server that forgot an epoch would give the same one to two holders.
         def take(connection: Connection) -> Sequence[Row]:
@@ -114,7 +117,7 @@ class SqlRuns:
                     connection.lock(f"principal {principal_id}")
             return connection.query(
                 "UPDATE runs SET epoch = epoch + 1, owner = ?, lease_until = ?, updated_at = ? WHERE id = ? "
-                f"AND ended_at IS NULL AND {_unheld([owner, *dead])} AND {_SESSION_FREE} {free} RETURNING epoch",
+                f"AND ended_at IS NULL AND {_unheld([owner, *dead])} {free} RETURNING epoch",
                 *(owner, lease_until, now, run_id, now, owner, *dead, *counted),
             )
 
@@ -156,7 +159,7 @@ class SqlRuns:
         )
 
     async def due(
-        self, *, now: float, dead: Collection[str] = (), run_id: str | None = None, limit: int = 100
+        self, *, now: float, dead: Collection[str] = (), run_id: str | None = None, limit: int = 100, offset: int = 0
     ) -> Sequence[str]:
         """Unheld runs that can go on now (or just this one, if it can), highest priority first, then oldest.
 
@@ -173,9 +176,9 @@ class SqlRuns:
                     OR (status = '{RunStatus.QUEUED.value}' AND {_SESSION_FREE})
                     OR (status = '{RunStatus.AWAITING_APPROVAL.value}' AND {_DECIDED})
                 )
-                ORDER BY priority DESC, created_at, id LIMIT ?
+                ORDER BY priority DESC, created_at, id LIMIT ? OFFSET ?
                 """,
-                *(*named, now, *dead, now, limit),
+                *(*named, now, *dead, now, limit, offset),
             )
         )
         return tuple(found for (found,) in rows)
@@ -238,8 +241,4 @@ def _purge(connection: Connection, *, ended_before: float) -> int:
     rows = connection.query(
         "SELECT id FROM runs WHERE ended_at < ? ORDER BY ended_at LIMIT ?", ended_before, PURGED_AT_ONCE
     )
-    ids = [run_id for (run_id,) in rows]
-    if ids:
-        connection.execute(f"DELETE FROM approvals WHERE run_id IN ({marks(ids)})", *ids)
-        connection.execute(f"DELETE FROM runs WHERE id IN ({marks(ids)})", *ids)
-    return len(ids)
+    return forget_runs(connection, [run_id for (run_id,) in rows])

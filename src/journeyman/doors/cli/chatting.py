@@ -155,7 +155,7 @@ class Talk:
             self._under_way = self._cancelling = None
 
     async def _allow(self, tool_name: str) -> None:
-        await self._app.approvals.grant(self._session.id, tool_name, by=user_name())
+        await self._app.approvals.grant(self._session.id, tool_name, by=user_name(), principal=self._principal)
 
     # --- the person at the terminal
 

@@ -9,10 +9,9 @@ from typing import Any
 
 from rich.text import Text
 
-from journeyman.app import Agent, ToolLibrary
 from journeyman.app.durable import Journeyman
 from journeyman.core.approvals import Approval, ApprovalStatus
-from journeyman.core.errors import ApprovalError, BindingError
+from journeyman.core.errors import ApprovalError
 from journeyman.core.storing import Grant
 from journeyman.doors.cli import screen
 from journeyman.doors.cli.faults import ExitCode, complain
@@ -102,34 +101,17 @@ def approve(
     given = load_library(library) if library is not None else None
 
     async def whole() -> Approval:
-        tools = given
-        if tools is None and arguments is not None:
-            tools = await _own_tools(url, approval_id)
-        async with desk(url, library=tools) as app:
+        async with desk(url, library=given) as app:
             return await app.approvals.approve(
                 approval_id, by=by or user_name(), arguments=arguments, for_session=for_session
             )
 
     decided = asyncio.run(whole())
-    _tell(decided, "approved" if arguments is None else "approved with other arguments", url=url, library=library)
+    told = "approved" if arguments is None else "approved with other arguments"
+    _tell(decided, told, url=url, library=library, arguments=arguments)
     if for_session:
         told = f"{decided.tool_name!r} now runs without asking in this session: {command(url, 'approvals grants')}"
         screen.show(screen.console(), told)
-
-
-async def _own_tools(url: str, approval_id: str) -> ToolLibrary | None:
-    """The tools that come with Journeyman, where it is those that the run uses: then edits are checked at once."""
-    async with desk(url) as app:
-        approval = await _approval(app, approval_id)
-        order = await app.store.runs.order(approval.run_id)
-    if order is None:
-        return None
-    tools = load_library(None)
-    try:
-        tools.bind(Agent.model_validate(order.agent))
-    except BindingError:
-        return None
-    return tools
 
 
 def deny(approval_id: str, *, url: str, reason: str, by: str | None) -> None:
@@ -140,8 +122,10 @@ def deny(approval_id: str, *, url: str, reason: str, by: str | None) -> None:
     _tell(asyncio.run(whole()), "denied", url=url, library=None)
 
 
-def _tell(decided: Approval, told: str, *, url: str, library: str | None) -> None:
-    call = screen.called(decided.tool_name, decided.arguments, width=CALL_WIDTH)
+def _tell(
+    decided: Approval, told: str, *, url: str, library: str | None, arguments: dict[str, Any] | None = None
+) -> None:
+    call = screen.called(decided.tool_name, arguments or decided.arguments, width=CALL_WIDTH)
     screen.show(screen.console(), Text(f"{told}: {call}"))
     then = resume_command(url, decided.run_id, library=library)
     screen.show(screen.console(), f"a worker goes on by itself; without one: {then}")

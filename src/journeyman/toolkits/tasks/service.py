@@ -180,9 +180,13 @@ class TaskService:
             raise await no_task(self._store, task_id)
         return Changed(task, previous)
 
-    async def delete(self, name: str) -> Task:
-        """Forget a task, its attachments and its versions; returns what it was."""
+    async def delete(self, name: str, *, asked_at: float | None = None) -> Task:
+        """Forget a task, its attachments and its versions; returns what it was.
+
+        Words mean the task they meant when somebody was asked: one that was made or changed since is left alone.
+        """
         task = await self.named(name)
+        _meant(task, name, asked_at)
         if not await self._store.delete(task.id):
             raise await no_task(self._store, task.id)
         return task
@@ -241,9 +245,14 @@ class TaskService:
             )
         return kept
 
-    async def detach(self, attachment: str, *, task: str | None = None) -> Attachment:
+    async def detach(self, attachment: str, *, task: str | None = None, asked_at: float | None = None) -> Attachment:
         """Remove an attachment: by its id, or with its task by its address or words of its title."""
-        found = await self.attachment(attachment) if not task else named_attachment(await self.named(task), attachment)
+        if not task:
+            found = await self.attachment(attachment)
+        else:
+            owner = await self.named(task)
+            _meant(owner, task, asked_at)
+            found = named_attachment(owner, attachment)
         if not await self._store.detach(found.id):
             raise no_attachment(attachment, "it was removed a moment ago")
         return found
@@ -288,6 +297,16 @@ class TaskService:
                 tasks = await self._store.get_many(changed[start : start + INDEXED_TOGETHER])
                 await self._index.put({task.id: _searchable(task) for task in tasks}, domain=DOMAIN)
                 self._indexed.update({task.id: stamps[task.id] for task in tasks})
+
+
+def _meant(task: Task, name: str, asked_at: float | None) -> None:
+    if asked_at is not None and task.id != name and task.updated_at.timestamp() > asked_at:
+        raise ToolError(
+            "TASK_CHANGED",
+            f"the task that {name!r} means now, {task.title!r} ({task.id}), was made or changed after you were asked",
+            category=ErrorCategory.INVALID_INPUT,
+            recover_action=f"Nothing was deleted. If this task is meant, call it again with the id {task.id!r}",
+        )
 
 
 def _searchable(task: Task) -> str:

@@ -248,13 +248,14 @@ class _TaskTools:
         tags=("remove", "erase"),
         examples=[{"task_id": "clean the garage"}],
     )
-    async def delete_task(self, task_id: TaskName) -> dict[str, Any]:
+    async def delete_task(self, task_id: TaskName, *, context: ToolContext) -> dict[str, Any]:
         """Delete a task with its attachments for good. Use when the user asks for exactly that.
 
         For a task that is done use update_task with status completed. Returns what was deleted.
-        Errors: TASK_NOT_FOUND; AMBIGUOUS_TASK, then ask the user which one.
+        Errors: TASK_NOT_FOUND, TASK_CHANGED; AMBIGUOUS_TASK, then ask the user which one.
         """
-        return {"deleted": shown(await self._service.delete(task_id), format="concise")}
+        deleted = await self._service.delete(task_id, asked_at=context.requested_at)
+        return {"deleted": shown(deleted, format="concise")}
 
     @tool(
         category=CATEGORY,
@@ -301,15 +302,17 @@ class _TaskTools:
         tags=("remove", "detach", "unlink"),
         examples=[{"task_id": "quarterly report", "attachment_id": "https://example.com/report.pdf"}],
     )
-    async def delete_attachment(self, attachment_id: str, task_id: MaybeText = None) -> dict[str, Any]:
+    async def delete_attachment(
+        self, attachment_id: str, task_id: MaybeText = None, *, context: ToolContext
+    ) -> dict[str, Any]:
         """Remove an attachment from a task for good. Use when the user asks for exactly that.
 
-        Returns what was removed. Errors: ATTACHMENT_NOT_FOUND, TASK_NOT_FOUND; AMBIGUOUS_ATTACHMENT or AMBIGUOUS_TASK,
-        then ask the user which one.
+        Returns what was removed. Errors: ATTACHMENT_NOT_FOUND, TASK_NOT_FOUND, TASK_CHANGED; AMBIGUOUS_ATTACHMENT or
+        AMBIGUOUS_TASK, then ask the user which one.
 
         Args:
             attachment_id: The attachment: its id or, with task_id, its address or words of its title.
             task_id: The task it belongs to: its id, or words of its title.
         """
-        removed = await self._service.detach(attachment_id, task=task_id)
+        removed = await self._service.detach(attachment_id, task=task_id, asked_at=context.requested_at)
         return {"deleted": removed.model_dump(mode="json", include={"id", "task_id", "reference", "title"})}
