@@ -49,6 +49,13 @@ def test_a_reference_that_leads_nowhere_is_an_error(text: str) -> None:
         resolve(text, RESULTS)
 
 
+@pytest.mark.parametrize("text", ["$" + "9" * 5_000, "see $" + "9" * 5_000, "$0.metadata.sizes." + "9" * 5_000])
+def test_a_number_longer_than_python_reads_leads_nowhere_and_is_told_in_short(text: str) -> None:
+    with pytest.raises(UnresolvedError) as caught:
+        resolve(text, RESULTS)
+    assert len(str(caught.value)) < 400
+
+
 @pytest.mark.parametrize("value", ["$id", "$$", "a $ b", {"x": ["$0.id"]}, 5])
 def test_a_literal_value_means_itself(value: Any) -> None:
     assert resolve(literal(value), RESULTS) == value

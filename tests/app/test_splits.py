@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from journeyman import Agent, ConfigurationError, Journeyman, ToolLibrary, tool
+from journeyman import Agent, ConfigurationError, Journeyman, Principal, ToolLibrary, tool
 from journeyman.app import splitting
 from journeyman.app.splitting import Split
 from journeyman.testing import ScriptedModel, call, say
@@ -53,6 +53,15 @@ def test_shares_are_kept_and_raising_one_moves_sessions_only_into_it() -> None:
     before, after = ({unit: live.arm_of(unit) for unit in sessions} for live in (few, more))
     assert 400 < Counter(before.values())["b"] < 600
     assert all(after[unit] == "b" for unit in sessions if before[unit] == "b")
+
+
+async def test_without_a_session_the_shares_hold_for_each_task_of_one_principal(tmp_path: Path) -> None:
+    live = split(shares={"a": 50, "b": 50})
+    async with opened(tmp_path, live) as app:
+        agent = Agent(name="host", instruction="Greet.", tools=app.library.specifications())
+        handles = [await app.start(agent, "Hello", principal=Principal("ada")) for _ in range(40)]
+        results = [(await handle.result()).tool_calls[0].result for handle in handles]
+    assert set(results) == {"from a", "from b"}
 
 
 async def test_a_stopped_split_sends_everything_to_the_first_arm_also_after_a_restart(

@@ -42,6 +42,23 @@ def test_who_has_the_last_word() -> None:
 
 SENSITIVE = [
     "/etc/shadow",
+    "/etc//shadow",
+    "/etc/./shadow",
+    "/etc/x/../shadow",
+    "/etc/my files/../shadow",
+    "cat '/etc/x/../shadow' y/..",
+    "etc/shadow",
+    "../../etc/shadow",
+    "\\etc\\shadow",
+    "file:///etc//shadow",
+    "%2Fetc%2Fshadow",
+    "/etc/sh%61dow",
+    "/etc/%252e%252fshadow",
+    "home/ada/%2Eenv",
+    "https%3A%2F%2Fexample.org%2F%3Ftoken%3Dabc",
+    "/proc/self/environ",
+    "/proc/1/environ",
+    "/proc//self/./task/7/environ",
     "cat /etc/sudoers",
     ".env",
     "config/.env.production",
@@ -61,6 +78,12 @@ SENSITIVE = [
 HARMLESS = [
     "notes.txt",
     "/etc/hosts",
+    "/etc/../shadow",
+    "docs/etc//shadowing.md",
+    "fetc/shadow",
+    "/proc/cpuinfo",
+    "/proc/self/environment.txt",
+    "100% of a//b, 50%25 of ./c",
     "environment.md",
     "my.environment",
     "keyboard.txt",
@@ -95,6 +118,11 @@ json = st.recursive(
 @given(st.sampled_from(sorted(KNOWN_RISKS)), st.dictionaries(st.text(), json))
 def test_arguments_never_lower_the_level(name: str, arguments: dict[str, Any]) -> None:
     assert categorize_action_risk(name, arguments).rank >= KNOWN_RISKS[name].rank
+
+
+@pytest.mark.parametrize("text", ["a/" * 300_000 + "../" * 300_000, "%25" * 300_000, "/." * 300_000])
+def test_long_winding_paths_are_graded(text: str) -> None:
+    assert categorize_action_risk("read_file", {"x": text}) is REVERSIBLE
 
 
 def test_arguments_nested_ever_so_deeply_are_graded() -> None:

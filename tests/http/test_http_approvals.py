@@ -136,7 +136,7 @@ async def test_a_call_of_unknown_outcome_is_settled_by_a_person(tmp_path: Path, 
         assert (again.status_code, again.json()["code"]) == (409, "CALL_NOT_UNKNOWN")
 
 
-async def died_in_call(server: Running, client: httpx.AsyncClient) -> str:
+async def died_in_call(server: Running, client: httpx.AsyncClient, *, session_id: str | None = None) -> str:
     """A run whose process ended between a call's start and its outcome."""
     from journeyman.core.events import CallStarted, MessageReceived, RunStarted
     from journeyman.core.messages import ToolCall
@@ -144,7 +144,7 @@ async def died_in_call(server: Running, client: httpx.AsyncClient) -> str:
     from journeyman.core.storing import RunOrder
 
     service = server.service
-    agent, task = service.default_agent.snapshot, TaskInput(description="Mark it")
+    agent, task = service.default_agent.snapshot, TaskInput(description="Mark it", session_id=session_id)
     principal = Principal("local", permissions={"*"})
     runs = service.store.runs
     await runs.create(RunOrder(run_id="run-unknown", agent=agent, task=task, principal=principal, created_at=1.0))

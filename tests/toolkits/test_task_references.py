@@ -144,6 +144,18 @@ def test_addresses_are_found_in_prose_and_markdown(text: str, found: list[str]) 
     assert [reference.url for reference in find_references(text)] == found
 
 
+def test_a_number_that_no_pull_request_has_is_a_part_of_the_address_like_any_other() -> None:
+    digits = "9" * 100
+    found = read_reference(f"https://github.com/Acme/rocket/pull/{digits}")
+    assert (found.url, found.metadata) == (
+        f"https://github.com/acme/rocket/pull/{digits}",
+        {"owner": "acme", "repository": "rocket"},
+    )
+    assert find_references(f"https://github.com/a/b/pull/{'9' * 5_000} https://example.com") == [
+        read_reference("https://example.com")
+    ]
+
+
 def test_several_texts_are_read_in_order_and_none_is_skipped() -> None:
     found = find_references("https://b.example", None, "https://a.example and https://b.example/")
     assert [reference.url for reference in found] == ["https://b.example", "https://a.example"]

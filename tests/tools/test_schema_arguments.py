@@ -127,6 +127,9 @@ def test_json_becomes_what_the_function_takes(annotation: Any, text: str, value:
         (dt.date, '"tomorrow"'),
         (Colour, '"green"'),
         (Literal["a", "b"], '"c"'),
+        (Literal[1, 2], "true"),
+        (Literal["a", 1] | None, "true"),
+        (Literal[True], "1"),
         (list[int], '"1,2"'),
         (list[int], '["1"]'),
         (dict[str, int], "[]"),
@@ -150,9 +153,23 @@ def test_nothing_is_guessed(annotation: Any, text: str) -> None:
         (int | dict[str, int], '{"int": 5.0}', {"int": 5}),
         (Point, '{"x": 1.0, "y": 1.0}', Point(1, 1.0)),
         (Annotated[int, Field(ge=1)], "5.0", 5),
+        (Literal[1, 2], "2.0", 2),
     ],
 )
 def test_an_integral_float_is_an_integer(annotation: Any, text: str, value: Any) -> None:
+    assert schema_for(annotation).validate(f'{{"value": {text}}}')["value"] == value
+
+
+@pytest.mark.parametrize(
+    ("annotation", "text", "value"),
+    [
+        (Literal[1, 2], "2", 2),
+        (Literal[1] | bool, "true", True),
+        (Literal[True, 2], "true", True),
+        (Literal[1, "a"] | None, "null", None),
+    ],
+)
+def test_what_is_listed_passes(annotation: Any, text: str, value: Any) -> None:
     assert schema_for(annotation).validate(f'{{"value": {text}}}')["value"] == value
 
 

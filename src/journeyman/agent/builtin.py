@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Annotated, Any
 
@@ -80,3 +81,8 @@ def read_result_tool(texts: dict[str, str], *, limit: int) -> Tool[..., Any]:
         return f"{part}\n[characters {offset:,} to {end:,} of {len(text):,}; {go_on}]"
 
     return _builtin(READ_RESULT, read_result)
+
+
+def without_more(read: str) -> str:
+    """What ``read_result`` once gave, when there is nothing left to go on with."""
+    return re.sub(r"go on with offset=\d+\]\Z", "the rest is not available any more]", read)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -44,6 +45,7 @@ def effective_limits(limits: Limits, task: TaskInput, agent: Agent) -> Effective
     return EffectiveLimits(
         iterations=iterations,
         history_messages=limits.history_messages if "history_messages" in given else DEFAULT_HISTORY_MESSAGES,
-        seconds=limits.seconds,
+        # Without end is no limit; as a deadline, it would be more than timers can count.
+        seconds=limits.seconds if limits.seconds is not None and math.isfinite(limits.seconds) else None,
         tokens=limits.tokens,
     )

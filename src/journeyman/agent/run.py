@@ -78,6 +78,12 @@ class Run:
     def remaining(self) -> float | None:
         return None if self.deadline is None else self.deadline - self.clock.monotonic()
 
+    def postpone(self, seconds: float) -> None:
+        """Put the deadline off, for calls under way as well: the time a person takes is not the run's."""
+        if self.deadline is not None:
+            self.deadline += seconds
+            self.scope.deadline = self.deadline
+
     def reads(self, tool_name: str) -> bool:
         """Whether a tool only reads; what does not exist changes nothing either."""
         tool = self.tools.get(tool_name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from journeyman.agent.builtin import FINISH
+from journeyman.agent.builtin import FINISH, READ_RESULT, without_more
 from journeyman.agent.guards import RepeatGuard
 from journeyman.core.approvals import ApprovalStatus, Approve, Decision, Deny, Expired
 from journeyman.core.calls import CallStatus, ToolCallRecord
@@ -31,9 +31,8 @@ from journeyman.core.events import (
 from journeyman.core.messages import Message, Role, ToolCall, Usage
 from journeyman.core.principals import Principal
 from journeyman.core.runs import Limits, ReasoningStep, RunStatus, TaskInput
-from journeyman.execution.arguments import TOO_LARGE
 from journeyman.execution.executor import CallPast
-from journeyman.execution.results import shrink, text_for_model
+from journeyman.execution.results import shrink, text_for_model, without_the_rest
 
 
 @dataclass(slots=True)
@@ -128,7 +127,8 @@ class RunState:
 
     def _start(self, fact: RunStarted) -> None:
         self.task, self.agent, self.principal, self.limits = fact.task, fact.agent, fact.principal, fact.limits
-        self.messages = list(fact.history)
+        # The whole texts of an earlier run's results are gone: nothing may promise them.
+        self.messages = [_without_promise(message) for message in fact.history]
         self.task_at = len(self.messages)
         self.messages.append(Message.user(fact.task.description))
         self.call_ids = {call.id for message in fact.history for call in message.calls}
@@ -161,7 +161,7 @@ class RunState:
         self.turn = None
         told: list[str] = []
         if turn.calls:
-            said = tuple(_bearable(call, turn.records[call.id]) for call in turn.calls)
+            said = tuple(self._bearable(call, turn.records[call.id]) for call in turn.calls)
             self.messages.append(Message.made(role=Role.ASSISTANT, content=turn.text, calls=said))
             self.fruitless = 0
         for call in turn.calls:
@@ -190,6 +190,12 @@ class RunState:
             )
         )
 
+    def _bearable(self, call: ToolCall, record: ToolCallRecord) -> ToolCall:
+        """The call as it stays in the conversation: what never ran and is huge is not sent again at every step."""
+        if record.attempts or record.success or not _larger([call.malformed or "", call.arguments], self._result_limit):
+            return call
+        return call.model_copy(update={"arguments": {}, "malformed": "(left out: they were too large)"})
+
     def _shortened(self, record: ToolCallRecord, whole: str) -> str:
         if record.status is not CallStatus.SUCCESS:
             return whole[: self._result_limit - 1] + "…"
@@ -212,11 +218,36 @@ def answer_of(turn: Turn) -> Answered | None:
     return None
 
 
-def _bearable(call: ToolCall, record: ToolCallRecord) -> ToolCall:
-    """The call as it stays in the conversation: arguments refused for their size are not sent again at every step."""
-    if record.error is None or record.error.code != TOO_LARGE:
-        return call
-    return call.model_copy(update={"arguments": {}, "malformed": "(left out: they were too large)"})
+def _larger(value: Any, limit: int) -> bool:
+    """Whether a JSON value has about that many characters; of a huge one no more is looked at than needed."""
+    stack, size = [value], 0
+    while stack and size <= limit:
+        match stack.pop():
+            case str() as text:
+                size += len(text)
+            case dict() as mapping:
+                size += len(mapping)
+                stack.extend(mapping.keys())
+                stack.extend(mapping.values())
+            case list() as items:
+                size += len(items)
+                stack.extend(items)
+            case int() as number:
+                size += number.bit_length() // 3 + 1
+            case _:
+                size += 8
+    return size > limit
+
+
+def _without_promise(message: Message) -> Message:
+    """A message of an earlier run, with no invitation to read what cannot be read any more."""
+    if message.name == READ_RESULT:
+        content = without_more(message.content)
+    elif message.call_id is not None and READ_RESULT in message.content:
+        content = without_the_rest(message.content, handle=message.call_id)
+    else:
+        return message
+    return message if content == message.content else message.model_copy(update={"content": content})
 
 
 def _answer(call: ToolCall, content: str) -> Message:

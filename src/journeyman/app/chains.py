@@ -7,6 +7,7 @@ another process can go on with it.
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
     from journeyman.core.principals import Principal
 
 MOST_STEPS = 100
+MOST_DIGITS = 18
+LONGEST_SHOWN = 100
+"""Characters of a reference in a message."""
 CHAIN = "chain"
 """The name of a chain's agent, and the key of its steps in the task's metadata."""
 
@@ -94,14 +98,14 @@ def _resolve_text(text: str, results: Sequence[Any]) -> Any:
 
 
 def _look_up(found: re.Match[str], results: Sequence[Any]) -> Any:
-    reference, name = found.group(), found["name"]
+    reference, name = _short(found), found["name"]
     if name is None:
         raise UnresolvedError("a '$' refers to nothing; write '$$' for a dollar sign")
     path = found["path"].split(".")[1:]
     if name.isdigit():
-        if int(name) >= len(results):
-            raise UnresolvedError(f"{reference!r} names step {name}, whose result is not there (steps count from 0)")
-        return _follow(results[int(name)], path, reference)
+        if (number := _number(name)) >= len(results):
+            raise UnresolvedError(f"{reference!r} names a step whose result is not there (steps count from 0)")
+        return _follow(results[number], path, reference)
     for result in reversed(results):
         if isinstance(result, dict) and name in result:
             return _follow(result[name], path, reference)
@@ -112,11 +116,21 @@ def _follow(value: Any, path: Sequence[str], reference: str) -> Any:
     for part in path:
         if isinstance(value, dict) and part in value:
             value = value[part]
-        elif isinstance(value, list) and part.isdigit() and int(part) < len(value):
-            value = value[int(part)]
+        elif isinstance(value, list) and part.isdigit() and _number(part) < len(value):
+            value = value[_number(part)]
         else:
-            raise UnresolvedError(f"{reference!r} leads nowhere: there is no {part!r}{_known(value)}")
+            raise UnresolvedError(f"{reference!r} leads nowhere: there is no {part[:LONGEST_SHOWN]!r}{_known(value)}")
     return value
+
+
+def _number(digits: str) -> int:
+    """A number that somebody wrote. One of more digits than Python reads is larger than any that there is."""
+    return int(digits) if len(digits) <= MOST_DIGITS else sys.maxsize
+
+
+def _short(found: re.Match[str]) -> str:
+    text = found.group()
+    return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}…"
 
 
 def _known(value: Any) -> str:
@@ -131,9 +145,9 @@ def _check_order(steps: Sequence[ChainStep]) -> None:
         for text in _texts(step.args):
             for found in _REFERENCE.finditer(text):
                 name = found["name"]
-                if name is not None and name.isdigit() and int(name) >= number:
+                if name is not None and name.isdigit() and _number(name) >= number:
                     raise ConfigurationError(
-                        f"step {number} ({step.tool!r}) refers to {found.group()!r}, but step {name} is not before it; "
+                        f"step {number} ({step.tool!r}) refers to {_short(found)!r}, but that step is not before it; "
                         "steps count from 0, and '$$' is a dollar sign"
                     )
 

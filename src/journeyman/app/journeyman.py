@@ -210,7 +210,7 @@ class Journeyman:
             given = given.model_copy(update={"session_id": session_id})
         if self.split is not None:
             await self.split.look(self.store.audit, self.clock)
-            given = self.split.stamp(given, principal or given.principal)
+            given = self.split.stamp(given)
         run_tools(agent, self.library_of(given).bind(agent), given)  # a run that could never begin is refused here
         order = RunOrder(
             run_id=run_id or new_id("run"),

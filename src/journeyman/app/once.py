@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+import logging
+from collections.abc import AsyncIterator, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, TypeVar
 
 from journeyman.agent.agent import Agent
 from journeyman.agent.ending import response
@@ -16,13 +18,13 @@ from journeyman.agent.run import Run, run_tools
 from journeyman.agent.state import RunState
 from journeyman.app.parts import Audience, advise, close_model, model_named, shared_by
 from journeyman.core.approvals import Approver
-from journeyman.core.data import new_id
+from journeyman.core.data import LOG_FIELDS, new_id
 from journeyman.core.errors import ConfigurationError
 from journeyman.core.events import Event, RunStarted
 from journeyman.core.messages import Message
 from journeyman.core.policy import Policy
 from journeyman.core.principals import Principal
-from journeyman.core.protocols import Journal, Listener, Model, StrategySource
+from journeyman.core.protocols import ApprovalGate, Journal, Listener, Model, StrategySource
 from journeyman.core.runs import AgentResponse, Limits, TaskInput
 from journeyman.execution.approval import AskApprover, NobodyToAsk
 from journeyman.execution.recorder import Recorder
@@ -49,6 +51,13 @@ __all__ = [
     "stream",
     "tool",
 ]
+
+logger = logging.getLogger("journeyman.app")
+
+SHUTDOWN_SECONDS = 2.0
+"""How long whatever a run has left running may take to end when its event loop closes."""
+
+T = TypeVar("T")
 
 
 async def run(
@@ -103,7 +112,37 @@ def run_sync(
             await advance(prepared)
         return response(prepared.id, prepared.state)
 
-    return asyncio.run(whole())
+    return _to_its_end(whole())
+
+
+def _to_its_end(work: Coroutine[Any, Any, T]) -> T:
+    """``asyncio.run``, except that a task which swallows its cancellation is left behind and not waited for."""
+    runner = asyncio.Runner(loop_factory=asyncio.new_event_loop)
+    loop = runner.get_loop()
+    try:
+        try:
+            return runner.run(work)
+        finally:
+            if not runner.run(_end_others()):
+                runner.close()
+    finally:
+        loop.close()
+
+
+async def _end_others() -> set[asyncio.Task[Any]]:
+    """Cancel every other task; those that go on regardless are returned."""
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    if not others:
+        return set()
+    for task in others:
+        task.cancel()
+    _, strays = await asyncio.wait(others, timeout=SHUTDOWN_SECONDS)
+    for task in strays:
+        task._log_destroy_pending = False  # type: ignore[attr-defined]  # the warning below says it better
+    if strays:
+        fields = {"tasks": len(strays)}
+        logger.warning("left tasks behind that ignore their cancellation", extra={LOG_FIELDS: fields})
+    return strays
 
 
 async def stream(
@@ -183,7 +222,9 @@ async def _prepared(order: _Order, *, listener: Listener | None = None, last: bo
     limits = order.limits or Limits()
     effective = effective_limits(limits, task, agent)
     shared = shared_by(library)
-    gate = AskApprover(order.approver) if order.approver is not None else NobodyToAsk()
+    gate: ApprovalGate = NobodyToAsk()
+    if order.approver is not None:
+        gate = AskApprover(order.approver, clock=shared.clock, waited=lambda seconds: prepared.postpone(seconds))
     state = RunState(result_limit=policy.max_result_chars)
     run_id = new_id("run")
     audience = Audience(library, policy, agent.name, listener)

@@ -10,9 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from journeyman.core.data import new_id
 from journeyman.core.errors import ConfigurationError
-from journeyman.core.principals import Principal
 from journeyman.core.protocols import Clock
 from journeyman.core.runs import TaskInput
 from journeyman.core.storing import AuditStore
@@ -98,9 +96,9 @@ class Split:
 
     # --- runs
 
-    def stamp(self, task: TaskInput, principal: Principal | None) -> TaskInput:
-        """The task with its arm in its metadata."""
-        unit = task.session_id or (principal.id if principal is not None else new_id("unit"))
+    def stamp(self, task: TaskInput) -> TaskInput:
+        """The task with its arm in its metadata. Outside a session each task is assigned for itself."""
+        unit = task.session_id or task.task_id
         mark = {"name": self.name, "arm": self.arm_of(unit)}
         return task.model_copy(update={"metadata": {**task.metadata, KEY: mark}})
 

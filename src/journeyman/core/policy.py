@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
 from journeyman.core.data import Entity
 from journeyman.core.risk import APPROVAL_CONFIDENCE, RiskLevel
 
+MOST_SECONDS = 10 * 365 * 24 * 3600.0
+"""Ten years: longer than any rule needs, and no date or timer overflows."""
+
+Seconds = Annotated[float, Field(le=MOST_SECONDS, allow_inf_nan=False)]
+
 
 class RateLimit(Entity):
     """At most so many calls in so many seconds, for a tool or for each principal using it."""
 
     calls: int = Field(gt=0)
-    seconds: float = Field(default=60.0, gt=0)
+    seconds: Seconds = Field(default=60.0, gt=0)
     per: Literal["tool", "principal"] = "tool"
 
 
@@ -22,7 +27,7 @@ class BreakerRule(Entity):
     """After so many failures in a row a tool rests for a while, then one call tries it out."""
 
     failures: int = Field(default=5, gt=0)
-    rest_seconds: float = Field(default=30.0, gt=0)
+    rest_seconds: Seconds = Field(default=30.0, gt=0)
 
 
 class Policy(Entity):
@@ -33,12 +38,12 @@ class Policy(Entity):
     risks: dict[str, RiskLevel] = Field(default_factory=dict)
     """The operator's word on single tools; wins over what a tool declares."""
     approval_confidence: float = Field(default=APPROVAL_CONFIDENCE, ge=0, le=1)
-    approval_seconds: float = Field(default=300.0, gt=0)
+    approval_seconds: Seconds = Field(default=300.0, gt=0)
     rate_limits: dict[str, RateLimit] = Field(default_factory=dict)
     breaker: BreakerRule | None = BreakerRule()
-    wait_seconds: float = Field(default=30.0, ge=0)
+    wait_seconds: Seconds = Field(default=30.0, ge=0)
     """How long a call may wait for its turn under a rate limit, over and above its own timeouts."""
-    retry_backoff_seconds: float = Field(default=0.25, ge=0)
+    retry_backoff_seconds: Seconds = Field(default=0.25, ge=0)
     """Before the second attempt; doubles with each further one."""
     max_argument_bytes: int = Field(default=1_000_000, gt=0)
     max_result_chars: int = Field(default=20_000, ge=200)

@@ -13,8 +13,6 @@ from journeyman.core.principals import Principal
 from journeyman.execution.outcome import Refusal, refuse
 from journeyman.tools.tool import ArgumentsError, Frozen, Tool
 
-TOO_LARGE = "ARGUMENTS_TOO_LARGE"
-
 
 def freeze(tool: Tool[..., Any], call: ToolCall, policy: Policy) -> Frozen | Refusal:
     """Arguments that conform to the tool's schema, or a refusal that lists what is wrong with them."""
@@ -25,7 +23,9 @@ def freeze(tool: Tool[..., Any], call: ToolCall, policy: Policy) -> Frozen | Ref
         size = len(text.encode("utf-8", "surrogatepass"))
         if size > policy.max_argument_bytes:
             most = policy.max_argument_bytes
-            return _invalid(tool, TOO_LARGE, f"the arguments have {size:,} bytes, at most {most:,} are accepted")
+            return _invalid(
+                tool, "ARGUMENTS_TOO_LARGE", f"the arguments have {size:,} bytes, at most {most:,} are accepted"
+            )
         return tool.freeze(text, call.arguments)
     except ArgumentsError as error:
         return _invalid(tool, "INVALID_ARGUMENTS", str(error))

@@ -18,7 +18,7 @@ from journeyman.execution.outcome import Refusal, Success
 from journeyman.execution.processes import ProcessPool, RemoteCrash, RemoteException, RemoteToolError
 from journeyman.execution.results import UnserialisableResultError, json_value, readable
 from journeyman.execution.threads import ThreadPool
-from journeyman.tools.tool import Frozen, Tool
+from journeyman.tools.tool import Frozen, Tool, collected
 
 GRACE_SECONDS = 1.0
 """How long a cancelled coroutine may take to clean up before it is left behind."""
@@ -64,14 +64,15 @@ class Invoker:
             if tool.isolation == "process":
                 return await self._in_process(tool, frozen, context, timeout)
             if tool.is_async:
-                return await _within(tool.invoke(frozen.values, context), timeout)
+                return await within(_coroutine(tool.invoke(frozen.values, context)), timeout)
             try:
                 value = await self._threads.run(lambda: _blocking(tool, frozen, context), timeout=timeout)
             except _RaisedTimeoutError as error:
                 raise RuntimeError(f"TimeoutError: {error}") from error
             except TimeoutError:
                 raise GaveUpError from None
-            return await _within(_awaited(value), timeout) if inspect.isawaitable(value) else value
+            waits = inspect.isawaitable(value) or inspect.isasyncgen(value)
+            return await within(_coroutine(value), timeout) if waits else value
         except (GaveUpError, asyncio.CancelledError):
             context.cancel()
             raise
@@ -86,6 +87,7 @@ class Invoker:
             "correlation_id": context.correlation_id,
             "run_id": context.run_id,
             "call_id": context.call_id,
+            "requested_at": context.requested_at,
         }
         try:
             return await self._processes.run(
@@ -112,7 +114,7 @@ def _blocking(tool: Tool[..., Any], frozen: Frozen, context: ToolContext) -> Any
         raise _no_exit(error) from error
 
 
-async def _within(work: Coroutine[Any, Any, Any], timeout: float) -> Any:
+async def within(work: Coroutine[Any, Any, Any], timeout: float) -> Any:
     """Await with a time limit that also holds for a coroutine which swallows its cancellation."""
     loop = asyncio.get_running_loop()
     # asyncio.wait() does the same for any number of tasks at twice the price, and this is paid for every call.
@@ -158,6 +160,13 @@ def _text(error: BaseException) -> str:
         return str(error)
     except Exception:
         return "(the exception has no readable message)"
+
+
+def _coroutine(value: Any) -> Coroutine[Any, Any, Any]:
+    """Whatever must be awaited to its end, in the form that a task takes."""
+    if inspect.iscoroutine(value):
+        return value
+    return collected(value) if inspect.isasyncgen(value) else _awaited(value)
 
 
 async def _awaited(value: Any) -> Any:

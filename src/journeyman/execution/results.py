@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import numbers
+import re
 from typing import Any
 
 from pydantic_core import PydanticSerializationError, from_json, to_json, to_jsonable_python
@@ -96,8 +97,25 @@ def shrink(text: str, *, handle: str, limit: int) -> str:
     """Head and tail of a long text, with the way to the rest in between."""
     head = limit * 7 // 10
     tail = limit * 2 // 10
-    note = (
-        f"\n… [{len(text) - head - tail:,} of {len(text):,} characters left out; "
-        f'read_result(handle="{handle}", offset={head}) reads on] …\n'
-    )
-    return text[:head] + note + text[-tail:]
+    return text[:head] + _note(len(text), handle, head, tail) + text[-tail:]
+
+
+def _note(whole: int, handle: str, head: int, tail: int, *, lost: bool = False) -> str:
+    way = "not available any more" if lost else f'read_result(handle="{handle}", offset={head}) reads on'
+    return f"\n… [{whole - head - tail:,} of {whole:,} characters left out; {way}] …\n"
+
+
+def without_the_rest(shrunk: str, *, handle: str) -> str:
+    """The text as ``shrink`` left it, when the rest can no longer be read; any other text as it is.
+
+    What a tool says may look like our note. Only a note that is ours stands where it says the text was cut, with the
+    right numbers and the call's own handle.
+    """
+    promise = f'read_result(handle="{handle}", offset='
+    for found in re.finditer(re.escape(promise) + r"(\d{1,12})\) reads on\] …\n", shrunk):
+        head, tail = int(found[1]), len(shrunk) - found.end()
+        told = re.match(r"\n… \[[\d,]+ of ([\d,]{1,20}) characters", shrunk[head : found.start()])
+        whole = int(told[1].replace(",", "") or 0) if told else 0
+        if shrunk[head : found.end()] == _note(whole, handle, head, tail):
+            return shrunk[:head] + _note(whole, handle, head, tail, lost=True) + shrunk[found.end() :]
+    return shrunk

@@ -8,17 +8,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 from journeyman.core.policy import Policy
 from journeyman.core.risk import RiskLevel
 from journeyman.core.specification import ToolSpecification
+from journeyman.tools.tool import KNOWN_READS
 
 KNOWN_RISKS: Mapping[str, RiskLevel] = {
-    "web_search": RiskLevel.REVERSIBLE,
-    "read_file": RiskLevel.REVERSIBLE,
-    "get_current_time": RiskLevel.REVERSIBLE,
-    "search_memory": RiskLevel.REVERSIBLE,
+    **dict.fromkeys(KNOWN_READS, RiskLevel.REVERSIBLE),
     "send_email": RiskLevel.REVERSIBLE_WITH_DELAY,
     "create_calendar_event": RiskLevel.REVERSIBLE_WITH_DELAY,
     "schedule_task": RiskLevel.REVERSIBLE_WITH_DELAY,
@@ -28,8 +26,10 @@ KNOWN_RISKS: Mapping[str, RiskLevel] = {
     "modify_production": RiskLevel.IRREVERSIBLE,
 }
 
+# Branches that begin with a letter are quick to rule out: what stands before it is looked at afterwards.
 _SENSITIVE_PATH = re.compile(
-    r"""/etc/(?:shadow|gshadow|sudoers)\b
+    r"""etc(?<![\w.-]etc)/(?:shadow|gshadow|sudoers)\b
+      | proc(?<![\w.-]proc)/[^/\s]+(?:/task/[^/\s]+)?/environ\b
       | (?:^|[\s/\\'"=:])\.env(?:\.[\w-]+)?(?=$|[\s'"/;,])
       | (?:^|[/\\\s'"=~])\.(?:ssh|gnupg|aws|kube)[/\\]
       | \bid_(?:rsa|dsa|ecdsa|ed25519)\b
@@ -39,6 +39,8 @@ _SENSITIVE_PATH = re.compile(
     """,
     re.VERBOSE | re.IGNORECASE,
 )
+_MOST_DECODINGS = 5
+"""How often a text is percent-decoded in search of what it hides."""
 _URL = re.compile(r"[a-z][a-z0-9+.\-]*://[^\s'\"<>]+", re.IGNORECASE)
 _SECRET_FIELD = re.compile(
     r"(?:^|[_\-.])(?:token|secret|password|passwd|pwd|api_?key|apikey|access_?key|auth|signature|sig|credential)s?$",
@@ -87,6 +89,40 @@ def _texts(value: Any) -> Iterator[str]:
 
 
 def _sensitive(text: str) -> bool:
+    if _names_secret(text):
+        return True
+    # Few texts have any of these, and a path can only be disguised with them.
+    if "%" not in text and "//" not in text and "/." not in text and "\\" not in text:
+        return False
+    decoded = _decoded(text)
+    if decoded != text and _names_secret(decoded):
+        return True
+    # A path may have blanks, and a text may have several paths: neither reading may hide the other's find.
+    words = decoded.split()
+    resolved = {_resolved(decoded), " ".join(map(_resolved, words))} if len(words) > 1 else {_resolved(decoded)}
+    return any(map(_SENSITIVE_PATH.search, resolved))
+
+
+def _decoded(text: str) -> str:
+    for _ in range(_MOST_DECODINGS):
+        if "%" not in text or (decoded := unquote(text)) == text:
+            break
+        text = decoded
+    return text
+
+
+def _resolved(path: str) -> str:
+    """The path without what leads nowhere: doubled slashes, "." and "..". It need not exist."""
+    steps: list[str] = []
+    for step in path.replace("\\", "/").split("/"):
+        if step == ".." and steps:
+            steps.pop()
+        elif step not in ("", ".", ".."):
+            steps.append(step)
+    return "/".join(steps)
+
+
+def _names_secret(text: str) -> bool:
     if _SENSITIVE_PATH.search(text):
         return True
     return "://" in text and any(_carries_secret(found.group()) for found in _URL.finditer(text))

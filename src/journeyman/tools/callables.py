@@ -58,6 +58,13 @@ def function_name(function: Any) -> str:
     return f"{module}.{name}" if module and name else name or repr(function)
 
 
+def without_partials(function: Any) -> Any:
+    """What ``functools.partial`` was applied to, however often."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    return function
+
+
 def read_callable(function: Callable[..., Any], *, context_type: type, skip_first: bool) -> Signature:
     """Read a function, method, partial or callable object. Raises ToolDefinitionError."""
     name = function_name(function)
@@ -98,16 +105,14 @@ def read_callable(function: Callable[..., Any], *, context_type: type, skip_firs
 
 def _underlying(function: Any) -> Any:
     """The plain function whose module and names count."""
-    while isinstance(function, functools.partial):
-        function = function.func
+    function = without_partials(function)
     if not inspect.isroutine(function):
         function = type(function).__call__
     return inspect.unwrap(getattr(function, "__func__", function))
 
 
 def _docstring(function: Any) -> str | None:
-    while isinstance(function, functools.partial):
-        function = function.func
+    function = without_partials(function)
     if inspect.isroutine(function):
         return inspect.getdoc(function)
     return type(function).__call__.__doc__ or inspect.getdoc(type(function))

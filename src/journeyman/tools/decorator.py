@@ -12,8 +12,9 @@ from journeyman.core.context import ToolContext
 from journeyman.core.errors import ToolDefinitionError
 from journeyman.core.risk import RiskLevel
 from journeyman.core.specification import DEFAULT_TIMEOUT, RESERVED_NAMES, ToolSpecification
+from journeyman.tools.callables import without_partials
 from journeyman.tools.schema import function_name, function_schema
-from journeyman.tools.tool import Isolation, Tool, is_async
+from journeyman.tools.tool import KNOWN_READS, Isolation, Tool, check_options, is_async
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -110,10 +111,9 @@ def _make(
         raise ToolDefinitionError(f"{where}: has no docstring; write one, or give tool(description=...)")
     if isinstance(permissions, str):
         raise ToolDefinitionError(f"{where}: permissions must be a collection, write {{{permissions!r}}}")
-    if retries < 0:
-        raise ToolDefinitionError(f"{where}: retries must be 0 or more, got {retries}")
-    if cache_seconds is not None and not (fields.get("read_only") and cache_seconds > 0):
-        raise ToolDefinitionError(f"{where}: cache_seconds is for tools with read_only=True, and must be positive")
+    if called in KNOWN_READS and fields.get("risk") is None:
+        fields.setdefault("read_only", True)
+    check_options(where, retries=retries, cache_seconds=cache_seconds, read_only=bool(fields.get("read_only")))
     try:
         specification = ToolSpecification(
             name=called,
@@ -157,7 +157,8 @@ def _importable(function: Callable[..., Any]) -> bool:
 
 
 def _plain_name(function: Callable[..., Any]) -> str:
-    return getattr(function, "__name__", None) or type(function).__name__
+    named = without_partials(function)
+    return getattr(named, "__name__", None) or type(named).__name__
 
 
 def _is_method_in_class_body(function: Callable[..., Any]) -> bool:

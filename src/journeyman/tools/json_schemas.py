@@ -1,4 +1,4 @@
-"""Pydantic's JSON Schemas made short: no titles, and definitions written where they are used.
+"""Pydantic's JSON Schemas made short, with no titles and definitions where they are used; and what they list.
 
 A definition that contains itself has no such place; it stays under ``$defs``.
 """
@@ -66,3 +66,19 @@ def _references(node: Any) -> Iterator[str]:
     if isinstance(node, list):
         for inner in node:
             yield from _references(inner)
+
+
+def choices_of(schema: dict[str, Any]) -> list[Any]:
+    """The values a schema lists, where Python could take one of them for another: to Python, True is 1."""
+    listed: list[Any] = []
+    for member in schema.get("anyOf", [schema]):
+        if "enum" not in member and "const" not in member and member.get("type") != "null":
+            return []
+        listed += member.get("enum", [member.get("const")])
+    return listed if any(isinstance(value, int) for value in listed) else []
+
+
+def is_mistaken(value: Any, choices: list[Any]) -> bool:
+    """Whether a truth value passes for a number among the choices, or the other way round."""
+    same = [choice for choice in choices if choice == value]
+    return bool(same) and all(isinstance(choice, bool) is not isinstance(value, bool) for choice in same)

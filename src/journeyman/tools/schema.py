@@ -23,7 +23,7 @@ from pydantic_core import InitErrorDetails, SchemaError, core_schema, from_json,
 from journeyman.core.errors import ToolDefinitionError
 from journeyman.tools.callables import EMPTY, Parameter, Signature, function_name, read_callable
 from journeyman.tools.docstrings import Documentation, read_docstring
-from journeyman.tools.json_schemas import tidy
+from journeyman.tools.json_schemas import choices_of, is_mistaken, tidy
 from journeyman.tools.tool import ArgumentsError
 
 __all__ = ["FunctionSchema", "argument_problems", "function_name", "function_schema"]
@@ -51,6 +51,8 @@ class FunctionSchema:
     _adapter: TypeAdapter[dict[str, Any]] = field(repr=False)
     _unsaid: dict[str, Any] = field(repr=False)
     """Defaults that JSON cannot say, by parameter."""
+    _choices: dict[str, list[Any]] = field(repr=False)
+    """What parameters can be that take one of a few values with a truth value or a number among them."""
 
     def validate(self, text: str | bytes) -> dict[str, Any]:
         """JSON text in, the function's values out, defaults filled in. Raises pydantic.ValidationError."""
@@ -82,10 +84,16 @@ class FunctionSchema:
 
     def _check(self, text: str | bytes) -> dict[str, Any]:
         values: dict[str, Any] = self._adapter.validator.validate_json(text, strict=True)
-        path = _path_to_non_finite(from_json(text))
+        given = from_json(text)
+        path = _path_to_non_finite(given)
         if path is not None:
             details = InitErrorDetails(type="finite_number", loc=path, input="a number beyond all bounds")
             raise ValidationError.from_exception_data("arguments", [details])
+        for name, choices in self._choices.items():
+            if name in given and is_mistaken(given[name], choices):
+                expected = {"expected": " or ".join(map(json.dumps, choices))}
+                refused = InitErrorDetails(type="literal_error", loc=(name,), input=given[name], ctx=expected)
+                raise ValidationError.from_exception_data("arguments", [refused])
         return values
 
 
@@ -124,6 +132,7 @@ def function_schema(function: Callable[..., Any], *, context_type: type, skip_fi
         positional_only=signature.positional_only,
         _adapter=adapter,
         _unsaid=unsaid,
+        _choices={name: found for name, each in schema["properties"].items() if (found := choices_of(each))},
     )
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import Any, Generic, Literal, ParamSpec, Protocol, TypeVar
 
@@ -17,6 +19,11 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 Isolation = Literal["thread", "process"]
+
+KNOWN_READS = frozenset({"web_search", "read_file", "get_current_time", "search_memory"})
+"""Names that everybody understands as reads; what a tool declares itself wins."""
+
+_ITEMS_AT_A_TIME = 100
 
 
 class ArgumentsError(ValueError):
@@ -103,6 +110,8 @@ class Tool(Generic[P, R]):
     def call_frozen(self, arguments_json: str, context: ToolContext | None = None) -> Any:
         """Check and call in one go, to the end: what a child process does."""
         outcome = self.invoke(self.freeze(arguments_json).values, context)
+        if inspect.isasyncgen(outcome):
+            outcome = collected(outcome)
         return asyncio.run(_result(outcome)) if inspect.isawaitable(outcome) else outcome
 
     def with_changes(self, **changes: Any) -> Tool[P, R]:
@@ -125,6 +134,8 @@ class Tool(Generic[P, R]):
 
         if not callable(function):
             raise ToolDefinitionError(f"tool {specification.name!r}: {function!r} is not callable")
+        where = f"tool {specification.name!r}"
+        check_options(where, retries=retries, cache_seconds=cache_seconds, read_only=specification.read_only)
         return Tool(
             specification=specification,
             function=function,
@@ -140,9 +151,39 @@ async def _result(outcome: Any) -> Any:
     return await outcome
 
 
+async def collected(items: AsyncGenerator[Any, Any]) -> list[Any]:
+    """All that an asynchronous generator gives, as a list."""
+    found: list[Any] = []
+    async with aclosing(items):
+        async for item in items:
+            found.append(item)
+            if len(found) % _ITEMS_AT_A_TIME == 0:
+                await asyncio.sleep(0)  # one that never waits would stall everybody, and no timeout would hold
+    return found
+
+
 def is_async(function: Any) -> bool:
-    """Whether calling it gives a coroutine."""
+    """Whether calling it gives a coroutine or an asynchronous generator."""
     unwrapped = inspect.unwrap(function)
     while hasattr(unwrapped, "func") and not inspect.isfunction(unwrapped):
         unwrapped = unwrapped.func  # functools.partial
-    return inspect.iscoroutinefunction(unwrapped) or inspect.iscoroutinefunction(type(unwrapped).__call__)
+    return any(
+        asks(called)
+        for asks in (inspect.iscoroutinefunction, inspect.isasyncgenfunction)
+        for called in (unwrapped, type(unwrapped).__call__)
+    )
+
+
+def check_options(where: str, *, retries: Any, cache_seconds: Any, read_only: bool) -> None:
+    """Refuse what no attempt and no cache could work with. Raises ToolDefinitionError."""
+    if type(retries) is not int or retries < 0:
+        raise ToolDefinitionError(f"{where}: retries must be a whole number, 0 or more, got {retries!r}")
+    if cache_seconds is None:
+        return
+    number = isinstance(cache_seconds, int | float) and not isinstance(cache_seconds, bool)
+    if not number or not math.isfinite(cache_seconds) or cache_seconds <= 0:
+        raise ToolDefinitionError(
+            f"{where}: cache_seconds must be a positive number, got {cache_seconds!r}; leave it out for no cache"
+        )
+    if not read_only:
+        raise ToolDefinitionError(f"{where}: cache_seconds is for tools that only read; declare read_only=True")

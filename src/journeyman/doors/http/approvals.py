@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query
 from pydantic import BaseModel, Field
 
 from journeyman.app.service import Service
 from journeyman.core.approvals import Approval
+from journeyman.core.data import canonical_json
 from journeyman.core.principals import Principal
 from journeyman.core.storing import AuditRow, Grant
 from journeyman.doors.http.auth import DECIDE, Caller, must_hold, sees
+from journeyman.doors.http.bodies import Body, JsonRoute
 from journeyman.doors.http.common import (
     LARGEST_PAGE,
     PAGE_SIZE,
@@ -24,23 +26,23 @@ from journeyman.doors.http.common import (
     page_of,
     visible,
 )
-from journeyman.doors.http.errors import Problem, answers
+from journeyman.doors.http.errors import FieldError, Problem, answers
 
-router = APIRouter(prefix="/api/v1", tags=["approvals"])
+router = APIRouter(prefix="/api/v1", tags=["approvals"], route_class=JsonRoute)
 
 
 class Approvals(Page):
     approvals: list[Approval]
 
 
-class Approving(BaseModel):
+class Approving(Body):
     arguments: Object | None = Field(
         default=None, description="Run the tool with these instead.", examples=[{"task_id": "task_1"}]
     )
     for_session: bool = Field(default=False, description="Also allow this tool for the rest of its session.")
 
 
-class Denying(BaseModel):
+class Denying(Body):
     reason: str = Field(default="", max_length=2_000, description="The model sees it.", examples=["Not on a Friday"])
 
 
@@ -84,8 +86,10 @@ async def show_approval(approval_id: Id, service: Here, principal: Caller) -> Ap
 @router.post("/approvals/{approval_id}/approve", summary="Allow exactly this call", responses=answers(404, 409))
 async def approve(approval_id: Id, said: Approving, service: Here, principal: Caller) -> Approval:
     """Needs the permission 'approvals:decide'. Decided once: of two people who decide at once, one wins."""
-    await _found(service, approval_id, principal)
+    approval = await _found(service, approval_id, principal)
     must_hold(principal, DECIDE)
+    if said.arguments is not None:
+        _must_fit(service, approval, said.arguments)
     decided = await service.app.approvals.approve(
         approval_id, by=principal.id, arguments=said.arguments, for_session=said.for_session
     )
@@ -137,6 +141,17 @@ async def _found(service: Service, approval_id: str, principal: Principal) -> Ap
     if approval is None or not _sees(principal, approval):
         raise Problem(404, "APPROVAL_NOT_FOUND", f"there is no approval {approval_id!r}")
     return approval
+
+
+def _must_fit(service: Service, approval: Approval, arguments: dict[str, Any]) -> None:
+    tool = service.app.library.lookup(approval.tool_name)
+    try:
+        if tool is not None:
+            tool.freeze(canonical_json(arguments))
+    except ValueError as error:
+        told = f"the edited arguments for {approval.tool_name!r} are not valid: {error}"
+        fields = [FieldError(field="arguments", message=str(error))]
+        raise Problem(422, "INVALID_ARGUMENTS", told, fields=fields) from None
 
 
 async def _go_on(service: Service, decided: Approval) -> None:

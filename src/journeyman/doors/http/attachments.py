@@ -10,19 +10,18 @@ from pydantic import BaseModel, Field
 from journeyman.core.protocols import moment
 from journeyman.core.tasks import Attachment, AttachmentType
 from journeyman.doors.http.auth import Caller
+from journeyman.doors.http.bodies import Body, JsonRoute
 from journeyman.doors.http.common import Here, Id, Object
 from journeyman.doors.http.errors import Problem, answers
 
-router = APIRouter(prefix="/api/v1", tags=["attachments"])
+router = APIRouter(prefix="/api/v1", tags=["attachments"], route_class=JsonRoute)
 
 Title = Annotated[str, Field(max_length=255)]
 Content = Annotated[str, Field(max_length=200_000)]
 
 
-class NewAttachment(BaseModel):
+class NewAttachment(Body):
     """The address is normalised: of two that mean the same thing, a task has one."""
-
-    model_config = {"extra": "forbid"}
 
     reference: str = Field(
         min_length=1, max_length=2_000, examples=["https://github.com/acme/rocket/pull/7?utm_source=x"]
@@ -33,14 +32,12 @@ class NewAttachment(BaseModel):
     metadata: Object = Field(default_factory=dict)
 
 
-class AttachmentChange(BaseModel):
+class AttachmentChange(Body):
     """What is left out stays as it is; null removes a title or a content."""
 
-    model_config = {"extra": "forbid"}
-
-    title: Title | None = None
-    content: Content | None = None
-    metadata: Object | None = None
+    title: Title | None = Field(default=None, examples=["The bug"])
+    content: Content | None = Field(default=None, examples=["Crashes when the list is empty."])
+    metadata: Object | None = Field(default=None, examples=[{"reviewed": True}])
 
 
 class Attachments(BaseModel):

@@ -21,6 +21,8 @@ HASHED = "sha256:"
 SHORTEST = 16
 SEE_ALL = "runs:read"
 """Who has it sees the runs, sessions and approvals of others."""
+CHANGE_ALL = "runs:write"
+"""Who has it sees them too, says things in the sessions of others, and cancels, resumes or deletes what is theirs."""
 DECIDE = "approvals:decide"
 """Who has it decides about approvals and unknown outcomes."""
 LOCAL = Principal("local", permissions={"*"})
@@ -105,7 +107,13 @@ Caller = Annotated[Principal, Depends(caller)]
 
 def sees(principal: Principal, owner_id: str | None) -> bool:
     """Whether something of this owner may be seen."""
-    return principal.id == owner_id or principal.may(SEE_ALL)
+    return principal.id == owner_id or principal.may(SEE_ALL) or principal.may(CHANGE_ALL)
+
+
+def must_own(principal: Principal, owner_id: str | None) -> None:
+    """Refuse to change what belongs to somebody else."""
+    if principal.id != owner_id:
+        must_hold(principal, CHANGE_ALL)
 
 
 def must_hold(principal: Principal, permission: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Header, Query, Response
+from fastapi import APIRouter, Header, Query, Request, Response
 from pydantic import BaseModel, Field, field_validator
 
 from journeyman.app import Agent
@@ -16,16 +16,20 @@ from journeyman.core.data import new_id
 from journeyman.core.errors import ErrorInfo
 from journeyman.core.messages import Message, Usage
 from journeyman.core.principals import Principal
-from journeyman.core.runs import CHAT_MESSAGE_LIMIT, AgentResponse, RunStatus, TaskInput
-from journeyman.doors.http.auth import Caller, sees
-from journeyman.doors.http.common import Counted, Here, SessionId, must_own_session, pending
-from journeyman.doors.http.errors import Problem, answers
+from journeyman.core.runs import CHAT_MESSAGE_LIMIT, RunStatus, TaskInput
+from journeyman.core.storing import RunOrder
+from journeyman.doors.http.auth import Caller
+from journeyman.doors.http.bodies import Body, JsonRoute
+from journeyman.doors.http.common import Counted, Here, SessionId, must_own_session, session_of
+from journeyman.doors.http.errors import RUN, FieldError, Problem, answers
+from journeyman.doors.http.repeating import IdempotencyKey, begun_before, keyed
 from journeyman.doors.http.sse import last_event_id, stream_run
+from journeyman.doors.http.waiting import outcome
 
-router = APIRouter(prefix="/api/v1/chat", tags=["chat"])
+router = APIRouter(prefix="/api/v1/chat", tags=["chat"], route_class=JsonRoute)
 
 
-class ChatRequest(BaseModel):
+class ChatRequest(Body):
     """Something to say."""
 
     message: str = Field(min_length=1, max_length=CHAT_MESSAGE_LIMIT, examples=["Remind me to buy milk"])
@@ -60,6 +64,10 @@ class ChatAnswer(BaseModel):
     usage: Usage
     error: ErrorInfo | None
     approvals: list[Approval] = Field(description="What must be decided before the run goes on.")
+    unknown: list[ToolCallRecord] = Field(description="Calls whose outcome must be told before it goes on.")
+    blocked_by: str | None = Field(
+        description="For 'queued': the earlier run of the session that these belong to. This one goes on after it."
+    )
 
 
 class History(BaseModel):
@@ -69,7 +77,7 @@ class History(BaseModel):
 
 _STREAM: dict[str, Any] = {
     "description": "The run's events; with 'Accept: application/json' one answer, when the run has ended or needs a "
-    "person.",
+    "person, or waits behind one that does.",
     "content": {
         "text/event-stream": {
             "schema": {"type": "string"},
@@ -87,18 +95,22 @@ _STREAM: dict[str, Any] = {
 )
 async def chat(
     said: ChatRequest,
+    request: Request,
     service: Here,
     principal: Caller,
     metrics: Counted,
     accept: Annotated[str, Header(include_in_schema=False)] = "*/*",
     last: Annotated[str | None, Header(alias="Last-Event-ID", max_length=20)] = None,
+    key: IdempotencyKey = None,
 ) -> Any:
     """Starts a run and streams its events; each fact's id is its number in the run. The run goes on when the client
     leaves: come back with GET /api/v1/runs/{run_id}/events and Last-Event-ID."""
     after = last_event_id(last)
-    handle, session_id = await _started(said, service, principal)
+    run_id = said.run_id or keyed("chat", principal, key)
+    begun = await _begun(said, service, principal, run_id=run_id, resumes=after > 0)
+    handle, session_id = begun or await _started(said, service, principal, run_id=run_id)
+    setattr(request.state, RUN, handle.run_id)
     headers = {
-        "X-Run-ID": handle.run_id,
         "X-Session-ID": session_id,
         "Content-Location": f"/api/v1/runs/{handle.run_id}/events",
     }
@@ -112,32 +124,50 @@ def wants_json(accept: str) -> bool:
     return "application/json" in accept and "text/event-stream" not in accept
 
 
-async def _started(said: ChatRequest, service: Service, principal: Principal) -> tuple[Handle, str]:
-    if said.run_id is not None and (known := await _known(said, service, principal)) is not None:
-        return known
+async def _begun(
+    said: ChatRequest, service: Service, principal: Principal, *, run_id: str | None, resumes: bool
+) -> tuple[Handle, str] | None:
+    """The run of an earlier request, where this is the same one sent again."""
+
+    def same(order: RunOrder) -> bool:
+        task = order.task
+        told = task.description == said.message and said.agent in (None, order.agent["name"])
+        return told and task.session_id is not None and said.session_id in (None, task.session_id)
+
+    order = None
+    if run_id is not None:
+        order = await begun_before(service, run_id, principal, same=same)
+    elif resumes and said.session_id is not None:
+        await must_own_session(service, said.session_id, principal, new=True)
+        for row in await service.store.runs.list(session_id=said.session_id, limit=1):
+            latest = await service.store.runs.order(row.id)
+            order = latest if latest is not None and same(latest) else None
+    if order is None and resumes:
+        told = "it is the number of an event, and nothing that this request asks for has been begun"
+        raise Problem(
+            422,
+            "NOTHING_TO_RESUME",
+            f"Last-Event-ID: {told}",
+            recover_action="Come back to a run with GET /api/v1/runs/{id}/events, or leave Last-Event-ID out",
+            fields=[FieldError(field="Last-Event-ID", message=told)],
+        )
+    if order is None or order.task.session_id is None:
+        return None
+    return await service.app.handle(order.run_id), order.task.session_id
+
+
+async def _started(
+    said: ChatRequest, service: Service, principal: Principal, *, run_id: str | None
+) -> tuple[Handle, str]:
     agent = agent_named(service, said.agent)
     must_have_model(service, agent)
     session_id = said.session_id or new_id("sess")
     await must_own_session(service, session_id, principal, new=True)
     task = TaskInput(description=said.message, max_iterations=said.max_iterations)
-    handle = await service.app.start(agent, task, principal=principal, session_id=session_id, run_id=said.run_id)
-    return handle, session_id
-
-
-async def _known(said: ChatRequest, service: Service, principal: Principal) -> tuple[Handle, str] | None:
-    """The run of an earlier request with the same name."""
-    assert said.run_id is not None
-    order = await service.store.runs.order(said.run_id)
-    if order is None:
-        return None
-    owner = None if order.principal is None else order.principal.id
-    session_id = order.task.session_id
-    same = order.task.description == said.message and said.session_id in (None, session_id)
-    if not same or session_id is None or not sees(principal, owner):
-        raise Problem(
-            409, "RUN_EXISTS", f"a run named {said.run_id!r} exists and is another one", recover_action="Use a new name"
-        )
-    return await service.app.handle(said.run_id), session_id
+    handle = await service.app.start(agent, task, principal=principal, session_id=session_id, run_id=run_id)
+    # The same request may have come twice at once; then the other one's order may be the one that counts.
+    first = run_id and await _begun(said, service, principal, run_id=run_id, resumes=False)
+    return first or (handle, session_id)
 
 
 def agent_named(service: Service, name: str | None) -> Agent:
@@ -161,18 +191,21 @@ def must_have_model(service: Service, agent: Agent) -> None:
 
 
 async def answer_of(service: Service, handle: Handle, session_id: str) -> ChatAnswer:
-    response: AgentResponse = await handle.result()
+    found = await outcome(service, handle, session_id)
+    response = found.response
     return ChatAnswer(
         run_id=handle.run_id,
         session_id=session_id,
-        status=response.status,
-        answer=response.answer,
-        confidence=response.confidence,
-        tool_calls=list(response.tool_calls),
-        total_iterations=response.total_iterations,
-        usage=response.usage,
-        error=response.error,
-        approvals=await pending(service, handle.run_id) if response.status.waiting else [],
+        status=found.status,
+        answer="" if response is None else response.answer,
+        confidence=0.0 if response is None else response.confidence,
+        tool_calls=list(found.calls),
+        total_iterations=0 if response is None else response.total_iterations,
+        usage=Usage() if response is None else response.usage,
+        error=None if response is None else response.error,
+        approvals=found.approvals,
+        unknown=found.unknown,
+        blocked_by=found.blocked_by,
     )
 
 
@@ -184,6 +217,6 @@ async def history(
     last: Annotated[int | None, Query(ge=1, le=10_000, description="Only the latest so many messages.")] = None,
 ) -> History:
     """In order. Messages of a run are added when it has ended."""
-    await must_own_session(service, session_id, principal, new=False)
+    await session_of(service, session_id, principal)
     messages = await service.store.conversations.messages(session_id, last=last)
     return History(session_id=session_id, messages=list(messages))

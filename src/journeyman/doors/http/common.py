@@ -14,8 +14,8 @@ from journeyman.core.approvals import Approval
 from journeyman.core.data import storable_json
 from journeyman.core.principals import Principal
 from journeyman.core.runs import RunStatus
-from journeyman.core.storing import RunRow
-from journeyman.doors.http.auth import sees
+from journeyman.core.storing import RunRow, SessionRow
+from journeyman.doors.http.auth import must_own, sees
 from journeyman.doors.http.errors import Problem
 from journeyman.doors.http.metrics import Metrics
 
@@ -24,6 +24,7 @@ T = TypeVar("T")
 PAGE_SIZE = 50
 LARGEST_PAGE = 200
 _BATCH = 200
+UNFINISHED = frozenset(status for status in RunStatus if not status.ended)
 
 
 async def _service(request: Request) -> Service:
@@ -37,7 +38,7 @@ async def _metrics(request: Request) -> Metrics:
     return metrics
 
 
-def _storable(value: dict[str, Any]) -> dict[str, Any]:
+def _storable(value: T) -> T:
     storable_json(value)
     return value
 
@@ -50,6 +51,8 @@ Id = Annotated[str, Path(min_length=1, max_length=128, examples=["task_0192f3c2a
 SessionId = Annotated[str, Field(min_length=1, max_length=128, pattern=r"^[A-Za-z0-9_.:-]+$", examples=["sess-1"])]
 Object = Annotated[dict[str, Any], AfterValidator(_storable)]
 """A JSON object that a store can keep."""
+Storable = Annotated[Any, AfterValidator(_storable)]
+"""The same for any JSON value."""
 
 
 class RunView(BaseModel):
@@ -91,10 +94,10 @@ def page_of(limit: int, offset: int) -> dict[str, int]:
     return {"page": offset // limit + 1, "page_size": limit}
 
 
-async def run_of(service: Service, run_id: str, principal: Principal) -> RunRow:
-    """A run that the caller may see. One of somebody else's is not told from one that is not there."""
+async def run_of(service: Service, run_id: str, principal: Principal, *, also: str | None = None) -> RunRow:
+    """A run that the caller may see, by right or by the permission ``also``. One that they may not is not there."""
     row = await service.store.runs.get(run_id)
-    if row is None or not sees(principal, row.principal_id):
+    if row is None or not (sees(principal, row.principal_id) or (also is not None and principal.may(also))):
         raise Problem(404, "RUN_NOT_FOUND", f"there is no run {run_id!r}")
     return row
 
@@ -104,13 +107,27 @@ async def handle_of(service: Service, run_id: str, principal: Principal) -> Hand
     return await service.app.handle(row.id)
 
 
-async def must_own_session(service: Service, session_id: str, principal: Principal, *, new: bool) -> None:
-    """Refuse another's session; with ``new``, one that is not there yet may be begun."""
+async def own_run(service: Service, run_id: str, principal: Principal) -> RunRow:
+    """A run that the caller may change."""
+    row = await run_of(service, run_id, principal)
+    must_own(principal, row.principal_id)
+    return row
+
+
+async def session_of(service: Service, session_id: str, principal: Principal) -> SessionRow:
+    """A session that the caller may see."""
     row = await service.store.conversations.get(session_id)
-    if row is None and new:
-        return
     if row is None or not sees(principal, row.principal_id):
         raise Problem(404, "SESSION_NOT_FOUND", f"there is no session {session_id!r}")
+    return row
+
+
+async def must_own_session(service: Service, session_id: str, principal: Principal, *, new: bool) -> None:
+    """Refuse to say or delete anything in another's session; with ``new``, one that is not there may be begun."""
+    if new and await service.store.conversations.get(session_id) is None:
+        return
+    row = await session_of(service, session_id, principal)
+    must_own(principal, row.principal_id)
 
 
 async def pending(service: Service, run_id: str) -> list[Approval]:

@@ -5,39 +5,28 @@ The agent uses its own tools. What needs a person is said in the answer, and the
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
-from contextlib import aclosing
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter
-from fastapi.sse import KEEPALIVE_COMMENT, format_sse_event
+from fastapi import APIRouter, Request
 from pydantic import BaseModel, ConfigDict, Field
-from pydantic_core import to_json
 
+from journeyman.app import Agent
 from journeyman.app.durable import Handle
 from journeyman.app.service import Service
-from journeyman.core.approvals import Approval
-from journeyman.core.errors import ErrorCategory, ErrorInfo, JourneymanError
-from journeyman.core.events import (
-    Answered,
-    Event,
-    MessageReceived,
-    RunFailed,
-    RunFinished,
-    RunSuspended,
-    StepRestarted,
-    TextDelta,
-)
-from journeyman.core.messages import Message, Role, Usage
+from journeyman.core.messages import Message, Role
+from journeyman.core.principals import Principal
 from journeyman.core.runs import RunStatus
+from journeyman.core.storing import RunOrder
 from journeyman.doors.http.auth import Caller
+from journeyman.doors.http.bodies import JsonRoute
 from journeyman.doors.http.chat import agent_named, must_have_model
+from journeyman.doors.http.chunks import Chunks, CompletionUsage, completion_id, failure, streamed, waiting_text
 from journeyman.doors.http.common import Counted, Here, pending
-from journeyman.doors.http.errors import FieldError, Problem
-from journeyman.doors.http.metrics import Metrics
-from journeyman.doors.http.sse import DONE, HEADERS, KEEP_ALIVE_SECONDS, EventStream, with_pauses
+from journeyman.doors.http.errors import RUN, FieldError, Problem
+from journeyman.doors.http.repeating import IdempotencyKey, begun_before, keyed
+from journeyman.doors.http.sse import HEADERS, EventStream
 
-router = APIRouter(prefix="/v1", tags=["openai"])
+router = APIRouter(prefix="/v1", tags=["openai"], route_class=JsonRoute)
 
 _ROLES = {"system": Role.SYSTEM, "developer": Role.SYSTEM, "user": Role.USER, "assistant": Role.ASSISTANT}
 
@@ -58,7 +47,7 @@ class OpenAIError(BaseModel):
 def _answers(*statuses: int) -> dict[int | str, dict[str, Any]]:
     return {
         status: {"model": OpenAIError, "description": "An error in OpenAI's shape"}
-        for status in sorted({400, 401, 403, 413, 422, 429, *statuses})
+        for status in sorted({400, 401, 403, 413, 415, 422, 429, *statuses})
     }
 
 
@@ -94,7 +83,9 @@ class CompletionRequest(BaseModel):
     model_config = ConfigDict(extra="ignore")
 
     model: str = Field(min_length=1, max_length=128, description="An agent's name.", examples=["assistant"])
-    messages: list[Said] = Field(min_length=1, max_length=1_000)
+    messages: list[Said] = Field(
+        min_length=1, max_length=1_000, examples=[[{"role": "user", "content": "Remind me to buy milk"}]]
+    )
     stream: bool = False
     stream_options: StreamOptions | None = None
     tools: Annotated[list[Any], Field(max_length=0, description="The agent has its own tools.")] | None = None
@@ -109,20 +100,6 @@ class Choice(BaseModel):
     index: int = 0
     message: CompletionMessage
     finish_reason: Literal["stop", "length"] = "stop"
-
-
-class CompletionUsage(BaseModel):
-    prompt_tokens: int
-    completion_tokens: int
-    total_tokens: int
-
-    @classmethod
-    def of(cls, usage: Usage) -> CompletionUsage:
-        return cls(
-            prompt_tokens=usage.input_tokens,
-            completion_tokens=usage.output_tokens,
-            total_tokens=usage.total_tokens,
-        )
 
 
 class Completion(BaseModel):
@@ -165,30 +142,55 @@ async def show_model(name: str, service: Here, principal: Caller) -> ModelView:
     summary="Ask an agent as if it were a model",
     response_model=Completion,
     responses={
-        **_answers(404, 502, 503, 504),
+        **_answers(404, 409, 502, 503, 504),
         200: {"model": Completion, "content": {"text/event-stream": {"schema": {"type": "string"}}}},
     },
 )
-async def complete(asked: CompletionRequest, service: Here, principal: Caller, metrics: Counted) -> Any:
+async def complete(
+    asked: CompletionRequest,
+    request: Request,
+    service: Here,
+    principal: Caller,
+    metrics: Counted,
+    key: IdempotencyKey = None,
+) -> Any:
+    """An error after the run has begun says 'X-Should-Retry: false': what it has done is done."""
     agent = agent_named(service, asked.model)
     must_have_model(service, agent)
-    task, history = _conversation(asked.messages)
-    handle = await service.app.start(agent, task, principal=principal, history=history)
+    handle = await _started(asked, agent, service, principal, run_id=keyed("completions", principal, key))
+    setattr(request.state, RUN, handle.run_id)
     created = int(service.app.clock.time())
     if asked.stream:
         usage = asked.stream_options is not None and asked.stream_options.include_usage
-        chunks = _Chunks(handle, created=created, model=asked.model, usage=usage)
-        return EventStream(_streamed(service, handle, chunks, metrics), headers=HEADERS)
+        chunks = Chunks(handle, created=created, model=asked.model, usage=usage)
+        return EventStream(streamed(service, handle, chunks, metrics), headers=HEADERS)
     response = await handle.result()
     if response.status is RunStatus.FAILED and response.error is not None:
-        raise _failed(response.error)
+        raise failure(response.error)
     text = response.answer
     if response.status.waiting:
-        text = _waiting(await pending(service, handle.run_id), handle)
+        text = waiting_text(await pending(service, handle.run_id), handle)
     reason: Literal["stop", "length"] = "length" if response.status is RunStatus.LIMIT_REACHED else "stop"
     choice = Choice(message=CompletionMessage(content=text), finish_reason=reason)
     usage_told = CompletionUsage.of(response.usage)
-    return Completion(id=_id(handle), created=created, model=asked.model, choices=[choice], usage=usage_told)
+    return Completion(id=completion_id(handle), created=created, model=asked.model, choices=[choice], usage=usage_told)
+
+
+async def _started(
+    asked: CompletionRequest, agent: Agent, service: Service, principal: Principal, *, run_id: str | None
+) -> Handle:
+    task, history = _conversation(asked.messages)
+
+    def same(order: RunOrder) -> bool:
+        told = (order.agent["name"], order.task.description, order.history)
+        return told == (agent.name, task, tuple(history))
+
+    if run_id is not None and await begun_before(service, run_id, principal, same=same) is not None:
+        return await service.app.handle(run_id)
+    handle = await service.app.start(agent, task, principal=principal, history=history, run_id=run_id)
+    if run_id is not None:  # the key may have come with another question at the same time
+        await begun_before(service, run_id, principal, same=same)
+    return handle
 
 
 def _conversation(messages: list[Said]) -> tuple[str, list[Message]]:
@@ -199,106 +201,3 @@ def _conversation(messages: list[Said]) -> tuple[str, list[Message]]:
     # Calls of a client's own tools are not ours to go on with; what was said around them is.
     history = [Message(role=_ROLES[item.role], content=item.text) for item in before if item.role in _ROLES]
     return last.text, [message for message in history if message.content]
-
-
-def _id(handle: Handle) -> str:
-    return f"chatcmpl-{handle.run_id}"
-
-
-def _waiting(approvals: list[Approval], handle: Handle) -> str:
-    calls = "; ".join(f"{item.tool_name} {to_json(item.arguments).decode()} ({item.id})" for item in approvals)
-    told = calls or f"a call of run {handle.run_id}"
-    return f"This waits for a person to decide about: {told}. The run goes on by itself when that is done."
-
-
-def _failed(error: ErrorInfo) -> Problem:
-    status = {ErrorCategory.RATE_LIMIT: 429, ErrorCategory.TIMEOUT: 504}.get(error.category, 502)
-    guidance = f" ({error.user_guidance})" if error.user_guidance else ""
-    return Problem(status, error.code, f"{error.message}{guidance}")
-
-
-# --- streaming
-
-
-class _Chunks:
-    """Turns events into chunks. What was sent cannot be taken back, so a text that begins anew is held back first."""
-
-    def __init__(self, handle: Handle, *, created: int, model: str, usage: bool) -> None:
-        self._base = {"id": _id(handle), "object": "chat.completion.chunk", "created": created, "model": model}
-        self._wants_usage = usage
-        self._usage = Usage()
-        self._step = ""
-        self._held = False
-        self._last = ""
-
-    def chunk(self, delta: dict[str, Any], finish: str | None = None) -> bytes:
-        choices = [{"index": 0, "delta": delta, "finish_reason": finish}]
-        return format_sse_event(data_str=to_json({**self._base, "choices": choices}).decode())
-
-    def text(self, event: Event) -> str:
-        """What an event adds to the answer."""
-        match event:
-            case TextDelta():
-                if self._held:
-                    return ""
-                self._step += event.text
-                return event.text
-            case StepRestarted():
-                self._held = bool(self._step)
-                return ""
-            case MessageReceived():
-                return self._whole(event)
-            case Answered() if event.text.strip() != self._last:
-                return event.text
-            case _:
-                return ""
-
-    def _whole(self, event: MessageReceived) -> str:
-        self._usage += event.usage
-        begun, self._step, self._held, self._last = self._step, "", False, event.text.strip()
-        rest = event.text[len(begun) :] if event.text.startswith(begun) else f"\n\n{event.text}"
-        return rest + "\n\n" if event.calls and event.text else rest
-
-    def end(self, finish: str) -> bytes:
-        ending = self.chunk({}, finish)
-        if self._wants_usage:
-            told = {**self._base, "choices": [], "usage": CompletionUsage.of(self._usage).model_dump()}
-            ending += format_sse_event(data_str=to_json(told).decode())
-        return ending + DONE
-
-
-async def _streamed(service: Service, handle: Handle, chunks: _Chunks, metrics: Metrics) -> AsyncGenerator[bytes, None]:
-    with metrics.stream():
-        yield chunks.chunk({"role": "assistant", "content": ""})
-        try:
-            async with aclosing(with_pauses(handle.batches(), seconds=KEEP_ALIVE_SECONDS)) as batches:
-                async for batch in batches:
-                    if not batch:
-                        yield KEEPALIVE_COMMENT
-                    for event in batch:
-                        if added := chunks.text(event):
-                            yield chunks.chunk({"content": added})
-                        if (ending := await _ending(event, service, handle, chunks)) is not None:
-                            yield ending
-                            return
-        except JourneymanError as error:
-            yield _error_event(Problem(503, "RUN_CANNOT_GO_ON", str(error)))
-
-
-async def _ending(event: Event, service: Service, handle: Handle, chunks: _Chunks) -> bytes | None:
-    """What ends the stream, where an event does."""
-    match event:
-        case RunFailed():
-            return _error_event(_failed(event.error))
-        case RunSuspended():
-            told = _waiting(await pending(service, handle.run_id), handle)
-            return chunks.chunk({"content": told}) + chunks.end("stop")
-        case RunFinished():
-            return chunks.end("length" if event.status is RunStatus.LIMIT_REACHED else "stop")
-        case _:
-            return None
-
-
-def _error_event(problem: Problem) -> bytes:
-    told = {"error": {"message": problem.detail, "type": "server_error", "param": None, "code": problem.code}}
-    return format_sse_event(data_str=to_json(told).decode())

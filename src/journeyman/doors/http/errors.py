@@ -11,12 +11,17 @@ from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response
+from starlette.routing import Match
+from starlette.types import Scope
 
 from journeyman.core.data import LOG_FIELDS
 from journeyman.core.errors import ApprovalError, BindingError, ConfigurationError, ErrorCategory, StoreError, ToolError
 
 logger = logging.getLogger("journeyman.http")
 
+METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
+RUN = "run_id"
+"""Where a request's state says which run it has begun."""
 _CODES = {404: "NOT_FOUND", 405: "METHOD_NOT_ALLOWED", 406: "NOT_ACCEPTABLE", 415: "UNSUPPORTED_MEDIA_TYPE"}
 
 
@@ -65,13 +70,14 @@ def answers(*statuses: int) -> dict[int | str, dict[str, Any]]:
         404: "There is no such thing, or it is not yours",
         409: "It clashes with how things stand",
         413: "The body is too large",
+        415: "The body is not JSON",
         422: "A value is not valid",
         429: "Too many requests",
         502: "The language model's server failed",
         503: "Something the service needs is away",
         504: "The language model did not answer in time",
     }
-    wanted = sorted({400, 401, 403, 413, 422, 429, 503, *statuses})
+    wanted = sorted({400, 401, 403, 413, 415, 422, 429, 503, *statuses})
     return {status: {"model": ErrorBody, "description": told[status]} for status in wanted}
 
 
@@ -144,9 +150,21 @@ def _invalid(error: RequestValidationError) -> Problem:
     return Problem(422, "VALIDATION_ERROR", told or "the request is not valid", fields=fields)
 
 
+def _routed(api: FastAPI, scope: Scope) -> bool:
+    return any(route.matches(scope)[0] is Match.FULL for route in api.routes)
+
+
 def install_errors(api: FastAPI) -> None:
+    def allowed(path: str) -> str:
+        """Every method of a path; the framework tells those of the first route that has it."""
+        scope = {"type": "http", "path": path, "root_path": "", "headers": []}
+        full = (method for method in METHODS if _routed(api, {**scope, "method": method}))
+        return ", ".join(full)
+
     async def answer(request: Request, error: Exception) -> Response:
         problem = _of(error)
+        if problem.status_code == 405:
+            problem.headers = {"Allow": allowed(request.scope["path"])}
         request_id = getattr(request.state, "request_id", "")
         if problem.status_code >= 500:
             told = {LOG_FIELDS: {"request_id": request_id, "code": problem.code}}

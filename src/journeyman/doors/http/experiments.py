@@ -13,10 +13,11 @@ from journeyman.app.splitting import Split
 from journeyman.core.errors import ConfigurationError
 from journeyman.core.storing import ExperimentRow
 from journeyman.doors.http.auth import Caller, must_hold
+from journeyman.doors.http.bodies import Body, JsonRoute
 from journeyman.doors.http.common import PAGE_SIZE, Here, Id, Limit, Offset, Page, page_of
 from journeyman.doors.http.errors import FieldError, Problem, answers
 
-router = APIRouter(prefix="/api/v1/experiments", tags=["experiments"])
+router = APIRouter(prefix="/api/v1/experiments", tags=["experiments"], route_class=JsonRoute)
 
 CHANGE = "experiments:write"
 
@@ -44,7 +45,7 @@ class ExperimentDetails(BaseModel):
     report: dict[str, Any] = Field(description="Arms, comparisons and how they were made.")
 
 
-class SplitChange(BaseModel):
+class SplitChange(Body):
     stopped: bool | None = Field(default=None, description="True sends everything new to the first arm, at once.")
     shares: dict[str, Annotated[float, Field(ge=0, le=100)]] | None = Field(
         default=None, description="Percent by arm; they add up to 100.", examples=[{"a": 90, "b": 10}]

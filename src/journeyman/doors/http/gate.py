@@ -9,7 +9,7 @@ import logging
 import math
 import re
 import time
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -17,7 +17,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from journeyman.core.data import LOG_FIELDS, new_id
 from journeyman.core.principals import Principal
 from journeyman.doors.http.auth import LOCAL, Tokens, is_loopback
-from journeyman.doors.http.errors import Problem, error_response, where
+from journeyman.doors.http.errors import METHODS, RUN, Problem, error_response, where
 from journeyman.doors.http.limits import DoorLimits, Meter, measured, too_large
 from journeyman.doors.http.metrics import Metrics
 
@@ -27,6 +27,7 @@ REQUEST_ID = "X-Request-ID"
 _GOOD_ID = re.compile(r"[\w.:-]{1,128}", re.ASCII)
 INTERNAL = Problem(500, "INTERNAL_ERROR", "the service failed; its log says why under this request id")
 _GUARDED = ("/api/", "/v1/", "/metrics")
+_NOWHERE = SplitResult("", "", "", "", "")
 
 
 class Gate:
@@ -58,6 +59,11 @@ class Gate:
                 changed = MutableHeaders(scope=message)
                 changed[REQUEST_ID] = request_id
                 changed["X-Content-Type-Options"] = "nosniff"
+                if (run_id := state.get(RUN)) is not None:
+                    changed["X-Run-ID"] = run_id
+                    if status >= 400:
+                        # Clients of OpenAI's send a request that failed again by themselves, and its effects with it.
+                        changed["X-Should-Retry"] = "false"
             await send(message)
 
         path: str = scope["path"]
@@ -84,11 +90,11 @@ class Gate:
     def _check_origin(self, headers: Headers) -> None:
         """A page of another origin must neither read nor write, also where there is no token to steal."""
         host = headers.get("host", "")
-        if self._tokens is None and not is_loopback(urlsplit(f"//{host}").hostname or ""):
+        if self._tokens is None and not is_loopback(_split(f"//{host}").hostname or ""):
             # A name of the attacker's that resolves to this machine.
             raise Problem(403, "HOST_NOT_ALLOWED", f"this service answers on localhost only, not as {host!r}")
         origin = headers.get("origin")
-        if origin is not None and urlsplit(origin).netloc != host:
+        if origin is not None and _split(origin).netloc != host:
             raise Problem(403, "ORIGIN_NOT_ALLOWED", f"pages of {origin!r} may not use this service")
 
     def _admit(self, scope: Scope, headers: Headers) -> Principal:
@@ -123,7 +129,8 @@ class Gate:
     def _note(self, scope: Scope, request_id: str, status: int, seconds: float) -> None:
         # The route's pattern and not the address: ids and searched words are content.
         route = getattr(scope.get("route"), "path", None) or "none"
-        self._metrics.request(scope["method"], route, status, seconds)
+        method = scope["method"] if scope["method"] in METHODS else "OTHER"
+        self._metrics.request(method, route, status, seconds)
         fields = {
             "request_id": request_id,
             "method": scope["method"],
@@ -133,3 +140,10 @@ class Gate:
             "principal": scope["state"]["principal"].id,
         }
         logger.info("request", extra={LOG_FIELDS: fields})
+
+
+def _split(address: str) -> SplitResult:
+    try:
+        return urlsplit(address)
+    except ValueError:  # of a bracket that is not closed, for example
+        return _NOWHERE

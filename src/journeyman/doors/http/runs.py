@@ -13,6 +13,7 @@ from journeyman.core.calls import ToolCallRecord
 from journeyman.core.principals import Principal
 from journeyman.core.runs import AgentResponse, RunStatus
 from journeyman.doors.http.auth import DECIDE, Caller, must_hold, sees
+from journeyman.doors.http.bodies import Body, JsonRoute
 from journeyman.doors.http.chat import wants_json
 from journeyman.doors.http.common import (
     PAGE_SIZE,
@@ -23,7 +24,9 @@ from journeyman.doors.http.common import (
     Offset,
     Page,
     RunView,
+    Storable,
     handle_of,
+    own_run,
     page_of,
     pending,
     run_of,
@@ -32,7 +35,7 @@ from journeyman.doors.http.common import (
 from journeyman.doors.http.errors import Problem, answers
 from journeyman.doors.http.sse import last_event_id, shown, stream_run
 
-router = APIRouter(prefix="/api/v1/runs", tags=["runs"])
+router = APIRouter(prefix="/api/v1/runs", tags=["runs"], route_class=JsonRoute)
 
 MOST_EVENTS = 1_000
 
@@ -59,11 +62,13 @@ class Events(BaseModel):
     last_seq: int = Field(description="Give it as 'after' to get what comes next.")
 
 
-class Resolution(BaseModel):
+class Resolution(Body):
     """What became of a call of which nobody knows whether it happened."""
 
-    action: Literal["rerun", "done", "skip"]
-    result: Any = Field(default=None, description="What a call that is done has returned.")
+    action: Literal["rerun", "done", "skip"] = Field(examples=["done"])
+    result: Storable = Field(
+        default=None, description="What a call that is done has returned.", examples=[{"id": "task_1"}]
+    )
 
 
 @router.get("", summary="Runs, newest first", responses=answers())
@@ -133,9 +138,8 @@ async def run_events(
 
 @router.post("/{run_id}/cancel", summary="End a run, wherever it is worked on", responses=answers(404, 409))
 async def cancel_run(run_id: Id, service: Here, principal: Caller) -> RunView:
-    handle = await handle_of(service, run_id, principal)
     await _must_be_unfinished(service, run_id, principal)
-    await handle.cancel()
+    await (await service.app.handle(run_id)).cancel()
     return RunView.of(await run_of(service, run_id, principal))
 
 
@@ -154,16 +158,17 @@ async def resume_run(run_id: Id, service: Here, principal: Caller) -> RunView:
 )
 async def resolve_call(run_id: Id, call_id: Id, said: Resolution, service: Here, principal: Caller) -> RunView:
     """Needs the permission 'approvals:decide': like an approval, it is a person's word."""
-    handle = await handle_of(service, run_id, principal)
+    await run_of(service, run_id, principal, also=DECIDE)
     must_hold(principal, DECIDE)
+    handle = await service.app.handle(run_id)
     if call_id not in [record.call_id for record in await handle.unknown()]:
         raise Problem(409, "CALL_NOT_UNKNOWN", f"call {call_id!r} of run {run_id!r} has no unknown outcome")
     await handle.resolve(call_id, said.action, result=said.result, by=principal.id)
     await service.app.resume(run_id)
-    return RunView.of(await run_of(service, run_id, principal))
+    return RunView.of(await run_of(service, run_id, principal, also=DECIDE))
 
 
 async def _must_be_unfinished(service: Service, run_id: str, principal: Principal) -> None:
-    row = await run_of(service, run_id, principal)
+    row = await own_run(service, run_id, principal)
     if row.status.ended:
         raise Problem(409, "RUN_ENDED", f"run {run_id!r} is {row.status.value} already")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query
-from pydantic import BaseModel, Field
+from pydantic import AfterValidator, BaseModel, Field
 
 from journeyman.core.tasks import Task
 from journeyman.doors.http.auth import Caller
@@ -13,6 +13,12 @@ from journeyman.doors.http.common import Here
 from journeyman.doors.http.errors import answers
 
 router = APIRouter(prefix="/api/v1/search", tags=["search"])
+
+
+def _something(value: str) -> str:
+    if not value.strip() or "\0" in value:
+        raise ValueError("a search needs a word, and no NUL character; to see all tasks use /api/v1/tasks")
+    return value
 
 
 class Result(BaseModel):
@@ -31,7 +37,9 @@ class Results(BaseModel):
 async def search(
     service: Here,
     principal: Caller,
-    q: Annotated[str, Query(min_length=1, max_length=1_000, examples=["anything about money"])],
+    q: Annotated[
+        str, Query(min_length=1, max_length=1_000, examples=["anything about money"]), AfterValidator(_something)
+    ],
     mode: Annotated[
         Literal["keyword", "semantic"],
         Query(description="All these words in title or description, or what the task is about, best first."),

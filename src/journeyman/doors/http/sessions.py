@@ -5,15 +5,22 @@ from __future__ import annotations
 from fastapi import APIRouter
 from pydantic import BaseModel
 
-from journeyman.core.runs import RunStatus
 from journeyman.core.storing import SessionRow
 from journeyman.doors.http.auth import Caller, sees
-from journeyman.doors.http.common import PAGE_SIZE, Here, Limit, Offset, Page, must_own_session, page_of, visible
+from journeyman.doors.http.common import (
+    PAGE_SIZE,
+    UNFINISHED,
+    Here,
+    Limit,
+    Offset,
+    Page,
+    must_own_session,
+    page_of,
+    visible,
+)
 from journeyman.doors.http.errors import Problem, answers
 
 router = APIRouter(prefix="/api/v1/sessions", tags=["sessions"])
-
-_UNFINISHED = frozenset(status for status in RunStatus if not status.ended)
 
 
 class SessionView(BaseModel):
@@ -54,7 +61,7 @@ async def list_sessions(service: Here, principal: Caller, limit: Limit = PAGE_SI
 async def delete_session(session_id: str, service: Here, principal: Caller) -> None:
     """Its messages are gone and what was allowed for it is revoked. A session at work is refused: cancel its run."""
     await must_own_session(service, session_id, principal, new=False)
-    if await service.store.runs.list(statuses=_UNFINISHED, session_id=session_id, limit=1):
+    if await service.store.runs.list(statuses=UNFINISHED, session_id=session_id, limit=1):
         raise Problem(
             409, "SESSION_AT_WORK", f"a run of session {session_id!r} has not ended", recover_action="Cancel it first"
         )

@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Response
-from pydantic import BaseModel, Field, field_validator
+from pydantic import AfterValidator, Field, field_validator
 
 from journeyman.core.tasks import Task, TaskPriority, TaskSort, TaskStatus
 from journeyman.doors.http.auth import Caller
+from journeyman.doors.http.bodies import Body, JsonRoute
 from journeyman.doors.http.common import PAGE_SIZE, Here, Id, Limit, Object, Offset, Page, page_of
 from journeyman.doors.http.errors import answers
 
-router = APIRouter(prefix="/api/v1/tasks", tags=["tasks"])
+router = APIRouter(prefix="/api/v1/tasks", tags=["tasks"], route_class=JsonRoute)
+
+
+def _moment(value: str) -> str:
+    try:
+        datetime.fromisoformat(value.strip())
+    except ValueError:
+        raise ValueError(f"{value!r} is no date or time in ISO 8601; write it as 2027-01-31") from None
+    return value
+
 
 Title = Annotated[str, Field(min_length=1, max_length=255, examples=["Review https://github.com/acme/rocket/pull/7"])]
 Description = Annotated[str, Field(max_length=100_000, description="Markdown.")]
@@ -20,13 +31,14 @@ Eta = Annotated[
     str, Field(max_length=64, description="ISO 8601; a plain date is its beginning, in UTC.", examples=["2027-01-31"])
 ]
 Tags = Annotated[list[str], Field(max_length=50, examples=[["finance"]])]
-Due = Annotated[str | None, Query(max_length=64, description="ISO 8601; a plain date includes that day.")]
+Due = Annotated[
+    Annotated[str, AfterValidator(_moment)] | None,
+    Query(max_length=64, description="ISO 8601; a plain date includes that day.", examples=["2027-01-31"]),
+]
 
 
-class NewTask(BaseModel):
+class NewTask(Body):
     """Web addresses in the title and the description become attachments by themselves."""
-
-    model_config = {"extra": "forbid"}
 
     title: Title
     description: Description | None = None
@@ -37,10 +49,8 @@ class NewTask(BaseModel):
     metadata: Object = Field(default_factory=dict)
 
 
-class TaskChange(BaseModel):
+class TaskChange(Body):
     """What is left out stays as it is; null removes a description or an eta."""
-
-    model_config = {"extra": "forbid"}
 
     title: Title | None = None
     description: Description | None = None

@@ -28,6 +28,7 @@ _DEFAULT_PORTS = {"http": 80, "https": 443}
 _HOST = re.compile(r"(?=.{1,253}$)(?:[\w-]{1,63}\.)*[\w-]{1,63}|\[[0-9a-f:.]+\]")
 _UNRESERVED = re.compile(r"[A-Za-z0-9._~-]")
 _GITHUB_KINDS = {"pull": "pull", "issues": "issue", "discussions": "discussion"}
+_NUMBER = re.compile(r"[0-9]{1,15}")
 _MESSAGE_ID = re.compile(r"[A-Za-z0-9_-]{15,}")
 _MAILBOXES = frozenset({"all", "inbox", "sent", "starred", "important", "imp", "drafts", "snoozed", "spam", "trash"})
 """Views of Gmail whose next part is a message or a page of the list (p2); elsewhere it may be a label."""
@@ -145,16 +146,10 @@ def _github(host: str, parts: SplitResult) -> Reference:
         names[0], names[1] = names[0].lower(), names[1].lower().removesuffix(".git")
         metadata = {"owner": names[0], "repository": names[1]}
         title = f"{names[0]}/{names[1]}"
-        if (
-            len(names) >= 4
-            and names[2] in ("pull", "issues", "discussions")
-            and names[3].isascii()
-            and names[3].isdigit()
-        ):
+        if len(names) >= 4 and names[2] in _GITHUB_KINDS and _NUMBER.fullmatch(names[3]):
             # Tabs of the same page: /files, /commits, ?diff=split.
             names, query = names[:4], ""
-            metadata |= {"kind": {"issues": "issue", "discussions": "discussion"}.get(names[2], "pull")}
-            metadata |= {"number": int(names[3])}
+            metadata |= {"kind": _GITHUB_KINDS[names[2]], "number": int(names[3])}
             title += f"#{metadata['number']}"
     return Reference(AttachmentType.GITHUB, "/".join([f"https://{host}", *names]) + query, title, metadata)
 
