@@ -334,3 +334,16 @@ async def test_a_thousand_waiting_runs_hold_nothing_and_all_go_on(
         await all_are(RunStatus.COMPLETED)
     assert ledger.effects() == {("delete_order", "W-1"): many}
     assert len({key for _, key, _ in ledger.lines()}) == many
+
+
+async def test_a_run_amounts_to_the_same_whether_one_waited_for_its_end_or_comes_later(
+    opens: Opens, agent: Agent
+) -> None:
+    async with opens(whole_day()) as app:
+        handle = await app.start(agent, "The whole day", principal=ADA)
+        assert await handle.wait() == "awaiting_approval"
+        for approval in await app.approvals.pending():
+            await app.approvals.deny(approval.id, by="grace", reason="not today")
+        waited_for = await handle.result()
+        assert await (await app.handle(handle.run_id)).result() == waited_for
+        assert await handle.so_far() == waited_for

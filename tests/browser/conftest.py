@@ -26,7 +26,7 @@ from tests.http.serving import served
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 DESKTOP = {"width": 1200, "height": 820}
-PATIENCE_MS = 15_000
+PATIENCE_MS = 30_000
 
 
 @dataclass(frozen=True)
