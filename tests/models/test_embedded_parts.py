@@ -76,6 +76,12 @@ def test_the_choice_shows_no_parameters_and_the_form_shows_them() -> None:
     assert json.loads(forms_of([delete]).text)[0]["parameters"]["properties"] == {"task": {"type": "string"}}
 
 
+def test_the_engine_reads_what_a_tool_does_and_when_and_not_its_small_print() -> None:
+    look = tool("look").model_copy(update={"description": "Looks. Use it\noften.\n\nReturns much. Errors: MANY."})
+    for offer in (choice_of([look]), forms_of([look])):
+        assert json.loads(offer.text)[0]["description"] == "Looks. Use it often."
+
+
 def test_a_tool_with_many_optional_parameters_is_shown_in_parts_and_called_whole() -> None:
     optional = {name: {"type": "string"} for name in ("a", "b", "c", "d", "e")}
     forms = forms_of([tool("update_it", required=("it",), it={"type": "string"}, **optional)])

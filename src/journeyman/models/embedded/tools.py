@@ -52,7 +52,7 @@ class Offer:
 def choice_of(tools: Sequence[ToolSpecification]) -> Offer:
     """For the question which tools: no parameters."""
     named = _named(tools)
-    return _offer([(name, tool, _described(name, tool.description, {}, ())) for name, tool in named])
+    return _offer([(name, tool, _described(name, _first_paragraph(tool.description), {}, ())) for name, tool in named])
 
 
 def forms_of(tools: Sequence[ToolSpecification]) -> Offer:
@@ -84,7 +84,7 @@ def _forms(name: str, tool: ToolSpecification) -> list[tuple[str, ToolSpecificat
     required = [key for key in schema.get("required", ()) if key in properties]
     optional = [key for key in properties if key not in required]
     if len(optional) <= MOST_OPTIONAL:
-        return [(name, tool, _described(name, tool.description, properties, required))]
+        return [(name, tool, _described(name, _first_paragraph(tool.description), properties, required))]
     always = {key: properties[key] for key in required}
     summary = first_sentence(tool.description)
     # Without a required parameter the tool alone is a whole request: "show my tasks".
@@ -99,6 +99,11 @@ def _forms(name: str, tool: ToolSpecification) -> list[tuple[str, ToolSpecificat
 def _described(name: str, description: str, properties: Mapping[str, Any], required: Sequence[str]) -> dict[str, Any]:
     parameters = {"type": "object", "properties": dict(properties), "required": list(required)}
     return {"name": name, "description": " ".join(description.split()), "parameters": parameters}
+
+
+def _first_paragraph(text: str) -> str:
+    """What a tool does and when to use it; what it returns and which errors it has only distracts a small model."""
+    return text.strip().partition("\n\n")[0]
 
 
 def first_sentence(text: str) -> str:
