@@ -24,6 +24,7 @@ _TITLE = WithJsonSchema({"type": "string", "minLength": 1, "maxLength": LONGEST_
 _PRIORITY = WithJsonSchema({"type": "string", "enum": [item.value for item in TaskPriority]})
 _STATUS = WithJsonSchema({"type": "string", "enum": [item.value for item in TaskStatus]})
 _SORT = WithJsonSchema({"type": "string", "enum": [item.value for item in TaskSort]})
+_DAY = WithJsonSchema({"type": "string", "format": "date"})
 _TEXTS = WithJsonSchema({"type": "array", "items": {"type": "string"}})
 
 Title = Annotated[str, _TITLE]
@@ -31,13 +32,15 @@ Priority = Annotated[str, _PRIORITY]
 Sort = Annotated[str, _SORT]
 # May be left out; a model that writes null instead means the same.
 MaybeText = Annotated[str | None, _TEXT]
+MaybeDay = Annotated[str | None, _DAY]
+"""A date; the service takes a time as well, which few people want."""
 MaybeTitle = Annotated[str | None, _TITLE]
 MaybePriority = Annotated[str | None, _PRIORITY]
 MaybeStatus = Annotated[str | None, _STATUS]
 MaybeTexts = Annotated[list[str] | None, _TEXTS]
 Format = Literal["concise", "standard", "detailed"]
 
-TaskName = Annotated[str, Field(description="The task: its id, or words of its title.")]
+TaskName = Annotated[str, Field(description="The task's id or words of its title.")]
 
 _SHOWN: dict[Format, set[str] | None] = {
     "concise": {"id", "title", "status"},
@@ -87,22 +90,22 @@ class _TaskTools:
         title: Title,
         description: MaybeText = None,
         priority: Priority = "medium",
-        eta: MaybeText = None,
+        eta: MaybeDay = None,
         tags: MaybeTexts = None,
         *,
         context: ToolContext,
     ) -> dict[str, Any]:
-        """Create a new task. Use when the user asks to add, create or note something to be done.
+        """Create a new task. Use to add a task or to put something on the task list.
 
         It starts as pending. Web addresses in the title or description become attachments by themselves. Returns the
         task with its id. Errors: INVALID_TITLE, INVALID_PRIORITY, INVALID_ETA.
 
         Args:
-            title: What is to be done, in a few words.
-            description: Details, as Markdown.
-            priority: How urgent it is; medium unless the user says otherwise.
-            eta: When it is due, in ISO 8601: "2027-01-31" or "2027-01-31T17:00:00+01:00".
-            tags: Words to group tasks by.
+            title: What is to be done, in the user's words.
+            description: More details, as Markdown; only when the user gives them.
+            priority: How important it is; only when the user says so.
+            eta: The day it is due, e.g. "2027-01-31"; only when the user says when.
+            tags: Labels; only when the user names tags.
         """
         task = await self._service.create(
             title,
@@ -131,27 +134,27 @@ class _TaskTools:
         status: MaybeStatus = None,
         priority: MaybePriority = None,
         tags: MaybeTexts = None,
-        due_after: MaybeText = None,
-        due_before: MaybeText = None,
+        due_after: MaybeDay = None,
+        due_before: MaybeDay = None,
         sort: Sort = "created_desc",
         limit: Annotated[int, Field(ge=1, le=MOST_LISTED)] = 50,
         format: Format = "standard",
     ) -> dict[str, Any]:
-        """List tasks, all or filtered. Use when the user wants to see, count or check tasks, or what is due.
+        """List tasks. Use to show tasks: all, or those with a status, priority, tag or due date, or sorted.
 
         All filters must hold; without any, every task is listed. Returns the tasks and their total number, which can
         be more than the limit. Errors: INVALID_PRIORITY, INVALID_STATUS, INVALID_ETA.
 
         Args:
-            text: Words that must all be in the title or description, or a task's id.
+            text: Words in the title or the description, or a task's id.
             status: Only tasks with this status.
             priority: Only tasks with this priority.
-            tags: Only tasks that have all these tags.
-            due_after: Only tasks due on or after this date or time, in ISO 8601.
-            due_before: Only tasks due on or before this date or time, in ISO 8601.
-            sort: eta_asc is what is due first, priority_desc the most urgent first, created_desc the newest first.
-            limit: How many tasks to return at most.
-            format: concise for an overview (id, title, status), standard for most questions, detailed for everything.
+            tags: Only tasks with these tags.
+            due_after: Only tasks due on or after this day.
+            due_before: Only tasks due on or before this day.
+            sort: The order: eta_asc by due date, priority_desc by priority, created_desc by age, newest first.
+            limit: How many tasks at most.
+            format: How much of each task is shown: concise (id, title, status), standard, or detailed for everything.
         """
         order = read_sort(sort)
         filters = {
@@ -191,15 +194,15 @@ class _TaskTools:
         limit: Annotated[int, Field(ge=1, le=50)] = 10,
         format: Format = "standard",
     ) -> dict[str, Any]:
-        """Search tasks by what they are about. Use when the user describes a topic and not exact words or filters.
+        """Search tasks by meaning. Use to find tasks about a topic.
 
         Returns the tasks that fit best, best first, each with a score; none when nothing fits. For status, priority,
         dates or tags use query_tasks.
 
         Args:
-            query: What the tasks should be about, in the user's words.
-            limit: How many tasks to return at most.
-            format: concise for an overview (id, title, status), standard for most questions, detailed for everything.
+            query: What the tasks are about.
+            limit: How many tasks at most.
+            format: How much of each task is shown: concise (id, title, status), standard, or detailed for everything.
         """
         found = await self._service.search(query, limit=limit)
         return {"tasks": [{**shown(item.task, format=format), "score": round(item.score, 3)} for item in found]}
@@ -220,22 +223,22 @@ class _TaskTools:
         description: MaybeText = None,
         status: MaybeStatus = None,
         priority: MaybePriority = None,
-        eta: MaybeText = None,
+        eta: MaybeDay = None,
         tags: MaybeTexts = None,
     ) -> dict[str, Any]:
-        """Change a task. Use when the user wants a task marked as done, started, renamed, moved or otherwise changed.
+        """Change a task. Use to rename, tag, start or complete it, or to set its status, priority or due date.
 
         Only the given fields change; the version before is kept. Returns the task and the previous values, with which
         the change can be undone. Errors: TASK_NOT_FOUND; AMBIGUOUS_TASK, then ask the user which one; INVALID_TITLE,
         INVALID_STATUS, INVALID_PRIORITY, INVALID_ETA.
 
         Args:
-            title: The new title.
-            description: The new description, as Markdown; empty to remove it.
-            status: The new status; completed when it is done.
+            title: The new title, to rename the task.
+            description: The new description text; empty to remove it.
+            status: The new status; done or finished means completed.
             priority: The new priority.
-            eta: When it is due now, in ISO 8601; empty to remove it.
-            tags: The new tags, in place of all old ones.
+            eta: The new due day; empty to remove it.
+            tags: The new tags, to tag the task; they take the place of all old ones.
         """
         changed = await self._service.update(
             task_id, title=title, description=description, status=status, priority=priority, eta=eta, tags=tags
@@ -249,9 +252,10 @@ class _TaskTools:
         examples=[{"task_id": "clean the garage"}],
     )
     async def delete_task(self, task_id: TaskName, *, context: ToolContext) -> dict[str, Any]:
-        """Delete a task with its attachments for good. Use when the user asks for exactly that.
+        """Delete a task. Use to remove a task for good.
 
-        For a task that is done use update_task with status completed. Returns what was deleted.
+        Its attachments go with it. For a task that is done use update_task with status completed. Returns what was
+        deleted.
         Errors: TASK_NOT_FOUND, TASK_CHANGED; AMBIGUOUS_TASK, then ask the user which one.
         """
         deleted = await self._service.delete(task_id, asked_at=context.requested_at)
@@ -265,7 +269,7 @@ class _TaskTools:
         examples=[{"task_id": "quarterly report"}],
     )
     async def list_attachments(self, task_id: TaskName) -> dict[str, Any]:
-        """List what is attached to a task. Use when the user asks for a task's links, pull requests or e-mails.
+        """List the attachments of one task. Use only to get files and links that are attached to a task.
 
         Returns the task's id and title and its attachments with their ids.
         Errors: TASK_NOT_FOUND; AMBIGUOUS_TASK, then ask the user which one.
@@ -282,16 +286,16 @@ class _TaskTools:
         examples=[{"task_id": "login bug", "reference": "https://github.com/acme/rocket/issues/7"}],
     )
     async def add_attachment(
-        self, task_id: TaskName, reference: str, title: MaybeText = None, *, context: ToolContext
+        self, reference: str, task_id: TaskName, title: MaybeText = None, *, context: ToolContext
     ) -> dict[str, Any]:
-        """Attach a web address to a task. Use when the user wants a link, issue, pull request or e-mail kept with it.
+        """Attach a URL to a task. Use only when the request contains a URL.
 
         GitHub and Gmail addresses are recognised; tracking parameters are removed. Returns the attachment with its id.
         Errors: INVALID_REFERENCE, ATTACHMENT_EXISTS, TASK_NOT_FOUND; AMBIGUOUS_TASK, then ask the user which one.
 
         Args:
-            reference: The address, e.g. "https://github.com/acme/rocket/issues/7".
-            title: What to call it; made from the address if left out.
+            reference: The URL, which starts with http.
+            title: What to call the attachment; only when the user names it.
         """
         key = context.idempotency_key
         return (await self._service.attach(task_id, reference, title=title, key=key)).model_dump(mode="json")
@@ -305,14 +309,14 @@ class _TaskTools:
     async def delete_attachment(
         self, attachment_id: str, task_id: MaybeText = None, *, context: ToolContext
     ) -> dict[str, Any]:
-        """Remove an attachment from a task for good. Use when the user asks for exactly that.
+        """Delete an attachment of a task. Use to remove or detach a file or link from a task.
 
         Returns what was removed. Errors: ATTACHMENT_NOT_FOUND, TASK_NOT_FOUND, TASK_CHANGED; AMBIGUOUS_ATTACHMENT or
         AMBIGUOUS_TASK, then ask the user which one.
 
         Args:
-            attachment_id: The attachment: its id or, with task_id, its address or words of its title.
-            task_id: The task it belongs to: its id, or words of its title.
+            attachment_id: The attachment's id or, with task_id, its URL or words of its title.
+            task_id: The task's id or words of its title.
         """
         removed = await self._service.detach(attachment_id, task=task_id, asked_at=context.requested_at)
         return {"deleted": removed.model_dump(mode="json", include={"id", "task_id", "reference", "title"})}
