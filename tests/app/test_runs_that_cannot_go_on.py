@@ -27,7 +27,7 @@ async def test_an_app_that_is_not_open_says_so(opens: Opens, agent: Agent) -> No
         await app.start(agent, "x")
     async with app:
         pass
-    for attempt in (app.start(agent, "x"), app.resume(), app.handle("x")):
+    for attempt in (app.start(agent, "x"), app.resume()):
         with pytest.raises(ConfigurationError, match="not open"):
             await attempt
     with pytest.raises(ConfigurationError, match="make a new"):

@@ -46,7 +46,8 @@ async def test_a_run_has_a_timeline_and_its_events(page: Page, site: Site) -> No
     await filled(page, site)
     await page.get_by_role("link", name="Runs").click()
     await expect(page.get_by_role("heading", name="Runs")).to_be_focused()
-    await page.get_by_role("link", name="Please weigh an apple").last.click()
+    # In the list itself: the conversation of that name is at the side.
+    await page.get_by_role("main").get_by_role("link", name="Please weigh an apple").click()
     await expect(page.get_by_role("heading", name="Please weigh an apple")).to_be_visible()
     await expect(page.locator(".timeline li")).to_have_count(9)
     await page.get_by_text("events", exact=False).last.click()

@@ -212,8 +212,9 @@ async def test_an_interrupt_that_comes_as_the_function_ends_is_silent_and_hits_n
     assert not thread.is_alive()
 
 
-# Among so many interrupts one may land in a callback of the garbage collector, where Python reports and drops it.
-@pytest.mark.filterwarnings("ignore:Exception ignored in. .function WeakSet:pytest.PytestUnraisableExceptionWarning")
+# Among so many interrupts one may land in a callback of the garbage collector (whose, depends on what other tests have
+# loaded), where Python reports and drops it.
+@pytest.mark.filterwarnings("ignore:Exception ignored in. .function:pytest.PytestUnraisableExceptionWarning")
 async def test_cancelling_just_when_the_function_ends_never_disturbs_the_next(pool: ThreadPool) -> None:
     loop = asyncio.get_running_loop()
 

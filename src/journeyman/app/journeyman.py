@@ -245,7 +245,6 @@ class Journeyman:
 
     async def handle(self, run_id: str) -> Handle:
         """A handle on any run of the store."""
-        self._check_open()
         if await self.store.runs.get(run_id) is None:
             raise ConfigurationError(f"there is no run {run_id!r}; 'journeyman runs list' shows what there is")
         return Handle(self, run_id)
