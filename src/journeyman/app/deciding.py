@@ -7,7 +7,7 @@ from typing import Any
 
 from journeyman.core.approvals import Approval, ApprovalStatus, Approve, Decision, Deny, Expired
 from journeyman.core.data import canonical_json, new_id
-from journeyman.core.errors import ApprovalError, ConfigurationError
+from journeyman.core.errors import ApprovalError, ConfigurationError, EditedArgumentsError
 from journeyman.core.principals import Principal
 from journeyman.core.protocols import Clock
 from journeyman.core.specification import ToolSpecification
@@ -152,7 +152,8 @@ class Approvals:
         try:
             return tool.freeze(canonical_json(arguments)).arguments
         except (ArgumentsError, ValueError, RecursionError) as error:
-            raise ApprovalError(f"the edited arguments for {approval.tool_name!r} are not valid: {error}") from error
+            told = f"the edited arguments for {approval.tool_name!r} are not valid: {error}"
+            raise EditedArgumentsError(told) from error
 
     async def _described(self, approval: Approval) -> Tool[..., Any] | None:
         """The tool as the run was told of it, where this process does not hold the tool itself."""

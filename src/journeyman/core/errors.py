@@ -127,6 +127,10 @@ class ApprovalError(JourneymanError):
     """A decision cannot be taken: unknown, decided already, expired, or with invalid arguments."""
 
 
+class EditedArgumentsError(ApprovalError):
+    """The arguments that a person put in place of the asked ones do not fit the tool."""
+
+
 class AuditError(JourneymanError):
     """The audit log was tampered with, or is damaged."""
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query
 from pydantic import BaseModel, Field
 
 from journeyman.app.service import Service
 from journeyman.core.approvals import Approval
-from journeyman.core.data import canonical_json
 from journeyman.core.principals import Principal
 from journeyman.core.storing import AuditRow, Grant
 from journeyman.doors.http.auth import DECIDE, Caller, must_hold, sees
@@ -26,7 +25,7 @@ from journeyman.doors.http.common import (
     page_of,
     visible,
 )
-from journeyman.doors.http.errors import FieldError, Problem, answers
+from journeyman.doors.http.errors import Problem, answers
 
 router = APIRouter(prefix="/api/v1", tags=["approvals"], route_class=JsonRoute)
 
@@ -86,10 +85,8 @@ async def show_approval(approval_id: Id, service: Here, principal: Caller) -> Ap
 @router.post("/approvals/{approval_id}/approve", summary="Allow exactly this call", responses=answers(404, 409))
 async def approve(approval_id: Id, said: Approving, service: Here, principal: Caller) -> Approval:
     """Needs the permission 'approvals:decide'. Decided once: of two people who decide at once, one wins."""
-    approval = await _found(service, approval_id, principal)
+    await _found(service, approval_id, principal)
     must_hold(principal, DECIDE)
-    if said.arguments is not None:
-        _must_fit(service, approval, said.arguments)
     decided = await service.app.approvals.approve(
         approval_id, by=principal.id, arguments=said.arguments, for_session=said.for_session
     )
@@ -141,17 +138,6 @@ async def _found(service: Service, approval_id: str, principal: Principal) -> Ap
     if approval is None or not _sees(principal, approval):
         raise Problem(404, "APPROVAL_NOT_FOUND", f"there is no approval {approval_id!r}")
     return approval
-
-
-def _must_fit(service: Service, approval: Approval, arguments: dict[str, Any]) -> None:
-    tool = service.app.library.lookup(approval.tool_name)
-    try:
-        if tool is not None:
-            tool.freeze(canonical_json(arguments))
-    except ValueError as error:
-        told = f"the edited arguments for {approval.tool_name!r} are not valid: {error}"
-        fields = [FieldError(field="arguments", message=str(error))]
-        raise Problem(422, "INVALID_ARGUMENTS", told, fields=fields) from None
 
 
 async def _go_on(service: Service, decided: Approval) -> None:

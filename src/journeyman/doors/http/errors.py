@@ -15,7 +15,15 @@ from starlette.routing import Match
 from starlette.types import Scope
 
 from journeyman.core.data import LOG_FIELDS
-from journeyman.core.errors import ApprovalError, BindingError, ConfigurationError, ErrorCategory, StoreError, ToolError
+from journeyman.core.errors import (
+    ApprovalError,
+    BindingError,
+    ConfigurationError,
+    EditedArgumentsError,
+    ErrorCategory,
+    StoreError,
+    ToolError,
+)
 
 logger = logging.getLogger("journeyman.http")
 
@@ -129,6 +137,9 @@ def _of(error: Exception) -> Problem:
             return _invalid(error)
         case ToolError():
             return of_tool_error(error)
+        case EditedArgumentsError():
+            fields = [FieldError(field="arguments", message=str(error))]
+            return Problem(422, "INVALID_ARGUMENTS", str(error), fields=fields)
         case ApprovalError():
             return Problem(409, "APPROVAL_NOT_POSSIBLE", str(error))
         case BindingError() | ConfigurationError():
