@@ -43,7 +43,7 @@ async def measure(name: str, cases: Sequence[Case]) -> dict[str, Any]:
 
 def figures(answers: Sequence[tuple[Case, Any, float]]) -> dict[str, Any]:
     made: dict[str, Any] = {}
-    for kind in ("direct", "multi", "out_of_scope"):
+    for kind in ("direct", "indirect", "multi", "out_of_scope"):
         group = [(case, calls) for case, calls, _ in answers if case.kind == kind]
         if kind == "out_of_scope":
             made[kind] = {"requests": len(group), "abstained": _share([not calls for _, calls in group])}
@@ -69,13 +69,15 @@ def met(results: Sequence[dict[str, Any]]) -> bool | None:
 
 
 def text(results: Sequence[dict[str, Any]]) -> str:
-    lines = ["contender  half      direct: tool / fully right / no call   two calls   abstention"]
+    lines = ["contender  half      direct: tool / fully right / no call   indirect   two calls   abstention"]
     for result in results:
         for half, by_kind in result["halves"].items():
-            direct, multi, outside = by_kind["direct"], by_kind["multi"], by_kind["out_of_scope"]
+            direct, indirect = by_kind["direct"], by_kind["indirect"]
+            multi, outside = by_kind["multi"], by_kind["out_of_scope"]
             lines.append(
                 f"{result['contender']:<10} {half:<9} {direct['right_tool']:>11.0%} / {direct['fully_right']:.0%}"
-                f" / {direct['no_call']:.0%} {multi['fully_right']:>19.0%} {outside['abstained']:>12.0%}"
+                f" / {direct['no_call']:.0%} {indirect['fully_right']:>18.0%} {multi['fully_right']:>11.0%}"
+                f" {outside['abstained']:>12.0%}"
             )
         lines.append(
             f"{'':<10} first answer {result['first_answer_seconds']} s, then {result['median_seconds']} s each "

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from benchmarks.embedded.toolbox import DEFAULTS
 from journeyman.core.messages import ToolCall
 
 REQUESTS = Path(__file__).with_name("requests.jsonl")
@@ -18,7 +19,7 @@ FILLERS = frozenset(["a", "an", "the", "my", "task", "tasks", "to", "of", "for",
 EXTRA_WORDS = 2
 
 Half = Literal["tuning", "held_out"]
-Kind = Literal["direct", "multi", "out_of_scope"]
+Kind = Literal["direct", "indirect", "multi", "out_of_scope"]
 
 
 @dataclass(frozen=True)
@@ -56,12 +57,16 @@ def load() -> list[Case]:
 
 
 def split(rows: Sequence[Mapping[str, Any]]) -> dict[str, Half]:
-    """Each kind and tool in two equal halves, in the order of a hash of the request: nobody chose."""
+    """The second batch in two equal halves of each kind and tool, in the order of a hash of the request: nobody chose.
+
+    The first batch was looked at in both of its halves before there was a second one; it is for tuning.
+    """
+    halves: dict[str, Half] = {row["id"]: "tuning" for row in rows if row["batch"] == 1}
     groups: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
     for row in rows:
-        first = row["calls"][0]["tool"] if row["kind"] == "direct" else ""
-        groups.setdefault((row["kind"], first), []).append(row)
-    halves: dict[str, Half] = {}
+        if row["batch"] != 1:
+            first = row["calls"][0]["tool"] if row["kind"] == "direct" else ""
+            groups.setdefault((row["kind"], first), []).append(row)
     for group in groups.values():
         group.sort(key=lambda row: hashlib.sha256(row["request"].encode()).digest())
         for place, row in enumerate(group):
@@ -88,12 +93,19 @@ def _all_match(expected: Iterable[Mapping[str, Any]], calls: Sequence[ToolCall])
 
 
 def _matches(wanted: Mapping[str, Any], call: ToolCall) -> bool:
-    given = {name: value for name, value in call.arguments.items() if value not in (None, "", [])}
-    return (
-        call.tool_name == wanted["tool"]
-        and given.keys() == wanted["arguments"].keys()
-        and all(fits(matcher, given[name]) for name, matcher in wanted["arguments"].items())
-    )
+    if call.tool_name != wanted["tool"]:
+        return False
+    expected, given = _said(call.tool_name, wanted["arguments"]), _said(call.tool_name, call.arguments)
+    return expected.keys() == given.keys() and all(fits(matcher, given[name]) for name, matcher in expected.items())
+
+
+def _said(tool: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments without those that change nothing: empty ones, and a parameter's own default."""
+    return {
+        name: value
+        for name, value in arguments.items()
+        if value not in (None, "", []) and value != DEFAULTS.get((tool, name))
+    }
 
 
 def fits(matcher: Any, value: Any) -> bool:

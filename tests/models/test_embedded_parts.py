@@ -17,7 +17,7 @@ from journeyman.core.specification import ToolSpecification
 from journeyman.models.embedded import EmbeddedModel, files
 from journeyman.models.embedded.dates import as_iso
 from journeyman.models.embedded.format import answer_from, cannot_help
-from journeyman.models.embedded.tools import choice_of, forms_of, simplified
+from journeyman.models.embedded.tools import choice_of, simplified, whole_of
 from tests.models.asking import asked
 
 MONDAY = date(2026, 11, 16)
@@ -70,36 +70,30 @@ def test_the_package_that_brings_the_files_is_never_imported() -> None:
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def test_the_choice_shows_no_parameters_and_the_form_shows_them() -> None:
+def test_the_choice_shows_no_parameters() -> None:
     delete = tool("delete", required=("task",), task={"type": "string"})
     assert json.loads(choice_of([delete]).text)[0]["parameters"]["properties"] == {}
-    assert json.loads(forms_of([delete]).text)[0]["parameters"]["properties"] == {"task": {"type": "string"}}
+    assert json.loads(whole_of([delete]).text)[0]["parameters"]["properties"] == {"task": {"type": "string"}}
 
 
 def test_the_engine_reads_what_a_tool_does_and_when_and_not_its_small_print() -> None:
     look = tool("look").model_copy(update={"description": "Looks. Use it\noften.\n\nReturns much. Errors: MANY."})
-    for offer in (choice_of([look]), forms_of([look])):
+    for offer in (choice_of([look]), whole_of([look])):
         assert json.loads(offer.text)[0]["description"] == "Looks. Use it often."
 
 
-def test_a_tool_with_many_optional_parameters_is_shown_in_parts_and_called_whole() -> None:
-    optional = {name: {"type": "string"} for name in ("a", "b", "c", "d", "e")}
-    forms = forms_of([tool("update_it", required=("it",), it={"type": "string"}, **optional)])
-    assert [form["name"] for form in json.loads(forms.text)] == [f"update_{name}" for name in optional]
-    said = [
-        {"name": "update_a", "arguments": {"it": "Milk", "a": "1"}},
-        {"name": "update_b", "arguments": {"it": "milk", "b": "2"}},
-        {"name": "update_a", "arguments": {"it": "bread", "a": "3"}},
-    ]
-    calls = forms.calls(said, confidence=0.7, today=MONDAY)
-    assert [call.tool_name for call in calls] == ["update_it", "update_it"]
-    assert [call.arguments for call in calls] == [{"it": "Milk", "a": "1", "b": "2"}, {"it": "bread", "a": "3"}]
+def test_a_tool_is_also_offered_under_the_names_that_its_tags_give() -> None:
+    update = tool("update_task").model_copy(update={"tags": ("rename", "mark as done", "delete")})
+    choice = choice_of([update, tool("delete_task")])
+    assert [offered["name"] for offered in json.loads(choice.text)] == ["update_task", "rename_task", "delete_task"]
+    named = choice.named([{"name": "rename_task"}, {"name": "delete_task"}, {"name": "paint_task"}])
+    assert [one.name for one in named] == ["update_task", "delete_task"]
 
 
 def test_names_that_are_not_plain_come_back_as_they_were() -> None:
-    forms = forms_of([tool("größe.messen", required=("x",), x={"type": "string"})])
-    [name] = [form["name"] for form in json.loads(forms.text)]
-    [call] = forms.calls([{"name": name, "arguments": {"x": "1"}}], confidence=1.0, today=MONDAY)
+    whole = whole_of([tool("größe.messen", required=("x",), x={"type": "string"})])
+    [name] = [written["name"] for written in json.loads(whole.text)]
+    [call] = whole.calls([{"name": name, "arguments": {"x": "1"}}], confidence=1.0, today=MONDAY)
     assert (name.isascii(), call.tool_name) == (True, "größe.messen")
 
 
@@ -138,7 +132,7 @@ def test_a_copied_date_becomes_the_day_it_means(said: str, meant: str) -> None:
 
 
 def test_only_parameters_that_are_dates_are_read_as_dates() -> None:
-    forms = forms_of([tool("note", day={"type": "string", "format": "date"}, text={"type": "string"})])
+    forms = whole_of([tool("note", day={"type": "string", "format": "date"}, text={"type": "string"})])
     said = [{"name": "note", "arguments": {"day": "tomorrow", "text": "tomorrow"}}]
     [call] = forms.calls(said, confidence=1.0, today=MONDAY)
     assert call.arguments == {"day": "2026-11-17", "text": "tomorrow"}

@@ -16,9 +16,11 @@ from journeyman.core.errors import ErrorCategory, ModelError
 from journeyman.core.messages import Message, Role, ToolCall, Usage
 from journeyman.core.protocols import Clock, Deltas, ModelRequest, ModelResponse, SystemClock, moment
 from journeyman.core.specification import RESERVED_NAMES, ToolSpecification
+from journeyman.models.embedded.evidence import Request, Vocabulary
 from journeyman.models.embedded.files import EngineFiles, engine_files
+from journeyman.models.embedded.filling import Form
 from journeyman.models.embedded.format import answer_from, cannot_help
-from journeyman.models.embedded.tools import choice_of, forms_of
+from journeyman.models.embedded.tools import Offer, choice_of, parameters_of, whole_of
 from journeyman.models.embedded.worker import Engines, Setup, shared_engines
 
 Rank: TypeAlias = Callable[[str, Sequence[ToolSpecification], int], Sequence[ToolSpecification]]
@@ -89,23 +91,57 @@ class EmbeddedModel:
     ) -> Proposal:
         """What the engine would call: first which tools, then with which arguments."""
         today = moment(self._clock.time()).date()
-        system, turns = f"date: {today:%Y-%m-%d %a}", conversation.turns()
+        system = f"date: {today:%Y-%m-%d %a}"
         choice = choice_of(tools)
-        chosen = await self._ask(Setup(files=files, system=system, tools=choice.text), turns)
-        sure = _number(chosen.get("confidence"))
-        named = choice.calls(chosen.get("function_calls") or (), confidence=sure, today=today)
-        wanted = tuple(tool for tool in tools if tool.name in {call.tool_name for call in named})
-        if not wanted:
+        chosen = await self._chosen(Setup(files=files, system=system, tools=choice.text), choice, conversation)
+        if not chosen.tools:
             return Proposal(calls=(), confidence=0.0, reasoning="")
-        forms = forms_of(wanted)
-        filled = await self._ask(Setup(files=files, system=system, tools=forms.text), turns)
-        # It withholds what it is very unsure of; the gate decides here, on both of its answers.
-        said = filled.get("function_calls") or filled.get("suppressed_calls") or ()
-        confidence = (sure + _number(filled.get("confidence"))) / 2
-        calls = forms.calls(said, confidence=confidence, today=today)
-        return Proposal(calls=tuple(calls), confidence=confidence, reasoning=str(filled.get("reasoning") or ""))
+        if conversation.results:
+            whole = whole_of(list(dict.fromkeys(chosen.tools)))
+            setup = Setup(files=files, system=system, tools=whole.text, lasting=False)
+            said = await self._ask(setup, conversation.turns())
+            confidence = _number(said.get("confidence"))
+            calls = whole.calls(said.get("function_calls") or (), confidence=confidence, today=today)
+            return Proposal(calls=tuple(calls), confidence=confidence, reasoning=str(said.get("reasoning") or ""))
 
-    async def _ask(self, setup: Setup, turns: Sequence[str]) -> dict[str, Any]:
+        async def ask(form: str, text: str) -> dict[str, Any]:
+            # Made to write what the request does not have, it does not come to an end: that is no answer.
+            return await self._ask(Setup(files=files, system="", tools=form, lasting=False), [text], unfinished={})
+
+        made, left = list[ToolCall](), conversation.text
+        for tool in chosen.tools:
+            filled = await Form(tool, today=today).fill(ask, left, several=len(chosen.tools) == 1)
+            made += [
+                ToolCall(tool_name=tool.name, arguments=each.arguments, confidence=chosen.confidence) for each in filled
+            ]
+            if len(chosen.tools) > 1:
+                # What one call has taken is not the next one's.
+                left = Request(left).without(frozenset[int]().union(*(each.places for each in filled)))
+        return Proposal(calls=tuple(made), confidence=chosen.confidence, reasoning=chosen.reasoning)
+
+    async def _chosen(self, setup: Setup, choice: Offer, conversation: Conversation) -> Chosen:
+        """The tools that it is surest of when it is asked in two ways, one for each call that it would make."""
+        weights: dict[frozenset[str], float] = {}
+        heard: dict[frozenset[str], tuple[list[ToolSpecification], str]] = {}
+        for way in WAYS:
+            said = await self._ask(setup, conversation.turns(way))
+            # It withholds what it is very unsure of; the gate decides here, on all of its answers.
+            named = choice.named(said.get("function_calls") or said.get("suppressed_calls") or ())
+            key = frozenset(tool.name for tool in named)
+            weights[key] = weights.get(key, 0.0) + _number(said.get("confidence")) / len(WAYS)
+            if key not in heard or len(named) > len(heard[key][0]):
+                heard[key] = (named, str(said.get("reasoning") or ""))
+        best = max((key for key in weights if key), key=lambda key: weights[key], default=None)
+        if best is None:
+            return Chosen(tools=(), confidence=0.0, reasoning="")
+        tools, reasoning = heard[best]
+        request = Request(conversation.text)
+        familiar = any(request.of_stems(Vocabulary(tool, parameters_of(tool)[0]).of_tool) for tool in tools)
+        return Chosen(tools=tuple(tools), confidence=(weights[best] + familiar) / 2, reasoning=reasoning)
+
+    async def _ask(
+        self, setup: Setup, turns: Sequence[str], *, unfinished: dict[str, Any] | None = None
+    ) -> dict[str, Any]:
         if len(turns[0]) > LONGEST_REQUEST:
             raise ModelError(
                 "MODEL_REQUEST_TOO_LONG",
@@ -124,6 +160,8 @@ class EmbeddedModel:
                 retryable=True,
                 user_guidance="try again when the machine is less busy, offer fewer tools, or name another model",
             ) from None
+        if unfinished is not None and isinstance(said, dict) and "truncated" in str(said.get("error")):
+            return unfinished
         if not isinstance(said, dict) or said.get("error"):
             reason = said.get("error") if isinstance(said, dict) else said
             raise ModelError("MODEL_BAD_ANSWER", f"the embedded engine answered {reason!r}")
@@ -150,6 +188,15 @@ class EmbeddedModel:
         if deltas is not None:
             deltas.text(text)
         return ModelResponse(text=text, usage=usage, confidence=confidence, model=self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """The tools for a request, and how sure that is."""
+
+    tools: tuple[ToolSpecification, ...]
+    confidence: float
+    reasoning: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,9 +234,9 @@ class Conversation:
         """Whether this call has not been made for this request."""
         return all((call.tool_name, call.arguments) != (made.tool_name, made.arguments) for made in self._calls)
 
-    def turns(self) -> list[str]:
-        """The request, then the results of each step, as the engine takes them."""
-        turns, results = [self.text], list[Any]()
+    def turns(self, way: Callable[[str], str] = str) -> list[str]:
+        """The request, put in some way, then the results of each step, as the engine takes them."""
+        turns, results = [way(self.text)], list[Any]()
         for message in (*self._since, None):
             if message is not None and message.role is Role.FUNCTION:
                 results.append(_shown(message.content))
@@ -197,6 +244,18 @@ class Conversation:
                 turns.append(json.dumps(results, ensure_ascii=False))
                 results = []
         return turns
+
+
+def _as_sentence(text: str) -> str:
+    return text.rstrip(".?! ") + "."
+
+
+def _as_question(text: str) -> str:
+    return f"Can you {text[:1].lower()}{text[1:].rstrip('.?! ')}?"
+
+
+WAYS = (_as_sentence, _as_question)
+"""It chooses better among tools for a finished sentence, and better still when it is asked in two ways."""
 
 
 def _shown(content: str) -> Any:

@@ -24,8 +24,8 @@ from journeyman.core.errors import ModelError
 from journeyman.models.embedded import engine
 from journeyman.models.embedded.files import EngineFiles
 
-ENGINES_KEPT = 3
-"""About 65 MB each, beside the weights they share. One chooses among the tools, the others fill the latest forms."""
+ENGINES_KEPT = 2
+"""About 65 MB each, beside the weights they share. One more fills the forms, which it reads in a moment."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +35,8 @@ class Setup:
     files: EngineFiles
     system: str
     tools: str
+    lasting: bool = True
+    """Whether an engine that has read these tools is worth keeping for them."""
 
 
 class EngineDied(Exception):  # noqa: N818 - nobody raised it
@@ -171,10 +173,11 @@ class Engines:
             self._busy = None
 
     def _process_for(self, setup: Setup) -> EngineProcess:
-        """The one that has read these tools, or the one that was not asked for longest, or a new one."""
+        """The one that has read these tools, or the one of its kind that was not asked for longest, or a new one."""
         process = self._kept.pop(setup, None)
-        if process is None and len(self._kept) >= ENGINES_KEPT:
-            oldest, process = self._kept.popitem(last=False)
+        kind = [known for known in self._kept if known.lasting == setup.lasting]
+        if process is None and len(kind) >= (ENGINES_KEPT if setup.lasting else 1):
+            oldest, process = kind[0], self._kept.pop(kind[0])
             if oldest.files != setup.files:
                 process.kill()
         if process is not None and process.alive:

@@ -28,6 +28,7 @@ _DAY = WithJsonSchema({"type": "string", "format": "date"})
 _TEXTS = WithJsonSchema({"type": "array", "items": {"type": "string"}})
 
 Title = Annotated[str, _TITLE]
+Link = Annotated[str, WithJsonSchema({"type": "string", "pattern": "^https?://[^ ]+$"})]
 Priority = Annotated[str, _PRIORITY]
 Sort = Annotated[str, _SORT]
 # May be left out; a model that writes null instead means the same.
@@ -79,7 +80,6 @@ class _TaskTools:
         category=CATEGORY,
         risk=RiskLevel.REVERSIBLE,
         idempotent=True,
-        tags=("add", "new", "todo", "remind"),
         examples=[
             {"title": "Buy milk"},
             {"title": "Prepare the quarterly report", "priority": "high", "eta": "2027-01-31", "tags": ["finance"]},
@@ -122,7 +122,7 @@ class _TaskTools:
         category=CATEGORY,
         risk=RiskLevel.REVERSIBLE,
         read_only=True,
-        tags=("list", "show", "find", "filter", "due", "overdue"),
+        tags=("list", "show", "filter"),
         examples=[
             {"status": "pending", "sort": "eta_asc"},
             {"due_after": "2027-01-01", "due_before": "2027-01-31", "format": "concise"},
@@ -150,9 +150,10 @@ class _TaskTools:
             status: Only tasks with this status.
             priority: Only tasks with this priority.
             tags: Only tasks with these tags.
-            due_after: Only tasks due on or after this day.
-            due_before: Only tasks due on or before this day.
-            sort: The order: eta_asc by due date, priority_desc by priority, created_desc by age, newest first.
+            due_after: Only tasks due from this day on, or after it.
+            due_before: Only tasks due by or until this day, or before it.
+            sort: The order: eta_asc, earliest due date on top; priority_desc, highest priority on top;
+                created_desc, newest on top.
             limit: How many tasks at most.
             format: How much of each task is shown: concise (id, title, status), standard, or detailed for everything.
         """
@@ -185,7 +186,7 @@ class _TaskTools:
         category=CATEGORY,
         risk=RiskLevel.REVERSIBLE,
         read_only=True,
-        tags=("find", "about", "related", "similar"),
+        tags=("find",),
         examples=[{"query": "anything about money"}],
     )
     async def search_tasks(
@@ -210,7 +211,7 @@ class _TaskTools:
     @tool(
         category=CATEGORY,
         risk=RiskLevel.REVERSIBLE,
-        tags=("change", "edit", "complete", "done", "rename", "finish", "start"),
+        tags=("change", "complete", "rename", "start", "mark"),
         examples=[
             {"task_id": "quarterly report", "status": "completed"},
             {"task_id": "buy milk", "priority": "high", "eta": "2027-01-31"},
@@ -235,7 +236,7 @@ class _TaskTools:
         Args:
             title: The new title, to rename the task.
             description: The new description text; empty to remove it.
-            status: The new status; done or finished means completed.
+            status: The new status: done or finished is completed, started is in_progress, reopened is pending.
             priority: The new priority.
             eta: The new due day; empty to remove it.
             tags: The new tags, to tag the task; they take the place of all old ones.
@@ -248,7 +249,6 @@ class _TaskTools:
     @tool(
         category=CATEGORY,
         risk=RiskLevel.IRREVERSIBLE,
-        tags=("remove", "erase"),
         examples=[{"task_id": "clean the garage"}],
     )
     async def delete_task(self, task_id: TaskName, *, context: ToolContext) -> dict[str, Any]:
@@ -265,7 +265,6 @@ class _TaskTools:
         category=CATEGORY,
         risk=RiskLevel.REVERSIBLE,
         read_only=True,
-        tags=("links", "references"),
         examples=[{"task_id": "quarterly report"}],
     )
     async def list_attachments(self, task_id: TaskName) -> dict[str, Any]:
@@ -282,11 +281,10 @@ class _TaskTools:
         category=CATEGORY,
         risk=RiskLevel.REVERSIBLE,
         idempotent=True,
-        tags=("link", "attach", "url"),
         examples=[{"task_id": "login bug", "reference": "https://github.com/acme/rocket/issues/7"}],
     )
     async def add_attachment(
-        self, reference: str, task_id: TaskName, title: MaybeText = None, *, context: ToolContext
+        self, reference: Link, task_id: TaskName, title: MaybeText = None, *, context: ToolContext
     ) -> dict[str, Any]:
         """Attach a URL to a task. Use only when the request contains a URL.
 
@@ -294,7 +292,7 @@ class _TaskTools:
         Errors: INVALID_REFERENCE, ATTACHMENT_EXISTS, TASK_NOT_FOUND; AMBIGUOUS_TASK, then ask the user which one.
 
         Args:
-            reference: The URL, which starts with http.
+            reference: The URL or link, which starts with http.
             title: What to call the attachment; only when the user names it.
         """
         key = context.idempotency_key
@@ -303,7 +301,7 @@ class _TaskTools:
     @tool(
         category=CATEGORY,
         risk=RiskLevel.IRREVERSIBLE,
-        tags=("remove", "detach", "unlink"),
+        tags=("detach",),
         examples=[{"task_id": "quarterly report", "attachment_id": "https://example.com/report.pdf"}],
     )
     async def delete_attachment(

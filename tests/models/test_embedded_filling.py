@@ -1,0 +1,205 @@
+"""Arguments from what an engine says about one parameter at a time. The engine is played by a table here."""
+
+from __future__ import annotations
+
+import json
+from datetime import date
+from typing import Any
+
+import pytest
+
+from journeyman.core.specification import ToolSpecification
+from journeyman.models.embedded.evidence import Request, stem
+from journeyman.models.embedded.filling import Form
+
+MONDAY = date(2026, 11, 16)
+TEXT = {"type": "string"}
+UPDATE = ToolSpecification(
+    name="update_task",
+    description="Change a task.",
+    parameters={
+        "type": "object",
+        "properties": {
+            "task_id": {**TEXT, "description": "The task's id or words of its title."},
+            "title": {**TEXT, "description": "The new title, to rename the task."},
+            "description": {**TEXT, "description": "The new description text."},
+            "status": {**TEXT, "enum": ["pending", "in_progress", "completed"], "description": "Done is completed."},
+            "priority": {**TEXT, "enum": ["low", "high"], "description": "The new priority."},
+            "eta": {**TEXT, "format": "date", "description": "The new due day."},
+            "tags": {"type": "array", "items": TEXT, "description": "The new tags."},
+        },
+        "required": ["task_id"],
+    },
+)
+QUERY = ToolSpecification(
+    name="query_tasks",
+    description="List tasks.",
+    parameters={
+        "type": "object",
+        "properties": {
+            "text": {**TEXT, "description": "Words in the title."},
+            "limit": {"type": "integer", "description": "How many at most."},
+            "due_after": {**TEXT, "format": "date", "description": "Due from this day on, or after it."},
+            "due_before": {**TEXT, "format": "date", "description": "Due by or until this day, or before it."},
+        },
+    },
+)
+LINK = ToolSpecification(
+    name="add_attachment",
+    description="Attach a URL to a task.",
+    parameters={
+        "type": "object",
+        "properties": {"reference": TEXT, "task_id": TEXT, "title": {**TEXT, "description": "What to call it."}},
+        "required": ["reference", "task_id"],
+    },
+)
+
+
+class Engine:
+    """Answers by the last parameter of a form with the calls it would make."""
+
+    def __init__(self, /, **said: Any) -> None:
+        self._said = said
+        self.asked: list[tuple[str, str]] = []
+
+    async def __call__(self, form: str, text: str) -> dict[str, Any]:
+        [shown] = json.loads(form)
+        last = list(shown["parameters"]["properties"])[-1]
+        self.asked.append((last, text))
+        said = self._said.get(last, [])
+        if callable(said):
+            said = said(text)
+        calls = [said] if isinstance(said, dict) else said
+        return {"function_calls": [{"name": shown["name"], "arguments": each} for each in calls], "confidence": 0.5}
+
+
+async def filled(tool: ToolSpecification, request: str, /, **said: Any) -> list[dict[str, Any]]:
+    return [each.arguments for each in await Form(tool, today=MONDAY).fill(Engine(**said), request)]
+
+
+async def test_a_value_that_nobody_said_is_left_out() -> None:
+    made = await filled(
+        UPDATE,
+        "Change the status of milk to completed",
+        task_id={"task_id": "milk"},
+        status={"task_id": "milk", "status": "completed"},
+        eta={"task_id": "milk", "eta": "2027-01-31"},
+    )
+    assert made == [{"task_id": "milk", "status": "completed"}]
+
+
+async def test_a_word_of_the_description_is_as_good_as_the_value() -> None:
+    milk = {"task_id": "milk"}
+    made = await filled(UPDATE, "Mark milk as done", task_id=milk, status={**milk, "status": "completed"})
+    assert made == [{"task_id": "milk", "status": "completed"}]
+
+
+async def test_a_word_speaks_for_one_argument_only() -> None:
+    milk = {"task_id": "milk"}
+    made = await filled(
+        UPDATE,
+        "Rename milk, tag it high",
+        task_id=milk,
+        priority={**milk, "priority": "high"},
+        tags={**milk, "tags": ["high"]},
+        title={**milk, "title": "high"},
+    )
+    assert made == [{"task_id": "milk", "priority": "high"}]
+
+
+async def test_tagged_speaks_of_tags_and_a_copied_day_becomes_a_date() -> None:
+    milk = {"task_id": "milk"}
+    made = await filled(
+        UPDATE,
+        "Let milk be tagged home and due on Friday",
+        task_id=milk,
+        tags={**milk, "tags": ["home"]},
+        eta={**milk, "eta": "Friday"},
+    )
+    assert made == [{"task_id": "milk", "eta": "2026-11-20", "tags": ["home"]}]
+
+
+async def test_what_no_answer_could_be_believed_for_is_not_asked() -> None:
+    engine = Engine(task_id={"task_id": "milk"})
+    await Form(UPDATE, today=MONDAY).fill(engine, "Rename milk")
+    assert [asked for asked, _ in engine.asked] == ["task_id", "title", "eta"]
+
+
+async def test_without_a_required_argument_there_is_no_call() -> None:
+    assert await filled(UPDATE, "Change something") == []
+    assert await filled(UPDATE, "Change that task", task_id={"task_id": "task"}) == []
+
+
+async def test_a_required_argument_keeps_off_the_words_of_the_others() -> None:
+    made = await filled(
+        UPDATE,
+        "Set milk to in progress",
+        task_id={"task_id": "milk to in progress"},
+        status={"task_id": "milk", "status": "in_progress"},
+    )
+    assert made == [{"task_id": "milk", "status": "in_progress"}]
+
+
+async def test_a_required_argument_inside_another_is_asked_for_again_without_it() -> None:
+    def task(text: str) -> dict[str, Any]:
+        reference = {"reference": "https://maps.example.org/trail"}
+        return {"task_id": "weekend"} if "maps" not in text else {**reference, "task_id": "trail"}
+
+    made = await filled(LINK, "Put https://maps.example.org/trail on the weekend task", task_id=task)
+    assert made == [{"reference": "https://maps.example.org/trail", "task_id": "weekend"}]
+
+
+async def test_words_that_nothing_accounts_for_belong_to_the_only_free_text() -> None:
+    assert await filled(QUERY, "Find tasks with holiday plans", text={"text": "holiday plans"}) == [
+        {"text": "holiday plans"}
+    ]
+    assert await filled(QUERY, "Show all my tasks", text={"text": "all my tasks"}) == [{}]
+    both = {"reference": "https://a.example/menu", "task_id": "venue"}
+    made = await filled(
+        LINK, "Attach https://a.example/menu to the venue task", task_id=both, title={**both, "title": "Menu"}
+    )
+    assert made == [both]
+
+
+@pytest.mark.parametrize(
+    ("text", "given"),
+    [
+        ("What is due by Friday?", {"due_before": "2026-11-20"}),
+        ("What is due after Friday?", {"due_after": "2026-11-20"}),
+        ("What is due Friday?", {"due_after": "2026-11-20", "due_before": "2026-11-20"}),
+    ],
+)
+async def test_a_day_goes_to_the_parameter_that_is_mentioned_and_else_to_both(text: str, given: dict[str, Any]) -> None:
+    made = await filled(QUERY, text, due_after={"due_after": "Friday"}, due_before={"due_before": "Friday"})
+    assert made == [given]
+
+
+async def test_a_number_must_stand_in_the_request() -> None:
+    assert await filled(QUERY, "Show five tasks", limit={"limit": 5}) == [{"limit": 5}]
+    assert await filled(QUERY, "Show 7 tasks", limit={"limit": 5}) == [{}]
+
+
+async def test_several_of_the_same_are_several_calls() -> None:
+    made = await filled(UPDATE, "Change task 3 and task 4", task_id=[{"task_id": "3"}, {"task_id": "4"}])
+    assert made == [{"task_id": "3"}, {"task_id": "4"}]
+    made = await filled(UPDATE, "Change task 3", task_id=[{"task_id": "3"}, {"task_id": "4"}])
+    assert made == [{"task_id": "3"}]
+
+
+async def test_where_another_tool_is_meant_too_its_words_are_not_one_more_call() -> None:
+    engine = Engine(task_id=[{"task_id": "milk"}, {"task_id": "bread"}])
+    made = await Form(UPDATE, today=MONDAY).fill(engine, "Change milk and show bread", several=False)
+    assert [each.arguments for each in made] == [{"task_id": "milk"}]
+
+
+@pytest.mark.parametrize(
+    ("word", "same"), [("tagged", "tags"), ("completed", "complete"), ("renaming", "rename"), ("listing", "lists")]
+)
+def test_forms_of_a_word_are_one(word: str, same: str) -> None:
+    assert stem(word) == stem(same)
+
+
+def test_what_is_cut_out_of_a_request_is_one_stretch() -> None:
+    request = Request("Put https://a.example/x on the venue task")
+    assert request.without(request.of("https://a.example/x")) == "Put on the venue task"
+    assert request.without(()) == request.text
