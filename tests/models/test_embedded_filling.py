@@ -122,7 +122,10 @@ async def test_tagged_speaks_of_tags_and_a_copied_day_becomes_a_date() -> None:
 async def test_what_no_answer_could_be_believed_for_is_not_asked() -> None:
     engine = Engine(task_id={"task_id": "milk"})
     await Form(UPDATE, today=MONDAY).fill(engine, "Rename milk")
-    assert [asked for asked, _ in engine.asked] == ["task_id", "title", "eta"]
+    assert [asked for asked, _ in engine.asked] == ["task_id", "title"]
+    engine = Engine(task_id={"task_id": "milk"})
+    await Form(UPDATE, today=MONDAY).fill(engine, "Move milk to the 3rd of December, or in 2 weeks")
+    assert [asked for asked, _ in engine.asked] == ["task_id", "eta"]
 
 
 async def test_without_a_required_argument_there_is_no_call() -> None:

@@ -124,11 +124,26 @@ def test_a_schema_that_contains_itself_ends() -> None:
         ("December 3", "2026-12-03"),
         ("3rd January", "2027-01-03"),
         ("1 March 2028", "2028-03-01"),
+        ("the 3rd of December", "2026-12-03"),
+        ("Friday, November 20", "2026-11-20"),
+        ("Nov. 27", "2026-11-27"),
+        ("tomorrow at 5pm", "2026-11-17"),
+        ("Friday morning", "2026-11-20"),
+        ("the day after tomorrow", "2026-11-18"),
+        ("in a week", "2026-11-23"),
+        ("next week", "2026-11-23"),
+        ("the end of the month", "2026-11-30"),
+        ("29 February", "29 February"),
         ("when the cows come home", "when the cows come home"),
     ],
 )
 def test_a_copied_date_becomes_the_day_it_means(said: str, meant: str) -> None:
     assert as_iso(said, MONDAY) == meant
+
+
+def test_a_day_that_next_year_does_not_have_is_left_as_it_is() -> None:
+    assert as_iso("29 February", date(2028, 3, 1)) == "29 February"
+    assert as_iso("29 February", date(2028, 2, 1)) == "2028-02-29"
 
 
 def test_only_parameters_that_are_dates_are_read_as_dates() -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date
 from typing import Any
@@ -37,6 +37,9 @@ SAY_NOTHING = frozenset((
 ))
 # fmt: on
 """Words that any request and any description has."""
+
+LONGEST_DATE = 6
+"""In words: "by the day after tomorrow"."""
 
 Places = frozenset[int]
 
@@ -97,6 +100,13 @@ class Request:
     def of_stems(self, stems: Iterable[str]) -> Places:
         wanted = set(stems)
         return frozenset(place for place, stemmed in enumerate(self._stems) if stemmed in wanted)
+
+    def stretches(self, most: int) -> Iterator[str]:
+        """Every piece of the text of so many words at most."""
+        spans = [match.span() for match in WORD.finditer(self.text)]
+        for start, (begin, _) in enumerate(spans):
+            for _, end in spans[start : start + most]:
+                yield self.text[begin:end]
 
     def without(self, places: Iterable[int]) -> str:
         """The text with a stretch of it cut out."""
@@ -186,9 +196,11 @@ def claim(
     return None
 
 
-def could_be_said(schema: Mapping[str, Any], mentions: Places, request: Request, *, alone: bool) -> bool:
+def could_be_said(schema: Mapping[str, Any], mentions: Places, request: Request, *, alone: bool, today: date) -> bool:
     """Whether any value of this parameter would be believed: if not, the engine need not be asked for one."""
-    if mentions or schema.get("format") in DATES:
+    if schema.get("format") in DATES:
+        return any(_is_date(as_iso(piece, today)) for piece in request.stretches(LONGEST_DATE))
+    if mentions:
         return True
     if "enum" in schema:
         return any(request.of(str(value).replace("_", " ")) or _all_said(value, request) for value in schema["enum"])

@@ -85,6 +85,7 @@ class Form:
                 self._vocabulary.mentions(name, request),
                 request,
                 alone=name == self._alone,
+                today=self._today,
             )
         }
         claims = self._believed(answers, request)

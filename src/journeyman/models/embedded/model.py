@@ -120,16 +120,20 @@ class EmbeddedModel:
         return Proposal(calls=tuple(made), confidence=chosen.confidence, reasoning=chosen.reasoning)
 
     async def _chosen(self, setup: Setup, choice: Offer, conversation: Conversation) -> Chosen:
-        """The tools that it is surest of when it is asked in two ways, one for each call that it would make."""
+        """The tools that it is surest of when it is asked in two ways, one for each call that it would make.
+
+        About what comes after results it is asked in one way, the last, whose beginning it remembers.
+        """
+        ways = WAYS[-1:] if conversation.results else WAYS
         weights: dict[frozenset[str], float] = {}
         heard: dict[frozenset[str], tuple[list[ToolSpecification], str]] = {}
-        for way in WAYS:
+        for way in ways:
             said = await self._ask(setup, conversation.turns(way))
             # It withholds what it is very unsure of; the gate decides here, on all of its answers.
             named = choice.named(said.get("function_calls") or said.get("suppressed_calls") or ())
             key = frozenset(tool.name for tool in named)
-            weights[key] = weights.get(key, 0.0) + _number(said.get("confidence")) / len(WAYS)
-            if key not in heard or len(named) > len(heard[key][0]):
+            weights[key] = weights.get(key, 0.0) + _number(said.get("confidence")) / len(ways)
+            if key not in heard or len(named) >= len(heard[key][0]):
                 heard[key] = (named, str(said.get("reasoning") or ""))
         best = max((key for key in weights if key), key=lambda key: weights[key], default=None)
         if best is None:
@@ -254,7 +258,7 @@ def _as_question(text: str) -> str:
     return f"Can you {text[:1].lower()}{text[1:].rstrip('.?! ')}?"
 
 
-WAYS = (_as_sentence, _as_question)
+WAYS = (_as_question, _as_sentence)
 """It chooses better among tools for a finished sentence, and better still when it is asked in two ways."""
 
 
