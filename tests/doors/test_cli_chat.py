@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from journeyman.models.embedded.files import supported
 from journeyman.testing import call, hang, http, say
 from tests.doors.box_shop import AGENT, PROGRAM, effects, shop  # noqa: F401
 from tests.doors.driving import Cli, Open, Serve
@@ -63,6 +64,21 @@ def test_the_exit_code_is_that_of_the_last_run(serve: Serve, piped: Piped) -> No
     with serve(say("Hello."), http(401, message="wrong key")) as server:
         ended = piped("Hi\nHi again\n", *AGENT, "--model", f"{server.url}#any")
     assert (ended.returncode, ended.stdout) == (1, "Hello.\n")
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(400)
+@pytest.mark.skipif(not supported(), reason="the embedded engine does not run on this machine")
+def test_what_no_tool_can_do_is_told_and_kept(cli: Cli, tmp_path: Path) -> None:
+    store = ("--store", f"sqlite:///{tmp_path / 'kept.db'}")
+    command = [sys.executable, "-c", PROGRAM, "chat", "--model", "embedded", *store]
+    lines = "Book me a flight to Paris\nCreate a task to buy milk\n"
+    ended = subprocess.run(command, input=lines, capture_output=True, text=True, timeout=300, check=False)
+    assert ended.returncode == 0, ended.stderr
+    assert "no tool for: book flight" in ended.stderr
+    assert "✓ create_task" in ended.stderr
+    [gap] = json.loads(cli("gaps", "list", "--json", *store).out)
+    assert gap["report"]["attempted_task"] == "Book me a flight to Paris"
 
 
 def test_a_message_that_is_too_long_is_not_sent(serve: Serve, piped: Piped) -> None:

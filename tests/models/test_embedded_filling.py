@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 from datetime import date
+from itertools import cycle
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from journeyman.core.specification import ToolSpecification
 from journeyman.models.embedded.evidence import Request, stem
@@ -206,3 +209,46 @@ def test_what_is_cut_out_of_a_request_is_one_stretch() -> None:
     request = Request("Put https://a.example/x on the venue task")
     assert request.without(request.of("https://a.example/x")) == "Put on the venue task"
     assert request.without(()) == request.text
+
+
+NAMES = st.text("abc_ö", min_size=1, max_size=6)
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers(-3, 12) | st.floats(allow_nan=False) | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(NAMES, inner, max_size=2),
+    max_leaves=4,
+)
+SCHEMAS = st.sampled_from(
+    [
+        {},
+        TEXT,
+        {**TEXT, "format": "date"},
+        {**TEXT, "enum": ["low", "", "+", None]},
+        {"enum": [1, 2]},
+        {"type": "integer"},
+        {"type": ["number", "null"]},
+        {"type": "boolean"},
+        {"type": "array", "items": {"type": "object"}},
+        {"type": "object", "properties": {"a": TEXT}},
+        {"anyOf": [{"type": "null"}, TEXT], "description": "a b c tomorrow"},
+    ]
+)
+
+
+@given(
+    properties=st.dictionaries(NAMES, SCHEMAS, max_size=4),
+    required=st.lists(NAMES, max_size=3),
+    text=st.text("ab 12.,/:ö", max_size=20) | st.sampled_from(["", "a tomorrow 2", "low priority b", "3rd of May"]),
+    answers=st.lists(st.lists(st.dictionaries(NAMES, VALUES, max_size=3), max_size=2), min_size=1, max_size=6),
+)
+async def test_no_tool_and_no_answer_of_an_engine_breaks_it(
+    properties: dict[str, Any], required: list[str], text: str, answers: list[list[dict[str, Any]]]
+) -> None:
+    left = cycle(answers)
+
+    async def ask(form: str, asked: str) -> dict[str, Any]:
+        return {"function_calls": [{"arguments": each} for each in next(left)], "confidence": None}
+
+    parameters = {"type": "object", "properties": properties, "required": required}
+    made = ToolSpecification(name="ö.b_c", description="A.", parameters=parameters)
+    for each in await Form(made, today=MONDAY).fill(ask, text):
+        assert set(required) & set(properties) <= set(each.arguments) <= set(properties)

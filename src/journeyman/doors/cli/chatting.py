@@ -30,6 +30,7 @@ from journeyman.doors.cli.toolbox import list_tools
 from journeyman.doors.cli.trace import Trace
 
 PROMPT = "you › "
+UNSURE = 0.3
 HISTORY_SHOWN = 20
 HISTORY_WIDTH = 500
 HELP = """\
@@ -134,7 +135,22 @@ class Talk:
         if len(text) > CHAT_MESSAGE_LIMIT:
             complain(f"a message has at most {CHAT_MESSAGE_LIMIT:,} characters, this one {len(text):,}; not sent")
             return ExitCode.FAILED
-        return await self._see(await self._session.send(self._agent, text, principal=self._principal))
+        handle = await self._session.send(self._agent, text, principal=self._principal)
+        code = await self._see(handle)
+        if code is ExitCode.DONE:
+            await self._tell_what_is_missing(text, handle)
+        return code
+
+    async def _tell_what_is_missing(self, text: str, handle: Handle) -> None:
+        """Where the model called nothing and says that it is not sure, perhaps there is no tool for this."""
+        response = await handle.result()
+        if response.tool_calls or response.confidence >= UNSURE:
+            return
+        report = await self._app.gaps.detect(text, confidence=response.confidence, run_id=handle.run_id)
+        if report is not None:
+            missing = ", ".join(map(screen.visible, report.missing_tools))
+            kept = command(self._url, "gaps list")
+            self._console.print(Text(f"· no tool for: {missing} · kept: {kept}", style="dim"), soft_wrap=True)
 
     async def _see(self, handle: Handle, *, seen: int = 0) -> ExitCode:
         trace = Trace(self._console, live=self._live)
