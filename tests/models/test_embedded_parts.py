@@ -17,7 +17,7 @@ from journeyman.core.specification import ToolSpecification
 from journeyman.models.embedded import EmbeddedModel, files
 from journeyman.models.embedded.dates import as_iso
 from journeyman.models.embedded.format import answer_from, cannot_help
-from journeyman.models.embedded.tools import choice_of, simplified, whole_of
+from journeyman.models.embedded.tools import MOST_NAMES, choice_of, simplified, whole_of
 from tests.models.asking import asked
 
 MONDAY = date(2026, 11, 16)
@@ -88,6 +88,14 @@ def test_a_tool_is_also_offered_under_the_names_that_its_tags_give() -> None:
     assert [offered["name"] for offered in json.loads(choice.text)] == ["update_task", "rename_task", "delete_task"]
     named = choice.named([{"name": "rename_task"}, {"name": "delete_task"}, {"name": "paint_task"}])
     assert [one.name for one in named] == ["update_task", "delete_task"]
+
+
+def test_every_tool_has_a_turn_before_any_has_a_second_and_there_is_an_end() -> None:
+    tagged = [tool(f"do_{index}").model_copy(update={"tags": ("a", "b", "c")}) for index in range(10)]
+    names = [offered["name"] for offered in json.loads(choice_of(tagged).text)]
+    assert len(names) == MOST_NAMES
+    assert {f"a_{index}" for index in range(10)} | {"b_0", "b_3"} <= set(names)
+    assert "b_4" not in names
 
 
 def test_names_that_are_not_plain_come_back_as_they_were() -> None:

@@ -21,6 +21,8 @@ KEPT = ("type", "description", "enum", "const", "format", "minimum", "maximum", 
 DEEPEST = 8
 """Schemas may contain themselves; a grammar may not."""
 DATES = ("date", "date-time")
+MOST_NAMES = 24
+"""It reads eight names a second."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,13 +55,16 @@ def choice_of(tools: Sequence[ToolSpecification]) -> Offer:
     A name says more to it than a description does. So a tool is also offered under the names its tags give:
     ``update_task`` with the tag ``rename`` as ``rename_task``.
     """
-    parts = [(name, tool) for name, tool in _named(tools)]
+    parts = _named(tools)
     known = {name for name, _ in parts}
-    for name, tool in list(parts):
-        rest = name.partition("_")[2]
-        for tag in tool.tags:
-            other = f"{tag}_{rest}"
-            if rest and other not in known and is_safe_name(other):
+    # The first tag of every tool, then the second ones, as far as there is room.
+    for place in range(max((len(tool.tags) for tool in tools), default=0)):
+        for name, tool in _named(tools):
+            rest = name.partition("_")[2]
+            if not rest or place >= len(tool.tags):
+                continue
+            other = f"{tool.tags[place]}_{rest}"
+            if len(parts) < MOST_NAMES and other not in known and is_safe_name(other):
                 known.add(other)
                 parts.append((other, tool))
     parts.sort(key=lambda part: tools.index(part[1]))
