@@ -36,7 +36,7 @@ Ask: TypeAlias = Callable[[str, str], Awaitable[dict[str, Any]]]
 """A set of tools and a text, to the engine's answer."""
 
 ONLY_WHEN_SAID = "; include only when stated."
-SAME = 0.05
+SAME = 0.15
 """Two days that it finds equally likely are both meant: "due tomorrow" is not before and not after tomorrow."""
 
 
