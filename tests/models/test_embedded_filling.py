@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from journeyman.core.specification import ToolSpecification
 from journeyman.models.embedded.evidence import Request, stem
-from journeyman.models.embedded.filling import Form
+from journeyman.models.embedded.filling import MOST_ASKED, Form
 
 MONDAY = date(2026, 11, 16)
 TEXT = {"type": "string"}
@@ -133,7 +133,8 @@ async def test_what_no_answer_could_be_believed_for_is_not_asked() -> None:
 
 async def test_without_a_required_argument_there_is_no_call() -> None:
     assert await filled(UPDATE, "Change something") == []
-    assert await filled(UPDATE, "Change that task", task_id={"task_id": "task"}) == []
+    assert await filled(UPDATE, "Change that task", task_id={"task_id": "that task"}) == []
+    assert await filled(UPDATE, "Change it", task_id={"task_id": "quarterly report"}) == []
 
 
 async def test_a_required_argument_keeps_off_the_words_of_the_others() -> None:
@@ -180,9 +181,59 @@ async def test_a_day_goes_to_the_parameter_that_is_mentioned_and_else_to_both(te
     assert made == [given]
 
 
+async def test_of_two_days_each_goes_to_one_parameter() -> None:
+    made = await filled(
+        QUERY,
+        "What is due between Tuesday and Friday?",
+        due_after={"due_after": "Tuesday"},
+        due_before=[{"due_before": "Tuesday"}, {"due_before": "Friday"}],
+    )
+    assert made == [{"due_after": "2026-11-17", "due_before": "2026-11-20"}]
+
+
 async def test_a_number_must_stand_in_the_request() -> None:
     assert await filled(QUERY, "Show five tasks", limit={"limit": 5}) == [{"limit": 5}]
     assert await filled(QUERY, "Show 7 tasks", limit={"limit": 5}) == [{}]
+
+
+@pytest.mark.parametrize(
+    ("text", "value"), [("Scale by 1.5", 1.5), ("Scale by 2", 2.0), ("Scale by 1,500", 1500), ("Scale by -2", -2)]
+)
+async def test_numbers_are_compared_as_numbers(text: str, value: float) -> None:
+    parameters = {"type": "object", "properties": {"factor": {"type": "number"}}}
+    scale = ToolSpecification(name="scale_image", description="Scale.", parameters=parameters)
+    assert await filled(scale, text, factor={"factor": value}) == [{"factor": value}]
+    assert await filled(scale, text, factor={"factor": 5}) == [{}]
+
+
+async def test_a_flag_is_set_by_its_name_only() -> None:
+    flags = {"force": {"type": "boolean", "description": "Skip the confirmation."}}
+    remove = ToolSpecification(
+        name="remove_folder", description="Remove.", parameters={"type": "object", "properties": flags}
+    )
+    assert await filled(remove, "Remove it, but ask for confirmation", force={"force": True}) == [{}]
+    assert await filled(remove, "Remove it by force", force={"force": True}) == [{"force": True}]
+
+
+async def test_a_word_of_an_announced_text_is_nothing_else() -> None:
+    milk = {"task_id": "milk"}
+    made = await filled(
+        UPDATE,
+        "Rename milk to high school reunion",
+        task_id=milk,
+        title={**milk, "title": "high school reunion"},
+        priority={**milk, "priority": "high"},
+    )
+    assert made == [{"task_id": "milk", "title": "high school reunion"}]
+
+
+async def test_of_very_many_parameters_only_some_are_asked_for() -> None:
+    properties = {f"size_{index}": {"type": "integer"} for index in range(50)}
+    many = ToolSpecification(name="do_it", description="Do.", parameters={"type": "object", "properties": properties})
+    engine = Engine()
+    await Form(many, today=MONDAY).fill(engine, "Do it 77 times with 33")
+    assert len(engine.asked) == MOST_ASKED
+    assert engine.asked[0][0] == "size_33"
 
 
 async def test_several_of_the_same_are_several_calls() -> None:
@@ -205,9 +256,11 @@ def test_forms_of_a_word_are_one(word: str, same: str) -> None:
     assert stem(word) == stem(same)
 
 
-def test_what_is_cut_out_of_a_request_is_one_stretch() -> None:
+def test_what_is_cut_out_of_a_request_leaves_the_rest() -> None:
     request = Request("Put https://a.example/x on the venue task")
     assert request.without(request.of("https://a.example/x")) == "Put on the venue task"
+    request = Request("Delete milk and call Ann tomorrow.")
+    assert request.without(request.of("milk") | request.of("tomorrow")) == "Delete and call Ann ."
     assert request.without(()) == request.text
 
 

@@ -1,4 +1,4 @@
-"""Which day the engine's copy of a date means. What is not understood is left as it is, for the tool to refuse."""
+"""Which day the engine's copy of a date means. What is not understood is left as it is."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import Any
 WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 NEAR = {"today": 0, "tonight": 0, "tomorrow": 1, "yesterday": -1, "day after tomorrow": 2}
 WRITTEN = ("%d %B %Y", "%B %d %Y", "%d %b %Y", "%b %d %Y")
-COUNTS = {"a": 1, "one": 1, "two": 2, "three": 3, "four": 4}
-LEADING = re.compile(r"^(?:(?:by|on|due|until|before|after|from|since|this|next|coming|the)\s+)+")
+COUNTS = {"a": 1, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "ten": 10}
+LEADING = re.compile(r"^(?:(?:by|on|due|until|before|after|from|this|next|coming|the)\s+)+")
 TIME_OF_DAY = re.compile(r"\s+(?:at\s.*|in the (?:morning|afternoon|evening)|morning|noon|afternoon|evening|night)$")
-IN_DAYS = re.compile(r"in (\d{1,3}|a|one|two|three|four) (day|week)s?")
+IN_DAYS = re.compile(rf"in (\d{{1,3}}|{'|'.join(COUNTS)}) (day|week)s?")
 END_OF_MONTH = re.compile(r"(?:end|last day) of (?:the |this )?month")
 WEEKDAY_BEFORE = re.compile(rf"^(?:{'|'.join(WEEKDAYS)})\s+(?=.*\d)")
 
@@ -39,7 +39,8 @@ def as_iso(value: Any, today: date) -> Any:
 
 
 def _written(text: str, today: date) -> str | None:
-    plain = re.sub(r"(\d)(?:st|nd|rd|th)\b", r"\1", text).replace(" of ", " ").replace(". ", " ")
+    plain = re.sub(r"(\d)(?:st|nd|rd|th)\b", r"\1", text).replace(" of ", " ").replace(".", "")
+    plain = re.sub(r"\bsept\b", "sep", plain)
     for year in ("", f" {today.year}"):
         for form in WRITTEN:
             try:

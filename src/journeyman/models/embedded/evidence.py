@@ -19,6 +19,7 @@ from journeyman.models.embedded.dates import as_iso
 from journeyman.models.embedded.tools import DATES, first_paragraph
 
 WORD = re.compile(r"[^\W_]+")
+NUMBER = re.compile(r"(?<![\w.])-?\d+(?:,\d{3})*(?:\.\d+)?(?![\w]|[.,]\d)")
 ENDINGS = ("ing", "ed", "es", "s")
 NUMBERS = {
     word: number
@@ -74,6 +75,8 @@ class Claim:
     strength: float
     weak: bool = False
     """Nothing but words that nobody else wanted."""
+    announced: bool = False
+    """A free text of a parameter that the request mentions."""
 
 
 class Request:
@@ -93,9 +96,15 @@ class Request:
         return frozenset()
 
     def of_number(self, value: Any) -> Places:
-        return frozenset(
-            place for place, word in enumerate(self.words) if word == str(value) or NUMBERS.get(word, -1) == value
-        )
+        """Where a number stands, in digits or as a word."""
+        spans = [match.span() for match in WORD.finditer(self.text)]
+        found = {place for place, word in enumerate(self.words) if NUMBERS.get(word) == value}
+        for match in NUMBER.finditer(self.text):
+            if float(match[0].replace(",", "")) == value:
+                found |= {
+                    place for place, (begin, end) in enumerate(spans) if match.start() < end and begin < match.end()
+                }
+        return frozenset(found)
 
     def of_stems(self, stems: Iterable[str]) -> Places:
         wanted = set(stems)
@@ -109,12 +118,15 @@ class Request:
                 yield self.text[begin:end]
 
     def without(self, places: Iterable[int]) -> str:
-        """The text with a stretch of it cut out."""
+        """The text with words cut out, and what stands between two of them."""
         gone = set(places)
-        spans = [match.span() for place, match in enumerate(WORD.finditer(self.text)) if place in gone]
-        if not spans:
-            return self.text
-        return " ".join((self.text[: spans[0][0]] + " " + self.text[spans[-1][1] :]).split())
+        spans = [match.span() for match in WORD.finditer(self.text)]
+        kept, begin = list[str](), 0
+        for place in sorted(gone):
+            if place - 1 not in gone:
+                kept.append(self.text[begin : spans[place][0]])
+            begin = spans[place][1]
+        return " ".join(" ".join([*kept, self.text[begin:]]).split())
 
 
 class Vocabulary:
@@ -180,7 +192,8 @@ def claim(
         places = request.of_number(value) - taken
         return Claim(name, value, places, 2.5 + confidence) if places else None
     if schema.get("type") == "boolean":
-        return Claim(name, value, mentions, 3 + confidence) if mentions else None
+        named = request.of_stems(telling(name.replace("_", " "))) & mentions
+        return Claim(name, value, named, 3 + confidence) if named else None
     if isinstance(value, list):
         each = [request.of(item) for item in value]
         if not (mentions and each and all(each)):
@@ -189,17 +202,22 @@ def claim(
         return Claim(name, value, places - taken or places, 3 + confidence)
     places = request.of(value)
     if places and mentions and not places & taken:
-        return Claim(name, value, places, 2 + confidence)
+        return Claim(name, value, places, 2 + confidence, announced=True)
     places = vocabulary.unexplained(value, request)
     if alone and places and not places & taken:
         return Claim(name, value, places | request.of(value), 1 + confidence, weak=True)
     return None
 
 
-def could_be_said(schema: Mapping[str, Any], mentions: Places, request: Request, *, alone: bool, today: date) -> bool:
+def has_date(request: Request, today: date) -> bool:
+    """Whether any piece of a request is a day."""
+    return any(_is_date(as_iso(piece, today)) for piece in request.stretches(LONGEST_DATE))
+
+
+def could_be_said(schema: Mapping[str, Any], mentions: Places, request: Request, *, alone: bool, dated: bool) -> bool:
     """Whether any value of this parameter would be believed: if not, the engine need not be asked for one."""
     if schema.get("format") in DATES:
-        return any(_is_date(as_iso(piece, today)) for piece in request.stretches(LONGEST_DATE))
+        return dated
     if mentions:
         return True
     if "enum" in schema:

@@ -20,8 +20,8 @@ from journeyman.models.embedded.evidence import (
     Vocabulary,
     claim,
     could_be_said,
-    stem,
-    words,
+    has_date,
+    telling,
 )
 from journeyman.models.embedded.tools import (
     DATES,
@@ -36,6 +36,7 @@ Ask: TypeAlias = Callable[[str, str], Awaitable[dict[str, Any]]]
 """A set of tools and a text, to the engine's answer."""
 
 ONLY_WHEN_SAID = "; include only when stated."
+MOST_ASKED = 12
 SAME = 0.15
 """Two days that it finds equally likely are both meant: "due tomorrow" is not before and not after tomorrow."""
 
@@ -78,15 +79,7 @@ class Form:
         request = Request(text)
         required = await self._asked(ask, text, self._required_form(self._required)) if self._required else None
         answers = {
-            name: await self._asked(ask, text, self._optional_form(name))
-            for name in self._optional
-            if could_be_said(
-                self._properties[name],
-                self._vocabulary.mentions(name, request),
-                request,
-                alone=name == self._alone,
-                today=self._today,
-            )
+            name: await self._asked(ask, text, self._optional_form(name)) for name in self._worth_asking(request)
         }
         claims = self._believed(answers, request)
         if several and required is not None and all(made.weak for made in claims.values()):
@@ -107,6 +100,16 @@ class Form:
                 places |= made.places
         return [Filled(given, places)]
 
+    def _worth_asking(self, request: Request) -> list[str]:
+        mentions = {name: self._vocabulary.mentions(name, request) for name in self._optional}
+        dated = has_date(request, self._today)
+        possible = [
+            name
+            for name in self._optional
+            if could_be_said(self._properties[name], mentions[name], request, alone=name == self._alone, dated=dated)
+        ]
+        return sorted(possible, key=lambda name: not mentions[name])[:MOST_ASKED]
+
     def _several(self, required: Answer, request: Request) -> list[Filled]:
         """The calls of "delete task 3 and task 4": each with words of its own."""
         made: list[Filled] = []
@@ -123,15 +126,19 @@ class Form:
     def _believed(self, answers: Mapping[str, Answer], request: Request) -> dict[str, Claim]:
         """The claims that stand: the strongest first, and no word twice."""
         claims = [made for name, answer in answers.items() for made in self._claims(name, answer, request)]
+        # A word of the new title is no priority: a longer copy that the request announces has it.
+        longer = [made.places for made in claims if made.announced]
+        claims = [made for made in claims if made.announced or not any(made.places < places for places in longer)]
+        claims.sort(key=lambda made: -made.strength)
         believed: dict[str, Claim] = {}
         taken: set[int] = set()
-        for made in sorted(claims, key=lambda one: -one.strength):
-            if made.name in believed:
-                continue
-            if made.places & taken and not self._same_day(made, believed, answers, request):
-                continue
-            believed[made.name] = made
-            taken |= made.places
+        for made in claims:
+            if made.name not in believed and not made.places & taken:
+                believed[made.name] = made
+                taken |= made.places
+        for made in claims:
+            if made.name not in believed and self._same_day(made, believed, answers, request):
+                believed[made.name] = made
         return believed
 
     def _claims(self, name: str, answer: Answer, request: Request) -> list[Claim]:
@@ -195,6 +202,9 @@ class Form:
                 if self._is_value(name, call.get(name)):
                     values.setdefault(str(call[name]), call[name])
                     votes[str(call[name])] = votes.get(str(call[name]), 0.0) + weight
+        # A free text of which the request has no word is made up.
+        free = _is_free_text(self._properties[name])
+        votes = {value: weight for value, weight in votes.items() if not free or request.of_stems(telling(value))}
         if not votes:
             return None
         others = frozenset[int]().union(*(request.of(value) for value in given.values()))
@@ -212,11 +222,10 @@ class Form:
         return self._typed(name, values[best])
 
     def _is_value(self, name: str, value: Any) -> bool:
-        """Whether this can be meant: of "delete that task" it says that the task is ``task``."""
+        """Whether this can be meant: of "delete that task" it says that the task is ``that task``."""
         if value in (None, "", []):
             return False
-        said = {stem(word) for word in words(str(value))}
-        return not _is_free_text(self._properties[name]) or bool(said - self._vocabulary.names)
+        return not _is_free_text(self._properties[name]) or bool(telling(str(value)) - self._vocabulary.names)
 
     def _typed(self, name: str, value: Any) -> Any:
         return as_iso(value, self._today) if self._properties[name].get("format") in DATES else value

@@ -1,6 +1,7 @@
 """The embedded model's adapter: from a conversation and tools to calls, or to an answer made of their results.
 
-The engine alone decides what to call: no pattern or keyword stands between the user's words and it.
+The engine alone proposes what to call: no pattern or keyword stands between the user's words and it. Of what it
+proposes only that is called which the request shows (see ``evidence``).
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ import asyncio
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import date
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -29,6 +31,8 @@ Rank: TypeAlias = Callable[[str, Sequence[ToolSpecification], int], Sequence[Too
 GATE = 0.3
 """Tuned on one half of benchmarks/embedded: below it wrong calls outnumber right ones."""
 MOST_TOOLS = 16
+LEAST = 0.02
+"""What the engine itself is less sure of is nothing, whatever speaks for it."""
 LONGEST_REQUEST = 4000
 LONGEST_RESULT = 1000
 """Of a result the engine only needs to see that it is there and what it is about."""
@@ -37,9 +41,10 @@ LONGEST_RESULT = 1000
 class EmbeddedModel:
     """Needle 3, a language model of 35 MB that chooses tools and fills their arguments.
 
-    Its confidence, calibrated by its makers, becomes that of the calls; below ``gate`` it calls nothing and says what
-    it can do instead. It reads the latest request only, not the conversation before it, and no instruction. Of more
-    than ``MOST_TOOLS`` tools it weighs those that ``rank`` puts first, or else the first.
+    How sure it is, and whether the request has a word in common with the tool's declaration, becomes the confidence of
+    the calls; below ``gate`` it calls nothing and says what it can do instead. It reads the latest request only, not
+    the conversation before it, and no instruction. Of more than ``MOST_TOOLS`` tools it weighs those that ``rank``
+    puts first, or else the first.
     """
 
     name = "embedded"
@@ -82,9 +87,9 @@ class EmbeddedModel:
             )
         if conversation.results:
             return self._answer(request, answer_from(conversation.results), conversation.confidence, usage, deltas)
-        nearest = self._nearest(conversation.text, weighed, [call.tool_name for call in proposed.calls])
+        nearest = self._nearest(conversation.text, weighed, proposed.chosen)
         told = cannot_help(nearest, more=len(tools) - len(weighed))
-        return self._answer(request, told, proposed.confidence if proposed.calls else 0.0, usage, deltas)
+        return self._answer(request, told, proposed.confidence, usage, deltas)
 
     async def _proposed(
         self, files: EngineFiles, tools: tuple[ToolSpecification, ...], conversation: Conversation
@@ -95,14 +100,9 @@ class EmbeddedModel:
         choice = choice_of(tools)
         chosen = await self._chosen(Setup(files=files, system=system, tools=choice.text), choice, conversation)
         if not chosen.tools:
-            return Proposal(calls=(), confidence=0.0, reasoning="")
+            return NOTHING
         if conversation.results:
-            whole = whole_of(list(dict.fromkeys(chosen.tools)))
-            setup = Setup(files=files, system=system, tools=whole.text, lasting=False)
-            said = await self._ask(setup, conversation.turns())
-            confidence = _number(said.get("confidence"))
-            calls = whole.calls(said.get("function_calls") or (), confidence=confidence, today=today)
-            return Proposal(calls=tuple(calls), confidence=confidence, reasoning=str(said.get("reasoning") or ""))
+            return await self._next(files, system, chosen, conversation, today)
 
         async def ask(form: str, text: str) -> dict[str, Any]:
             # Made to write what the request does not have, it does not come to an end: that is no answer.
@@ -117,7 +117,27 @@ class EmbeddedModel:
             if len(chosen.tools) > 1:
                 # What one call has taken is not the next one's.
                 left = Request(left).without(frozenset[int]().union(*(each.places for each in filled)))
-        return Proposal(calls=tuple(made), confidence=chosen.confidence, reasoning=chosen.reasoning)
+        names = tuple(tool.name for tool in chosen.tools)
+        return Proposal(tuple(made), confidence=chosen.confidence, reasoning=chosen.reasoning, chosen=names)
+
+    async def _next(
+        self, files: EngineFiles, system: str, chosen: Chosen, conversation: Conversation, today: date
+    ) -> Proposal:
+        """What to call after results: no tool again, and nothing that neither the request nor a result shows."""
+        fresh = {tool.name: tool for tool in chosen.tools if not conversation.has_called(tool.name)}
+        if not fresh:
+            return NOTHING
+        whole = whole_of(list(fresh.values()))
+        setup = Setup(files=files, system=system, tools=whole.text, lasting=False)
+        said = await self._ask(setup, conversation.turns(), unfinished={})
+        confidence = min(chosen.confidence, _number(said.get("confidence")))
+        known = Request(" ".join(conversation.turns()))
+        calls = [
+            call
+            for call in whole.calls(said.get("function_calls") or (), confidence=confidence, today=today)
+            if all(known.of(value) for value in call.arguments.values())
+        ]
+        return Proposal(tuple(calls), confidence=confidence, reasoning=str(said.get("reasoning") or ""))
 
     async def _chosen(self, setup: Setup, choice: Offer, conversation: Conversation) -> Chosen:
         """The tools that it is surest of when it is asked in two ways, one for each call that it would make.
@@ -126,6 +146,7 @@ class EmbeddedModel:
         """
         ways = WAYS[-1:] if conversation.results else WAYS
         weights: dict[frozenset[str], float] = {}
+        denied = True
         heard: dict[frozenset[str], tuple[list[ToolSpecification], str]] = {}
         for way in ways:
             said = await self._ask(setup, conversation.turns(way))
@@ -133,10 +154,11 @@ class EmbeddedModel:
             named = choice.named(said.get("function_calls") or said.get("suppressed_calls") or ())
             key = frozenset(tool.name for tool in named)
             weights[key] = weights.get(key, 0.0) + _number(said.get("confidence")) / len(ways)
+            denied = denied and bool((said.get("validation") or {}).get("negation"))
             if key not in heard or len(named) >= len(heard[key][0]):
                 heard[key] = (named, str(said.get("reasoning") or ""))
-        best = max((key for key in weights if key), key=lambda key: weights[key], default=None)
-        if best is None:
+        best = max(weights, key=lambda key: weights[key])
+        if not best or denied or weights[best] < LEAST:
             return Chosen(tools=(), confidence=0.0, reasoning="")
         tools, reasoning = heard[best]
         request = Request(conversation.text)
@@ -210,6 +232,11 @@ class Proposal:
     calls: tuple[ToolCall, ...]
     confidence: float
     reasoning: str
+    chosen: tuple[str, ...] = ()
+    """The tools it would call, also where an argument for them is missing."""
+
+
+NOTHING = Proposal((), confidence=0.0, reasoning="")
 
 
 class Conversation:
@@ -233,6 +260,9 @@ class Conversation:
     def confidence(self) -> float:
         """That of the weakest call."""
         return min((call.confidence for call in self._calls if call.confidence is not None), default=0.0)
+
+    def has_called(self, name: str) -> bool:
+        return any(call.tool_name == name for call in self._calls)
 
     def is_new(self, call: ToolCall) -> bool:
         """Whether this call has not been made for this request."""

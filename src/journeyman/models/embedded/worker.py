@@ -150,19 +150,21 @@ class Engines:
 
     def _converse(self, setup: Setup, turns: Sequence[str], abandoned: threading.Event) -> Any:
         try:
-            return self._once(setup, turns)
+            return self._once(setup, turns, abandoned)
         except EngineDied as died:
             if abandoned.is_set():
                 raise _failed("it was stopped") from died
         # Perhaps it was stopped for a question nobody waits for any more: this one gets a new process.
         try:
-            return self._once(setup, turns)
+            return self._once(setup, turns, abandoned)
         except EngineDied as died:
             raise _failed(f"its process ended ({died})") from None
 
-    def _once(self, setup: Setup, turns: Sequence[str]) -> Any:
+    def _once(self, setup: Setup, turns: Sequence[str], abandoned: threading.Event) -> Any:
         process = self._process_for(setup)
         self._kept[setup] = self._busy = process
+        if abandoned.is_set():
+            process.kill()
         try:
             return process.converse(setup, turns)
         except BaseException:
