@@ -152,8 +152,12 @@ async def test_a_required_argument_inside_another_is_asked_for_again_without_it(
         reference = {"reference": "https://maps.example.org/trail"}
         return {"task_id": "weekend"} if "maps" not in text else {**reference, "task_id": "trail"}
 
-    made = await filled(LINK, "Put https://maps.example.org/trail on the weekend task", task_id=task)
-    assert made == [{"reference": "https://maps.example.org/trail", "task_id": "weekend"}]
+    def nothing(text: str) -> dict[str, Any]:
+        return task(text) if "maps" not in text else {"reference": "https://maps.example.org/trail", "task_id": "task"}
+
+    for engine in (task, nothing):
+        made = await filled(LINK, "Put https://maps.example.org/trail on the weekend task", task_id=engine)
+        assert made == [{"reference": "https://maps.example.org/trail", "task_id": "weekend"}]
 
 
 async def test_words_that_nothing_accounts_for_belong_to_the_only_free_text() -> None:

@@ -205,21 +205,20 @@ class Form:
         # A free text of which the request has no word is made up.
         free = _is_free_text(self._properties[name])
         votes = {value: weight for value, weight in votes.items() if not free or request.of_stems(telling(value))}
-        if not votes:
-            return None
         others = frozenset[int]().union(*(request.of(value) for value in given.values()))
 
-        def rank(written_value: str) -> tuple[bool, bool, bool, float]:
-            places = request.of(written_value)
-            return bool(places), not places & taken, not places & others, votes[written_value]
+        def rank(value: str) -> tuple[bool, bool, bool, float]:
+            places = request.of(value)
+            return bool(places), not places & taken, not places & others, votes[value]
 
-        best = max(votes, key=rank)
-        if given and request.of(best) and request.of(best) & (taken | others):
-            again = await self._asked(ask, request.without(others), self._required_form([name]))
+        best = max(votes, key=rank, default=None)
+        cut = taken | others
+        if cut and (best is None or request.of(best) & cut):
+            again = await self._asked(ask, request.without(cut), self._required_form([name]))
             found = next((call[name] for call in again.calls if self._is_value(name, call.get(name))), None)
             if found is not None and request.of(found):
                 return self._typed(name, found)
-        return self._typed(name, values[best])
+        return self._typed(name, values[best]) if best is not None else None
 
     def _is_value(self, name: str, value: Any) -> bool:
         """Whether this can be meant: of "delete that task" it says that the task is ``that task``."""
