@@ -64,3 +64,9 @@ def completion(message: dict[str, Any], **more: Any) -> Any:
 def stream(*deltas: dict[str, Any], end: bytes = b"data: [DONE]\n\n") -> Any:
     events = [b"data: " + json.dumps({"choices": [{"delta": delta}]}).encode() + b"\n\n" for delta in deltas]
     return raw(*events, end, content_type="text/event-stream")
+
+
+def tool(name: str, description: str, **parameters: Any) -> ToolSpecification:
+    """A tool that requires all its parameters."""
+    schema = {"type": "object", "properties": parameters, "required": list(parameters)}
+    return ToolSpecification(name=name, description=description, parameters=schema)

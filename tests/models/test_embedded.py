@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import random
 import string
-from typing import Any
 
 import pytest
 
@@ -16,7 +15,7 @@ from journeyman.models.embedded import EmbeddedModel
 from journeyman.models.embedded.files import supported
 from journeyman.models.embedded.model import GATE, LONGEST_REQUEST, MOST_TOOLS
 from journeyman.models.embedded.worker import shared_engines
-from tests.models.asking import Heard, asked
+from tests.models.asking import Heard, asked, tool
 
 pytestmark = [
     pytest.mark.slow,
@@ -26,11 +25,6 @@ pytestmark = [
 
 TEXT = {"type": "string"}
 PATIENT = 500.0
-
-
-def tool(name: str, description: str, **parameters: Any) -> ToolSpecification:
-    schema = {"type": "object", "properties": parameters, "required": list(parameters)}
-    return ToolSpecification(name=name, description=description, parameters=schema)
 
 
 TOOLS = (

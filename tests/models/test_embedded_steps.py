@@ -9,19 +9,14 @@ from typing import Any
 
 import pytest
 
+from journeyman.core.errors import ModelError
 from journeyman.core.messages import Message, Role, ToolCall
-from journeyman.core.specification import ToolSpecification
 from journeyman.models.embedded import EmbeddedModel, model
 from journeyman.models.embedded.files import EngineFiles
 from journeyman.models.embedded.worker import Setup
-from tests.models.asking import asked
+from tests.models.asking import asked, tool
 
 TEXT = {"type": "string"}
-
-
-def tool(name: str, description: str, **parameters: Any) -> ToolSpecification:
-    schema = {"type": "object", "properties": parameters, "required": list(parameters)}
-    return ToolSpecification(name=name, description=description, parameters=schema)
 
 
 TOOLS = (
@@ -105,3 +100,10 @@ async def test_a_missing_argument_is_not_a_missing_tool(play: Any) -> None:
     assert response.calls == ()
     assert response.confidence == pytest.approx(0.9)
     assert response.text.splitlines()[1] == "- delete_task: Delete a task."
+
+
+async def test_the_longest_request_is_read_and_no_longer_one(play: Any) -> None:
+    longest = "x" * model.LONGEST_REQUEST
+    assert (await play(Engines((None, 0.9), (None, 0.9)), Message.user(longest))).calls == ()
+    with pytest.raises(ModelError, match="MODEL_REQUEST_TOO_LONG"):
+        await play(Engines(), Message.user(longest + "x"))

@@ -168,13 +168,6 @@ class EmbeddedModel:
     async def _ask(
         self, setup: Setup, turns: Sequence[str], *, unfinished: dict[str, Any] | None = None
     ) -> dict[str, Any]:
-        if len(turns[0]) > LONGEST_REQUEST:
-            raise ModelError(
-                "MODEL_REQUEST_TOO_LONG",
-                f"the request has {len(turns[0]):,} characters, the embedded model reads {LONGEST_REQUEST:,}",
-                category=ErrorCategory.INVALID_INPUT,
-                user_guidance="ask in fewer words, or name a larger model",
-            )
         try:
             async with asyncio.timeout(self._timeout):
                 said = await self._engines.ask(setup, turns)
@@ -252,6 +245,13 @@ class Conversation:
                 user_guidance="the embedded model answers requests; send one",
             )
         self.text = messages[asked_at].content
+        if len(self.text) > LONGEST_REQUEST:
+            raise ModelError(
+                "MODEL_REQUEST_TOO_LONG",
+                f"the request has {len(self.text):,} characters, the embedded model reads {LONGEST_REQUEST:,}",
+                category=ErrorCategory.INVALID_INPUT,
+                user_guidance="ask in fewer words, or name a larger model",
+            )
         self._since = messages[asked_at + 1 :]
         self._calls = [call for message in self._since for call in message.calls]
         self.results = [message for message in self._since if message.role is Role.FUNCTION]
