@@ -25,16 +25,16 @@ settings.load_profile("journeyman")
 @pytest.fixture(autouse=True, scope="session")
 def _what_is_made_unchecked_would_pass() -> Iterator[None]:
     """Wherever our code makes an entity without checking it, the tests check it."""
-    unchecked = Entity.__dict__["made"]
+    unchecked = Entity.__dict__["unchecked"]
 
     def made(cls: type[Entity], /, **values: Any) -> Entity:
         entity: Entity = unchecked.__func__(cls, **values)
         assert entity == cls(**values)
         return entity
 
-    type.__setattr__(Entity, "made", classmethod(made))
+    type.__setattr__(Entity, "unchecked", classmethod(made))
     yield
-    type.__setattr__(Entity, "made", unchecked)
+    type.__setattr__(Entity, "unchecked", unchecked)
 
 
 @pytest.fixture(scope="session")

@@ -24,7 +24,7 @@ from journeyman.execution.processes import ProcessPool
 from journeyman.execution.rate import TokenBuckets
 from journeyman.execution.recorder import Recorder
 from journeyman.execution.threads import ThreadPool
-from journeyman.stores.memory import MemoryJournal
+from journeyman.stores.in_memory import MemoryJournal
 
 EVERYTHING_CAN_BE_UNDONE = Policy(default_risk=RiskLevel.REVERSIBLE)
 """The corpus's objects live and die in this process, so nobody need be asked. No tool declares a risk of its own."""

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from journeyman.agent.agent import Agent
     from journeyman.agent.documents import dump_agents, load_agents
+    from journeyman.app.direct import run, run_sync, stream
     from journeyman.app.journeyman import Journeyman
-    from journeyman.app.once import run, run_sync, stream
     from journeyman.core.approvals import Approval, ApprovalStatus, Approve, Approver, Deny
     from journeyman.core.calls import CallStatus, ToolCallRecord
     from journeyman.core.context import ToolContext
@@ -52,7 +52,7 @@ _HOMES = {
     "agent.agent": ("Agent",),
     "agent.documents": ("dump_agents", "load_agents"),
     "app.journeyman": ("Journeyman",),
-    "app.once": ("run", "run_sync", "stream"),
+    "app.direct": ("run", "run_sync", "stream"),
     "core.approvals": ("Approval", "ApprovalStatus", "Approve", "Approver", "Deny"),
     "core.calls": ("CallStatus", "ToolCallRecord"),
     "core.context": ("ToolContext",),

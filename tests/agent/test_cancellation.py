@@ -10,7 +10,7 @@ import pytest
 
 from journeyman import Approval, Approve, Message, ModelRequest, ToolContext, ToolLibrary, run, tool
 from journeyman.core.events import Fact
-from journeyman.stores.memory import MemoryJournal
+from journeyman.stores.in_memory import MemoryJournal
 from journeyman.testing import ScriptedModel, call, say, together
 from journeyman.testing.scripted import Turn
 from tests.playing import agent_with

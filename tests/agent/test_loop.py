@@ -26,7 +26,7 @@ from journeyman import (
 )
 from journeyman.core.events import Event
 from journeyman.execution.recorder import Recorder
-from journeyman.stores.memory import MemoryJournal
+from journeyman.stores.in_memory import MemoryJournal
 from journeyman.testing import FakeClock, ScriptedModel, call, say, together
 from tests.playing import agent_with, play
 

@@ -23,8 +23,8 @@ from journeyman import Agent, RiskLevel, RunStatus, ToolContext, ToolLibrary, to
 from journeyman.app.journeyman import Journeyman
 from journeyman.stores.store import open_store
 from journeyman.testing import ScriptedModel, call, say
-from tests.app.patience import until
 from tests.app.shop import Ledger
+from tests.app.waiting import until
 from tests.app.worker_program import SLOWLY, Crew, workshop
 
 FORKS = multiprocessing.get_context("forkserver")

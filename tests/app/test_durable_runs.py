@@ -15,8 +15,8 @@ from journeyman.core.events import Event, MessageReceived, TextDelta
 from journeyman.stores.store import open_store
 from journeyman.testing import FakeClock, ScriptedModel, call, say
 from tests.app.conftest import Opens
-from tests.app.patience import until
 from tests.app.shop import ADA, Ledger, clerk, deletes, shop, whole_day
+from tests.app.waiting import until
 
 
 class Gate:

@@ -8,7 +8,7 @@ import logging
 import pytest
 
 from journeyman import Approval, Approve, Limits, RunStatus, ToolLibrary, run, run_sync, tool
-from journeyman.app import once, parts
+from journeyman.app import direct, parts
 from journeyman.testing import FakeClock, ScriptedModel, call, say
 from tests.playing import agent_with
 
@@ -18,7 +18,7 @@ PATIENCE_SECONDS = 20.0
 def test_run_sync_leaves_a_task_behind_that_swallows_its_cancellation(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(once, "SHUTDOWN_SECONDS", 0.01)
+    monkeypatch.setattr(direct, "SHUTDOWN_SECONDS", 0.01)
     ended: list[str] = []
     kept: list[object] = []
 

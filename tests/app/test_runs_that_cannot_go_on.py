@@ -9,8 +9,8 @@ from journeyman.core.protocols import Deltas
 from journeyman.core.storing import RunOrder
 from journeyman.testing import ScriptedModel, say
 from tests.app.conftest import Opens
-from tests.app.patience import until
 from tests.app.shop import ADA, Ledger, deletes
+from tests.app.waiting import until
 
 
 async def test_a_task_that_names_tools_there_are_not_is_refused_at_the_start(opens: Opens, agent: Agent) -> None:

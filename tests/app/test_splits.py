@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from journeyman import Agent, ConfigurationError, Journeyman, Principal, ToolLibrary, tool
-from journeyman.app import splitting
-from journeyman.app.splitting import Split
+from journeyman.app import splits
+from journeyman.app.splits import Split
 from journeyman.testing import ScriptedModel, call, say
 
 
@@ -67,7 +67,7 @@ async def test_without_a_session_the_shares_hold_for_each_task_of_one_principal(
 async def test_a_stopped_split_sends_everything_to_the_first_arm_also_after_a_restart(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(splitting, "LOOK_SECONDS", 0.0)
+    monkeypatch.setattr(splits, "LOOK_SECONDS", 0.0)
     here, elsewhere = split(shares={"a": 0, "b": 100}), split(shares={"a": 0, "b": 100})
     async with opened(tmp_path, here) as app, opened(tmp_path, elsewhere) as other:
         assert await greeting(app, "s1") == "from b"

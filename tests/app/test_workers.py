@@ -24,8 +24,8 @@ from journeyman import (
 from journeyman.app.journeyman import Journeyman
 from journeyman.core.events import RunResumed
 from journeyman.testing import ScriptedModel, call, say
-from tests.app.patience import until
 from tests.app.shop import Ledger
+from tests.app.waiting import until
 from tests.app.worker_program import BUSY, LEASE_SECONDS, PAYING, SLOWLY, Crew, workshop
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(120)]

@@ -376,7 +376,7 @@ def test_the_states_of_an_approval() -> None:
 
 
 def test_an_entity_made_of_good_values_is_the_one_the_constructor_makes() -> None:
-    made = ToolCall.made(tool_name="add", arguments={"a": 1})
+    made = ToolCall.unchecked(tool_name="add", arguments={"a": 1})
     assert made == ToolCall(tool_name="add", arguments={"a": 1})
     assert made.model_dump_json() == ToolCall(tool_name="add", arguments={"a": 1}).model_dump_json()
     assert made.model_copy(update={"id": "x"}).id == "x"
@@ -387,4 +387,4 @@ def test_an_entity_made_of_good_values_is_the_one_the_constructor_makes() -> Non
 
 def test_what_is_made_without_a_check_is_checked_while_tests_run() -> None:
     with pytest.raises(ValidationError):
-        ToolCall.made(tool_name=3)
+        ToolCall.unchecked(tool_name=3)

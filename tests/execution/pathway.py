@@ -19,7 +19,7 @@ from journeyman.execution.processes import ProcessPool
 from journeyman.execution.rate import TokenBuckets
 from journeyman.execution.recorder import Recorder
 from journeyman.execution.threads import default_pool
-from journeyman.stores.memory import MemoryJournal
+from journeyman.stores.in_memory import MemoryJournal
 from journeyman.testing import FakeClock
 from journeyman.testing.scripted import ScriptedCall
 from journeyman.tools.library import AnyTool

@@ -11,9 +11,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from journeyman.core.errors import ConfigurationError
-from journeyman.models import nearby
+from journeyman.models import local_servers
 from journeyman.models.embedded import files
-from journeyman.models.nearby import find_server
+from journeyman.models.local_servers import find_server
 from journeyman.models.openai import OpenAIModel
 from journeyman.models.resolve import explain_choice, model_from_name, ollama_address
 
@@ -63,7 +63,7 @@ def no_engine(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(autouse=True)
 def no_servers(monkeypatch: pytest.MonkeyPatch) -> None:
     """What happens to listen on this machine must not decide tests."""
-    monkeypatch.setattr(nearby, "SERVERS", {})
+    monkeypatch.setattr(local_servers, "SERVERS", {})
 
 
 def resolved(name: str) -> tuple[str, str]:
@@ -186,7 +186,7 @@ def test_a_server_on_this_machine_comes_before_a_file(local: Local, monkeypatch:
     monkeypatch.setenv("JOURNEYMAN_GGUF", "weights.gguf")
     assert explain_choice()[-1] == "auto: gguf:weights.gguf"
     port = local(MODELS)
-    monkeypatch.setattr(nearby, "SERVERS", {"LM Studio": port})
+    monkeypatch.setattr(local_servers, "SERVERS", {"LM Studio": port})
     assert resolved("auto") == ("org/model", f"http://127.0.0.1:{port}/v1")
     assert explain_choice()[-2:] == [
         f"servers on this machine: LM Studio at port {port}",
@@ -196,7 +196,7 @@ def test_a_server_on_this_machine_comes_before_a_file(local: Local, monkeypatch:
 
 def test_nobody_is_asked_when_a_model_was_named(local: Local, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
-    monkeypatch.setattr(nearby, "SERVERS", {"vLLM": local(MODELS, asked=asked)})
+    monkeypatch.setattr(local_servers, "SERVERS", {"vLLM": local(MODELS, asked=asked)})
     monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
     model_from_name("auto")
     model_from_name("ollama:qwen3")

@@ -9,7 +9,7 @@ import pytest
 
 from journeyman.core.errors import AuditError
 from journeyman.core.storing import AuditRow
-from journeyman.stores.line import Connection
+from journeyman.stores.connection import Connection
 from journeyman.stores.store import SqlStore
 from tests.stores.samples import NOW
 

@@ -60,7 +60,7 @@ async def fail(run: Run, error: ErrorInfo) -> None:
 async def _end(run: Run, status: RunStatus, error: ErrorInfo | None = None) -> None:
     # Synced: nobody looks after a run that has ended, so an end that is lost would not be noticed.
     ended = response(run.id, run.state, status=status, error=error)
-    await run.recorder.record(RunFinished.made(status=status, error=error, response=ended), sync=True)
+    await run.recorder.record(RunFinished.unchecked(status=status, error=error, response=ended), sync=True)
 
 
 async def _close_turn(run: Run) -> None:
@@ -94,7 +94,7 @@ def response(
     assert task is not None
     answer = state.answer
     limit = status is RunStatus.LIMIT_REACHED
-    return AgentResponse.made(
+    return AgentResponse.unchecked(
         task_id=task.task_id,
         run_id=run_id,
         status=status,

@@ -83,7 +83,7 @@ async def step(run: Run) -> Next:
         return waiting
     nudge = None if turn.calls else nudge_for(run, turn)
     await run.recorder.record(
-        StepFinished.made(
+        StepFinished.unchecked(
             iteration=turn.iteration,
             thought=turn.text.strip() or composed_thought(turn),
             duration_ms=max(0.0, (run.clock.time() - turn.asked_at) * 1000),

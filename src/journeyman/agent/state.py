@@ -162,7 +162,7 @@ class RunState:
         told: list[str] = []
         if turn.calls:
             said = tuple(self._bearable(call, turn.records[call.id]) for call in turn.calls)
-            self.messages.append(Message.made(role=Role.ASSISTANT, content=turn.text, calls=said))
+            self.messages.append(Message.unchecked(role=Role.ASSISTANT, content=turn.text, calls=said))
             self.fruitless = 0
         for call in turn.calls:
             record = turn.records[call.id]
@@ -179,7 +179,7 @@ class RunState:
         if fact.nudge is None:
             self.conclusion = answer_of(turn)
         self.steps.append(
-            ReasoningStep.made(
+            ReasoningStep.unchecked(
                 iteration=turn.iteration,
                 thought=fact.thought,
                 action="call_tool" if turn.calls else "finish",
@@ -252,7 +252,7 @@ def _without_promise(message: Message) -> Message:
 
 def _answer(call: ToolCall, content: str) -> Message:
     # A model may call a tool without saying which; that is answered, too, and every answer needs a name.
-    return Message.made(role=Role.FUNCTION, content=content, name=call.tool_name or "unnamed", call_id=call.id)
+    return Message.unchecked(role=Role.FUNCTION, content=content, name=call.tool_name or "unnamed", call_id=call.id)
 
 
 def _decision(fact: ApprovalDecided) -> Decision:

@@ -30,7 +30,7 @@ async def ask(run: Run) -> bool:
     if response is None:
         return False
     calls = numbered(response.calls, iteration=iteration, taken=run.state.call_ids)
-    message = MessageReceived.made(
+    message = MessageReceived.unchecked(
         iteration=iteration,
         text=response.text,
         calls=calls,
@@ -40,7 +40,7 @@ async def ask(run: Run) -> bool:
         started=asked_at,
     )
     if calls:
-        await run.recorder.record(message, CallsPlanned.made(iteration=iteration, calls=calls))
+        await run.recorder.record(message, CallsPlanned.unchecked(iteration=iteration, calls=calls))
     else:
         await run.recorder.record(message)
     return True

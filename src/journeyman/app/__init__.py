@@ -1,6 +1,6 @@
 """The composition root: the only room where concrete parts meet. Everything above it is a door."""
 
-from journeyman.app.once import (
+from journeyman.app.direct import (
     Agent,
     JsonFormatter,
     Tool,

@@ -20,15 +20,14 @@ from journeyman.agent.agent import Agent
 from journeyman.agent.ending import interrupted
 from journeyman.agent.loop import advance
 from journeyman.agent.run import Run, run_tools
+from journeyman.app.approvals import Approvals
 from journeyman.app.chains import ChainStep, chain_results, start_chain
-from journeyman.app.deciding import Approvals
 from journeyman.app.gaps import Gaps
 from journeyman.app.handles import Handle, Session
 from journeyman.app.owners import dead, new_owner
 from journeyman.app.parts import Shared, close_model, model_named
-from journeyman.app.patience import PatientBreaker, PatientLimiter, patiently
 from journeyman.app.resuming import FreshRun, take_up
-from journeyman.app.splitting import Split
+from journeyman.app.splits import Split
 from journeyman.app.traces import Traces
 from journeyman.app.watching import Watches
 from journeyman.core.data import LOG_FIELDS, canonical_json, new_id
@@ -40,6 +39,7 @@ from journeyman.core.principals import Principal
 from journeyman.core.protocols import Clock, Listener, Model, StrategySource, SystemClock
 from journeyman.core.runs import Limits, RunStatus, TaskInput
 from journeyman.core.storing import RunOrder, Store
+from journeyman.stores.store_retry import RetryingBreaker, RetryingLimiter, retry_store_faults
 from journeyman.tools.library import ToolLibrary
 
 if TYPE_CHECKING:
@@ -367,11 +367,11 @@ class Journeyman:
             gone = () if row is None or row.owner is None else dead([row.owner])
             return await claim(gone) if gone else None
 
-        return await patiently(claim_from_anybody, clock=self.clock, run_id=run_id)
+        return await retry_store_faults(claim_from_anybody, clock=self.clock, run_id=run_id)
 
     async def _release(self, run_id: str, epoch: int) -> None:
         # As long as it takes: what this app holds it prolongs, and nobody else could have the run.
-        await patiently(lambda: self.store.runs.release(run_id, epoch=epoch), clock=self.clock, run_id=run_id)
+        await retry_store_faults(lambda: self.store.runs.release(run_id, epoch=epoch), clock=self.clock, run_id=run_id)
 
     @contextlib.asynccontextmanager
     async def held(self, run_id: str) -> AsyncIterator[Run | None]:
@@ -528,8 +528,8 @@ class Journeyman:
             counted = self.store.shared_limits
             found = self._shared[id(library)] = Shared(
                 self.clock,
-                limiter=PatientLimiter(self.store.limiter, clock=self.clock) if counted else None,
-                breaker=PatientBreaker(self.store.breaker, clock=self.clock) if counted else None,
+                limiter=RetryingLimiter(self.store.limiter, clock=self.clock) if counted else None,
+                breaker=RetryingBreaker(self.store.breaker, clock=self.clock) if counted else None,
             )
         return found
 

@@ -9,16 +9,16 @@ from journeyman.agent.agent import Agent
 from journeyman.agent.limits import effective_limits
 from journeyman.agent.run import Run, run_tools
 from journeyman.agent.state import RunState
+from journeyman.app.approvals import StoreGate
 from journeyman.app.chains import planner_for
-from journeyman.app.deciding import StoreGate
 from journeyman.app.parts import Audience, advise
-from journeyman.app.patience import PatientGate, PatientJournal, patiently
 from journeyman.core.errors import ConfigurationError
 from journeyman.core.events import RunResumed, RunStarted, StepRestarted
 from journeyman.core.messages import Message
 from journeyman.core.protocols import Deltas, Listener, ModelRequest, ModelResponse, StrategySource
 from journeyman.core.storing import RunOrder
 from journeyman.execution.recorder import Recorder
+from journeyman.stores.store_retry import RetryingGate, RetryingJournal, retry_store_faults
 
 if TYPE_CHECKING:
     from journeyman.app.journeyman import Journeyman
@@ -50,11 +50,11 @@ async def take_up(
 ) -> Run:
     """The run as it stands, for the holder of this epoch: to be advanced, or only to have a person's word recorded."""
     runs, clock = app.store.runs, app.clock
-    order = fresh.order if fresh else await patiently(lambda: runs.order(run_id), clock=clock, run_id=run_id)
+    order = fresh.order if fresh else await retry_store_faults(lambda: runs.order(run_id), clock=clock, run_id=run_id)
     if order is None:
         raise ConfigurationError(f"there is no run {run_id!r}")
     first = epoch == 1  # then nobody has written anything
-    facts = () if first else await patiently(lambda: runs.facts(run_id), clock=clock, run_id=run_id)
+    facts = () if first else await retry_store_faults(lambda: runs.facts(run_id), clock=clock, run_id=run_id)
     # The agent as it was ordered: a newer version of it does not change this run. Its tools may have been described
     # anew since, but must still take the same arguments.
     agent = fresh.agent if fresh else app.agent_of(order.agent)
@@ -76,10 +76,10 @@ async def take_up(
         id=run_id,
         agent=agent,
         model=(planner or app.model_for(agent)) if advancing else _Nobody(),
-        executor=app.shared_by(library).executor(app.policy, PatientGate(gate, clock=clock)),
+        executor=app.shared_by(library).executor(app.policy, RetryingGate(gate, clock=clock)),
         recorder=Recorder(
             run_id,
-            PatientJournal(run_id, runs, epoch=epoch, clock=clock),
+            RetryingJournal(run_id, runs, epoch=epoch, clock=clock),
             clock=clock,
             fold=state.apply,
             listeners=audience.listeners,
@@ -108,7 +108,9 @@ async def _begin(app: Journeyman, run: Run, order: RunOrder, *, playbook: Strate
     session_id = order.task.session_id
     if session_id is not None and not history:
         conversations = app.store.conversations
-        history = tuple(await patiently(lambda: conversations.messages(session_id), clock=app.clock, run_id=run.id))
+        history = tuple(
+            await retry_store_faults(lambda: conversations.messages(session_id), clock=app.clock, run_id=run.id)
+        )
     await run.recorder.record(
         RunStarted(agent=order.agent, task=order.task, principal=order.principal, limits=order.limits, history=history)
     )

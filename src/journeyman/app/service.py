@@ -13,7 +13,7 @@ from journeyman.agent.agent import Agent
 from journeyman.app.assistant import ASSISTANT, task_assistant, task_library, task_service
 from journeyman.app.chains import CHAIN
 from journeyman.app.journeyman import Journeyman
-from journeyman.app.splitting import Split
+from journeyman.app.splits import Split
 from journeyman.core.errors import ConfigurationError
 from journeyman.core.policy import Policy
 from journeyman.core.protocols import Embedder, Model

@@ -32,7 +32,7 @@ class Entity(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     @classmethod
-    def made(cls, **values: Any) -> Self:
+    def unchecked(cls, **values: Any) -> Self:
         """One of values that our own code has just put together: nothing is checked, and every field counts as given.
 
         A step of a run makes a dozen entities, and most live as long as the run. Checking them again, and a set of

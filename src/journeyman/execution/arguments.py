@@ -11,10 +11,10 @@ from journeyman.core.messages import ToolCall
 from journeyman.core.policy import Policy
 from journeyman.core.principals import Principal
 from journeyman.execution.outcome import Refusal, refuse
-from journeyman.tools.tool import ArgumentsError, Frozen, Tool
+from journeyman.tools.tool import ArgumentsError, FrozenArguments, Tool
 
 
-def freeze(tool: Tool[..., Any], call: ToolCall, policy: Policy) -> Frozen | Refusal:
+def freeze(tool: Tool[..., Any], call: ToolCall, policy: Policy) -> FrozenArguments | Refusal:
     """Arguments that conform to the tool's schema, or a refusal that lists what is wrong with them."""
     if call.malformed is not None:
         return _invalid(tool, "MALFORMED_ARGUMENTS", f"the arguments are not a JSON object: {call.malformed[:200]!r}")
@@ -35,7 +35,7 @@ def freeze(tool: Tool[..., Any], call: ToolCall, policy: Policy) -> Frozen | Ref
         return _invalid(tool, "INVALID_ARGUMENTS", f"the arguments are not JSON: {error}")
 
 
-def binding(tool: Tool[..., Any], frozen: Frozen, principal: Principal | None) -> str:
+def binding(tool: Tool[..., Any], frozen: FrozenArguments, principal: Principal | None) -> str:
     """What an approval and a cached answer are good for: this tool, version, arguments, principal."""
     who = "-" if principal is None else f"={principal.id}"
     return digest(tool.name, tool.specification.version, frozen.text, who)

@@ -45,7 +45,7 @@ from journeyman.execution.outcome import (
 from journeyman.execution.recorder import Recorder
 from journeyman.execution.resolve import resolve
 from journeyman.execution.risk import grade
-from journeyman.tools.tool import ArgumentsError, Frozen, Tool
+from journeyman.tools.tool import ArgumentsError, FrozenArguments, Tool
 
 AnyTool: TypeAlias = Tool[..., Any]
 Around: TypeAlias = Callable[[str, str], AbstractContextManager[None]]
@@ -81,7 +81,7 @@ class CallPast:
 
 
 @dataclass(slots=True)
-class _Flight:
+class _CallInProgress:
     """One call on its way: collects what its record will say."""
 
     call: ToolCall
@@ -126,106 +126,114 @@ class Executor:
         self, call: ToolCall, scope: CallScope, past: CallPast | None = None
     ) -> ToolCallRecord | Suspended:
         """Take a requested call to its outcome, or to the person it must wait for."""
-        flight = _Flight(call, scope, past or CallPast(), self._clock.time(), self._clock.monotonic(), call.arguments)
-        flight.requested_at = flight.started_at
+        current = _CallInProgress(
+            call, scope, past or CallPast(), self._clock.time(), self._clock.monotonic(), call.arguments
+        )
+        current.requested_at = current.started_at
         try:
-            outcome = await self._govern(flight)
+            outcome = await self._govern(current)
         except asyncio.CancelledError:
-            await self._abandoned(flight)
+            await self._abandoned(current)
             raise
         if isinstance(outcome, Suspended):
             return outcome
-        return await self._finish(flight, outcome)
+        return await self._finish(current, outcome)
 
     async def refuse(self, call: ToolCall, scope: CallScope, refusal: Refusal) -> ToolCallRecord:
         """Record a call that the loop itself refuses, e.g. because it is repeated."""
-        flight = _Flight(call, scope, CallPast(), self._clock.time(), self._clock.monotonic(), call.arguments)
-        return await self._finish(flight, refusal)
+        current = self._begin(call, scope, CallPast())
+        return await self._finish(current, refusal)
 
     async def give_up(self, call: ToolCall, scope: CallScope, past: CallPast) -> ToolCallRecord:
         """Record a call that was under way when its process died, in a run that will not go on."""
-        flight = _Flight(call, scope, past, self._clock.time(), self._clock.monotonic(), call.arguments)
+        current = self._begin(call, scope, past)
         if past.started is not None:
-            flight.started_at = past.started.time
-            flight.arguments, flight.attempts = past.started.arguments, past.started.attempt
+            current.started_at = past.started.time
+            current.arguments, current.attempts = past.started.arguments, past.started.attempt
         if past.unknown is not None:
-            flight.risk = past.unknown.risk
-        flight.approval_id = None if past.approval is None else past.approval.id
-        return await self._finish(flight, never_settled(call.tool_name))
+            current.risk = past.unknown.risk
+        current.approval_id = None if past.approval is None else past.approval.id
+        return await self._finish(current, never_settled(call.tool_name))
+
+    def _begin(self, call: ToolCall, scope: CallScope, past: CallPast) -> _CallInProgress:
+        now = self._clock.time()
+        return _CallInProgress(call, scope, past, now, self._clock.monotonic(), call.arguments, requested_at=now)
 
     # --- the stages, in order
 
-    async def _govern(self, flight: _Flight) -> Ending | Suspended:
-        if flight.past.started is not None:
-            return await self._go_on(flight, flight.past.started)
-        tool = resolve(flight.call, flight.scope.tools, flight.scope.principal)
+    async def _govern(self, current: _CallInProgress) -> Ending | Suspended:
+        if current.past.started is not None:
+            return await self._go_on(current, current.past.started)
+        tool = resolve(current.call, current.scope.tools, current.scope.principal)
         if isinstance(tool, Refusal):
             return tool
-        frozen = freeze(tool, flight.call, self.policy)
+        frozen = freeze(tool, current.call, self.policy)
         if isinstance(frozen, Refusal):
             return frozen
-        flight.arguments = frozen.arguments
-        flight.risk = grade(tool.specification, frozen.arguments, self.policy)
-        if requires_approval(flight.risk, flight.call.confidence, threshold=self.policy.approval_confidence):
-            approved = await self._approve(flight, tool, frozen)
-            if not isinstance(approved, Frozen):
+        current.arguments = frozen.arguments
+        current.risk = grade(tool.specification, frozen.arguments, self.policy)
+        if requires_approval(current.risk, current.call.confidence, threshold=self.policy.approval_confidence):
+            approved = await self._approve(current, tool, frozen)
+            if not isinstance(approved, FrozenArguments):
                 return approved
             frozen = approved
-        return await self._answer(flight, tool, frozen)
+        return await self._answer(current, tool, frozen)
 
-    async def _go_on(self, flight: _Flight, started: CallStarted) -> Ending | Suspended:
+    async def _go_on(self, current: _CallInProgress, started: CallStarted) -> Ending | Suspended:
         """A call that had started when its process died: repeat it only where that is safe."""
-        past, tool = flight.past, flight.scope.tools.get(flight.call.tool_name)
-        flight.arguments = started.arguments
-        flight.attempts = started.attempt
+        past, tool = current.past, current.scope.tools.get(current.call.tool_name)
+        current.arguments = started.arguments
+        current.attempts = started.attempt
         if past.approval is not None:
-            flight.approval_id, flight.requested_at = past.approval.id, past.approval.requested_at.timestamp()
+            current.approval_id, current.requested_at = past.approval.id, past.approval.requested_at.timestamp()
         if tool is not None:
-            flight.risk = grade(tool.specification, started.arguments, self.policy)
+            current.risk = grade(tool.specification, started.arguments, self.policy)
             if tool.specification.repeat_safe:
-                return await self._attempts(flight, tool, tool.freeze(canonical_json(started.arguments)))
+                return await self._attempts(current, tool, tool.freeze(canonical_json(started.arguments)))
         if past.unknown is None:
-            await self._finish(flight, outcome_unknown(flight.call.tool_name))
-        return Suspended(flight.call.id, flight.call.id, unknown=True)
+            await self._finish(current, outcome_unknown(current.call.tool_name))
+        return Suspended(current.call.id, current.call.id, unknown=True)
 
-    async def _approve(self, flight: _Flight, tool: AnyTool, frozen: Frozen) -> Frozen | Refusal | Suspended:
+    async def _approve(
+        self, current: _CallInProgress, tool: AnyTool, frozen: FrozenArguments
+    ) -> FrozenArguments | Refusal | Suspended:
         """Ask a person about exactly these arguments for exactly this principal."""
-        past, scope = flight.past, flight.scope
+        past, scope = current.past, current.scope
         bound_to = binding(tool, frozen, scope.principal)
         approval = past.approval
         if approval is None or approval.digest != bound_to:
-            approval = self._question(flight, tool, frozen, bound_to)
+            approval = self._question(current, tool, frozen, bound_to)
             await scope.recorder.record(ApprovalRequested(approval=approval))
             past.decision = None
-        flight.approval_id = approval.id
-        flight.requested_at = approval.requested_at.timestamp()
+        current.approval_id = approval.id
+        current.requested_at = approval.requested_at.timestamp()
         decision = past.decision
         if decision is None:
             decision = await self._gate.ask(approval)
             if decision is None:
-                return Suspended(flight.call.id, approval.id)
+                return Suspended(current.call.id, approval.id)
             await scope.recorder.record(decided(approval, decision))
-        return self._settle(flight, tool, frozen, approval, decision)
+        return self._settle(current, tool, frozen, approval, decision)
 
-    def _question(self, flight: _Flight, tool: AnyTool, frozen: Frozen, bound_to: str) -> Approval:
+    def _question(self, current: _CallInProgress, tool: AnyTool, frozen: FrozenArguments, bound_to: str) -> Approval:
         now = self._clock.time()
         return Approval(
-            id=f"appr_{digest(flight.execution_id, bound_to)[:20]}",
-            run_id=flight.scope.run_id,
-            call_id=flight.call.id,
+            id=f"appr_{digest(current.execution_id, bound_to)[:20]}",
+            run_id=current.scope.run_id,
+            call_id=current.call.id,
             tool_name=tool.name,
             arguments=frozen.arguments,
             digest=bound_to,
-            risk=flight.risk or self.policy.default_risk,
-            confidence=flight.call.confidence,
-            principal=flight.scope.principal,
+            risk=current.risk or self.policy.default_risk,
+            confidence=current.call.confidence,
+            principal=current.scope.principal,
             requested_at=moment(now),
             expires_at=moment(now + self.policy.approval_seconds),
         )
 
     def _settle(
-        self, flight: _Flight, tool: AnyTool, frozen: Frozen, approval: Approval, decision: Decision
-    ) -> Frozen | Refusal:
+        self, current: _CallInProgress, tool: AnyTool, frozen: FrozenArguments, approval: Approval, decision: Decision
+    ) -> FrozenArguments | Refusal:
         match decision:
             case Approve(arguments=None):
                 return frozen
@@ -234,8 +242,8 @@ class Executor:
                     changed = tool.freeze(canonical_json(edited))
                 except (ArgumentsError, ValueError, RecursionError) as error:
                     return denied("APPROVAL_INVALID", f"the person's edited arguments are not valid: {error}")
-                flight.arguments = changed.arguments
-                flight.risk = grade(tool.specification, changed.arguments, self.policy)
+                current.arguments = changed.arguments
+                current.risk = grade(tool.specification, changed.arguments, self.policy)
                 return changed
             case Deny(reason=reason):
                 return denied("APPROVAL_DENIED", f"{tool.name!r} was not allowed" + (f": {reason}" if reason else ""))
@@ -243,42 +251,42 @@ class Executor:
                 seconds = (approval.expires_at - approval.requested_at).total_seconds()
                 return denied("APPROVAL_EXPIRED", f"nobody allowed {tool.name!r} within {seconds:g} s")
 
-    async def _answer(self, flight: _Flight, tool: AnyTool, frozen: Frozen) -> Ending | Suspended:
+    async def _answer(self, current: _CallInProgress, tool: AnyTool, frozen: FrozenArguments) -> Ending | Suspended:
         """From the cache where the tool allows it, else by running it."""
         if tool.cache_seconds is None or not tool.specification.read_only:
-            return await self._attempts(flight, tool, frozen)
-        key = binding(tool, frozen, flight.scope.principal)
+            return await self._attempts(current, tool, frozen)
+        key = binding(tool, frozen, current.scope.principal)
         if (hit := self._cache.get(key)) is not MISS:
             return Success(hit, cached=True)
-        outcome = await self._attempts(flight, tool, frozen)
+        outcome = await self._attempts(current, tool, frozen)
         if isinstance(outcome, Success):
             self._cache.put(key, outcome.value, seconds=tool.cache_seconds)
         return outcome
 
-    async def _attempts(self, flight: _Flight, tool: AnyTool, frozen: Frozen) -> Ending:
+    async def _attempts(self, current: _CallInProgress, tool: AnyTool, frozen: FrozenArguments) -> Ending:
         """Attempts until one succeeds, retrying is unsafe or useless, or the deadline comes."""
         timeout = tool.specification.timeout_seconds
         deadline = self._clock.monotonic() + self.policy.wait_seconds + timeout * (tool.retries + 1)
-        if flight.scope.deadline is not None:
-            deadline = min(deadline, flight.scope.deadline)
-        last = flight.attempts + tool.retries + 1
+        if current.scope.deadline is not None:
+            deadline = min(deadline, current.scope.deadline)
+        last = current.attempts + tool.retries + 1
         while True:
-            if (refusal := await self._admit(flight, tool, deadline)) is not None:
+            if (refusal := await self._admit(current, tool, deadline)) is not None:
                 return refusal
-            flight.attempts += 1
-            outcome = await self._attempt(flight, tool, frozen, min(timeout, deadline - self._clock.monotonic()))
-            if isinstance(outcome, Success) or not outcome.retry or flight.attempts >= last:
+            current.attempts += 1
+            outcome = await self._attempt(current, tool, frozen, min(timeout, deadline - self._clock.monotonic()))
+            if isinstance(outcome, Success) or not outcome.retry or current.attempts >= last:
                 return outcome
-            pause = self.policy.retry_backoff_seconds * 2 ** (flight.attempts - 1)
+            pause = self.policy.retry_backoff_seconds * 2 ** (current.attempts - 1)
             if self._clock.monotonic() + pause >= deadline:
                 return outcome
             await self._clock.sleep(pause)
             frozen = tool.freeze(frozen.text)  # the function may have changed the values it was given
 
-    async def _admit(self, flight: _Flight, tool: AnyTool, deadline: float) -> Refusal | None:
+    async def _admit(self, current: _CallInProgress, tool: AnyTool, deadline: float) -> Refusal | None:
         """Rate limit, then circuit breaker: each attempt takes its own token."""
         if (limit := self.policy.rate_limits.get(tool.name)) is not None:
-            principal = flight.scope.principal
+            principal = current.scope.principal
             key = tool.name if limit.per == "tool" or principal is None else f"{tool.name}\n{principal.id}"
             while (wait := await self._limiter.take(key, limit)) > 0:
                 if self._clock.monotonic() + wait > deadline:
@@ -291,14 +299,16 @@ class Executor:
             return too_late(tool.name)
         return None
 
-    async def _attempt(self, flight: _Flight, tool: AnyTool, frozen: Frozen, timeout: float) -> Ending:
-        scope, call = flight.scope, flight.call
+    async def _attempt(
+        self, current: _CallInProgress, tool: AnyTool, frozen: FrozenArguments, timeout: float
+    ) -> Ending:
+        scope, call = current.scope, current.call
         await scope.recorder.record(
-            CallStarted.made(
+            CallStarted.unchecked(
                 call_id=call.id,
-                execution_id=flight.execution_id,
+                execution_id=current.execution_id,
                 tool_name=tool.name,
-                attempt=flight.attempts,
+                attempt=current.attempts,
                 arguments=frozen.arguments,
             ),
             sync=not tool.specification.read_only,
@@ -307,12 +317,12 @@ class Executor:
         context = ToolContext(
             principal=scope.principal,
             secrets=Secrets.from_environment() if watched else None,
-            idempotency_key=flight.execution_id,
+            idempotency_key=current.execution_id,
             deadline=self._clock.time() + timeout,
             correlation_id=scope.correlation_id,
             run_id=scope.run_id,
             call_id=call.id,
-            requested_at=flight.requested_at,
+            requested_at=current.requested_at,
             report=_progress(scope.recorder, call.id) if watched else None,
         )
         with nullcontext() if scope.around is None else scope.around(call.id, tool.name):
@@ -324,40 +334,40 @@ class Executor:
 
     # --- the outcome
 
-    async def _finish(self, flight: _Flight, outcome: Ending) -> ToolCallRecord:
-        record = self._record(flight, outcome)
-        await flight.scope.recorder.record(CallFinished.made(record=record))
+    async def _finish(self, current: _CallInProgress, outcome: Ending) -> ToolCallRecord:
+        record = self._record(current, outcome)
+        await current.scope.recorder.record(CallFinished.unchecked(record=record))
         return record
 
-    def _record(self, flight: _Flight, outcome: Ending) -> ToolCallRecord:
+    def _record(self, current: _CallInProgress, outcome: Ending) -> ToolCallRecord:
         match outcome:
             case Success(value, cached):
                 status, result, error = CallStatus.SUCCESS, value, None
             case Refusal(status, error):
                 result, cached = None, False
-        return ToolCallRecord.made(
-            execution_id=flight.execution_id,
-            call_id=flight.call.id,
-            tool_name=flight.call.tool_name,
-            arguments=flight.arguments,
+        return ToolCallRecord.unchecked(
+            execution_id=current.execution_id,
+            call_id=current.call.id,
+            tool_name=current.call.tool_name,
+            arguments=current.arguments,
             status=status,
             result=result,
             error=error,
-            start_time=moment(flight.started_at),
+            start_time=moment(current.started_at),
             # From the monotonic clock, so that a step of the wall clock gives no negative duration.
-            end_time=moment(flight.started_at + self._clock.monotonic() - flight.started_clock),
-            attempts=flight.attempts,
+            end_time=moment(current.started_at + self._clock.monotonic() - current.started_clock),
+            attempts=current.attempts,
             cached=cached,
-            risk=flight.risk,
-            confidence=flight.call.confidence,
-            approval_id=flight.approval_id,
-            correlation_id=flight.scope.correlation_id,
+            risk=current.risk,
+            confidence=current.call.confidence,
+            approval_id=current.approval_id,
+            correlation_id=current.scope.correlation_id,
         )
 
-    async def _abandoned(self, flight: _Flight) -> None:
+    async def _abandoned(self, current: _CallInProgress) -> None:
         """The run is being cancelled: leave a record, so that nothing is started without an outcome."""
-        outcome = cancelled(flight.call.tool_name, under_way=flight.attempts > 0)
-        await flight.scope.recorder.record(CallFinished(record=self._record(flight, outcome)))
+        outcome = cancelled(current.call.tool_name, under_way=current.attempts > 0)
+        await current.scope.recorder.record(CallFinished(record=self._record(current, outcome)))
 
 
 def _progress(recorder: Recorder, call_id: str) -> Callable[[str, float | None], None]:

@@ -18,7 +18,7 @@ from journeyman.execution.outcome import Refusal, Success
 from journeyman.execution.processes import ProcessPool, RemoteCrash, RemoteException, RemoteToolError
 from journeyman.execution.results import UnserialisableResultError, json_value, readable
 from journeyman.execution.threads import ThreadPool
-from journeyman.tools.tool import Frozen, Tool, collected
+from journeyman.tools.tool import FrozenArguments, Tool, collected
 
 GRACE_SECONDS = 1.0
 """How long a cancelled coroutine may take to clean up before it is left behind."""
@@ -36,7 +36,7 @@ class Invoker:
         self._processes = processes
 
     async def attempt(
-        self, tool: Tool[..., Any], frozen: Frozen, context: ToolContext, timeout: float
+        self, tool: Tool[..., Any], frozen: FrozenArguments, context: ToolContext, timeout: float
     ) -> Success | Refusal:
         """Run the function once with these arguments."""
         try:
@@ -59,7 +59,7 @@ class Invoker:
         except Exception as error:
             return _raised(tool, type(error).__name__, _text(error), context, network=_is_network(error))
 
-    async def _run(self, tool: Tool[..., Any], frozen: Frozen, context: ToolContext, timeout: float) -> Any:
+    async def _run(self, tool: Tool[..., Any], frozen: FrozenArguments, context: ToolContext, timeout: float) -> Any:
         try:
             if tool.isolation == "process":
                 return await self._in_process(tool, frozen, context, timeout)
@@ -77,7 +77,9 @@ class Invoker:
             context.cancel()
             raise
 
-    async def _in_process(self, tool: Tool[..., Any], frozen: Frozen, context: ToolContext, timeout: float) -> Any:
+    async def _in_process(
+        self, tool: Tool[..., Any], frozen: FrozenArguments, context: ToolContext, timeout: float
+    ) -> Any:
         principal = context.principal
         facts = {
             "principal": None if principal is None else principal.model_dump(mode="json"),
@@ -101,7 +103,7 @@ class _RaisedTimeoutError(Exception):
     """A TimeoutError of the tool's own, kept apart from ours."""
 
 
-def _blocking(tool: Tool[..., Any], frozen: Frozen, context: ToolContext) -> Any:
+def _blocking(tool: Tool[..., Any], frozen: FrozenArguments, context: ToolContext) -> Any:
     try:
         value = tool.invoke(frozen.values, context)
         # A generator runs while it is read: here, where it stalls nobody and the timeout holds.

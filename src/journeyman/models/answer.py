@@ -59,7 +59,7 @@ def read_answer(body: Mapping[str, Any], *, names: Mapping[str, str], model: str
     fragments = as_list(message.get("tool_calls"))
     if not fragments and isinstance(message.get("function_call"), dict):
         fragments = [{"function": message["function_call"]}]
-    return ModelResponse.made(
+    return ModelResponse.unchecked(
         text=text or as_text(message.get("refusal")),
         calls=tuple(read_call(fragment, names) for fragment in fragments if isinstance(fragment, dict)),
         usage=read_usage(body.get("usage")),
@@ -73,7 +73,7 @@ def read_call(fragment: Mapping[str, Any], names: Mapping[str, str]) -> ToolCall
         function = {}
     name = as_text(function.get("name"))
     arguments, malformed = read_arguments(function.get("arguments"))
-    return ToolCall.made(
+    return ToolCall.unchecked(
         id=as_text(fragment.get("id")), tool_name=names.get(name, name), arguments=arguments, malformed=malformed
     )
 
@@ -100,7 +100,7 @@ def read_arguments(written: Any) -> tuple[dict[str, Any], str | None]:
 def read_usage(reported: Any) -> Usage:
     if not isinstance(reported, dict):
         return Usage(requests=1)
-    return Usage.made(
+    return Usage.unchecked(
         input_tokens=as_count(reported.get("prompt_tokens")),
         output_tokens=as_count(reported.get("completion_tokens")),
         requests=1,

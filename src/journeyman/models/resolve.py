@@ -88,13 +88,13 @@ def _places() -> Iterator[_Step]:
     address = environment.get("OPENAI_BASE_URL", "")
     both = f"OPENAI_BASE_URL: {_shown(address)}, OPENAI_MODEL: {_shown(model)}"
     yield _Step(both, f"openai:{model}" if address and model else None)
-    from journeyman.models import nearby
+    from journeyman.models import local_servers
 
-    server = nearby.find_server()
+    server = local_servers.find_server()
     if server is not None:
         yield _Step(f"servers on this machine: {server.kind} at port {server.port}", server.name)
     else:
-        ports = ", ".join(f"{kind} {port}" for kind, port in nearby.SERVERS.items())
+        ports = ", ".join(f"{kind} {port}" for kind, port in local_servers.SERVERS.items())
         yield _Step(f"servers on this machine: none at the usual ports ({ports})")
     path = environment.get(GGUF_VARIABLE, "")
     yield _Step(f"{GGUF_VARIABLE}: {_shown(path)}", f"gguf:{path}" if path else None)

@@ -12,8 +12,8 @@ from journeyman.core.data import canonical_json, digest
 from journeyman.core.protocols import moment
 from journeyman.core.storing import Grant
 from journeyman.stores.audit import add_audit
+from journeyman.stores.connection import Connection, Row, columns, entities, json_text, marks
 from journeyman.stores.database import Database
-from journeyman.stores.line import Connection, Row, columns, entities, json_text, marks
 
 _COLUMNS = "question, status, decided_at, decided_by, reason"
 PENDING = ApprovalStatus.PENDING.value

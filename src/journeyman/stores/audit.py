@@ -11,8 +11,8 @@ from typing import Any
 from journeyman.core.data import canonical_json
 from journeyman.core.errors import AuditError
 from journeyman.core.storing import AuditRow
+from journeyman.stores.connection import Connection, Row, columns, storable
 from journeyman.stores.database import Database
-from journeyman.stores.line import Connection, Row, columns, storable
 
 PAGE = 1000
 

@@ -8,8 +8,8 @@ from typing import Any
 
 from journeyman.core.calls import ToolCallRecord
 from journeyman.core.storing import CallRow
+from journeyman.stores.connection import Connection, columns, entities
 from journeyman.stores.database import Database
-from journeyman.stores.line import Connection, columns, entities
 
 _UPSERT = f"""
     INSERT INTO calls ({columns(CallRow)}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)

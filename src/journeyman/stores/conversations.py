@@ -10,8 +10,8 @@ from journeyman.core.messages import Message
 from journeyman.core.protocols import Clock
 from journeyman.core.storing import SessionRow
 from journeyman.stores.approvals import revoke_all
+from journeyman.stores.connection import Connection, entities, json_text, marks
 from journeyman.stores.database import Database
-from journeyman.stores.line import Connection, entities, json_text, marks
 
 FORGOTTEN_AT_ONCE = 200
 """Runs to a statement: databases limit how many values one may hold."""

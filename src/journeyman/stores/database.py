@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Protocol, TypeVar
 
-from journeyman.stores.line import Connection, Driver, Line
+from journeyman.stores.connection import Connection, Driver, TransactionRunner
 from journeyman.stores.writer import Job, Writer, resolve
 
 T = TypeVar("T")
@@ -35,10 +35,10 @@ class Database:
     def __init__(self, driver: Driver, *, patience: float) -> None:
         self._driver = driver
         self._patience = patience
-        self._writer = Writer(Line(driver, writes=True, patience=patience))
+        self._writer = Writer(TransactionRunner(driver, writes=True, patience=patience))
         self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="journeyman-read")
         self._reading = threading.local()
-        self._lines: list[Line] = []
+        self._lines: list[TransactionRunner] = []
         self._gathering: dict[Buffer, None] = {}
         self._handed_over: set[asyncio.Future[None]] = set()
         self._timer: asyncio.TimerHandle | None = None
@@ -113,9 +113,9 @@ class Database:
         return await asyncio.get_running_loop().run_in_executor(self._readers, self._read, work)
 
     def _read(self, work: Callable[[Connection], T]) -> T:
-        line: Line | None = getattr(self._reading, "line", None)
+        line: TransactionRunner | None = getattr(self._reading, "line", None)
         if line is None:
-            line = self._reading.line = Line(self._driver, writes=False, patience=self._patience)
+            line = self._reading.line = TransactionRunner(self._driver, writes=False, patience=self._patience)
             self._lines.append(line)
         return line.run(_begin_reading, work)
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from functools import partial
 
 from journeyman.core.storing import ExperimentRow, StoredExperiment
+from journeyman.stores.connection import Connection, columns, entities, storable
 from journeyman.stores.database import Database
-from journeyman.stores.line import Connection, columns, entities, storable
 
 _UPSERT = f"""
     INSERT INTO experiments ({columns(StoredExperiment)}) VALUES (?, ?, ?, ?, ?)

@@ -8,8 +8,8 @@ from functools import partial
 from journeyman.core.data import new_id
 from journeyman.core.storing import GapRow
 from journeyman.core.understanding import ToolGapReport
+from journeyman.stores.connection import Connection, Row, columns, json_text
 from journeyman.stores.database import Database
-from journeyman.stores.line import Connection, Row, columns, json_text
 
 
 class SqlGaps:

@@ -22,9 +22,9 @@ from journeyman.core.events import (
     read_fact,
 )
 from journeyman.core.runs import RunStatus
-from journeyman.stores.consequences import follow, status_after
+from journeyman.stores.connection import Connection, json_text
 from journeyman.stores.database import Database
-from journeyman.stores.line import Connection, json_text
+from journeyman.stores.projections import follow, status_after
 from journeyman.stores.writer import resolve
 
 AWAITED = (CallStarted, CallResolved, RunSuspended, RunFinished, RunFailed)

@@ -6,8 +6,8 @@ from functools import partial
 
 from journeyman.core.policy import BreakerRule, RateLimit
 from journeyman.core.protocols import Clock
+from journeyman.stores.connection import Connection
 from journeyman.stores.database import Database
-from journeyman.stores.line import Connection
 
 FRESH_SECONDS = 1.0
 """How long a process may go by what it last read of the breakers.

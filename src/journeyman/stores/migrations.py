@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from journeyman.core.errors import ConfigurationError
-from journeyman.stores.line import Connection
+from journeyman.stores.connection import Connection
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from typing import Any
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from journeyman.stores.line import Fault, Row, storable
+from journeyman.stores.connection import Fault, Row, storable
 
 SCHEMA_LOCK = 0x6A6F7572
 """The key of the advisory lock under which the schema is changed."""

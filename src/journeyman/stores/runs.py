@@ -9,10 +9,10 @@ from journeyman.core.events import Fact
 from journeyman.core.protocols import Journal
 from journeyman.core.runs import RunStatus
 from journeyman.core.storing import RunOrder, RunRow
+from journeyman.stores.connection import Connection, Row, columns, entities, json_text, marks
 from journeyman.stores.conversations import forget_runs, touch_session
 from journeyman.stores.database import Database
 from journeyman.stores.journal import SqlJournal, read_facts
-from journeyman.stores.line import Connection, Row, columns, entities, json_text, marks
 
 PURGED_AT_ONCE = 200
 """Runs to a transaction, so that others get their turn in between."""

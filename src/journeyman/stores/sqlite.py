@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Sequence
 from typing import Any
 
-from journeyman.stores.line import Fault, Row, storable
+from journeyman.stores.connection import Fault, Row, storable
 
 BUSY_SECONDS = 1.0
 """How long SQLite itself waits for a lock before the writer looks at its own patience."""

@@ -12,12 +12,12 @@ from journeyman.stores import migrations
 from journeyman.stores.approvals import SqlApprovals, SqlGrants
 from journeyman.stores.audit import SqlAudit
 from journeyman.stores.calls import SqlCalls
+from journeyman.stores.connection import Driver
 from journeyman.stores.conversations import SqlConversations
 from journeyman.stores.database import Database
 from journeyman.stores.experiments import SqlExperiments
 from journeyman.stores.gaps import SqlGaps
 from journeyman.stores.limits import SqlBreaker, SqlBuckets
-from journeyman.stores.line import Driver
 from journeyman.stores.runs import SqlRuns
 from journeyman.stores.tasks import SqlTasks
 

@@ -9,8 +9,8 @@ from typing import Any
 
 from journeyman.core.protocols import moment
 from journeyman.core.tasks import Attachment, Task, TaskFilter, TaskPage, TaskPriority, TaskSort, TaskVersion
+from journeyman.stores.connection import Connection, json_text, marks
 from journeyman.stores.database import Database
-from journeyman.stores.line import Connection, json_text, marks
 
 URGENCY = {priority: number for number, priority in enumerate(TaskPriority)}
 MOST_WORDS = 20

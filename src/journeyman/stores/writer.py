@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from journeyman.core.errors import StoreError
-from journeyman.stores.line import Connection, Line
+from journeyman.stores.connection import Connection, TransactionRunner
 
 MOST_TOGETHER = 200
 """Jobs to a transaction: enough to share a commit, few enough to be over soon."""
@@ -37,7 +37,7 @@ class Writer:
     database fails all jobs of the transaction with StoreError, and none of them was reported as committed.
     """
 
-    def __init__(self, line: Line) -> None:
+    def __init__(self, line: TransactionRunner) -> None:
         self._line = line
         self._jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._work, name="journeyman-write", daemon=True)

@@ -31,7 +31,7 @@ class ArgumentsError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Frozen:
+class FrozenArguments:
     """Arguments that have passed validation. What is approved, journalled and run is this and nothing else."""
 
     arguments: dict[str, Any]
@@ -91,13 +91,13 @@ class Tool(Generic[P, R]):
         function = inspect.unwrap(self.function)
         return f"{function.__module__}:{function.__qualname__}"
 
-    def freeze(self, text: str, given: dict[str, Any] | None = None) -> Frozen:
+    def freeze(self, text: str, given: dict[str, Any] | None = None) -> FrozenArguments:
         """Check arguments given as canonical JSON text. Raises ArgumentsError.
 
         ``given`` are the same arguments as values: where nothing was added to them, the text is still theirs.
         """
         values, arguments = self.schema.read(text)
-        return Frozen(arguments, text if arguments == given else canonical_json(arguments), values)
+        return FrozenArguments(arguments, text if arguments == given else canonical_json(arguments), values)
 
     def invoke(self, values: Mapping[str, Any], context: ToolContext | None) -> Any:
         """Call the function with checked values; an asynchronous one gives back its coroutine."""

@@ -25,9 +25,9 @@ from journeyman.doors.http import (
 )
 from journeyman.doors.http.auth import Tokens
 from journeyman.doors.http.errors import install_errors
-from journeyman.doors.http.gate import Gate
 from journeyman.doors.http.limits import DoorLimits
 from journeyman.doors.http.metrics import Metrics
+from journeyman.doors.http.middleware import Gate
 
 DESCRIPTION = """Tool-calling agents that people can trust, over HTTP.
 

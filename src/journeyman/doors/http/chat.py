@@ -22,7 +22,7 @@ from journeyman.doors.http.auth import Caller
 from journeyman.doors.http.bodies import Body, JsonRoute
 from journeyman.doors.http.common import Counted, Here, SessionId, must_own_session, session_of
 from journeyman.doors.http.errors import RUN, FieldError, Problem, answers
-from journeyman.doors.http.repeating import IdempotencyKey, begun_before, keyed
+from journeyman.doors.http.idempotency import IdempotencyKey, begun_before, keyed
 from journeyman.doors.http.sse import last_event_id, stream_run
 from journeyman.doors.http.waiting import outcome
 

@@ -23,7 +23,7 @@ from journeyman.doors.http.chat import agent_named, must_have_model
 from journeyman.doors.http.chunks import Chunks, CompletionUsage, completion_id, failure, streamed, waiting_text
 from journeyman.doors.http.common import Counted, Here, pending
 from journeyman.doors.http.errors import RUN, FieldError, Problem
-from journeyman.doors.http.repeating import IdempotencyKey, begun_before, keyed
+from journeyman.doors.http.idempotency import IdempotencyKey, begun_before, keyed
 from journeyman.doors.http.sse import HEADERS, EventStream
 
 router = APIRouter(prefix="/v1", tags=["openai"], route_class=JsonRoute)

@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field
 from pydantic_core import from_json
 
 from journeyman.app.service import Service
-from journeyman.app.splitting import Split
+from journeyman.app.splits import Split
 from journeyman.core.errors import ConfigurationError
 from journeyman.core.storing import ExperimentRow
 from journeyman.doors.http.auth import Caller, must_hold

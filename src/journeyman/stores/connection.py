@@ -1,0 +1,161 @@
+"""A line to a database: one connection in one thread, made when needed and again after a fault.
+
+Aggregates are plain functions over a ``Connection``, written once in SQL that SQLite and PostgreSQL both understand:
+JSON as TEXT, times as DOUBLE PRECISION seconds, ``?`` for values. What differs between the two is in a ``Driver``.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias, TypeVar
+
+from pydantic import BaseModel
+from pydantic_core import PydanticSerializationError
+
+from journeyman.core.data import Entity
+from journeyman.core.errors import StoreError
+
+T = TypeVar("T")
+E = TypeVar("E", bound=Entity)
+Row: TypeAlias = tuple[Any, ...]
+
+FIRST_PAUSE, LONGEST_PAUSE = 0.05, 1.0
+
+
+class Connection(Protocol):
+    """One connection in one thread. Values go in with ``?``."""
+
+    def query(self, sql: str, *values: Any) -> Sequence[Row]:
+        """The rows of a SELECT, or of a write with RETURNING."""
+
+    def execute(self, sql: str, *values: Any) -> int:
+        """Run a statement that gives no rows; returns how many it changed."""
+
+    def begin(self, *, sync: bool) -> None:
+        """Start a transaction that writes. With ``sync`` its commit survives power loss."""
+
+    def begin_reading(self) -> None:
+        """Start a transaction that sees one unchanging state of the database."""
+
+    def commit(self) -> None: ...
+
+    def rollback(self) -> None: ...
+
+    def close(self) -> None: ...
+
+    def lock(self, name: str) -> None:
+        """Let nobody else hold the lock of this name until the transaction ends."""
+
+    def lock_schema(self) -> None:
+        """Let nobody else change the schema until the transaction ends."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """What is wrong with the database itself."""
+
+    message: str
+    passing: bool = False
+    """Whether it may be over in a moment: a lock, a restart."""
+    broken: bool = False
+    """Whether the connection is of no further use."""
+
+
+class Driver(Protocol):
+    """What is different from one database to the next."""
+
+    shared: bool
+    """Whether several processes are expected to work on it at once."""
+
+    def connect(self, *, writes: bool) -> Connection: ...
+
+    def fault(self, error: Exception) -> Fault | None:
+        """What an exception says about the database; None when it is not the database's fault."""
+
+
+class TransactionRunner:
+    """Runs work in transactions. Passing faults are waited out for ``patience`` seconds, others raise StoreError."""
+
+    def __init__(self, driver: Driver, *, writes: bool, patience: float) -> None:
+        self._driver = driver
+        self._writes = writes
+        self._patience = patience
+        self._connection: Connection | None = None
+
+    def run(self, begin: Callable[[Connection], None], work: Callable[[Connection], T]) -> T:
+        """Begin, work, commit. ``work`` may run more than once; nothing remains of the runs before."""
+        deadline, pause = time.monotonic() + self._patience, FIRST_PAUSE
+        while True:
+            committing = False
+            try:
+                if self._connection is None:
+                    self._connection = self._driver.connect(writes=self._writes)
+                begin(self._connection)
+                result = work(self._connection)
+                committing = self._writes
+                self._connection.commit()
+                return result
+            except Exception as error:
+                fault = self._driver.fault(error)
+                self._undo(broken=fault is not None and fault.broken)
+                if fault is None:
+                    raise
+                # A commit that was cut off may have succeeded: doing it all again is for the caller to decide.
+                if committing or not fault.passing or time.monotonic() + pause > deadline:
+                    raise StoreError(fault.message) from error
+            time.sleep(pause)
+            pause = min(pause * 2, LONGEST_PAUSE)
+
+    def _undo(self, *, broken: bool) -> None:
+        connection = self._connection
+        if connection is None:
+            return
+        if not broken:
+            try:
+                connection.rollback()
+                return
+            except Exception as error:
+                if self._driver.fault(error) is None:
+                    raise
+        self.close()
+
+    def close(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
+
+
+def entities(kind: type[E], rows: Iterable[Row]) -> tuple[E, ...]:
+    """Rows whose columns are an entity's fields, in order, as those entities."""
+    names = tuple(kind.model_fields)
+    return tuple(kind.model_validate(dict(zip(names, row, strict=True))) for row in rows)
+
+
+def columns(kind: type[Entity]) -> str:
+    """An entity's fields as the columns of a SELECT."""
+    return ", ".join(kind.model_fields)
+
+
+def marks(values: Sequence[Any]) -> str:
+    """``?, ?, ?``: as many as there are values."""
+    return ", ".join("?" * len(values))
+
+
+def json_text(data: BaseModel) -> str:
+    """Data as JSON text that every database takes."""
+    try:
+        return data.model_dump_json()
+    except PydanticSerializationError:
+        # Models write halves of characters, for which UTF-8 has no place.
+        text = json.dumps(data.model_dump(mode="json"), ensure_ascii=False)
+        return text.encode("utf-8", "replace").decode()
+
+
+def storable(value: Any) -> Any:
+    """Text without what no database takes: halves of characters and NUL."""
+    if not isinstance(value, str):
+        return value
+    return value.encode("utf-8", "replace").decode().replace("\0", "\ufffd")

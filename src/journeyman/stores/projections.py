@@ -1,0 +1,88 @@
+"""What a fact changes beside the journal, in the same transaction: calls, audit, approvals, the conversation."""
+
+from __future__ import annotations
+
+from journeyman.core.calls import CallStatus, ToolCallRecord
+from journeyman.core.events import (
+    ApprovalDecided,
+    CallFinished,
+    CallResolved,
+    Fact,
+    RunFailed,
+    RunFinished,
+    RunStarted,
+    RunSuspended,
+)
+from journeyman.core.runs import AgentResponse, RunStatus
+from journeyman.stores.approvals import withdraw
+from journeyman.stores.audit import add_audit
+from journeyman.stores.calls import log_call
+from journeyman.stores.connection import Connection
+from journeyman.stores.conversations import add_messages, touch_session
+
+
+def status_after(fact: Fact) -> RunStatus:
+    """Where a run stands whose latest fact this is."""
+    match fact:
+        case RunSuspended() | RunFinished():
+            return fact.status
+        case RunFailed():
+            return RunStatus.FAILED
+        case _:
+            return RunStatus.RUNNING
+
+
+def follow(connection: Connection, run_id: str, fact: Fact) -> None:
+    """Do what follows from a fact that has just been written."""
+    match fact:
+        case CallFinished(record=record):
+            log_call(connection, run_id, record)
+            if record.status is CallStatus.DENIED:
+                _audit_refusal(connection, run_id, record, now=fact.time)
+        case CallResolved():
+            add_audit(
+                connection,
+                "resolved",
+                actor=fact.by,
+                run_id=run_id,
+                subject=fact.call_id,
+                details={"action": fact.action},
+                now=fact.time,
+            )
+        case ApprovalDecided():
+            connection.execute("UPDATE approvals SET consumed = 1 WHERE id = ?", fact.approval_id)
+        case RunStarted(history=history) if history:
+            connection.execute("UPDATE runs SET history_length = ? WHERE id = ?", len(history), run_id)
+        case RunSuspended():
+            withdraw(connection, run_id, keep=fact.waiting_for, now=fact.time)
+        case RunFinished() | RunFailed():
+            _keep_conversation(connection, run_id, fact.response, now=fact.time)
+            withdraw(connection, run_id, now=fact.time)
+        case _:
+            pass
+
+
+def _audit_refusal(connection: Connection, run_id: str, record: ToolCallRecord, *, now: float) -> None:
+    rows = connection.query("SELECT principal_id FROM runs WHERE id = ?", run_id)
+    details = {"tool": record.tool_name, "execution_id": record.execution_id}
+    if record.error is not None:
+        details["code"] = record.error.code
+    add_audit(
+        connection,
+        "call_refused",
+        actor=rows[0][0],
+        run_id=run_id,
+        subject=record.call_id,
+        details=details,
+        now=now,
+    )
+
+
+def _keep_conversation(connection: Connection, run_id: str, response: AgentResponse | None, *, now: float) -> None:
+    [(session_id, principal_id, history)] = connection.query(
+        "SELECT session_id, principal_id, history_length FROM runs WHERE id = ?", run_id
+    )
+    if session_id is None or response is None:
+        return
+    touch_session(connection, session_id, principal_id=principal_id, now=now)
+    add_messages(connection, session_id, run_id, response.messages[history:])

@@ -1,0 +1,113 @@
+"""Waiting for a database that is unreachable, full or locked: runs pause where they are and lose nothing."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeVar
+
+from journeyman.core.approvals import Approval, Decision
+from journeyman.core.data import LOG_FIELDS
+from journeyman.core.errors import JournalConflictError, StoreError
+from journeyman.core.events import Fact
+from journeyman.core.policy import BreakerRule, RateLimit
+from journeyman.core.protocols import ApprovalGate, CircuitBreaker, Clock, Journal, RateLimiter
+from journeyman.core.storing import RunStore
+
+logger = logging.getLogger("journeyman.store")
+
+T = TypeVar("T")
+
+FIRST_PAUSE, LONGEST_PAUSE = 0.2, 5.0
+
+
+async def retry_store_faults(work: Callable[[], Awaitable[T]], *, clock: Clock, run_id: str = "") -> T:
+    """Do it, again and again, until the store takes it."""
+    pause = FIRST_PAUSE
+    while True:
+        try:
+            return await work()
+        except StoreError as error:
+            told = {"run_id": run_id, "pause_seconds": pause}
+            logger.warning("the run pauses: %s", error, extra={LOG_FIELDS: told})
+        await clock.sleep(pause)
+        pause = min(pause * 2, LONGEST_PAUSE)
+
+
+class RetryingJournal:
+    """A journal that waits for its store. It knows which facts may have been lost on the way and writes them again."""
+
+    def __init__(self, run_id: str, runs: RunStore, *, epoch: int, clock: Clock) -> None:
+        self._run_id = run_id
+        self._runs = runs
+        self._epoch = epoch
+        self._clock = clock
+        self._journal: Journal = runs.journal(run_id, epoch=epoch)
+        self._unsure: list[Fact] = []
+        """Facts that may be lost when the database crashes: none after them is known to be synced."""
+
+    async def append(self, run_id: str, facts: Sequence[Fact], *, sync: bool = False) -> None:
+        self._unsure.extend(facts)
+        try:
+            await self._journal.append(run_id, facts, sync=sync)
+        except (StoreError, JournalConflictError):
+            # A conflict, too, may only mean that a database which crashed has lost what was committed but not synced.
+            await retry_store_faults(self._catch_up, clock=self._clock, run_id=run_id)
+            return
+        if sync:
+            self._sure_of(facts)
+
+    async def read(self, run_id: str, *, after: int = 0) -> Sequence[Fact]:
+        return await retry_store_faults(lambda: self._runs.facts(run_id, after=after), clock=self._clock, run_id=run_id)
+
+    async def _catch_up(self) -> None:
+        """Write whatever the store does not have yet: a commit whose answer was lost must not be written twice."""
+        row = await self._runs.get(self._run_id)
+        if row is None or row.epoch != self._epoch:
+            raise JournalConflictError(f"run {self._run_id!r} was taken over by another process")
+        self._journal = self._runs.journal(self._run_id, epoch=self._epoch)  # one that knows of no conflict
+        missing = [fact for fact in self._unsure if (fact.seq or 0) > row.last_seq]
+        if missing:
+            await self._journal.append(self._run_id, missing, sync=True)
+            self._sure_of(missing)
+
+    def _sure_of(self, facts: Sequence[Fact]) -> None:
+        """These are committed, and so is everything before them; what a sibling appended meanwhile may not be."""
+        last = max(fact.seq or 0 for fact in facts)
+        self._unsure = [fact for fact in self._unsure if (fact.seq or 0) > last]
+
+
+class RetryingGate:
+    """An approval gate that waits for its store."""
+
+    def __init__(self, gate: ApprovalGate, *, clock: Clock) -> None:
+        self._gate = gate
+        self._clock = clock
+
+    async def ask(self, approval: Approval) -> Decision | None:
+        return await retry_store_faults(lambda: self._gate.ask(approval), clock=self._clock, run_id=approval.run_id)
+
+
+class RetryingLimiter:
+    """A rate limiter that waits for its store."""
+
+    def __init__(self, limiter: RateLimiter, *, clock: Clock) -> None:
+        self._limiter = limiter
+        self._clock = clock
+
+    async def take(self, key: str, limit: RateLimit) -> float:
+        return await retry_store_faults(lambda: self._limiter.take(key, limit), clock=self._clock)
+
+
+class RetryingBreaker:
+    """A circuit breaker that waits for its store."""
+
+    def __init__(self, breaker: CircuitBreaker, *, clock: Clock) -> None:
+        self._breaker = breaker
+        self._clock = clock
+
+    async def blocked(self, tool_name: str, rule: BreakerRule) -> float:
+        return await retry_store_faults(lambda: self._breaker.blocked(tool_name, rule), clock=self._clock)
+
+    async def report(self, tool_name: str, rule: BreakerRule, *, healthy: bool) -> None:
+        await retry_store_faults(lambda: self._breaker.report(tool_name, rule, healthy=healthy), clock=self._clock)

@@ -1,0 +1,100 @@
+"""Fixtures for the command line: in this process, and against a scripted model server in a thread."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from journeyman.doors.cli import main
+from journeyman.models import local_servers
+from journeyman.models.embedded import files
+from journeyman.testing.server import ScriptedServer, ServerTurn
+from tests.doors.cli.driving import Cli, Ended, Open, Serve, Terminal
+
+
+@pytest.fixture(autouse=True)
+def bare_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
+    """No key, no settings, 80 columns, an empty folder; what a command imports is forgotten afterwards."""
+    for name in list(os.environ):
+        if name.startswith(("OPENAI_", "OLLAMA_", "JOURNEYMAN_")) or name in ("NO_COLOR", "FORCE_COLOR"):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    yield
+    for name, module in list(sys.modules.items()):
+        if str(getattr(module, "__file__", None)).startswith(str(tmp_path)):
+            del sys.modules[name]
+
+
+@pytest.fixture(autouse=True)
+def no_servers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What happens to listen on this machine must not decide tests."""
+    monkeypatch.setattr(local_servers, "SERVERS", {})
+
+
+@pytest.fixture
+def no_engine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if the extra of the embedded model were not installed."""
+    monkeypatch.setattr(files, "DISTRIBUTION", "no-such-distribution")
+
+
+@pytest.fixture
+def cli(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Cli:
+    def call(*arguments: str) -> Ended:
+        monkeypatch.setattr(sys, "argv", ["journeyman", *arguments])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        written = capsys.readouterr()
+        return Ended(int(ended.value.code or 0), written.out, written.err)
+
+    return call
+
+
+@pytest.fixture
+def serve() -> Serve:
+    @contextmanager
+    def running(*turns: ServerTurn) -> Iterator[ScriptedServer]:
+        ready, done = threading.Event(), asyncio.Event()
+        found: list[tuple[ScriptedServer, asyncio.AbstractEventLoop]] = []
+
+        async def whole() -> None:
+            async with ScriptedServer(turns) as server:
+                found.append((server, asyncio.get_running_loop()))
+                ready.set()
+                await done.wait()
+
+        thread = threading.Thread(target=asyncio.run, args=(whole(),))
+        thread.start()
+        assert ready.wait(10)
+        server, loop = found[0]
+        try:
+            yield server
+        finally:
+            loop.call_soon_threadsafe(done.set)
+            thread.join(10)
+
+    return running
+
+
+@pytest.fixture
+def terminal() -> Iterator[Open]:
+    """Programs in terminals of their own."""
+    pytest.importorskip("pty", reason="needs pseudo-terminals")
+    opened: list[Terminal] = []
+
+    def open_one(*arguments: str) -> Terminal:
+        opened.append(Terminal(*arguments))
+        return opened[-1]
+
+    yield open_one
+    for one in opened:
+        one.close()

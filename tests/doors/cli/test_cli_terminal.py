@@ -1,0 +1,80 @@
+"""Approvals in a real terminal: what is shown, what is asked, what each answer does."""
+
+from __future__ import annotations
+
+import re
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.doors.cli.driving import Open
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def notes(tmp_path: Path) -> Path:
+    folder = tmp_path / "journeyman-notes"
+    folder.mkdir()
+    for name in ("a", "b"):
+        (folder / f"{name}.md").write_text(name)
+    return folder
+
+
+def left(notes: Path) -> list[str]:
+    return sorted(path.name for path in notes.iterdir())
+
+
+DELETE = ("tools", "call", "delete_note", "--library", "local", "--args", '{"title": "a"}')
+
+
+def test_the_question_shows_the_exact_call_and_yes_runs_it(notes: Path, terminal: Open) -> None:
+    program = terminal(*DELETE)
+    program.answer("y\n")
+    assert (program.end(), left(notes)) == (0, ["b.md"])
+    plain = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", program.shown)
+    for expected in ("May this run?", "delete_note", "irreversible", '"title": "a"'):
+        assert expected in plain
+
+
+@pytest.mark.parametrize("keys", ["n not today\n", "\n", "\x04"], ids=["no", "enter", "end of input"])
+def test_anything_but_yes_leaves_things_as_they_are(notes: Path, terminal: Open, keys: str) -> None:
+    program = terminal(*DELETE)
+    program.answer(keys)
+    assert (program.end(), left(notes)) == (1, ["a.md", "b.md"])
+    assert keys.startswith("n") == ("not today" in program.shown.split("APPROVAL_DENIED")[1])
+
+
+def test_edited_arguments_run_instead(notes: Path, terminal: Open) -> None:
+    program = terminal(*DELETE)
+    for text in ("what?", "e", "{no json", "e", '{"title": "b"}'):
+        program.answer(f"{text}\n")
+    assert (program.end(), left(notes)) == (0, ["a.md"])
+
+
+def test_what_was_typed_before_the_question_is_no_answer(notes: Path, terminal: Open) -> None:
+    program = terminal(*DELETE)
+    program.type("y\n")
+    time.sleep(0.1)  # the keys lie in the terminal's own buffer; nothing tells when they have arrived
+    program.answer("n\n")
+    assert (program.end(), left(notes)) == (1, ["a.md", "b.md"])
+
+
+def test_ctrl_c_at_a_question_ends_the_program_and_runs_nothing(notes: Path, terminal: Open) -> None:
+    program = terminal(*DELETE)
+    program.answer("\x03")
+    assert (program.end(), left(notes)) == (130, ["a.md", "b.md"])
+    assert "Traceback" not in program.shown
+
+
+def test_no_colour_is_used_where_nobody_wants_it(terminal: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    coloured = re.compile(r"\x1b\[[0-9;]*3[0-9]")
+    program = terminal("tools", "list")
+    assert program.end() == 0
+    assert coloured.search(program.shown)
+    monkeypatch.setenv("NO_COLOR", "1")
+    program = terminal("tools", "list")
+    assert program.end() == 0
+    assert "delete_task" in program.shown
+    assert not coloured.search(program.shown)
