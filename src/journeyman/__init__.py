@@ -31,8 +31,9 @@ if TYPE_CHECKING:
         ToolDefinitionError,
         ToolError,
     )
-    from journeyman.core.learning import PlaybookBullet, ToolCallingStrategy
+    from journeyman.core.gaps import ToolGapReport, UserIntent
     from journeyman.core.messages import Message, Role, ToolCall, Usage
+    from journeyman.core.playbook import PlaybookBullet, ToolCallingStrategy
     from journeyman.core.policy import BreakerRule, Policy, RateLimit
     from journeyman.core.principals import Principal
     from journeyman.core.protocols import Clock, Deltas, Journal, Model, ModelRequest, ModelResponse
@@ -40,7 +41,6 @@ if TYPE_CHECKING:
     from journeyman.core.runs import AgentResponse, Limits, ReasoningStep, RunStatus, TaskInput
     from journeyman.core.specification import ToolCategory, ToolConfiguration, ToolSpecification
     from journeyman.core.tasks import Attachment, Task
-    from journeyman.core.understanding import ToolGapReport, UserIntent
     from journeyman.execution.risk import categorize_action_risk
     from journeyman.tools.decorator import tool
     from journeyman.tools.library import ToolLibrary
@@ -71,7 +71,7 @@ _HOMES = {
         "ToolDefinitionError",
         "ToolError",
     ),
-    "core.learning": ("PlaybookBullet", "ToolCallingStrategy"),
+    "core.playbook": ("PlaybookBullet", "ToolCallingStrategy"),
     "core.messages": ("Message", "Role", "ToolCall", "Usage"),
     "core.policy": ("BreakerRule", "Policy", "RateLimit"),
     "core.principals": ("Principal",),
@@ -80,7 +80,7 @@ _HOMES = {
     "core.runs": ("AgentResponse", "Limits", "ReasoningStep", "RunStatus", "TaskInput"),
     "core.specification": ("ToolCategory", "ToolConfiguration", "ToolSpecification"),
     "core.tasks": ("Attachment", "Task"),
-    "core.understanding": ("ToolGapReport", "UserIntent"),
+    "core.gaps": ("ToolGapReport", "UserIntent"),
     "execution.risk": ("categorize_action_risk",),
     "tools.decorator": ("tool",),
     "tools.library": ("ToolLibrary",),

@@ -47,7 +47,7 @@ from journeyman import (
 )
 from journeyman.core import events
 from journeyman.core.events import CallProgress, TextDelta, read_fact
-from journeyman.core.learning import StrategyState
+from journeyman.core.playbook import StrategyState
 from journeyman.core.policy import BreakerRule
 
 NOW = datetime(2025, 6, 1, 12, 0, tzinfo=UTC)

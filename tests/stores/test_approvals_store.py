@@ -6,11 +6,10 @@ import asyncio
 
 import pytest
 
-from journeyman.core.approvals import ApprovalStatus
+from journeyman.core.approvals import ApprovalStatus, Grant
 from journeyman.core.data import digest
 from journeyman.core.messages import Message
 from journeyman.core.protocols import moment
-from journeyman.core.storing import Grant
 from journeyman.stores.store import SqlStore
 from journeyman.testing import FakeClock
 from tests.stores.samples import LATER, NOW, claimed, finished, numbered, question, started

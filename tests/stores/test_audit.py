@@ -7,8 +7,8 @@ from functools import partial
 
 import pytest
 
+from journeyman.core.audit import AuditRow
 from journeyman.core.errors import AuditError
-from journeyman.core.storing import AuditRow
 from journeyman.stores.connection import Connection
 from journeyman.stores.store import SqlStore
 from tests.stores.samples import NOW

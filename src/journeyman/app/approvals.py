@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from journeyman.core.approvals import Approval, ApprovalStatus, Approve, Decision, Deny, Expired
+from journeyman.core.approvals import Approval, ApprovalStatus, Approve, Decision, Deny, Expired, Grant
 from journeyman.core.data import canonical_json, new_id
 from journeyman.core.errors import ApprovalError, ConfigurationError, EditedArgumentsError
 from journeyman.core.principals import Principal
 from journeyman.core.protocols import Clock
 from journeyman.core.specification import ToolSpecification
-from journeyman.core.storing import Grant, Store
+from journeyman.core.storing import Store
 from journeyman.tools.library import ToolLibrary
 from journeyman.tools.tool import ArgumentsError, Tool
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from journeyman.core.storing import ExperimentStore, StoredExperiment
+from journeyman.core.experiments import ExperimentStore, StoredExperiment
 from journeyman.experiments import Experiment, Progress, Report
 
 __all__ = ["Experiment", "Progress", "Report", "keep", "kept"]

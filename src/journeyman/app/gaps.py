@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from journeyman.core.gaps import GapRow, ToolGapReport
 from journeyman.core.protocols import Clock
-from journeyman.core.storing import GapRow, Store
-from journeyman.core.understanding import ToolGapReport
+from journeyman.core.storing import Store
 from journeyman.memory.gaps import ToolGapDetector
 from journeyman.retrieval.embedders import default_embedder
 from journeyman.tools.library import ToolLibrary

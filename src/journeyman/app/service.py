@@ -14,11 +14,11 @@ from journeyman.app.assistant import ASSISTANT, task_assistant, task_library, ta
 from journeyman.app.chains import CHAIN
 from journeyman.app.journeyman import Journeyman
 from journeyman.app.splits import Split
+from journeyman.core.calls import CallRow
 from journeyman.core.errors import ConfigurationError
 from journeyman.core.policy import Policy
 from journeyman.core.protocols import Embedder, Model
 from journeyman.core.risk import RiskLevel
-from journeyman.core.storing import CallRow
 from journeyman.execution.risk import grade
 from journeyman.stores.store import SqlStore, open_store
 from journeyman.toolkits.github import GITHUB_API

@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from journeyman.core.audit import AuditStore
 from journeyman.core.errors import ConfigurationError
 from journeyman.core.protocols import Clock
 from journeyman.core.runs import TaskInput
-from journeyman.core.storing import AuditStore
 from journeyman.experiments.assignment import assign
 from journeyman.tools.library import ToolLibrary
 

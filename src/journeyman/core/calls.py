@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
+from typing import Any, Protocol
 
 from pydantic import Field, computed_field, model_validator
 
-from journeyman.core.data import Derived
+from journeyman.core.data import Derived, Entity
 from journeyman.core.errors import ErrorInfo
 from journeyman.core.risk import RiskLevel
 
@@ -97,3 +98,28 @@ class ToolCallRecord(Derived):
     @property
     def error_message(self) -> str | None:
         return None if self.error is None else self.error.message
+
+
+class CallRow(Entity):
+    """One call, without its content."""
+
+    execution_id: str
+    run_id: str
+    call_id: str
+    tool_name: str
+    status: str
+    risk: str | None
+    attempts: int
+    cached: bool
+    error_code: str | None
+    started_at: float
+    duration_ms: float
+
+
+class CallStore(Protocol):
+    """The log of tool calls, for health and accounting."""
+
+    async def list(
+        self, *, tool_name: str | None = None, run_id: str | None = None, since: float | None = None, limit: int = 100
+    ) -> Sequence[CallRow]:
+        """Newest first."""

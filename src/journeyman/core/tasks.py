@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
+from typing import Any, Protocol
 
 from pydantic import Field
 
@@ -105,3 +106,48 @@ class TaskVersion(Entity):
     number: int
     replaced_at: datetime
     task: Task
+
+
+class TaskStore(Protocol):
+    """Tasks with their attachments and their earlier versions."""
+
+    async def add(self, task: Task) -> Task:
+        """Keep a new task (once) and return it as it stands."""
+
+    async def get(self, task_id: str) -> Task | None: ...
+
+    async def get_many(self, task_ids: Sequence[str]) -> Sequence[Task]:
+        """Those of them that there are, in no particular order."""
+
+    async def find(
+        self,
+        wanted: TaskFilter | None = None,
+        *,
+        sort: TaskSort = TaskSort.CREATED_DESC,
+        limit: int = 50,
+        offset: int = 0,
+    ) -> TaskPage: ...
+
+    async def change(self, task_id: str, change: Callable[[Task], Task], *, now: float) -> Task | None:
+        """Put what ``change`` makes of a task in its place and return it; None when there is no such task.
+
+        Nobody else's change comes in between. The version before is kept, unless nothing changed. Attachments can
+        be added, by a reference that the task does not have yet; ``attach`` and ``detach`` do the rest. ``change`` may
+        run more than once, and in another thread.
+        """
+
+    async def delete(self, task_id: str) -> bool:
+        """Forget a task, its attachments and its versions."""
+
+    async def versions(self, task_id: str) -> Sequence[TaskVersion]:
+        """What a task was before, newest first."""
+
+    async def stamps(self) -> Mapping[str, float]:
+        """When each task was last changed, by id: enough to keep an index up to date."""
+
+    async def attach(self, attachment: Attachment) -> Attachment | None:
+        """Keep an attachment, unless its task has that reference: returns the one that is kept; None without a task."""
+
+    async def attachment(self, attachment_id: str) -> Attachment | None: ...
+
+    async def detach(self, attachment_id: str) -> bool: ...

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from journeyman.core.understanding import ToolGapReport
+from journeyman.core.gaps import ToolGapReport
 from journeyman.retrieval.fusion import Hit
 from journeyman.tools.library import ToolLibrary
 

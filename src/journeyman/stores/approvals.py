@@ -7,10 +7,9 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from journeyman.core.approvals import Approval, ApprovalStatus
+from journeyman.core.approvals import Approval, ApprovalStatus, Grant
 from journeyman.core.data import canonical_json, digest
 from journeyman.core.protocols import moment
-from journeyman.core.storing import Grant
 from journeyman.stores.audit import add_audit
 from journeyman.stores.connection import Connection, Row, columns, entities, json_text, marks
 from journeyman.stores.database import Database

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
+from journeyman.core.audit import AuditRow
 from journeyman.core.data import canonical_json
 from journeyman.core.errors import AuditError
-from journeyman.core.storing import AuditRow
 from journeyman.stores.connection import Connection, Row, columns, storable
 from journeyman.stores.database import Database
 

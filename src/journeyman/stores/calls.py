@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from journeyman.core.calls import ToolCallRecord
-from journeyman.core.storing import CallRow
+from journeyman.core.calls import CallRow, ToolCallRecord
 from journeyman.stores.connection import Connection, columns, entities
 from journeyman.stores.database import Database
 

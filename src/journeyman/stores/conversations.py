@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
+from journeyman.core.conversations import SessionRow
 from journeyman.core.messages import Message
 from journeyman.core.protocols import Clock
-from journeyman.core.storing import SessionRow
 from journeyman.stores.approvals import revoke_all
 from journeyman.stores.connection import Connection, entities, json_text, marks
 from journeyman.stores.database import Database

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from journeyman.core.storing import ExperimentRow, StoredExperiment
+from journeyman.core.experiments import ExperimentRow, StoredExperiment
 from journeyman.stores.connection import Connection, columns, entities, storable
 from journeyman.stores.database import Database
 

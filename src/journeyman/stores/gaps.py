@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from journeyman.core.data import new_id
-from journeyman.core.storing import GapRow
-from journeyman.core.understanding import ToolGapReport
+from journeyman.core.gaps import GapRow, ToolGapReport
 from journeyman.stores.connection import Connection, Row, columns, json_text
 from journeyman.stores.database import Database
 

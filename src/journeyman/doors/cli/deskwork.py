@@ -10,9 +10,8 @@ from typing import Any
 from rich.text import Text
 
 from journeyman.app.durable import Journeyman
-from journeyman.core.approvals import Approval, ApprovalStatus
+from journeyman.core.approvals import Approval, ApprovalStatus, Grant
 from journeyman.core.errors import ApprovalError
-from journeyman.core.storing import Grant
 from journeyman.doors.cli import screen
 from journeyman.doors.cli.faults import ExitCode, complain
 from journeyman.doors.cli.loading import load_library

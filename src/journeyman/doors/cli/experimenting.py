@@ -13,7 +13,7 @@ from rich.text import Text
 
 from journeyman.app.experiments import Progress, Report, keep, kept
 from journeyman.core.errors import ConfigurationError, StoreError
-from journeyman.core.storing import ExperimentRow
+from journeyman.core.experiments import ExperimentRow
 from journeyman.doors.cli import screen
 from journeyman.doors.cli.experiment_files import load_experiment
 from journeyman.doors.cli.faults import ExitCode, complain

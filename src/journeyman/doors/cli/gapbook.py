@@ -7,8 +7,7 @@ from collections.abc import Sequence
 
 from rich.text import Text
 
-from journeyman.core.storing import GapRow
-from journeyman.core.understanding import ToolGapReport
+from journeyman.core.gaps import GapRow, ToolGapReport
 from journeyman.doors.cli import screen
 from journeyman.doors.cli.faults import complain
 from journeyman.doors.cli.loading import load_library

@@ -10,8 +10,8 @@ from contextlib import redirect_stdout
 import typer
 
 from journeyman.app.durable import Journeyman
+from journeyman.core.audit import AuditRow
 from journeyman.core.errors import ConfigurationError
-from journeyman.core.storing import AuditRow
 from journeyman.doors.cli import screen
 from journeyman.doors.cli.faults import ExitCode, complain
 from journeyman.doors.cli.loading import load_library

@@ -8,9 +8,9 @@ from fastapi import APIRouter, Query
 from pydantic import BaseModel, Field
 
 from journeyman.app.service import Service
-from journeyman.core.approvals import Approval
+from journeyman.core.approvals import Approval, Grant
+from journeyman.core.audit import AuditRow
 from journeyman.core.principals import Principal
-from journeyman.core.storing import AuditRow, Grant
 from journeyman.doors.http.auth import DECIDE, Caller, must_hold, sees
 from journeyman.doors.http.bodies import Body, JsonRoute
 from journeyman.doors.http.common import (

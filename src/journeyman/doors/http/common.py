@@ -11,10 +11,11 @@ from pydantic import AfterValidator, BaseModel, Field
 from journeyman.app.durable import Handle
 from journeyman.app.service import Service
 from journeyman.core.approvals import Approval
+from journeyman.core.conversations import SessionRow
 from journeyman.core.data import storable_json
 from journeyman.core.principals import Principal
 from journeyman.core.runs import RunStatus
-from journeyman.core.storing import RunRow, SessionRow
+from journeyman.core.storing import RunRow
 from journeyman.doors.http.auth import must_own, sees
 from journeyman.doors.http.errors import Problem
 from journeyman.doors.http.metrics import Metrics

@@ -11,7 +11,7 @@ from pydantic_core import from_json
 from journeyman.app.service import Service
 from journeyman.app.splits import Split
 from journeyman.core.errors import ConfigurationError
-from journeyman.core.storing import ExperimentRow
+from journeyman.core.experiments import ExperimentRow
 from journeyman.doors.http.auth import Caller, must_hold
 from journeyman.doors.http.bodies import Body, JsonRoute
 from journeyman.doors.http.common import PAGE_SIZE, Here, Id, Limit, Offset, Page, page_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fastapi import APIRouter
 from pydantic import BaseModel
 
-from journeyman.core.storing import SessionRow
+from journeyman.core.conversations import SessionRow
 from journeyman.doors.http.auth import Caller, sees
 from journeyman.doors.http.common import (
     PAGE_SIZE,

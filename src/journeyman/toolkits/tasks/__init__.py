@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from journeyman.core.protocols import Clock
-from journeyman.core.storing import TaskStore
+from journeyman.core.tasks import TaskStore
 from journeyman.retrieval.search import HybridIndex
 from journeyman.toolkits.tasks.service import TaskService
 from journeyman.toolkits.tasks.tools import task_tools

@@ -6,8 +6,7 @@ from collections.abc import Iterable, Sequence
 from difflib import SequenceMatcher
 
 from journeyman.core.errors import ErrorCategory, ToolError
-from journeyman.core.storing import TaskStore
-from journeyman.core.tasks import Attachment, Task, TaskFilter
+from journeyman.core.tasks import Attachment, Task, TaskFilter, TaskStore
 from journeyman.retrieval.bm25 import words
 from journeyman.toolkits.tasks.references import InvalidReferenceError, read_reference
 

@@ -10,8 +10,16 @@ from typing import Any
 from journeyman.core.data import digest, new_id
 from journeyman.core.errors import ErrorCategory, ToolError
 from journeyman.core.protocols import Clock, SystemClock, moment
-from journeyman.core.storing import TaskStore
-from journeyman.core.tasks import Attachment, AttachmentType, Task, TaskFilter, TaskPage, TaskSort, TaskVersion
+from journeyman.core.tasks import (
+    Attachment,
+    AttachmentType,
+    Task,
+    TaskFilter,
+    TaskPage,
+    TaskSort,
+    TaskStore,
+    TaskVersion,
+)
 from journeyman.retrieval.search import HybridIndex
 from journeyman.toolkits.tasks.fields import invalid, read_eta, read_priority, read_status, read_tags, read_title
 from journeyman.toolkits.tasks.naming import named_attachment, named_task, no_attachment, no_task

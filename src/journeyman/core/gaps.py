@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Protocol
 
 from pydantic import Field, field_validator
 
@@ -36,3 +37,21 @@ class ToolGapReport(Entity):
         if not value.strip():
             raise ValueError("attempted_task: must say which task could not be done")
         return value
+
+
+class GapRow(Entity):
+    """A gap report as it was kept."""
+
+    id: str
+    created_at: float
+    run_id: str | None
+    report: ToolGapReport
+
+
+class GapStore(Protocol):
+    """What people asked for and no tool could do."""
+
+    async def add(self, report: ToolGapReport, *, now: float, run_id: str | None = None) -> GapRow: ...
+
+    async def list(self, *, limit: int = 50, offset: int = 0) -> Sequence[GapRow]:
+        """Newest first."""
