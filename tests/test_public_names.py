@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import ast
-import inspect
 import json
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -15,6 +12,7 @@ import journeyman
 import journeyman.testing
 
 PUBLIC = [
+    "Advice",
     "Agent",
     "AgentResponse",
     "Approval",
@@ -27,12 +25,14 @@ PUBLIC = [
     "BindingError",
     "BreakerRule",
     "CallStatus",
+    "ChainStep",
     "Clock",
     "ConfigurationError",
     "Deltas",
     "Deny",
     "ErrorCategory",
     "ErrorInfo",
+    "InvalidDataError",
     "Journal",
     "Journeyman",
     "JourneymanError",
@@ -52,7 +52,9 @@ PUBLIC = [
     "RunStatus",
     "Severity",
     "SignatureError",
+    "Split",
     "StoreError",
+    "StrategySource",
     "Task",
     "TaskInput",
     "Tool",
@@ -128,22 +130,7 @@ def test_every_public_name_is_there(name: str) -> None:
 
 def test_a_name_that_is_not_there_is_named() -> None:
     with pytest.raises(AttributeError, match="has no attribute 'Agnet'"):
-        journeyman.Agnet  # noqa: B018
-
-
-def test_type_checkers_see_what_programs_get() -> None:
-    tree = ast.parse(Path(inspect.getfile(journeyman)).read_text(encoding="utf-8"))
-    [block] = [node for node in tree.body if isinstance(node, ast.If)]
-    imported = {
-        alias.asname or alias.name: node.module
-        for node in block.body
-        if isinstance(node, ast.ImportFrom)
-        for alias in node.names
-    }
-    assert sorted(imported) == sorted(PUBLIC)
-    for name, module in imported.items():
-        assert module is not None
-        assert journeyman._HOME[name] == module.removeprefix("journeyman.")
+        journeyman.Agnet  # type: ignore[attr-defined]  # noqa: B018
 
 
 def loaded_by(program: str) -> set[str]:

@@ -21,9 +21,8 @@ LEASE_SECONDS = 1.0
 POLL_SECONDS = 0.1
 
 
-async def attend(handle: Handle, ledger: Ledger, status: RunStatus) -> None:
+async def attend(app: Journeyman, handle: Handle, ledger: Ledger, status: RunStatus) -> None:
     """What a person does: settle by what the ledger says, and approve one question after the other."""
-    app = handle._app
     if status is RunStatus.AWAITING_RESOLUTION:
         for record in await handle.unknown():
             there = ledger.holds(record.execution_id)
@@ -55,14 +54,14 @@ def program(url: str, ledger_path: str, run_ids: Sequence[str], point: CrashPoin
         async with app:
             await app.resume()
             handles = [await app.start(clerk(library), "Do it", principal=ADA, run_id=name) for name in run_ids]
-            await asyncio.gather(*(to_the_end(handle, ledger) for handle in handles))
+            await asyncio.gather(*(to_the_end(app, handle, ledger) for handle in handles))
 
     asyncio.run(main())
 
 
-async def to_the_end(handle: Handle, ledger: Ledger) -> None:
+async def to_the_end(app: Journeyman, handle: Handle, ledger: Ledger) -> None:
     while not (status := await handle.wait()).ended:
-        await attend(handle, ledger, status)
+        await attend(app, handle, ledger, status)
 
 
 def worker(url: str, ledger_path: str, point: CrashPoint | None) -> None:

@@ -60,7 +60,7 @@ class PostgresCampaign:
         library = tools(self._ledger)
         client = Journeyman(library=library, store=self._url, model=script(), policy=patient(), workers=True)
         async with client as app:
-            person = asyncio.create_task(self._attend())
+            person = asyncio.create_task(self._attend(app))
             victims: list[Victim] = []
             while self._deaths or victims:
                 await self._feed(app)
@@ -112,13 +112,13 @@ class PostgresCampaign:
             name = f"run_{len(self._handles):04}"
             self._handles[name] = await app.start(clerk(app.library), "Do it", principal=ADA, run_id=name)
 
-    async def _attend(self) -> None:
+    async def _attend(self, app: Journeyman) -> None:
         """The person, all the time."""
         while True:
             for handle in list(self._handles.values()):
                 status = await handle.status()
                 if status.waiting:
-                    await attend(handle, self._ledger, status)
+                    await attend(app, handle, self._ledger, status)
             await asyncio.sleep(POLL_SECONDS)
 
     async def _wind_up(self) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from journeyman import Agent, ApprovalStatus, BindingError, RiskLevel, RunStatus, ToolContext, ToolLibrary, tool
+from journeyman import Agent, ApprovalStatus, RiskLevel, RunStatus, ToolContext, ToolLibrary, tool
 from journeyman.core.events import Event, MessageReceived, TextDelta
 from journeyman.stores.store import open_store
 from journeyman.testing import FakeClock, ScriptedModel, call, say
@@ -248,7 +248,7 @@ async def test_a_run_goes_on_with_the_agent_it_was_started_with(opens: Opens, li
     assert set(asked.values()) == {"The new way."}
 
 
-async def test_a_run_whose_tools_are_gone_is_left_alone_and_says_why(
+async def test_a_tool_that_is_gone_when_a_run_goes_on_is_answered_to_the_model(
     opens: Opens, agent: Agent, ledger: Ledger
 ) -> None:
     async with opens(deletes("W-1")) as app:
@@ -260,13 +260,12 @@ async def test_a_run_whose_tools_are_gone_is_left_alone_and_says_why(
         [handle] = await app.resume()
         assert await handle.wait() == "awaiting_approval"
         await app.approvals.approve(approval.id, by="grace")
-        with pytest.raises(BindingError, match="delete_order"):
-            await handle.wait()
-        assert not (await handle.status()).ended
-    async with opens(deletes("W-1")) as app:
-        [handle] = await app.resume()
-        assert (await handle.result()).status == "completed"
-    assert ledger.effects() == {("delete_order", "W-1"): 1}
+        response = await handle.result()
+    assert response.status == "completed"
+    [refused] = response.tool_calls
+    assert refused.error is not None
+    assert refused.error.code == "UNKNOWN_TOOL"
+    assert ledger.effects() == {}
 
 
 # --- traces, retention

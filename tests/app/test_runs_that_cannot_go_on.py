@@ -61,7 +61,7 @@ async def test_a_fault_of_ours_is_told_to_whoever_waits_and_not_tried_again_by_i
         with pytest.raises(JourneymanError, match="ZeroDivisionError: a fault of ours"):
             await handle.wait()
         facts = len(await app.store.runs.facts(handle.run_id))
-        await app._tick()
+        await app.runner.tick()
         assert len(await app.store.runs.facts(handle.run_id)) == facts
         monkeypatch.undo()
         await app.resume()
@@ -84,7 +84,7 @@ async def test_a_run_that_waits_for_its_turn_can_be_cancelled(opens: Opens, agen
 async def test_runs_of_others_do_not_hide_our_own(
     opens: Opens, agent: Agent, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("journeyman.app.journeyman._DUE_AT_ONCE", 2)
+    monkeypatch.setattr("journeyman.app.runner._DUE_AT_ONCE", 2)
     async with opens(deletes("W-1")) as app, opens(deletes("W-1")) as desk:
         handle = await app.start(agent, "Delete W-1", principal=ADA)
         assert await handle.wait() == "awaiting_approval"

@@ -1,4 +1,7 @@
-"""An agent is data: a name, a model, an instruction, tool specifications. It can be printed, stored and sent."""
+"""An agent is data: a name, a model, an instruction, tool specifications. It can be printed, stored and sent.
+
+One that was given tools or functions also carries them, for runs in its own program; they are not part of the data.
+"""
 
 from __future__ import annotations
 
@@ -10,35 +13,53 @@ from typing import Any, Self
 
 from pydantic import Field, field_validator
 
-from journeyman.core.data import Entity
+from journeyman.core.data import FORMAT, Entity
 from journeyman.core.specification import RESERVED_NAMES, ToolSpecification
+from journeyman.tools.library import ToolLibrary
+from journeyman.tools.tool import Tool
 
 
 class Agent(Entity):
-    """Who answers, how, and with which tools. Implementations come from a library when it runs."""
+    """Who answers, how, and with which tools. Implementations come from a library when it runs, or from the agent."""
 
     name: str = Field(min_length=1)
     description: str = ""
     model: str = Field(default="auto", min_length=1)
     instruction: str = Field(min_length=1)
     tools: tuple[ToolSpecification, ...] = ()
-    """Specifications; tools are accepted and reduced to theirs."""
+    """Specifications. Given tools or plain functions, the agent keeps them as ``own_tools``."""
+    all_tools: bool = False
+    """Offer every tool of the library as well, as they come and go."""
     max_iterations: int | None = Field(default=None, gt=0)
     finish: bool = False
     """End by calling ``finish(answer, reasoning, confidence)`` instead of by plain text."""
+
+    def __init__(self, /, **values: Any) -> None:
+        own: list[Tool[..., Any]] = []
+        if isinstance(given := values.get("tools"), list | tuple):
+            values = {**values, "tools": tuple(_specification(item, own) for item in given)}
+        super().__init__(**values)
+        if own:
+            self.__dict__["_own_tools"] = tuple(own)
+
+    __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]
+
+    @property
+    def own_tools(self) -> tuple[Tool[..., Any], ...]:
+        """The tools that this agent was given as tools or functions. Not stored, not printed, not compared."""
+        own: tuple[Tool[..., Any], ...] = self.__dict__.get("_own_tools", ())
+        return own
+
+    @cached_property
+    def own_library(self) -> ToolLibrary:
+        """A library of this agent's own tools, for runs that are given none."""
+        return ToolLibrary(self.own_tools)
 
     @field_validator("name", "model", "instruction")
     @classmethod
     def _says_something(cls, value: str) -> str:
         if not value.strip():
             raise ValueError("must not be blank")
-        return value
-
-    @field_validator("tools", mode="before")
-    @classmethod
-    def _specifications(cls, value: Any) -> Any:
-        if isinstance(value, list | tuple):
-            return tuple(getattr(item, "specification", item) for item in value)
         return value
 
     @field_validator("tools", mode="after")
@@ -54,11 +75,12 @@ class Agent(Entity):
     @cached_property
     def snapshot(self) -> dict[str, Any]:
         """This agent as plain JSON, made once: every run journals it."""
-        return self.model_dump(mode="json")
+        return {"format": FORMAT, **self.model_dump(mode="json")}
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
         copied = super().model_copy(update=update, deep=deep)
-        copied.__dict__.pop("snapshot", None)  # of the original
+        for name in ("snapshot", "own_library"):  # the original's
+            copied.__dict__.pop(name, None)
         return copied
 
     @classmethod
@@ -73,3 +95,15 @@ class Agent(Entity):
         from journeyman.agent.documents import dump_agents
 
         return dump_agents([self])
+
+
+def _specification(item: Any, own: list[Tool[..., Any]]) -> Any:
+    """What stands in ``tools`` for an item. Tools, and functions as tools, are added to ``own``."""
+    if not isinstance(item, Tool):
+        if isinstance(item, type) or not callable(item):
+            return item  # a specification, or nothing that belongs here
+        from journeyman.tools.decorator import tool
+
+        item = tool(item)
+    own.append(item)
+    return item.specification

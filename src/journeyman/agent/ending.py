@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from journeyman.agent.builtin import FINISH
-from journeyman.agent.limits import LimitName
 from journeyman.agent.run import Run
 from journeyman.agent.state import RunState
 from journeyman.agent.turn import composed_thought
 from journeyman.core.calls import CallStatus
 from journeyman.core.errors import ErrorCategory, ErrorInfo, Severity
 from journeyman.core.events import Answered, RunFailed, RunFinished, StepFinished
-from journeyman.core.runs import AgentResponse, RunStatus
+from journeyman.core.runs import AgentResponse, LimitName, RunStatus
 from journeyman.execution.outcome import cancelled
 
 _LIMIT_HINTS = {
@@ -36,7 +35,7 @@ async def stop(run: Run, limit: LimitName) -> None:
         severity=Severity.MEDIUM,
         user_guidance=_LIMIT_HINTS[limit],
     )
-    await _end(run, RunStatus.LIMIT_REACHED, error)
+    await _end(run, RunStatus.LIMIT_REACHED, error, limit=limit)
 
 
 async def interrupted(run: Run) -> None:
@@ -57,10 +56,10 @@ async def fail(run: Run, error: ErrorInfo) -> None:
     await run.recorder.record(RunFailed(error=error, response=failed), sync=True)
 
 
-async def _end(run: Run, status: RunStatus, error: ErrorInfo | None = None) -> None:
-    # Synced: nobody looks after a run that has ended, so an end that is lost would not be noticed.
-    ended = response(run.id, run.state, status=status, error=error)
-    await run.recorder.record(RunFinished.unchecked(status=status, error=error, response=ended), sync=True)
+async def _end(run: Run, status: RunStatus, error: ErrorInfo | None = None, *, limit: LimitName | None = None) -> None:
+    # Synced: nothing looks after a run that has ended, so an end that is lost would not be noticed.
+    ended = response(run.id, run.state, status=status, error=error, limit=limit)
+    await run.recorder.record(RunFinished.unchecked(status=status, limit=limit, error=error, response=ended), sync=True)
 
 
 async def _close_turn(run: Run) -> None:
@@ -85,7 +84,12 @@ async def _close_turn(run: Run) -> None:
 
 
 def response(
-    run_id: str, state: RunState, *, status: RunStatus | None = None, error: ErrorInfo | None = None
+    run_id: str,
+    state: RunState,
+    *,
+    status: RunStatus | None = None,
+    error: ErrorInfo | None = None,
+    limit: LimitName | None = None,
 ) -> AgentResponse:
     """What a run's facts amount to."""
     status = status or state.status
@@ -93,16 +97,15 @@ def response(
     task = state.task
     assert task is not None
     answer = state.answer
-    limit = status is RunStatus.LIMIT_REACHED
     return AgentResponse.unchecked(
         task_id=task.task_id,
         run_id=run_id,
         status=status,
-        answer=answer.text if answer else _last_words(state) if limit else "",
+        answer=answer.text if answer else _last_words(state) if status is RunStatus.LIMIT_REACHED else "",
         reasoning=_reasoning(state, status, error),
         confidence=confidence(state, status),
         structured_trace=tuple(state.steps),
-        iteration_limit_reached=limit and error is not None and error.message.endswith("iterations"),
+        limit_reached=limit or state.limit_reached,
         usage=state.usage,
         messages=tuple(state.messages),
         error=error,

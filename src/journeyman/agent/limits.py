@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal
 
 from journeyman.agent.agent import Agent
 from journeyman.core.messages import Usage
-from journeyman.core.runs import Limits, TaskInput
+from journeyman.core.runs import LimitName, Limits, TaskInput
 
 DEFAULT_ITERATIONS = 10
 DEFAULT_HISTORY_MESSAGES = 100
-
-LimitName = Literal["iterations", "seconds", "tokens"]
 
 
 @dataclass(frozen=True, slots=True)

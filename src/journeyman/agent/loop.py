@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import TypeAlias, assert_never
 
 from journeyman.agent.ending import fail, finish, interrupted, stop
-from journeyman.agent.limits import LimitName
 from journeyman.agent.run import Run
 from journeyman.agent.state import Turn
 from journeyman.agent.turn import ask, composed_thought, nudge_for
@@ -19,7 +18,7 @@ from journeyman.core.calls import ToolCallRecord
 from journeyman.core.errors import ModelError
 from journeyman.core.events import Answered, RunSuspended, StepFinished
 from journeyman.core.messages import ToolCall
-from journeyman.core.runs import RunStatus
+from journeyman.core.runs import LimitName, RunStatus
 from journeyman.execution.outcome import Suspended
 
 
@@ -113,8 +112,8 @@ async def carry_out(run: Run, turn: Turn) -> Waiting | None:
 
 async def one_call(run: Run, turn: Turn, call: ToolCall) -> ToolCallRecord | Suspended:
     """One call, unless it only repeats what has been answered already."""
-    tool = run.tools.get(call.tool_name)
-    may_repeat = tool is not None and tool.repeatable
+    tool = run.offer.tools.get(call.tool_name)
+    may_repeat = run.repeatable or (tool is not None and tool.repeatable)
     if not may_repeat and (refusal := run.state.guard.refusal(turn.iteration, call, reads=run.reads)):
         return await run.executor.refuse(call, run.scope, refusal)
     return await run.executor.execute(call, run.scope, turn.pasts.get(call.id))

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from journeyman.agent.agent import Agent
-from journeyman.agent.builtin import FINISH, READ_RESULT, finish_tool, read_result_tool
 from journeyman.agent.limits import EffectiveLimits
+from journeyman.agent.offer import Offer
 from journeyman.agent.state import RunState
 from journeyman.agent.window import window
-from journeyman.core.errors import ConfigurationError
 from journeyman.core.messages import Message
+from journeyman.core.playbook import Advice
 from journeyman.core.protocols import Clock, Model, ModelRequest
-from journeyman.core.runs import TaskInput
-from journeyman.core.specification import ToolSpecification
 from journeyman.execution.executor import Around, CallScope, Executor
 from journeyman.execution.recorder import Recorder
-from journeyman.tools.library import BoundTools, nearest_names
-from journeyman.tools.tool import Tool
 
 
 @dataclass(slots=True)
@@ -33,19 +28,22 @@ class Run:
     recorder: Recorder
     state: RunState
     limits: EffectiveLimits
-    tools: dict[str, Tool[..., Any]]
-    offered: tuple[ToolSpecification, ...]
+    offer: Offer
     clock: Clock
     deadline: float | None = None
     """By the clock's monotonic time."""
     wants_text: bool = False
-    """Whether somebody wants to see the model's text grow."""
+    """Whether somebody listens to the model's text as it grows."""
+    repeatable: bool = False
+    """Whether every call is meant, also one that was made before: then no call is refused as repeated."""
     leaving: bool = False
     """Set from outside: stop after this step, another process goes on."""
     memo: dict[Any, Any] = field(default_factory=dict)
     around: Around | None = None
     """Entered around each tool's run."""
     system: Message | None = None
+    turns: tuple[Message, ...] = ()
+    """Demonstrations, which stand in the conversation before the task."""
     _scope: CallScope | None = None
 
     @property
@@ -59,7 +57,7 @@ class Run:
             self._scope = CallScope(
                 run_id=self.id,
                 recorder=self.recorder,
-                tools=self.tools,
+                tools=self.offer.tools,
                 principal=self.state.principal,
                 correlation_id=self.id,
                 deadline=self.deadline,
@@ -79,29 +77,32 @@ class Run:
         return None if self.deadline is None else self.deadline - self.clock.monotonic()
 
     def postpone(self, seconds: float) -> None:
-        """Put the deadline off, for calls under way as well: the time a person takes is not the run's."""
+        """Move the deadline, for calls under way as well: the time a person takes is not the run's."""
         if self.deadline is not None:
             self.deadline += seconds
             self.scope.deadline = self.deadline
 
     def reads(self, tool_name: str) -> bool:
         """Whether a tool only reads; what does not exist changes nothing either."""
-        tool = self.tools.get(tool_name)
+        tool = self.offer.tools.get(tool_name)
         return tool is None or tool.specification.read_only
 
     def request(self) -> ModelRequest:
         """The next question to the model."""
         state = self.state
         if self.system is None:
-            self.system = Message.system(instruction(self.agent, state.strategies))
-        if state.cut_results and READ_RESULT not in self.tools:
-            reader = read_result_tool(state.cut_results, limit=self.executor.policy.max_result_chars)
-            self.tools[READ_RESULT] = reader
-            self.offered = (*self.offered, reader.specification)
-        recent = window(state.messages, limit=self.limits.history_messages, task_at=state.task_at)
+            given = [advice for advice in state.advice if not advice.holdout]
+            self.system = Message.system(instruction(self.agent, given))
+            self.turns = tuple(turn for advice in given for turn in advice.turns)
+        if state.cut_results:
+            self.offer.add_reader(state.cut_results, limit=self.executor.policy.max_result_chars)
+        self.offer.refresh(state.tools_called)
+        recent = window(
+            state.messages, limit=self.limits.history_messages, task_at=state.task_at, before_task=self.turns
+        )
         return ModelRequest(
             messages=[self.system, *recent],
-            tools=self.offered,
+            tools=self.offer.offered,
             step=self.iteration,
             run_id=self.id,
             timeout=self.remaining(),
@@ -109,36 +110,12 @@ class Run:
         )
 
 
-def instruction(agent: Agent, strategies: tuple[str, ...]) -> str:
-    """The system message: the agent's instruction, then what earlier runs teach."""
+def instruction(agent: Agent, advice: list[Advice]) -> str:
+    """The system message: the agent's instruction, then the advice that is given in this form."""
     parts = [agent.instruction]
-    if strategies:
-        advice = "\n".join(f"- {line}" for line in strategies)
-        parts.append(f"What worked in similar tasks before (advice, not orders):\n{advice}")
+    if lines := [item.text for item in advice if item.form == "system"]:
+        listed = "\n".join(f"- {line}" for line in lines)
+        parts.append(f"What worked in similar tasks before (advice, not orders):\n{listed}")
     if agent.finish:
         parts.append("When the task is done, call finish with your answer.")
     return "\n\n".join(parts)
-
-
-def run_tools(
-    agent: Agent, bound: BoundTools, task: TaskInput
-) -> tuple[dict[str, Tool[..., Any]], tuple[ToolSpecification, ...]]:
-    """What may be called in a run and what its model is offered: the agent's tools, narrowed by the task."""
-    by_name: Mapping[str, Tool[..., Any]] = bound.by_name
-    offered = bound.offered
-    if task.available_tools is not None:
-        if unknown := [name for name in task.available_tools if name not in by_name]:
-            near = nearest_names(unknown[0], by_name)
-            hint = f"; did you mean {', '.join(map(repr, near))}?" if near else ""
-            raise ConfigurationError(
-                f"task {task.task_id!r}: available_tools names tools the agent does not have: "
-                f"{', '.join(map(repr, unknown))}{hint}"
-            )
-        by_name = {name: by_name[name] for name in task.available_tools}
-        offered = tuple(item for item in offered if item.name in by_name)
-    tools = dict(by_name)
-    if agent.finish:
-        ending = finish_tool()
-        tools[FINISH] = ending
-        offered = (*offered, ending.specification)
-    return tools, offered

@@ -29,8 +29,9 @@ from journeyman.core.events import (
     StrategiesInjected,
 )
 from journeyman.core.messages import Message, Role, ToolCall, Usage
+from journeyman.core.playbook import Advice
 from journeyman.core.principals import Principal
-from journeyman.core.runs import Limits, ReasoningStep, RunStatus, TaskInput
+from journeyman.core.runs import LimitName, Limits, ReasoningStep, RunStatus, TaskInput
 from journeyman.execution.executor import CallPast
 from journeyman.execution.results import shrink, text_for_model, without_the_rest
 
@@ -64,7 +65,8 @@ class RunState:
         self.messages: list[Message] = []
         self.task_at = 0
         """Where in ``messages`` the task stands."""
-        self.strategies: tuple[str, ...] = ()
+        self.advice: tuple[Advice, ...] = ()
+        self.limit_reached: LimitName | None = None
         self.steps: list[ReasoningStep] = []
         self.turn: Turn | None = None
         self.last_confidence: float | None = None
@@ -75,6 +77,8 @@ class RunState:
         self.error: ErrorInfo | None = None
         self.guard = RepeatGuard()
         self.call_ids: set[str] = set()
+        self.tools_called: dict[str, None] = {}
+        """Names of the tools that were called, each once, in order of first use."""
         self.cut_results: dict[str, str] = {}
         """Whole texts of results that were too long for the model, by handle."""
         self.fruitless = 0
@@ -108,7 +112,7 @@ class RunState:
             case RunStarted():
                 self._start(event)
             case StrategiesInjected():
-                self.strategies = event.strategies
+                self.advice = event.advice
             case ApprovalRequested():
                 past = self._open(event.approval.call_id)
                 past.approval, past.decision = event.approval, None
@@ -120,7 +124,10 @@ class RunState:
             case RunSuspended():
                 self.status = event.status
             case RunFinished() | RunFailed():
-                self.status = event.status if isinstance(event, RunFinished) else RunStatus.FAILED
+                if isinstance(event, RunFinished):
+                    self.status, self.limit_reached = event.status, event.limit
+                else:
+                    self.status = RunStatus.FAILED
                 self.error = event.error
             case _:
                 pass
@@ -139,7 +146,9 @@ class RunState:
         self.usage += fact.usage
         self.last_confidence = fact.confidence
         self.turn = Turn(fact.iteration, fact.text, fact.calls, fact.started or fact.time, fact.confidence)
-        self.call_ids.update(call.id for call in fact.calls)
+        for call in fact.calls:
+            self.call_ids.add(call.id)
+            self.tools_called[call.tool_name] = None
 
     def _open(self, call_id: str) -> CallPast:
         if self.turn is None:

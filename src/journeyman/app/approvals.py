@@ -160,7 +160,7 @@ class Approvals:
         order = await self._store.runs.order(approval.run_id)
         for told in () if order is None else order.agent.get("tools", ()):
             if told.get("name") == approval.tool_name:
-                return Tool.from_specification(ToolSpecification.model_validate(told), _not_here)
+                return Tool.from_specification(ToolSpecification.stored(told), _not_here)
         return None
 
 

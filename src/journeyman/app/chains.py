@@ -11,15 +11,16 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from pydantic import Field, ValidationError
+from pydantic import ValidationError
 
 from journeyman.agent.agent import Agent
 from journeyman.agent.state import RunState
-from journeyman.core.data import Entity, canonical_json
+from journeyman.core.data import canonical_json, validation_problems
 from journeyman.core.errors import ConfigurationError, ErrorCategory, ErrorInfo, JourneymanError, ModelError
 from journeyman.core.messages import ToolCall
 from journeyman.core.protocols import Deltas, ModelRequest, ModelResponse
 from journeyman.core.runs import Limits, TaskInput
+from journeyman.core.storing import ChainStep
 
 if TYPE_CHECKING:
     from journeyman.app.handles import Handle
@@ -31,17 +32,10 @@ MOST_DIGITS = 18
 LONGEST_SHOWN = 100
 """Characters of a reference in a message."""
 CHAIN = "chain"
-"""The name of a chain's agent, and the key of its steps in the task's metadata."""
+"""The name of a chain's agent."""
 
 _PATH = r"(?:\.(?:[A-Za-z_]\w*|\d+))*"
 _REFERENCE = re.compile(rf"\$(?:(?P<dollar>\$)|(?P<name>[A-Za-z_]\w*|\d+)(?P<path>{_PATH}))?")
-
-
-class ChainStep(Entity):
-    """One call. Texts in its arguments may refer to results of earlier steps."""
-
-    tool: str = Field(min_length=1)
-    args: dict[str, Any] = Field(default_factory=dict)
 
 
 class ChainError(JourneymanError):
@@ -162,8 +156,8 @@ def _texts(value: Any) -> list[str]:
 # --- the planner
 
 
-class Planner:
-    """In the model's place: asks for the chain's next call, and stops where one did not succeed."""
+class ChainPlanner:
+    """A ``Model`` that asks for the chain's next call, and stops where one did not succeed."""
 
     def __init__(self, steps: Sequence[ChainStep], state: RunState) -> None:
         self._steps = steps
@@ -201,13 +195,6 @@ def _stopped(number: int, tool_name: str, error: ErrorInfo) -> ModelError:
     )
 
 
-def planner_for(task: TaskInput, agent: Agent, state: RunState) -> Planner | None:
-    """The planner of a run that is a chain; None for any other run."""
-    if agent.model != CHAIN:
-        return None
-    return Planner([ChainStep.model_validate(step) for step in task.metadata[CHAIN]], state)
-
-
 # --- starting
 
 
@@ -220,9 +207,7 @@ def read_steps(steps: Sequence[ChainStep | Mapping[str, Any]]) -> list[ChainStep
         try:
             read.append(step if isinstance(step, ChainStep) else ChainStep.model_validate(step))
         except ValidationError as error:
-            problem = error.errors()[0]
-            where = ".".join(map(str, problem["loc"]))
-            raise ConfigurationError(f"step {number} of the chain, {where}: {problem['msg']}") from None
+            raise ConfigurationError(f"step {number} of the chain, {validation_problems(error)}") from None
     _check_order(read)
     return read
 
@@ -244,13 +229,15 @@ async def start_chain(
             hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
             raise ConfigurationError(f"the chain calls {name!r}, which is no tool here{hint}")
     tools = tuple(app.library[name].specification for name in names)
-    agent = Agent(name=CHAIN, model=CHAIN, instruction="Carry out the steps.", tools=tools)
-    task = TaskInput(
-        description=f"Chain of {len(read)}: {', '.join(step.tool for step in read)}",
-        metadata={CHAIN: [step.model_dump(mode="json") for step in read]},
+    return await app.start(
+        Agent(name=CHAIN, instruction="Carry out the steps.", tools=tools),
+        TaskInput(description=f"Chain of {len(read)}: {', '.join(step.tool for step in read)}"),
+        principal=principal,
+        limits=Limits(iterations=len(read) + 1),
+        session_id=session_id,
+        run_id=run_id,
+        chain=read,
     )
-    limits = Limits(iterations=len(read) + 1)
-    return await app.start(agent, task, principal=principal, limits=limits, session_id=session_id, run_id=run_id)
 
 
 async def chain_results(handle: Handle) -> list[Any]:

@@ -3,7 +3,7 @@
 from journeyman.app.assistant import task_assistant, task_library
 from journeyman.app.handles import Handle, Session
 from journeyman.app.journeyman import Journeyman
-from journeyman.app.owners import dead
+from journeyman.app.owners import dead_owners as dead
 from journeyman.stores.store import SqlStore, open_store, sqlite_file
 
 __all__ = [

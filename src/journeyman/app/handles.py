@@ -1,7 +1,11 @@
-"""What a caller holds: a handle on one run, a session of several. Both are names; everything is in the store."""
+"""What a caller holds: a handle on one run, a session of several. Both are names; everything is in the store.
+
+Also how a run is watched from here, and how a call whose outcome is unknown is settled.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
@@ -9,18 +13,19 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from journeyman.agent.ending import response
 from journeyman.agent.state import RunState
-from journeyman.app.owners import dead
-from journeyman.app.settling import settle
-from journeyman.core.calls import ToolCallRecord
+from journeyman.core.calls import CallStatus, ToolCallRecord
 from journeyman.core.errors import ConfigurationError
-from journeyman.core.events import Event
+from journeyman.core.events import CallFinished, CallResolved, Event, RunFailed, RunFinished
 from journeyman.core.messages import Message
 from journeyman.core.runs import AgentResponse, RunStatus, TaskInput
 from journeyman.core.storing import RunRow
+from journeyman.execution.outcome import Refusal, Success, skipped
+from journeyman.execution.results import UnserialisableResultError, json_value
 
 if TYPE_CHECKING:
     from journeyman.agent.agent import Agent
     from journeyman.app.journeyman import Journeyman
+    from journeyman.app.runner import Runner
     from journeyman.core.principals import Principal
     from journeyman.core.runs import Limits
 
@@ -35,8 +40,8 @@ _MOST_SIGNALS = 1_000
 class Handle:
     """One run of the store, wherever it is worked on."""
 
-    def __init__(self, app: Journeyman, run_id: str) -> None:
-        self._app = app
+    def __init__(self, runner: Runner, run_id: str) -> None:
+        self._runner = runner
         self.run_id = run_id
 
     def __repr__(self) -> str:
@@ -47,7 +52,7 @@ class Handle:
         return (await self._row()).status
 
     async def _row(self) -> RunRow:
-        row = await self._app.store.runs.get(self.run_id)
+        row = await self._runner.store.runs.get(self.run_id)
         if row is None:
             raise ConfigurationError(f"there is no run {self.run_id!r}: it was never started, or purged since")
         return row
@@ -59,10 +64,10 @@ class Handle:
 
     async def _rest(self) -> tuple[RunStatus, AgentResponse | None]:
         """Where the run came to rest, and what it amounts to if it ended here just now."""
-        with self._app.watches.on(self.run_id) as watch:
+        with self._runner.watches.on(self.run_id) as watch:
             while True:
-                await self._app.at_rest(self.run_id)
-                if (trouble := self._app.trouble(self.run_id)) is not None:
+                await self._runner.at_rest(self.run_id)
+                if (trouble := self._runner.trouble(self.run_id)) is not None:
                     raise trouble
                 if watch.response is not None:
                     return watch.response.status, watch.response
@@ -74,9 +79,7 @@ class Handle:
 
     async def _goes_on(self) -> bool:
         """Whether a waiting run has been given what it waits for."""
-        now = self._app.clock.time()
-        gone = dead(await self._app.store.runs.owners())
-        return bool(await self._app.store.runs.due(now=now, dead=gone, run_id=self.run_id))
+        return [run_id async for run_id in self._runner.due(self.run_id)] != []
 
     async def result(self) -> AgentResponse:
         """Wait as ``wait()`` does, then give what the run amounts to, whatever its status."""
@@ -95,8 +98,8 @@ class Handle:
         return tuple(past.unknown for past in pasts if past.unknown is not None)
 
     async def _state(self) -> RunState:
-        state = RunState(result_limit=self._app.policy.max_result_chars)
-        for fact in await self._app.store.runs.facts(self.run_id):
+        state = RunState(result_limit=self._runner.factory.policy.max_result_chars)
+        for fact in await self._runner.store.runs.facts(self.run_id):
             state.apply(fact)
         return state
 
@@ -113,19 +116,19 @@ class Handle:
     async def batches(self, *, after: int = 0) -> AsyncGenerator[list[Event], None]:
         """The same events, together as they are found: for whoever sends them on at a price for each time."""
         signals = _Signals(after)
-        with self._app.watches.on(self.run_id) as watch, contextlib.ExitStack() as ending:
+        with self._runner.watches.on(self.run_id) as watch, contextlib.ExitStack() as ending:
 
             def hear(event: Event) -> None:
                 if signals.take(event):
                     watch.tell()
 
-            ending.callback(self._app.unlisten, self.run_id, hear)
+            ending.callback(self._runner.unlisten, self.run_id, hear)
             while True:
                 watch.clear()
-                self._app.listen(self.run_id, hear)
-                here = self._app.at_work(self.run_id)
+                self._runner.listen(self.run_id, hear)
+                here = self._runner.at_work(self.run_id)
                 row = await self._row()
-                facts = await self._app.store.runs.facts(self.run_id, after=after) if row.last_seq > after else ()
+                facts = await self._runner.store.runs.facts(self.run_id, after=after) if row.last_seq > after else ()
                 found: list[Event] = []
                 for fact in facts:
                     # Each signal in its place: after the fact that came before it.
@@ -138,19 +141,25 @@ class Handle:
                     continue
                 if row.status.ended and not here:
                     return
-                if not here and (trouble := self._app.trouble(self.run_id)) is not None:
+                if not here and (trouble := self._runner.trouble(self.run_id)) is not None:
                     raise trouble
                 await watch.wait(_IDLE_SECONDS if here or row.status.waiting else _POLL_SECONDS)
 
     async def cancel(self) -> None:
         """Cancel the run; what is under way is interrupted and recorded as such."""
-        await self._app.cancel(self.run_id)
+        await self._runner.cancel(self.run_id)
 
     async def resolve(
         self, call_id: str, action: Literal["rerun", "done", "skip"], *, result: Any = None, by: str | None = None
     ) -> None:
         """Settle a call whose outcome is unknown: run it again, take it as done with a result, or leave it out."""
-        # Looked at before the run is touched: a slip of the pen leaves it as it is.
+        if action not in ("rerun", "done", "skip"):
+            raise ConfigurationError(f"an unknown call is settled by 'rerun', 'done' or 'skip', not by {action!r}")
+        try:
+            value = json_value(result)
+        except UnserialisableResultError as error:
+            raise ConfigurationError(f"the result for call {call_id!r} cannot be kept: {error}") from error
+        # Checked before the run is claimed: a mistyped id leaves it as it is.
         if (await self.status()).ended:
             raise ConfigurationError(f"run {self.run_id!r} has ended; there is nothing left to settle")
         unknown = [record.call_id for record in await self.unknown()]
@@ -158,7 +167,36 @@ class Handle:
             known = ", ".join(map(repr, unknown)) or "none"
             where = f"call {call_id!r} of run {self.run_id!r}"
             raise ConfigurationError(f"{where} has no unknown outcome (those that do: {known})")
-        await settle(self._app, self.run_id, call_id, action, result=result, by=by)
+        await self._settle(call_id, action, value, by=by)
+
+    async def _settle(
+        self, call_id: str, action: Literal["rerun", "done", "skip"], value: Any, *, by: str | None
+    ) -> None:
+        """Record the decision, then let the run go on."""
+        run_id = self.run_id
+        async with self._runner.held(run_id) as run:
+            if run is None:
+                raise ConfigurationError(f"run {run_id!r} cannot be settled now: it has ended, or is being worked on")
+            past = None if run.state.turn is None else run.state.turn.pasts.get(call_id)
+            if past is None or past.unknown is None:
+                raise ConfigurationError(f"call {call_id!r} of run {run_id!r} was settled by somebody else meanwhile")
+            resolved = CallResolved(call_id=call_id, action=action, by=by, result=value)
+            if action == "rerun":
+                await run.recorder.record(resolved, sync=True)
+            else:
+                outcome = Success(value) if action == "done" else skipped(past.unknown.tool_name)
+                # Together: a decision without its effect would be asked for again.
+                await run.recorder.record(resolved, CallFinished(record=_settled(past.unknown, outcome)), sync=True)
+        self._runner.wake(run_id)
+
+
+def _settled(unknown: ToolCallRecord, outcome: Success | Refusal) -> ToolCallRecord:
+    match outcome:
+        case Success(value):
+            changes = {"status": CallStatus.SUCCESS, "result": value, "error": None}
+        case Refusal(status, error):
+            changes = {"status": status, "error": error}
+    return unknown.model_copy(update=changes)
 
 
 class _Signals:
@@ -208,3 +246,61 @@ class Session:
 
     async def messages(self, *, last: int | None = None) -> Sequence[Message]:
         return await self._app.store.conversations.messages(self.id, last=last)
+
+
+# --- watching
+
+
+class Watch:
+    """For whoever looks at one run: when to look again, and what the run amounts to once it has ended here."""
+
+    def __init__(self) -> None:
+        self._news = asyncio.Event()
+        self.response: AgentResponse | None = None
+        """Set when the run ends while it is watched. The store knows of the end by then."""
+
+    def tell(self) -> None:
+        self._news.set()
+
+    def clear(self) -> None:
+        self._news.clear()
+
+    async def wait(self, seconds: float) -> None:
+        """Until there is news, but no longer than this."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._news.wait()
+
+
+class Watches:
+    """All of them, by run."""
+
+    def __init__(self) -> None:
+        self._by_run: dict[str, list[Watch]] = {}
+
+    @contextlib.contextmanager
+    def on(self, run_id: str) -> Iterator[Watch]:
+        watch = Watch()
+        watching = self._by_run.setdefault(run_id, [])
+        watching.append(watch)
+        try:
+            yield watch
+        finally:
+            watching.remove(watch)
+            if not watching:
+                self._by_run.pop(run_id, None)
+
+    def watched(self, run_id: str) -> bool:
+        return run_id in self._by_run
+
+    def hear(self, event: Event) -> None:
+        """A fact about a run that is worked on here."""
+        for watch in self._by_run.get(event.run_id, ()):
+            if isinstance(event, RunFinished | RunFailed):
+                watch.response = event.response
+            watch.tell()
+
+    def tell(self, run_id: str) -> None:
+        """Something else happened to a run."""
+        for watch in self._by_run.get(run_id, ()):
+            watch.tell()

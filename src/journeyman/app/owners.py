@@ -13,15 +13,15 @@ def new_owner() -> str:
     return f"{socket.gethostname()}/{os.getpid()}/{_started(os.getpid())}/{os.urandom(4).hex()}"
 
 
-def dead(owners: Iterable[str]) -> list[str]:
+def dead_owners(owners: Iterable[str]) -> list[str]:
     """Those of the owners that lived on this machine and are gone. Of other machines only their leases can tell."""
     here = socket.gethostname()
-    gone = []
+    dead = []
     for owner in owners:
         host, pid, started, *_ = *owner.split("/"), "", ""
         if host == here and pid.isdigit() and _started(int(pid)) != started:
-            gone.append(owner)
-    return gone
+            dead.append(owner)
+    return dead
 
 
 def _started(pid: int) -> str:

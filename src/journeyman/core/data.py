@@ -1,4 +1,4 @@
-"""The base class of all entities, and the two helpers everybody needs: identifiers and canonical JSON.
+"""The base class of all entities, how stored ones are read, identifiers and canonical JSON.
 
 Nothing here knows what an agent is.
 """
@@ -8,10 +8,11 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import time
 from typing import Any, Self
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic_core import to_json
 
 # One encoder for all: json.dumps would build one for every call.
@@ -26,17 +27,44 @@ MOST_NESTED = 100
 """How deep a value may be nested. JSON readers stop at 200 levels, and a journal adds some of its own."""
 
 
+FORMAT = 1
+"""The version of what is stored as JSON: facts, agents, orders, approvals, tasks. Written into every one of them.
+
+A reader skips fields it does not know, so adding one needs no new version. A new type of fact does: it says in
+``since`` from which version on it is written, and is left out while an older program works on the same store.
+"""
+
+
 class Entity(BaseModel):
     """Frozen data. Unknown fields are refused, so that a typo is an error and not a silent default."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
+    def __init__(self, /, **values: Any) -> None:
+        try:
+            self.__pydantic_validator__.validate_python(values, self_instance=self)
+        except ValidationError as error:
+            from journeyman.core.errors import InvalidDataError  # errors are entities, too
+
+            details = error.errors(include_url=False, include_context=False)
+            raise InvalidDataError(type(self).__name__, validation_problems(error), details=details) from None
+
+    # Tells pydantic that validation need not call this: entities inside others are built without it.
+    __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]
+
+    @classmethod
+    def stored(cls, data: str | bytes | dict[str, Any]) -> Self:
+        """An entity from its stored form. Fields that a newer version has added are skipped."""
+        if isinstance(data, dict):
+            return cls.model_validate(data, extra="ignore")
+        return cls.model_validate_json(data, extra="ignore")
+
     @classmethod
     def unchecked(cls, **values: Any) -> Self:
-        """One of values that our own code has just put together: nothing is checked, and every field counts as given.
+        """An entity of values that our own code has just computed: nothing is validated, every field counts as set.
 
-        A step of a run makes a dozen entities, and most live as long as the run. Checking them again, and a set of
-        field names in each, would be a fifth of the price of a step. The tests check all that is made here.
+        A step of a run creates a dozen entities, and most live as long as the run. Validating them again, and a set
+        of field names in each, would be a fifth of the cost of a step. The tests validate all that is created here.
         """
         blank, names = _BLANKS.get(cls) or _blank(cls)
         entity = cls.__new__(cls)
@@ -59,6 +87,27 @@ def _blank(kind: type[BaseModel]) -> tuple[dict[str, Any], set[str]]:
         name: None if field.is_required() or field.default_factory else field.default for name, field in fields.items()
     }
     return _BLANKS.setdefault(kind, (blank, set(fields)))
+
+
+def validation_problems(error: ValidationError) -> str:
+    """What pydantic found wrong, in one line: field, rule and value of each problem."""
+    problems = []
+    for found in error.errors(include_url=False, include_context=False):
+        path = ".".join(map(str, found["loc"]))
+        match found["type"]:
+            case "missing":
+                rule = "is required"
+            case "extra_forbidden":
+                rule = "is not a field"
+            case _:
+                rule = re.sub(r"^(Value error|Assertion failed), ", "", found["msg"])
+                rule = re.sub(r"^[A-Z]\w+ should ", "must ", rule)
+                shown = repr(found["input"])
+                if path and path not in rule and len(shown) <= 80:
+                    rule += f", got {shown}"
+        # A rule that names its field itself need not be told twice.
+        problems.append(rule if not path or rule.startswith(f"{path}:") else f"{path}: {rule}")
+    return "; ".join(problems)
 
 
 def new_id(prefix: str) -> str:

@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import Any
 
@@ -62,6 +62,17 @@ class ErrorInfo(Entity):
 
 class JourneymanError(Exception):
     """The base of all errors that a developer or an operator must act on."""
+
+
+class InvalidDataError(JourneymanError, ValueError):
+    """Values do not fit an entity; the text names the entity and, for each problem, field, rule and value."""
+
+    def __init__(self, entity: str, problems: str, *, details: Sequence[Mapping[str, Any]] = ()) -> None:
+        self.entity = entity
+        self.problems = problems
+        self.details = details
+        """One mapping a problem, with ``loc`` (the path to the field), ``msg`` and ``input``."""
+        super().__init__(f"{entity}: {problems}")
 
 
 class ToolDefinitionError(JourneymanError):

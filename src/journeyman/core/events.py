@@ -2,24 +2,32 @@
 
 *Facts* are journalled and numbered; a run is nothing but its facts. *Signals* (text deltas, progress) are for whoever
 is watching at that moment: they are neither journalled nor numbered.
+
+Two versions of the program may work on one store. So a fact of a type, or with a field, that this version does not
+know is kept in the journal and skipped when it is read: it is an ``UnknownFact``, never an error.
 """
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
-from pydantic import Field, TypeAdapter
+from pydantic import Field, TypeAdapter, ValidationError, model_serializer
+from pydantic_core import from_json
 
 from journeyman.core.approvals import Approval, ApprovalStatus
 from journeyman.core.calls import ToolCallRecord
-from journeyman.core.data import Entity
+from journeyman.core.data import FORMAT, Entity
 from journeyman.core.errors import ErrorInfo
 from journeyman.core.messages import Message, ToolCall, Usage
+from journeyman.core.playbook import Advice
 from journeyman.core.principals import Principal
-from journeyman.core.runs import AgentResponse, Limits, RunStatus, TaskInput
+from journeyman.core.runs import AgentResponse, LimitName, Limits, RunStatus, TaskInput
 
 
 class _Event(Entity):
+    since: ClassVar[int] = 1
+    """The format version from which on it is written; see ``data.FORMAT``."""
+
     run_id: str = ""
     seq: int | None = None
     """1, 2, 3… for facts; None for signals."""
@@ -51,10 +59,10 @@ class RunResumed(_Event):
 
 
 class StrategiesInjected(_Event):
-    """Advice from earlier runs was added to the instruction."""
+    """The advice that a run begins with: the caller's, and the playbook's."""
 
     type: Literal["strategies_injected"] = "strategies_injected"
-    strategies: tuple[str, ...]
+    advice: tuple[Advice, ...] = ()
 
 
 class MessageReceived(_Event):
@@ -169,6 +177,8 @@ class RunFinished(_Event):
 
     type: Literal["run_finished"] = "run_finished"
     status: RunStatus
+    limit: LimitName | None = None
+    """The limit that was reached, where the status says that one was."""
     error: ErrorInfo | None = None
     response: AgentResponse | None = Field(default=None, exclude=True)
     """For whoever is listening live; not journalled, since it can be made from the facts."""
@@ -199,6 +209,17 @@ class CallProgress(_Event):
     fraction: float | None = None
 
 
+class UnknownFact(_Event):
+    """A fact that a newer version has written. Whoever reads a run skips it; shown, it is what was written."""
+
+    type: Literal["unknown"] = "unknown"
+    content: dict[str, Any] = Field(default_factory=dict)
+
+    @model_serializer
+    def _as_written(self) -> dict[str, Any]:
+        return self.content
+
+
 Fact: TypeAlias = Annotated[
     RunStarted
     | RunResumed
@@ -215,7 +236,8 @@ Fact: TypeAlias = Annotated[
     | Answered
     | RunSuspended
     | RunFinished
-    | RunFailed,
+    | RunFailed
+    | UnknownFact,
     Field(discriminator="type"),
 ]
 Signal: TypeAlias = TextDelta | CallProgress
@@ -223,15 +245,26 @@ Event: TypeAlias = Fact | Signal
 
 
 def read_fact(data: str | bytes) -> Fact:
-    """A fact from its JSON text."""
-    return _facts().validate_json(data)
+    """A fact from its JSON text. Raises ValueError for what no version can have written: the journal is damaged."""
+    try:
+        return _facts().validate_json(data, extra="ignore")
+    except ValidationError:
+        content = from_json(data)
+        if not isinstance(content, dict) or not isinstance(content.get("type"), str):
+            raise
+        if content["type"] in _TYPES and content.get("format", FORMAT) <= FORMAT:
+            raise
+        return UnknownFact.stored({**content, "type": "unknown", "content": content})
 
 
+_TYPES = frozenset(
+    kind.model_fields["type"].default for kind in _Event.__subclasses__() if kind.model_fields["type"].default
+)
 _adapter: TypeAdapter[Fact] | None = None
 
 
 def _facts() -> TypeAdapter[Fact]:
-    # Built on first use: the union of all events is the dearest schema of the package.
+    # Built on first use: the union of all events is the most expensive schema of the package.
     global _adapter
     if _adapter is None:
         _adapter = TypeAdapter(Fact)

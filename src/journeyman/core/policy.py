@@ -48,5 +48,7 @@ class Policy(Entity):
     max_argument_bytes: int = Field(default=1_000_000, gt=0)
     max_result_chars: int = Field(default=20_000, ge=200)
     """What a model sees of one result; the record keeps the whole."""
+    max_offered_tools: int | None = Field(default=128, gt=0)
+    """How many tools a model is told of; where there are more, those that fit the task best. Providers refuse more."""
     capture_content: bool = False
     """Whether logs and spans may carry arguments and results."""

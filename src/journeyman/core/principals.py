@@ -29,10 +29,11 @@ class Principal(Entity):
     permissions: frozenset[str] = frozenset()
 
     def __init__(self, id: str = "", *, permissions: Iterable[str] = (), **unknown: Any) -> None:
-        # Positional `id` reads better; the generated constructor would take keywords only. A missing id and unknown
-        # fields are taken, so that the validator refuses them in its own words when a principal is read from JSON.
-        fields = {"id": id, "permissions": permissions, **unknown}
-        self.__pydantic_validator__.validate_python(fields, self_instance=self)
+        # Positional `id` reads better. A missing id and unknown fields are accepted here, so that the validator
+        # refuses them in its own words.
+        super().__init__(id=id, permissions=permissions, **unknown)
+
+    __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]  # see Entity
 
     @field_validator("permissions", mode="before")
     @classmethod

@@ -155,14 +155,7 @@ def moment(seconds: float) -> datetime:
     return datetime.fromtimestamp(seconds, UTC)
 
 
-# --- learning and retrieval ------------------------------------------------------------------------------------------
-
-
-class StrategySource(Protocol):
-    """Where advice for a task comes from: a playbook."""
-
-    async def advise(self, text: str, *, tools: Sequence[str]) -> Sequence[str]:
-        """Short pieces of advice for this task with these tools, best first; empty when evidence is thin."""
+# --- retrieval ------------------------------------------------------------------------------------------------------
 
 
 class Embedder(Protocol):

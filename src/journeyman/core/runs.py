@@ -24,6 +24,9 @@ CHAT_MESSAGE_LIMIT = 2_000
 """Doors where people type refuse longer messages; programs are not limited."""
 
 
+LimitName = Literal["iterations", "seconds", "tokens"]
+
+
 class RunStatus(StrEnum):
     """Where a run stands."""
 
@@ -35,6 +38,8 @@ class RunStatus(StrEnum):
     FAILED = "failed"
     CANCELLED = "cancelled"
     LIMIT_REACHED = "limit_reached"
+    UNKNOWN = "unknown"
+    """A status that a newer version has written. This one shows the run and leaves it alone."""
 
     @property
     def ended(self) -> bool:
@@ -134,7 +139,8 @@ class AgentResponse(Derived):
     reasoning: str = Field(min_length=1)
     confidence: float = Field(ge=0, le=1)
     structured_trace: tuple[ReasoningStep, ...] = ()
-    iteration_limit_reached: bool = False
+    limit_reached: LimitName | None = None
+    """Which limit ended the run, where one did."""
     usage: Usage = Usage()
     messages: tuple[Message, ...] = ()
     """The conversation so far; pass it as ``history=`` to go on."""
@@ -160,6 +166,11 @@ class AgentResponse(Derived):
     def tools_used(self) -> list[str]:
         """Names of the tools that ran (or answered from the cache), each once, in order of first use."""
         return list(dict.fromkeys(call.tool_name for call in self.tool_calls if call.attempts or call.cached))
+
+    @computed_field  # type: ignore[prop-decorator]  # mypy cannot see through computed_field on a property
+    @property
+    def iteration_limit_reached(self) -> bool:
+        return self.limit_reached == "iterations"
 
     @computed_field  # type: ignore[prop-decorator]  # mypy cannot see through computed_field on a property
     @property

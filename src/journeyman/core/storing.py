@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, Protocol
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from journeyman.core.approvals import ApprovalStore, GrantStore
 from journeyman.core.audit import AuditStore
@@ -22,6 +22,13 @@ from journeyman.core.runs import Limits, RunStatus, TaskInput
 from journeyman.core.tasks import TaskStore
 
 
+class ChainStep(Entity):
+    """One call of a chain. Texts in its arguments may refer to results of earlier steps."""
+
+    tool: str = Field(min_length=1)
+    args: dict[str, Any] = Field(default_factory=dict)
+
+
 class RunOrder(Entity):
     """What somebody asked for: enough to begin the run in any process."""
 
@@ -32,6 +39,8 @@ class RunOrder(Entity):
     limits: Limits = Limits()
     history: tuple[Message, ...] = ()
     """For a run outside a session; a session's run takes the session's messages when it begins."""
+    chain: tuple[ChainStep, ...] = ()
+    """The steps of a run that is a chain: it asks no model."""
     priority: int = 0
     """Higher goes first."""
     created_at: float
@@ -54,6 +63,15 @@ class RunRow(Entity):
     last_seq: int
     created_at: float
     updated_at: float
+
+    @field_validator("status", mode="before")
+    @classmethod
+    def _known(cls, value: str) -> str:
+        """A newer version may have statuses that this one does not know."""
+        return value if value in _STATUSES else RunStatus.UNKNOWN
+
+
+_STATUSES = frozenset(status.value for status in RunStatus)
 
 
 class RunStore(Protocol):
@@ -130,11 +148,54 @@ class RunStore(Protocol):
         """Forget ended runs (facts included) that are older; returns how many."""
 
 
+class ProgramStore(Protocol):
+    """The programs at work on a store. They may be of different versions."""
+
+    async def announce(self, owner: str, *, now: float, alive_since: float) -> int:
+        """Say that this program is at work; returns the lowest format version of all that were seen since then."""
+
+    async def leave(self, owner: str) -> None: ...
+
+
+class CursorBatch(Entity):
+    """Ended runs that a reader has taken and not yet committed as read."""
+
+    name: str
+    epoch: int
+    after: int
+    up_to: int
+    runs: tuple[RunRow, ...]
+
+
+class CursorStore(Protocol):
+    """Cursors over ended runs, by name: a learner reads each run exactly once, in whichever process it runs."""
+
+    async def take(
+        self, name: str, *, owner: str, now: float, lease_until: float, limit: int = 100
+    ) -> CursorBatch | None:
+        """The next ended runs, oldest end first; None when there are none, or another process holds the cursor.
+
+        What was taken and not advanced past comes again: to the same owner at once, to others when the lease is over.
+        """
+
+    async def advance(self, batch: CursorBatch, *, work: Callable[[Any], None] | None = None) -> None:
+        """Commit that a batch was read, together with what ``work`` writes to this store: both or neither.
+
+        Raises JournalConflictError where another process has taken the cursor over; then nothing is written.
+        """
+
+
 class Store(Protocol):
     """One database with everything durable in it."""
 
     @property
     def runs(self) -> RunStore: ...
+
+    @property
+    def cursors(self) -> CursorStore: ...
+
+    @property
+    def programs(self) -> ProgramStore: ...
 
     @property
     def approvals(self) -> ApprovalStore: ...

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from journeyman.core.data import LOG_FIELDS
+from journeyman.core.data import FORMAT, LOG_FIELDS
 from journeyman.core.errors import JournalConflictError
 from journeyman.core.events import Fact, Signal, StepRestarted
 from journeyman.core.protocols import Clock, Journal, Listener
@@ -18,7 +18,8 @@ class Recorder:
     """One per run and process. Listeners hear a fact only after the journal has taken it, and in order.
 
     ``fold`` is the run's own state: it hears every fact first, and unlike a listener it may not fail, because a loop
-    whose state does not follow its facts would never end.
+    whose state does not follow its facts would never end. ``format`` tells the version that every program at work on
+    the journal can read; newer types of facts are not recorded until all of them can.
     """
 
     def __init__(
@@ -30,6 +31,7 @@ class Recorder:
         fold: Listener | None = None,
         listeners: Sequence[Listener] = (),
         seq: int = 0,
+        format: Callable[[], int] = lambda: FORMAT,
     ) -> None:
         self.run_id = run_id
         self._journal = journal
@@ -37,6 +39,7 @@ class Recorder:
         self._fold = fold
         self._listeners = tuple(listeners)
         self._seq = seq
+        self._format = format
         self._published = seq
         self._early: dict[int, Fact] = {}
         self._closed = False
@@ -46,6 +49,11 @@ class Recorder:
         if self._closed:
             raise JournalConflictError(f"run {self.run_id!r} was handed over; this process records nothing more")
         now = self._clock.time()
+        if any(fact.since > 1 for fact in facts):
+            # An older program at work on this journal could not make sense of them.
+            facts = tuple(fact for fact in facts if fact.since <= self._format())
+            if not facts:
+                return
         for fact in facts:
             self._seq += 1
             fact.stamp(self.run_id, self._seq, now)

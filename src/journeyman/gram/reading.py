@@ -10,9 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any, Generic, NoReturn, TypeVar
 
-from pydantic import ValidationError
-
-from journeyman.core.errors import SignatureError
+from journeyman.core.errors import InvalidDataError, SignatureError
 from journeyman.core.signature import Signature, read_signature, write_signature
 from journeyman.core.specification import ToolSpecification
 from journeyman.gram.data import Annotated, Document, Path, Pattern, Position, Reference
@@ -191,8 +189,8 @@ class Reader(Generic[A]):
     ) -> Any:
         try:
             return make(**values)
-        except ValidationError as error:
-            for problem in error.errors():
+        except InvalidDataError as error:
+            for problem in error.details:
                 field = str(problem["loc"][0]) if problem["loc"] else ""
                 path = "".join(f"{part}: " for part in problem["loc"])
                 message = problem["msg"].removeprefix("Value error, ")

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pydantic import ValidationError
-
-from journeyman.core.errors import ToolDefinitionError
+from journeyman.core.errors import InvalidDataError, ToolDefinitionError
 from journeyman.core.specification import ToolSpecification, no_parameters
 from journeyman.tools.json_schemas import tidy
 
@@ -20,9 +18,8 @@ def specification(
     facts = {"name": name, "description": description, "parameters": parameters or no_parameters()}
     try:
         return ToolSpecification.model_validate({**facts, **fields})
-    except ValidationError as error:
-        problems = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
-        raise ToolDefinitionError(f"{name!r} cannot become a tool: {problems}") from error
+    except InvalidDataError as error:
+        raise ToolDefinitionError(f"{name!r} cannot become a tool: {error.problems}") from None
 
 
 def plain_parameters(schema: dict[str, Any]) -> dict[str, Any]:

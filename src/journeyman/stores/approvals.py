@@ -175,7 +175,7 @@ def _audit(connection: Connection, approval: Approval, *, now: float, edited: st
 
 def _approval(row: Row) -> Approval:
     question, status, decided_at, decided_by, reason = row
-    return Approval.model_validate_json(question).model_copy(
+    return Approval.stored(question).model_copy(
         update={
             "status": ApprovalStatus(status),
             "decided_at": None if decided_at is None else moment(decided_at),

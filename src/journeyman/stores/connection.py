@@ -15,7 +15,7 @@ from typing import Any, Protocol, TypeAlias, TypeVar
 from pydantic import BaseModel
 from pydantic_core import PydanticSerializationError
 
-from journeyman.core.data import Entity
+from journeyman.core.data import FORMAT, Entity
 from journeyman.core.errors import StoreError
 
 T = TypeVar("T")
@@ -144,14 +144,29 @@ def marks(values: Sequence[Any]) -> str:
     return ", ".join("?" * len(values))
 
 
+_FORMAT = f'{{"format":{FORMAT}'
+
+
 def json_text(data: BaseModel) -> str:
-    """Data as JSON text that every database takes."""
+    """Data as JSON text that every database takes, with the version of its format. ``Entity.stored`` reads it."""
     try:
-        return data.model_dump_json()
+        text = data.model_dump_json()
     except PydanticSerializationError:
         # Models write halves of characters, for which UTF-8 has no place.
-        text = json.dumps(data.model_dump(mode="json"), ensure_ascii=False)
-        return text.encode("utf-8", "replace").decode()
+        text = json.dumps(data.model_dump(mode="json"), ensure_ascii=False, separators=(",", ":"))
+        text = text.encode("utf-8", "replace").decode()
+    return f"{_FORMAT},{text[1:]}" if text != "{}" else f"{_FORMAT}}}"
+
+
+def json_text_over(before: str, data: BaseModel) -> str:
+    """The text of data that takes the place of an earlier text. Fields that a newer version put there stay."""
+    kept: dict[str, Any] = {
+        name: value
+        for name, value in json.loads(before).items()
+        if name != "format" and name not in type(data).model_fields and name not in type(data).model_computed_fields
+    }
+    text = json_text(data)
+    return f"{text[:-1]},{json.dumps(kept, ensure_ascii=False)[1:]}" if kept else text
 
 
 def storable(value: Any) -> Any:

@@ -66,7 +66,7 @@ class SqlConversations:
 def _messages(connection: Connection, *, session_id: str, last: int | None) -> Sequence[Message]:
     sql = "SELECT body FROM messages WHERE session_id = ? ORDER BY number DESC"
     rows = connection.query(sql, session_id) if last is None else connection.query(f"{sql} LIMIT ?", session_id, last)
-    return tuple(Message.model_validate_json(body) for (body,) in reversed(rows))
+    return tuple(Message.stored(body) for (body,) in reversed(rows))
 
 
 def _list(connection: Connection, *, limit: int, offset: int) -> Sequence[SessionRow]:

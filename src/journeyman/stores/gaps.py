@@ -40,4 +40,4 @@ def _list(connection: Connection, *, limit: int, offset: int) -> Sequence[GapRow
 
 def _row(row: Row) -> GapRow:
     gap_id, created_at, run_id, report = row
-    return GapRow(id=gap_id, created_at=created_at, run_id=run_id, report=ToolGapReport.model_validate_json(report))
+    return GapRow(id=gap_id, created_at=created_at, run_id=run_id, report=ToolGapReport.stored(report))

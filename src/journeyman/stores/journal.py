@@ -24,7 +24,7 @@ from journeyman.core.events import (
 from journeyman.core.runs import RunStatus
 from journeyman.stores.connection import Connection, json_text
 from journeyman.stores.database import Database
-from journeyman.stores.projections import follow, status_after
+from journeyman.stores.projections import project, status_after
 from journeyman.stores.writer import resolve
 
 AWAITED = (CallStarted, CallResolved, RunSuspended, RunFinished, RunFailed)
@@ -167,7 +167,7 @@ def write_facts(
             *(value for entry in some for value in (run_id, entry.seq, entry.fact.type, entry.body)),
         )
     for entry in entries:
-        follow(connection, run_id, entry.fact)
+        project(connection, run_id, entry.fact)
 
 
 def _advance(

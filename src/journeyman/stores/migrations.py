@@ -10,11 +10,17 @@ from journeyman.stores.connection import Connection
 
 @dataclass(frozen=True, slots=True)
 class Migration:
-    """One step. ``down`` undoes ``up``, data included."""
+    """One step. ``down`` undoes ``up``, data included.
+
+    Programs of an older version go on working on the database while it is upgraded. So a step only adds tables,
+    indexes, and columns that may be left out. One that cannot keep to that is ``breaking``: programs that do not know
+    it refuse the database.
+    """
 
     name: str
     up: tuple[str, ...]
     down: tuple[str, ...]
+    breaking: bool = False
 
 
 RUNS = Migration(
@@ -271,7 +277,53 @@ GRANTS_BY_PRINCIPAL = Migration(
     down=("ALTER TABLE grants DROP COLUMN principal_id",),
 )
 
-MIGRATIONS = (RUNS, CONVERSATIONS, APPROVALS, CALLS, AUDIT, LIMITS, TASKS, GAPS, EXPERIMENTS, GRANTS_BY_PRINCIPAL)
+CURSORS = Migration(
+    "cursors over ended runs, programs at work",
+    up=(
+        "ALTER TABLE runs ADD COLUMN end_number BIGINT",
+        """
+        UPDATE runs SET end_number = numbered.number FROM (
+            SELECT id, ROW_NUMBER() OVER (ORDER BY ended_at, id) AS number FROM runs WHERE ended_at IS NOT NULL
+        ) AS numbered WHERE numbered.id = runs.id
+        """,
+        "CREATE INDEX runs_end_number ON runs (end_number) WHERE end_number IS NOT NULL",
+        "CREATE TABLE run_ends (id INTEGER PRIMARY KEY, number BIGINT NOT NULL)",
+        "INSERT INTO run_ends (id, number) SELECT 1, COALESCE(MAX(end_number), 0) FROM runs",
+        """
+        CREATE TABLE cursors (
+            name TEXT PRIMARY KEY,
+            position BIGINT NOT NULL,
+            epoch INTEGER NOT NULL,
+            owner TEXT,
+            lease_until DOUBLE PRECISION NOT NULL
+        )
+        """,
+        "CREATE TABLE programs (owner TEXT PRIMARY KEY, format INTEGER NOT NULL, seen_at DOUBLE PRECISION NOT NULL)",
+        "ALTER TABLE schema_version ADD COLUMN oldest INTEGER",
+    ),
+    down=(
+        "ALTER TABLE schema_version DROP COLUMN oldest",
+        "DROP TABLE programs",
+        "DROP TABLE cursors",
+        "DROP TABLE run_ends",
+        "DROP INDEX runs_end_number",
+        "ALTER TABLE runs DROP COLUMN end_number",
+    ),
+)
+
+MIGRATIONS = (
+    RUNS,
+    CONVERSATIONS,
+    APPROVALS,
+    CALLS,
+    AUDIT,
+    LIMITS,
+    TASKS,
+    GAPS,
+    EXPERIMENTS,
+    GRANTS_BY_PRINCIPAL,
+    CURSORS,
+)
 """Version N of the schema is the first N of these. New ones go to the end; none is ever changed."""
 
 
@@ -288,10 +340,13 @@ def upgrade(connection: Connection) -> int:
     """Bring the schema up to date, in the transaction under way; returns the version."""
     have = version(connection)
     if have > len(MIGRATIONS):
-        raise ConfigurationError(
-            f"the database has schema version {have}, this program knows up to {len(MIGRATIONS)}: "
-            "update the program, or downgrade the database with the program that made it"
-        )
+        [(oldest,)] = connection.query("SELECT oldest FROM schema_version WHERE id = 1")
+        if oldest is None or oldest > len(MIGRATIONS):
+            raise ConfigurationError(
+                f"the database has schema version {have}, this program knows up to {len(MIGRATIONS)}: "
+                "update the program, or downgrade the database with the program that made it"
+            )
+        return have  # all that was added since can be left alone
     for migration in MIGRATIONS[have:]:
         for statement in migration.up:
             connection.execute(statement)
@@ -315,4 +370,9 @@ def _note(connection: Connection, number: int) -> int:
         "ON CONFLICT (id) DO UPDATE SET version = excluded.version",
         number,
     )
+    known = MIGRATIONS[:number]
+    if CURSORS in known:
+        # The oldest program that can work with this schema: it must know the last breaking step.
+        oldest = max((at for at, migration in enumerate(known, start=1) if migration.breaking), default=0)
+        connection.execute("UPDATE schema_version SET oldest = ? WHERE id = 1", oldest)
     return number

@@ -19,6 +19,7 @@ from journeyman.stores.audit import add_audit
 from journeyman.stores.calls import log_call
 from journeyman.stores.connection import Connection
 from journeyman.stores.conversations import add_messages, touch_session
+from journeyman.stores.cursors import number_end
 
 
 def status_after(fact: Fact) -> RunStatus:
@@ -32,7 +33,7 @@ def status_after(fact: Fact) -> RunStatus:
             return RunStatus.RUNNING
 
 
-def follow(connection: Connection, run_id: str, fact: Fact) -> None:
+def project(connection: Connection, run_id: str, fact: Fact) -> None:
     """Do what follows from a fact that has just been written."""
     match fact:
         case CallFinished(record=record):
@@ -56,6 +57,7 @@ def follow(connection: Connection, run_id: str, fact: Fact) -> None:
         case RunSuspended():
             withdraw(connection, run_id, keep=fact.waiting_for, now=fact.time)
         case RunFinished() | RunFailed():
+            number_end(connection, run_id)
             _keep_conversation(connection, run_id, fact.response, now=fact.time)
             withdraw(connection, run_id, now=fact.time)
         case _:

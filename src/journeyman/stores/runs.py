@@ -33,6 +33,10 @@ _PRINCIPAL_FREE = """
         ) < ?
     )
 """
+_UNFINISHED = f"""
+    ended_at IS NULL AND status IN ({", ".join(f"'{status.value}'" for status in RunStatus if not status.ended)})
+"""
+"""With a status that this version knows: a newer one may have runs that only it can go on with."""
 _DECIDED = """
     EXISTS (
         SELECT 1 FROM approvals
@@ -56,7 +60,7 @@ class SqlRuns:
         rows = await self._database.read(
             lambda connection: connection.query("SELECT asked FROM runs WHERE id = ?", run_id)
         )
-        return RunOrder.model_validate_json(rows[0][0]) if rows else None
+        return RunOrder.stored(rows[0][0]) if rows else None
 
     async def get(self, run_id: str) -> RunRow | None:
         rows = await self._database.read(
@@ -117,7 +121,7 @@ class SqlRuns:
                     connection.lock(f"principal {principal_id}")
             return connection.query(
                 "UPDATE runs SET epoch = epoch + 1, owner = ?, lease_until = ?, updated_at = ? WHERE id = ? "
-                f"AND ended_at IS NULL AND {_unheld([owner, *dead])} {free} RETURNING epoch",
+                f"AND {_UNFINISHED} AND {_unheld([owner, *dead])} {free} RETURNING epoch",
                 *(owner, lease_until, now, run_id, now, owner, *dead, *counted),
             )
 

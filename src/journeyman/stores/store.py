@@ -14,10 +14,12 @@ from journeyman.stores.audit import SqlAudit
 from journeyman.stores.calls import SqlCalls
 from journeyman.stores.connection import Driver
 from journeyman.stores.conversations import SqlConversations
+from journeyman.stores.cursors import SqlCursors
 from journeyman.stores.database import Database
 from journeyman.stores.experiments import SqlExperiments
 from journeyman.stores.gaps import SqlGaps
 from journeyman.stores.limits import SqlBreaker, SqlBuckets
+from journeyman.stores.programs import SqlPrograms
 from journeyman.stores.runs import SqlRuns
 from journeyman.stores.tasks import SqlTasks
 
@@ -33,6 +35,8 @@ class SqlStore:
         self.shared_limits = driver.shared
         self._database = Database(driver, patience=patience)
         self.runs = SqlRuns(self._database)
+        self.cursors = SqlCursors(self._database)
+        self.programs = SqlPrograms(self._database)
         self.approvals = SqlApprovals(self._database)
         self.grants = SqlGrants(self._database)
         self.conversations = SqlConversations(self._database, clock=clock)

@@ -9,7 +9,7 @@ from typing import Any
 
 from journeyman.core.protocols import moment
 from journeyman.core.tasks import Attachment, Task, TaskFilter, TaskPage, TaskPriority, TaskSort, TaskVersion
-from journeyman.stores.connection import Connection, json_text, marks
+from journeyman.stores.connection import Connection, json_text, json_text_over, marks
 from journeyman.stores.database import Database
 
 URGENCY = {priority: number for number, priority in enumerate(TaskPriority)}
@@ -73,7 +73,7 @@ class SqlTasks:
             )
         )
         return tuple(
-            TaskVersion(number=number, replaced_at=moment(replaced_at), task=Task.model_validate_json(body))
+            TaskVersion(number=number, replaced_at=moment(replaced_at), task=Task.stored(body))
             for number, replaced_at, body in rows
         )
 
@@ -89,19 +89,22 @@ class SqlTasks:
         rows = await self._database.read(
             lambda connection: connection.query("SELECT body FROM attachments WHERE id = ?", attachment_id)
         )
-        return Attachment.model_validate_json(rows[0][0]) if rows else None
+        return Attachment.stored(rows[0][0]) if rows else None
 
     async def update_attachment(self, attachment: Attachment) -> bool:
         """Put this in the place of the attachment with its id; its task and its reference stay. False without one."""
-        return await self._database.write(
-            lambda connection: (
+        where = "WHERE id = ? AND task_id = ? AND reference = ?"
+        values = (attachment.id, attachment.task_id, attachment.reference)
+
+        def update(connection: Connection) -> bool:
+            rows = connection.query(f"UPDATE attachments SET number = number {where} RETURNING body", *values)
+            for (body,) in rows:
                 connection.execute(
-                    "UPDATE attachments SET body = ? WHERE id = ? AND task_id = ? AND reference = ?",
-                    *(json_text(attachment), attachment.id, attachment.task_id, attachment.reference),
+                    f"UPDATE attachments SET body = ? {where}", json_text_over(body, attachment), *values
                 )
-                > 0
-            )
-        )
+            return bool(rows)
+
+        return await self._database.write(update)
 
     async def detach(self, attachment_id: str) -> bool:
         return await self._database.write(
@@ -151,20 +154,22 @@ def _find(connection: Connection, *, wanted: TaskFilter, sort: TaskSort, limit: 
 
 def _change(connection: Connection, *, task_id: str, change: Callable[[Task], Task], now: float) -> Task | None:
     # Changes nothing, but whoever else wants to change this task must wait.
-    rows = connection.query("UPDATE tasks SET version = version WHERE id = ? RETURNING version", task_id)
+    rows = connection.query("UPDATE tasks SET version = version WHERE id = ? RETURNING version, body", task_id)
     before = _get(connection, task_id=task_id) if rows else None
     if before is None:
         return None
-    [(number,)] = rows
+    [(number, body)] = rows
     after = change(before)
     bare = before.model_copy(update={"attachments": ()})
     if after.model_copy(update={"attachments": ()}) != bare:
         connection.execute(
             "INSERT INTO task_versions (task_id, number, replaced_at, body) VALUES (?, ?, ?, ?)",
-            *(task_id, number, now, json_text(bare)),
+            *(task_id, number, now, body),
         )
         settings = ", ".join(f"{name} = ?" for name in _COLUMNS)
-        connection.execute(f"UPDATE tasks SET version = version + 1, {settings} WHERE id = ?", *_values(after), task_id)
+        connection.execute(
+            f"UPDATE tasks SET version = version + 1, {settings} WHERE id = ?", *_values(after, over=body), task_id
+        )
         connection.execute("DELETE FROM task_tags WHERE task_id = ?", task_id)
         _tag(connection, after)
     for attachment in after.attachments:
@@ -172,9 +177,10 @@ def _change(connection: Connection, *, task_id: str, change: Callable[[Task], Ta
     return _get(connection, task_id=task_id)
 
 
-def _values(task: Task) -> tuple[Any, ...]:
-    """In the order of ``_COLUMNS``."""
+def _values(task: Task, *, over: str | None = None) -> tuple[Any, ...]:
+    """In the order of ``_COLUMNS``; ``over`` is the body that this one takes the place of."""
     title = task.title.casefold()
+    bare = task.model_copy(update={"attachments": ()})
     return (
         task.status.value,
         URGENCY[task.priority],
@@ -183,7 +189,7 @@ def _values(task: Task) -> tuple[Any, ...]:
         task.updated_at.timestamp(),
         title,
         f"{title}\n{(task.description or '').casefold()}",
-        json_text(task.model_copy(update={"attachments": ()})),
+        json_text(bare) if over is None else json_text_over(over, bare),
     )
 
 
@@ -199,14 +205,14 @@ def _tag(connection: Connection, task: Task) -> None:
 
 def _tasks(connection: Connection, bodies: Sequence[str]) -> tuple[Task, ...]:
     """Tasks with their attachments, oldest attachment first."""
-    tasks = [Task.model_validate_json(body) for body in bodies]
+    tasks = [Task.stored(body) for body in bodies]
     attached: dict[str, list[Attachment]] = {task.id: [] for task in tasks}
     for piece in _pieces(list(attached)):
         rows = connection.query(
             f"SELECT task_id, body FROM attachments WHERE task_id IN ({marks(piece)}) ORDER BY number", *piece
         )
         for task_id, body in rows:
-            attached[task_id].append(Attachment.model_validate_json(body))
+            attached[task_id].append(Attachment.stored(body))
     return tuple(task.model_copy(update={"attachments": tuple(attached[task.id])}) for task in tasks)
 
 
@@ -270,7 +276,7 @@ def _attach_to_task(connection: Connection, *, attachment: Attachment) -> Attach
     [(body,)] = connection.query(
         "SELECT body FROM attachments WHERE task_id = ? AND reference = ?", attachment.task_id, attachment.reference
     )
-    return Attachment.model_validate_json(body)
+    return Attachment.stored(body)
 
 
 def _attach(connection: Connection, attachment: Attachment) -> None:

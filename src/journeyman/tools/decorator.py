@@ -6,10 +6,8 @@ import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ParamSpec, TypeVar, overload
 
-from pydantic import ValidationError
-
 from journeyman.core.context import ToolContext
-from journeyman.core.errors import ToolDefinitionError
+from journeyman.core.errors import InvalidDataError, ToolDefinitionError
 from journeyman.core.risk import RiskLevel
 from journeyman.core.specification import DEFAULT_TIMEOUT, RESERVED_NAMES, ToolSpecification
 from journeyman.tools.callables import without_partials
@@ -124,9 +122,8 @@ def _make(
             metadata=dict(metadata or {}),
             **fields,
         )
-    except ValidationError as error:
-        problems = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
-        raise ToolDefinitionError(f"{where}: {problems}") from error
+    except InvalidDataError as error:
+        raise ToolDefinitionError(f"{where}: {error.problems}") from None
     made: Tool[..., Any] = Tool(
         specification=specification,
         function=function,

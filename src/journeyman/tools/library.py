@@ -7,7 +7,7 @@ from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias
 
 from journeyman.core.errors import BindingError, ToolDefinitionError
 from journeyman.core.protocols import Embedder
@@ -63,6 +63,7 @@ class ToolLibrary:
         self._embedder = embedder
         self._hybrid = HybridIndex(embedder=embedder)
         self._indexed = False
+        self.version = 0
         self._bindings: OrderedDict[int, tuple[tuple[ToolSpecification, ...], BoundTools]] = OrderedDict()
         for item in tools:
             self.register(item)
@@ -80,7 +81,14 @@ class ToolLibrary:
         self._tools[item.name] = item
         self._changed()
 
+    async def open(self) -> None:
+        pass
+
+    async def close(self) -> None:
+        pass
+
     def _changed(self) -> None:
+        self.version += 1
         self._index = None
         self._indexed = False
         self._bindings.clear()
@@ -162,13 +170,15 @@ class ToolLibrary:
 
     # --- binding
 
-    def bind(self, agent: HasTools, *, descriptions: bool = True) -> BoundTools:
+    def bind(
+        self, agent: HasTools, *, missing: Literal["refuse", "skip"] = "refuse", descriptions: bool = True
+    ) -> BoundTools:
         """Give every specification of the agent its implementation, or list every mismatch at once.
 
         A run that began under older descriptions goes on with them: then ``descriptions`` need not be equal.
         """
-        if not descriptions:
-            return self._bind(agent, descriptions=False)
+        if not descriptions or missing == "skip":
+            return self._bind(agent, missing=missing, descriptions=descriptions)
         kept = self._bindings.get(id(agent.tools))
         if kept is not None and kept[0] is agent.tools:
             return kept[1]
@@ -178,19 +188,23 @@ class ToolLibrary:
             self._bindings.popitem(last=False)
         return bound
 
-    def _bind(self, agent: HasTools, *, descriptions: bool = True) -> BoundTools:
+    def _bind(self, agent: HasTools, *, missing: str = "refuse", descriptions: bool = True) -> BoundTools:
         mismatches: list[str] = []
         by_name: dict[str, AnyTool] = {}
+        own = {item.name: item for item in getattr(agent, "own_tools", ())}
         for wanted in agent.tools:
-            found = self._tools.get(wanted.name)
+            found = self._tools.get(wanted.name) or own.get(wanted.name)
             if found is None:
                 near = self.nearest(wanted.name)
                 hint = f" (nearest: {', '.join(near)})" if near else ""
                 mismatches.append(f"{wanted.name}: no implementation is registered{hint}")
                 continue
-            mismatches += specification_mismatches(wanted, found.specification, descriptions=descriptions)
+            differ = specification_mismatches(wanted, found.specification, descriptions=descriptions)
+            mismatches += differ
+            if differ and missing == "skip":
+                continue
             by_name[wanted.name] = found
-        if mismatches:
+        if mismatches and missing == "refuse":
             raise BindingError(agent.name, mismatches)
         # The library's word counts where the two are free to differ: a tool switched off here is not offered.
         return BoundTools(by_name, tuple(t.specification for t in by_name.values() if t.specification.enabled))

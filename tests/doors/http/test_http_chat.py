@@ -141,7 +141,7 @@ async def test_an_idle_stream_is_kept_alive_and_a_client_that_leaves_frees_every
             # Each request lets the server's loop go on, so this ends as soon as it has noticed.
             while "journeyman_event_streams 0" not in (await client.get("/metrics")).text:
                 pass
-        assert not server.service.app.watches.watched(run_id)
+        assert not server.service.app.runner.watches.watched(run_id)
 
 
 async def test_a_client_that_takes_nothing_does_not_hold_up_others(tmp_path: Path) -> None:

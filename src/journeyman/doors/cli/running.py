@@ -6,11 +6,11 @@ import asyncio
 import sys
 from contextlib import redirect_stdout
 
-from pydantic import ValidationError
 from rich.console import Console
 
 from journeyman.app import Agent, ToolLibrary, stream
 from journeyman.core.approvals import Approver
+from journeyman.core.errors import InvalidDataError
 from journeyman.core.events import RunFailed, RunFinished, RunSuspended
 from journeyman.core.policy import Policy
 from journeyman.core.principals import Principal
@@ -73,8 +73,8 @@ def principal(permissions: list[str]) -> Principal:
     """Who runs the program, with the permissions they say they have."""
     try:
         return Principal(user_name(), permissions=permissions)
-    except ValidationError as error:
-        problem = error.errors()[0]["msg"].removeprefix("Value error, ")
+    except InvalidDataError as error:
+        problem = error.details[0]["msg"].removeprefix("Value error, ")
         raise WrongUsageError(f"--permission: {problem}") from None
 
 

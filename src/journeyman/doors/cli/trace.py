@@ -120,7 +120,7 @@ class Trace:
         match event:
             case RunStarted() | StepRestarted():
                 self._think()
-            case StrategiesInjected(strategies=strategies):
+            case StrategiesInjected(advice=strategies):
                 self._line(f"· {screen.counted(len(strategies), 'piece')} of advice from earlier runs", style="dim")
             case TextDelta(text=text):
                 self._under_way.pop(THINKING, None)

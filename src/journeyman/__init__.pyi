@@ -1,0 +1,73 @@
+"""The public names and where they are defined; ``__init__`` loads them from here."""
+
+from journeyman.agent.agent import Agent as Agent
+from journeyman.agent.documents import dump_agents as dump_agents
+from journeyman.agent.documents import load_agents as load_agents
+from journeyman.app.direct import run as run
+from journeyman.app.direct import run_sync as run_sync
+from journeyman.app.direct import stream as stream
+from journeyman.app.journeyman import Journeyman as Journeyman
+from journeyman.app.splits import Split as Split
+from journeyman.core.approvals import Approval as Approval
+from journeyman.core.approvals import ApprovalStatus as ApprovalStatus
+from journeyman.core.approvals import Approve as Approve
+from journeyman.core.approvals import Approver as Approver
+from journeyman.core.approvals import Deny as Deny
+from journeyman.core.calls import CallStatus as CallStatus
+from journeyman.core.calls import ToolCallRecord as ToolCallRecord
+from journeyman.core.context import ToolContext as ToolContext
+from journeyman.core.errors import ApprovalError as ApprovalError
+from journeyman.core.errors import AuditError as AuditError
+from journeyman.core.errors import BindingError as BindingError
+from journeyman.core.errors import ConfigurationError as ConfigurationError
+from journeyman.core.errors import ErrorCategory as ErrorCategory
+from journeyman.core.errors import ErrorInfo as ErrorInfo
+from journeyman.core.errors import InvalidDataError as InvalidDataError
+from journeyman.core.errors import JourneymanError as JourneymanError
+from journeyman.core.errors import ModelError as ModelError
+from journeyman.core.errors import Severity as Severity
+from journeyman.core.errors import SignatureError as SignatureError
+from journeyman.core.errors import StoreError as StoreError
+from journeyman.core.errors import ToolDefinitionError as ToolDefinitionError
+from journeyman.core.errors import ToolError as ToolError
+from journeyman.core.gaps import ToolGapReport as ToolGapReport
+from journeyman.core.gaps import UserIntent as UserIntent
+from journeyman.core.messages import Message as Message
+from journeyman.core.messages import Role as Role
+from journeyman.core.messages import ToolCall as ToolCall
+from journeyman.core.messages import Usage as Usage
+from journeyman.core.playbook import Advice as Advice
+from journeyman.core.playbook import PlaybookBullet as PlaybookBullet
+from journeyman.core.playbook import StrategySource as StrategySource
+from journeyman.core.playbook import ToolCallingStrategy as ToolCallingStrategy
+from journeyman.core.policy import BreakerRule as BreakerRule
+from journeyman.core.policy import Policy as Policy
+from journeyman.core.policy import RateLimit as RateLimit
+from journeyman.core.principals import Principal as Principal
+from journeyman.core.protocols import Clock as Clock
+from journeyman.core.protocols import Deltas as Deltas
+from journeyman.core.protocols import Journal as Journal
+from journeyman.core.protocols import Model as Model
+from journeyman.core.protocols import ModelRequest as ModelRequest
+from journeyman.core.protocols import ModelResponse as ModelResponse
+from journeyman.core.risk import RiskLevel as RiskLevel
+from journeyman.core.risk import requires_approval as requires_approval
+from journeyman.core.runs import AgentResponse as AgentResponse
+from journeyman.core.runs import Limits as Limits
+from journeyman.core.runs import ReasoningStep as ReasoningStep
+from journeyman.core.runs import RunStatus as RunStatus
+from journeyman.core.runs import TaskInput as TaskInput
+from journeyman.core.specification import ToolCategory as ToolCategory
+from journeyman.core.specification import ToolConfiguration as ToolConfiguration
+from journeyman.core.specification import ToolSpecification as ToolSpecification
+from journeyman.core.storing import ChainStep as ChainStep
+from journeyman.core.tasks import Attachment as Attachment
+from journeyman.core.tasks import Task as Task
+from journeyman.execution.risk import categorize_action_risk as categorize_action_risk
+from journeyman.tools.decorator import tool as tool
+from journeyman.tools.library import ToolLibrary as ToolLibrary
+from journeyman.tools.tool import Tool as Tool
+
+__version__: str
+
+__all__: list[str]

@@ -1,0 +1,200 @@
+"""The one place where a ``Run`` is put together from concrete parts, for direct and for durable runs alike."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+from weakref import WeakKeyDictionary
+
+from journeyman.agent.agent import Agent
+from journeyman.agent.limits import effective_limits
+from journeyman.agent.offer import Offer
+from journeyman.agent.run import Run
+from journeyman.agent.state import RunState
+from journeyman.core.data import FORMAT, LOG_FIELDS
+from journeyman.core.events import CallFinished, Event, Fact, RunStarted, StrategiesInjected
+from journeyman.core.playbook import Advice, StrategySource
+from journeyman.core.policy import Policy
+from journeyman.core.principals import Principal
+from journeyman.core.protocols import (
+    ApprovalGate,
+    CircuitBreaker,
+    Clock,
+    Journal,
+    Listener,
+    Model,
+    RateLimiter,
+    SystemClock,
+)
+from journeyman.core.runs import Limits, TaskInput
+from journeyman.core.specification import ToolSpecification
+from journeyman.execution.breaker import LocalBreaker
+from journeyman.execution.cache import ResultCache
+from journeyman.execution.executor import Around, Executor
+from journeyman.execution.invoke import Invoker
+from journeyman.execution.processes import ProcessPool
+from journeyman.execution.rate import TokenBuckets
+from journeyman.execution.recorder import Recorder
+from journeyman.execution.threads import default_pool
+from journeyman.telemetry.logs import LogListener
+from journeyman.tools.library import ToolLibrary, searchable
+
+logger = logging.getLogger("journeyman.app")
+
+
+class Resources:
+    """What all runs with one library share: pools, rate limits, circuit breakers, cached results.
+
+    Bound to the library, because two libraries may hold different tools under one name.
+    """
+
+    def __init__(
+        self, clock: Clock, *, limiter: RateLimiter | None = None, breaker: CircuitBreaker | None = None
+    ) -> None:
+        self.clock = clock
+        self.invoker = Invoker(threads=default_pool(), processes=ProcessPool())
+        self.limiter = limiter or TokenBuckets(clock=clock)
+        self.breaker = breaker or LocalBreaker(clock=clock)
+        self.cache = ResultCache(clock=clock)
+
+    def executor(self, policy: Policy, gate: ApprovalGate) -> Executor:
+        return Executor(
+            policy=policy,
+            gate=gate,
+            invoker=self.invoker,
+            limiter=self.limiter,
+            breaker=self.breaker,
+            cache=self.cache,
+            clock=self.clock,
+        )
+
+
+_resources: WeakKeyDictionary[ToolLibrary, Resources] = WeakKeyDictionary()
+
+
+def resources_of(library: ToolLibrary) -> Resources:
+    """What direct runs of this process with this library share."""
+    found = _resources.get(library)
+    if found is None:
+        found = _resources[library] = Resources(SystemClock())
+    return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assembly:
+    """Everything a run is put together from. Direct and durable runs fill it in differently, and differ in no more."""
+
+    run_id: str
+    agent: Agent
+    task: TaskInput
+    principal: Principal | None
+    limits: Limits
+    library: ToolLibrary
+    policy: Policy
+    resources: Resources
+    gate: ApprovalGate
+    journal: Journal
+    model: Callable[[RunState], Model]
+    listener: Listener | None = None
+    facts: Sequence[Fact] = ()
+    """What the journal holds of the run already."""
+    format: Callable[[], int] = lambda: FORMAT
+    """The format version that every program at work on the journal can read."""
+    tools: Literal["bind", "none"] = "bind"
+    """Without tools a run can be settled and cancelled, but not advanced."""
+
+    def build(self) -> Run:
+        """The run as its facts leave it. Raises BindingError where a new run's tools are missing."""
+        clock = self.resources.clock
+        state = RunState(result_limit=self.policy.max_result_chars)
+        for fact in self.facts:
+            state.apply(fact)
+        offer = Offer(self.agent, self.library, self.task, self.principal, most=self.policy.max_offered_tools)
+        if self.tools == "bind":
+            # A resumed run goes on under the descriptions it began with, and without tools that are gone since.
+            offer.begin(missing="skip" if self.facts else "refuse", descriptions=not self.facts)
+        limits = effective_limits(self.limits, self.task, self.agent)
+        listeners, around = self._listeners()
+        return Run(
+            id=self.run_id,
+            agent=self.agent,
+            model=self.model(state),
+            executor=self.resources.executor(self.policy, self.gate),
+            recorder=Recorder(
+                self.run_id,
+                self.journal,
+                clock=clock,
+                fold=state.apply,
+                listeners=listeners,
+                seq=len(self.facts),
+                format=self.format,
+            ),
+            state=state,
+            limits=limits,
+            offer=offer,
+            clock=clock,
+            deadline=None if limits.seconds is None else clock.monotonic() + limits.seconds - state.active_seconds,
+            around=around,
+            wants_text=self.listener is not None,
+        )
+
+    def _listeners(self) -> tuple[list[Listener], Around | None]:
+        """The library's counters, logs, spans if anybody traces, and whoever asked."""
+        from journeyman.telemetry.spans import SpanListener, tracing
+
+        content, library = self.policy.capture_content, self.library
+
+        def count(event: Event) -> None:
+            if isinstance(event, CallFinished) and event.record.attempts:
+                library.count(event.record.tool_name, success=event.record.success)
+
+        listeners: list[Listener] = [count, LogListener(capture_content=content)]
+        around: Around | None = None
+        if tracing():
+            spans = SpanListener(self.agent.name, capture_content=content)
+            listeners.append(spans)
+            around = spans.running
+        if self.listener is not None:
+            listeners.append(self.listener)
+        return listeners, around
+
+
+async def begin(run: Run, started: RunStarted, playbook: StrategySource | None) -> None:
+    """Record a new run's first facts: what it was asked, and the advice it is given."""
+    await run.recorder.record(started)
+    advice = [Advice(text=text) for text in started.task.playbook_bullets if text.strip()]
+    if playbook is not None:
+        try:
+            names = [item.name for item in run.offer.offered]
+            advice += await playbook.advise(started.task.description, tools=names)
+        except Exception:
+            # A run is as good without advice as it was before there was a playbook.
+            logger.exception("the playbook failed; the run begins without it", extra={LOG_FIELDS: {"run_id": run.id}})
+    if advice:
+        await run.recorder.record(StrategiesInjected(advice=tuple(advice)))
+
+
+# --- models
+
+
+def model_named(name: str) -> Model:
+    from journeyman.models.resolve import model_from_name
+
+    return model_from_name(name, rank=nearest_tools)
+
+
+def nearest_tools(text: str, tools: Sequence[ToolSpecification], k: int) -> list[ToolSpecification]:
+    """The tools that share most words with a text, then the others; for models that can weigh only a few."""
+    from journeyman.retrieval.bm25 import BM25
+
+    named = {tool.name: tool for tool in tools}
+    ranked = BM25({name: searchable(tool) for name, tool in named.items()}).rank(text, k=k)
+    return [named[name] for name in dict.fromkeys((*(name for name, _ in ranked), *named))][:k]
+
+
+async def close_model(model: Model) -> None:
+    close = getattr(model, "aclose", None)
+    if close is not None:
+        await close()
