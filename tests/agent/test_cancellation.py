@@ -78,9 +78,9 @@ async def test_a_synchronous_tool_is_interrupted_and_told() -> None:
     @tool(risk="reversible")
     def busy(context: ToolContext) -> None:
         """Work for ever."""
-        loop.call_soon_threadsafe(begun.set)
-        try:  # twice: the interrupt may strike anywhere, also where what came before it is cleaned up
+        try:  # twice: the interrupt may strike anywhere, also in the first ``finally``
             try:
+                loop.call_soon_threadsafe(begun.set)
                 while not context.cancelled:
                     pass
             finally:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from journeyman import (
+    Advice,
     Agent,
     Approval,
     ApprovalStatus,
@@ -17,10 +18,12 @@ from journeyman import (
     ConfigurationError,
     Deny,
     Limits,
+    Message,
     ModelRequest,
     Policy,
     Principal,
     RiskLevel,
+    Role,
     RunStatus,
     TaskInput,
     ToolContext,
@@ -198,7 +201,7 @@ async def test_leaving_the_events_early_cancels_the_run() -> None:
 
 
 async def test_what_cannot_start_is_raised_by_every_door() -> None:
-    nobody = Agent(name="x", instruction="y", tools=[lookup_order])
+    nobody = Agent(name="x", instruction="y", tools=[lookup_order.specification])
     for start in (run(nobody, "go", library=ToolLibrary(), model="m"), collected(nobody, "go", library=ToolLibrary())):
         with pytest.raises(Exception, match="no implementation is registered"):
             await start
@@ -513,13 +516,20 @@ async def test_a_tasks_tools_narrow_the_agents() -> None:
 
 async def test_advice_is_put_before_the_model_and_noted() -> None:
     class Playbook:
-        async def advise(self, text: str, *, tools: Sequence[str]) -> Sequence[str]:
-            return [f"For {text!r} use {', '.join(tools)}"]
+        async def advise(self, text: str, *, tools: Sequence[str]) -> Sequence[Advice]:
+            shown = (Message.user("A like task"), Message(role=Role.ASSISTANT, content="Its answer"))
+            return [
+                Advice(strategy_id="s1", text=f"For {text!r} use {', '.join(tools)}"),
+                Advice(strategy_id="s2", form="turns", turns=shown),
+                Advice(strategy_id="s3", text="Kept from the model", holdout=True),
+            ]
 
     task = TaskInput(description="go", playbook_bullets=("Be polite",))
     played = await play([lookup_order], [say("x")], task, playbook=Playbook())
     system = played.model.requests[0].messages[0].content
     assert "- Be polite\n- For 'go' use lookup_order" in system
+    assert "Kept from" not in system
+    assert [message.content for message in played.model.requests[0].messages[1:]] == ["A like task", "Its answer", "go"]
     assert "strategies_injected" in played.types
 
 

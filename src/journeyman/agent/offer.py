@@ -7,7 +7,7 @@ same tuple as before, which they have encoded already.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
 from journeyman.agent.agent import Agent
@@ -51,8 +51,6 @@ class Offer:
         Raises BindingError, or ConfigurationError where the task names a tool that the agent does not have.
         """
         self._decide((), missing=missing, descriptions=descriptions)
-        if missing == "refuse" and self._task.available_tools is not None:
-            _check_available(self._task, self.tools)
 
     def refresh(self, used: Iterable[str]) -> None:
         """Take over what has changed in the library since the last step; ``used`` are tools called so far."""
@@ -75,6 +73,8 @@ class Offer:
             offered = tuple(item.specification for item in by_name.values() if item.specification.enabled)
         wanted = self._task.available_tools
         if wanted is not None:
+            if missing == "refuse":
+                _check_available(self._task, by_name)
             by_name = {name: by_name[name] for name in wanted if name in by_name}
             offered = tuple(item for item in offered if item.name in by_name)
         if any(item.permissions for item in offered):
@@ -104,7 +104,7 @@ def _permitted(item: ToolSpecification, principal: Principal | None) -> bool:
     return all(principal is not None and principal.may(permission) for permission in item.permissions)
 
 
-def _check_available(task: TaskInput, tools: dict[str, AnyTool]) -> None:
+def _check_available(task: TaskInput, tools: Mapping[str, AnyTool]) -> None:
     unknown = [name for name in task.available_tools or () if name not in tools]
     if unknown:
         near = nearest_names(unknown[0], tools)

@@ -168,7 +168,8 @@ async def begin(run: Run, started: RunStarted, playbook: StrategySource | None) 
     if playbook is not None:
         try:
             names = [item.name for item in run.offer.offered]
-            advice += await playbook.advise(started.task.description, tools=names)
+            found = await playbook.advise(started.task.description, tools=names)
+            advice += StrategiesInjected(advice=tuple(found)).advice
         except Exception:
             # A run is as good without advice as it was before there was a playbook.
             logger.exception("the playbook failed; the run begins without it", extra={LOG_FIELDS: {"run_id": run.id}})

@@ -13,6 +13,7 @@ from journeyman.agent.agent import Agent
 from journeyman.agent.ending import response
 from journeyman.agent.loop import advance
 from journeyman.agent.run import Run
+from journeyman.agent.state import RunState
 from journeyman.app.assembly import Assembly, begin, close_model, model_named, resources_of
 from journeyman.core.approvals import Approver
 from journeyman.core.data import LOG_FIELDS, new_id
@@ -126,7 +127,13 @@ async def _prepared(order: _Order, *, listener: Listener | None, last: bool) -> 
     if order.approver is not None:
         gate = AskApprover(order.approver, clock=resources.clock, waited=lambda seconds: prepared.postpone(seconds))
     given = agent.model if order.model is None else order.model
-    model = model_named(given) if isinstance(given, str) else given
+    model: Model | None = None
+
+    def named(_: RunState) -> Model:
+        nonlocal model
+        model = model_named(given) if isinstance(given, str) else given
+        return model
+
     try:
         prepared = Assembly(
             run_id=new_id("run"),
@@ -139,7 +146,7 @@ async def _prepared(order: _Order, *, listener: Listener | None, last: bool) -> 
             resources=resources,
             gate=gate,
             journal=MemoryJournal() if order.journal is None else order.journal,
-            model=lambda _: model,
+            model=named,
             listener=listener,
         ).build()
         started = RunStarted(
@@ -148,7 +155,7 @@ async def _prepared(order: _Order, *, listener: Listener | None, last: bool) -> 
         await begin(prepared, started, order.playbook)
         yield prepared
     finally:
-        if isinstance(given, str) or last:
+        if model is not None and (isinstance(given, str) or last):
             await close_model(model)
 
 

@@ -81,6 +81,10 @@ class ToolLibrary:
         self._tools[item.name] = item
         self._changed()
 
+    def unregister(self, name: str) -> None:
+        del self._tools[name]
+        self._changed()
+
     async def open(self) -> None:
         pass
 

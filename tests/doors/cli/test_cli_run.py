@@ -99,9 +99,11 @@ def test_yes_approves_but_gives_no_permission(cli: Cli, serve: Serve, shop: None
 
 def test_without_an_agent_an_assistant_works_with_the_library(cli: Cli, serve: Serve, shop: None) -> None:
     with serve(say("Hello.")) as server:
-        ended = cli("run", "Hi", "--library", "boxshop:library", "--model", f"{server.url}#any")
-        offered = [tool["function"]["name"] for tool in server.requests[0]["tools"]]
-    assert (ended.code, offered) == (0, ["count_boxes", "burn_shelf"])
+        arguments = ("run", "Hi", "--library", "boxshop:library", "--model", f"{server.url}#any")
+        without, permitted = cli(*arguments), cli(*arguments, "--permission", "shelves:write")
+        offered = [[tool["function"]["name"] for tool in asked["tools"]] for asked in server.requests]
+    assert (without.code, permitted.code) == (0, 0)
+    assert offered == [["count_boxes"], ["count_boxes", "burn_shelf"]]  # what is not permitted is not offered
 
 
 def test_the_local_library_works_in_the_current_folder(cli: Cli, serve: Serve, tmp_path: Path) -> None:
