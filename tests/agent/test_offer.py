@@ -79,8 +79,7 @@ async def test_of_many_tools_those_are_offered_that_fit_the_task_and_were_used()
 
     library.register(another)
     agent = agent_with(*tools, another)
-    turns = [call("look_7", at="x"), call("another"), say("done")]
-    model = ScriptedModel(turns)
+    model = ScriptedModel([call("look_7", at="x"), call("another"), say("done")])
     response = await run(agent, "Look at shelf 33", library=library, model=model, policy=Policy(max_offered_tools=5))
     before, _, after = offered(model)
     assert len(before) == len(after) == 5

@@ -114,7 +114,7 @@ class MoonPhase(_Event):
     """A fact of the next version."""
 
     since: ClassVar[int] = NEWER
-    type: Literal["moon_phase"] = "moon_phase"  # type: ignore[assignment]
+    type: Literal["moon_phase"] = "moon_phase"
 
 
 async def test_a_new_type_of_fact_is_not_written_while_an_older_program_is_at_work() -> None:

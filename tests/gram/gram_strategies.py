@@ -164,7 +164,7 @@ def specifications(draw: st.DrawFn) -> ToolSpecification:
 @st.composite
 def agents(draw: st.DrawFn, tools: list[ToolSpecification] | None = None) -> Agent:
     offered = specifications() if tools is None else st.one_of(st.sampled_from(tools), specifications())
-    more = st.fixed_dictionaries(
+    more: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
         {},
         optional={
             "description": any_text,

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import pytest
 from pydantic import BaseModel, Field
 
-from journeyman import Agent, ConfigurationError, RiskLevel, ToolSpecification, gram, tool
+from journeyman import Agent, ConfigurationError, RiskLevel, Tool, ToolSpecification, gram, tool
 from journeyman.agent.documents import dump_agents, load_agents
 from journeyman.gram import GramDocumentError, dump_tools, dumps, load_tools, parse, signature_schema
 
@@ -108,7 +108,7 @@ async def search(query: str, *, limit: int = 10) -> Any:
     """Search for words."""
 
 
-PYTHON_TOOLS = [send_post, ping, search]
+PYTHON_TOOLS: list[Tool[..., Any]] = [send_post, ping, search]
 
 
 def test_every_field_of_a_python_tool_survives() -> None:

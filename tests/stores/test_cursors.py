@@ -69,7 +69,8 @@ async def test_readers_in_many_processes_read_every_run_once_between_them(store:
     readers = [open_store(store_url) for _ in range(3)]
     for reader in readers:
         await reader.open()
-    ends, seen = [f"run-{number}" for number in range(20)], []
+    ends = [f"run-{number}" for number in range(20)]
+    seen: list[str] = []
 
     async def write(part: list[str]) -> None:
         for run_id in part:

@@ -4,7 +4,7 @@ export type Data = Record<string, unknown>;
 export type Risk = "reversible" | "reversible_with_delay" | "irreversible";
 export type RunStatus =
   | "queued" | "running" | "awaiting_approval" | "awaiting_resolution"
-  | "completed" | "failed" | "cancelled" | "limit_reached";
+  | "completed" | "failed" | "cancelled" | "limit_reached" | "unknown";
 export type CallStatus =
   | "pending" | "running" | "success" | "error" | "timeout" | "cancelled" | "denied" | "unknown";
 export type ApprovalStatus = "pending" | "approved" | "denied" | "expired" | "superseded";
@@ -67,6 +67,11 @@ export interface Usage {
   requests: number;
 }
 
+export interface Advice {
+  strategy_id: string | null; form: "system" | "turns"; text: string; turns: { role: string; content: string }[];
+  holdout: boolean;
+}
+
 type Of<Type extends string, Fields> = { type: Type; run_id: string; seq: number | null; time: number } & Fields;
 
 export type RunEvent =
@@ -76,7 +81,7 @@ export type RunEvent =
       principal: Principal | null;
     }>
   | Of<"run_resumed", { owner: string }>
-  | Of<"strategies_injected", { strategies: string[] }>
+  | Of<"strategies_injected", { advice: Advice[] }>
   | Of<"message", {
       iteration: number; text: string; calls: ToolCall[]; usage: Usage; confidence: number | null; model: string;
       started: number;

@@ -2,7 +2,7 @@
 // reload, whoever started the run. Facts are taken once and in order; signals only change what is under way.
 
 import type {
-  Approval, ApprovalStatus, CallStatus, Data, ErrorInfo, Resolution, Risk, RunEvent, RunStatus, ToolCall, Usage,
+  Advice, Approval, ApprovalStatus, CallStatus, Data, ErrorInfo, Resolution, Risk, RunEvent, RunStatus, ToolCall, Usage,
 } from "./events";
 import { ended } from "./events";
 
@@ -109,7 +109,7 @@ function fact(run: RunState, event: RunEvent): RunState {
     case "run_resumed":
       return { ...run, status: "running", pauses: closed(run.pauses, event.time) };
     case "strategies_injected":
-      return { ...run, strategies: [...run.strategies, ...event.strategies] };
+      return { ...run, strategies: [...run.strategies, ...event.advice.filter((item) => !item.holdout).map(shown)] };
     case "message":
       return onStep({ ...run, usage: sum(run.usage, event.usage) }, event.iteration, (step) => ({
         ...step, draft: "", text: event.text, model: event.model, askedAt: event.started, answeredAt: event.time,
@@ -253,5 +253,7 @@ export const STATUS: Record<RunStatus, string> = {
   completed: "Completed",
   failed: "Failed",
   cancelled: "Cancelled",
-  limit_reached: "Limit reached",
+  limit_reached: "Limit reached", unknown: "Written by a newer version",
 };
+
+const shown = (advice: Advice): string => advice.text || advice.turns.map((turn) => turn.content).join(" → ");

@@ -6,10 +6,10 @@ One that was given tools or functions also carries them, for runs in its own pro
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from pydantic import Field, field_validator
 
@@ -34,15 +34,32 @@ class Agent(Entity):
     finish: bool = False
     """End by calling ``finish(answer, reasoning, confidence)`` instead of by plain text."""
 
-    def __init__(self, /, **values: Any) -> None:
-        own: list[Tool[..., Any]] = []
-        if isinstance(given := values.get("tools"), list | tuple):
-            values = {**values, "tools": tuple(_specification(item, own) for item in given)}
-        super().__init__(**values)
-        if own:
-            self.__dict__["_own_tools"] = tuple(own)
+    if TYPE_CHECKING:
 
-    __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]
+        def __init__(
+            self,
+            *,
+            name: str,
+            instruction: str,
+            description: str = "",
+            model: str = "auto",
+            tools: Iterable[ToolSpecification | Tool[..., Any] | Callable[..., Any]] = (),
+            all_tools: bool = False,
+            max_iterations: int | None = None,
+            finish: bool = False,
+        ) -> None: ...
+
+    else:
+
+        def __init__(self, /, **values: Any) -> None:
+            own: list[Tool[..., Any]] = []
+            if isinstance(given := values.get("tools"), list | tuple):
+                values = {**values, "tools": tuple(_specification(item, own) for item in given)}
+            super().__init__(**values)
+            if own:
+                self.__dict__["_own_tools"] = tuple(own)
+
+        __init__.__pydantic_base_init__ = True  # see Entity
 
     @property
     def own_tools(self) -> tuple[Tool[..., Any], ...]:

@@ -10,7 +10,7 @@ import json
 import os
 import re
 import time
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic_core import to_json
@@ -40,17 +40,19 @@ class Entity(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    def __init__(self, /, **values: Any) -> None:
-        try:
-            self.__pydantic_validator__.validate_python(values, self_instance=self)
-        except ValidationError as error:
-            from journeyman.core.errors import InvalidDataError  # errors are entities, too
+    if not TYPE_CHECKING:  # type checkers derive the arguments from the fields
 
-            details = error.errors(include_url=False, include_context=False)
-            raise InvalidDataError(type(self).__name__, validation_problems(error), details=details) from None
+        def __init__(self, /, **values: Any) -> None:
+            try:
+                self.__pydantic_validator__.validate_python(values, self_instance=self)
+            except ValidationError as error:
+                from journeyman.core.errors import InvalidDataError  # errors are entities, too
 
-    # Tells pydantic that validation need not call this: entities inside others are built without it.
-    __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]
+                details = error.errors(include_url=False, include_context=False)
+                raise InvalidDataError(type(self).__name__, validation_problems(error), details=details) from None
+
+        # Tells pydantic that validation need not call this: entities inside others are built without it.
+        __init__.__pydantic_base_init__ = True
 
     @classmethod
     def stored(cls, data: str | bytes | dict[str, Any]) -> Self:

@@ -31,7 +31,7 @@ class Principal(Entity):
     def __init__(self, id: str = "", *, permissions: Iterable[str] = (), **unknown: Any) -> None:
         # Positional `id` reads better. A missing id and unknown fields are accepted here, so that the validator
         # refuses them in its own words.
-        super().__init__(id=id, permissions=permissions, **unknown)
+        super().__init__(**{"id": id, "permissions": permissions, **unknown})
 
     __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]  # see Entity
 

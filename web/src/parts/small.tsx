@@ -24,7 +24,7 @@ export function RiskBadge({ risk }: { risk: Risk | null }) {
 
 const KIND: Record<RunStatus, string> = {
   queued: "plain", running: "busy", awaiting_approval: "warn", awaiting_resolution: "warn", completed: "good",
-  failed: "bad", cancelled: "plain", limit_reached: "warn",
+  failed: "bad", cancelled: "plain", limit_reached: "warn", unknown: "plain",
 };
 
 export function StatusBadge({ status }: { status: RunStatus }) {
