@@ -77,12 +77,14 @@ class Till:
 
 
 @contextlib.asynccontextmanager
-async def paying(url: str, ledger: Ledger, *, runs: int, patience: float = 0.3) -> AsyncIterator[tuple[Till, Trouble]]:
+async def paying(
+    url: str, ledger: Ledger, *, runs: int, retry_seconds: float = 0.3
+) -> AsyncIterator[tuple[Till, Trouble]]:
     """So many runs with a call under way each; in the end all must have completed, with every payment made once."""
     till = Till(ledger)
     till.open.clear()
-    # With little patience of its own, the store hands the fault on to the runs.
-    store = open_store(url, patience=patience)
+    # With little retry_seconds of its own, the store hands the fault on to the runs.
+    store = open_store(url, retry_seconds=retry_seconds)
     with Trouble() as trouble:
         async with Journeyman(library=till.library, store=store, model=PAYING, poll_seconds=0.1) as app:
             handles = [await app.start(till.agent, f"Pay all ({number})") for number in range(runs)]
@@ -199,9 +201,9 @@ async def test_postgresql_is_restarted_in_the_middle_of_runs(own_server: Any, le
     assert "no connection: check that the server runs" in trouble.told[0]
 
 
-@pytest.mark.parametrize("patience", [0.3, 30.0], ids=["the runs wait", "the store waits"])
-async def test_postgresql_crashes_again_and_again(own_server: Any, ledger: Ledger, patience: float) -> None:
-    async with paying(own_server.get_uri(), ledger, runs=8, patience=patience) as (till, _):
+@pytest.mark.parametrize("retry_seconds", [0.3, 30.0], ids=["the runs wait", "the store waits"])
+async def test_postgresql_crashes_again_and_again(own_server: Any, ledger: Ledger, retry_seconds: float) -> None:
+    async with paying(own_server.get_uri(), ledger, runs=8, retry_seconds=retry_seconds) as (till, _):
         till.open.set()
         for number in range(1, 5):
             await until(lambda number=number: len(ledger.lines()) > number * 8)  # type: ignore[misc]  # it is bound

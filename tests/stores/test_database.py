@@ -52,7 +52,7 @@ class WatchedDriver(SqliteDriver):
 @asynccontextmanager
 async def watched(path: Path) -> AsyncIterator[tuple[SqlStore, WatchedDriver]]:
     driver = WatchedDriver(str(path / "watched.db"))
-    store = SqlStore(driver, patience=0.5)
+    store = SqlStore(driver, retry_seconds=0.5)
     await store.open()
     try:
         yield store, driver

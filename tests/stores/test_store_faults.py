@@ -44,7 +44,7 @@ def locked(path: Path) -> Iterator[None]:
 
 async def test_a_locked_database_is_an_error_after_a_while_and_works_again_later(tmp_path: Path) -> None:
     path = tmp_path / "x.db"
-    store = open_store(f"sqlite:///{path}", patience=0.2)
+    store = open_store(f"sqlite:///{path}", retry_seconds=0.2)
     await store.open()
     journal = await claimed(store, "r1")
     await journal.append("r1", numbered("r1", started()), sync=True)
@@ -64,7 +64,7 @@ async def test_a_locked_database_is_an_error_after_a_while_and_works_again_later
 
 async def test_siblings_that_fail_together_can_be_repeated_in_any_order(tmp_path: Path) -> None:
     path = tmp_path / "x.db"
-    store = open_store(f"sqlite:///{path}", patience=0.2)
+    store = open_store(f"sqlite:///{path}", retry_seconds=0.2)
     await store.open()
     journal = await claimed(store, "r1")
     facts = numbered("r1", call_started("e1"), call_started("e2"), call_started("e3"))
@@ -81,7 +81,7 @@ async def test_siblings_that_fail_together_can_be_repeated_in_any_order(tmp_path
 
 async def test_facts_of_an_append_that_was_cancelled_under_a_lock_are_written_later(tmp_path: Path) -> None:
     path = tmp_path / "x.db"
-    store = open_store(f"sqlite:///{path}", patience=0.2)
+    store = open_store(f"sqlite:///{path}", retry_seconds=0.2)
     await store.open()
     journal = await claimed(store, "r1")
     with locked(path):
@@ -97,7 +97,7 @@ async def test_facts_of_an_append_that_was_cancelled_under_a_lock_are_written_la
 
 async def test_a_short_lock_is_not_noticed(tmp_path: Path) -> None:
     path = tmp_path / "x.db"
-    store = open_store(f"sqlite:///{path}", patience=30)
+    store = open_store(f"sqlite:///{path}", retry_seconds=30)
     await store.open()
     with locked(path):
         creating = asyncio.ensure_future(store.runs.create(order("r1")))
@@ -114,7 +114,7 @@ from journeyman.stores.store import open_store
 from tests.stores.samples import call_started, claimed, message, numbered
 
 async def main():
-    store = open_store("sqlite:///" + sys.argv[1], patience=0.2)
+    store = open_store("sqlite:///" + sys.argv[1], retry_seconds=0.2)
     await store.open()
     journal = await claimed(store, "r1")
     _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -171,7 +171,10 @@ def own_server() -> Iterator[Any]:
 
 @pytest.mark.slow
 async def test_a_restart_of_postgresql_loses_nothing(own_server: Any) -> None:
-    patient, hasty = open_store(own_server.get_uri(), patience=30), open_store(own_server.get_uri(), patience=0.1)
+    patient, hasty = (
+        open_store(own_server.get_uri(), retry_seconds=30),
+        open_store(own_server.get_uri(), retry_seconds=0.1),
+    )
     await patient.open()
     await hasty.open()
     journal = await claimed(patient, "r1")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias, TypeVar
 
@@ -77,18 +77,18 @@ class Driver(Protocol):
 
 
 class TransactionRunner:
-    """Runs work in transactions. Passing faults are waited out for ``patience`` seconds, others raise StoreError."""
+    """Runs work in transactions. Passing faults are retried for ``retry_seconds``, others raise StoreError."""
 
-    def __init__(self, driver: Driver, *, writes: bool, patience: float) -> None:
+    def __init__(self, driver: Driver, *, writes: bool, retry_seconds: float) -> None:
         self._driver = driver
         self._writes = writes
-        self._patience = patience
+        self._retry_seconds = retry_seconds
         self._connection: Connection | None = None
 
     def run(self, begin: Callable[[Connection], None], work: Callable[[Connection], T]) -> T:
         """Begin, work, commit. ``work`` may run more than once; nothing remains of the runs before."""
-        deadline, pause = time.monotonic() + self._patience, FIRST_PAUSE
-        while True:
+        deadline = time.monotonic() + self._retry_seconds
+        for pause in pauses(FIRST_PAUSE, LONGEST_PAUSE):
             committing = False
             try:
                 if self._connection is None:
@@ -107,7 +107,7 @@ class TransactionRunner:
                 if committing or not fault.passing or time.monotonic() + pause > deadline:
                     raise StoreError(fault.message) from error
             time.sleep(pause)
-            pause = min(pause * 2, LONGEST_PAUSE)
+        raise AssertionError("pauses do not end")
 
     def _undo(self, *, broken: bool) -> None:
         connection = self._connection
@@ -126,6 +126,13 @@ class TransactionRunner:
         connection, self._connection = self._connection, None
         if connection is not None:
             connection.close()
+
+
+def pauses(first: float, longest: float) -> Iterator[float]:
+    """How long to wait before each further try: twice as long every time, up to a limit; without end."""
+    while True:
+        yield first
+        first = min(first * 2, longest)
 
 
 def entities(kind: type[E], rows: Iterable[Row]) -> tuple[E, ...]:

@@ -1,46 +1,54 @@
 """A database as the event loop sees it: writes are queued and committed many at a time, reads run beside them.
 
-The work itself is done in threads, by functions over a ``Connection``; see ``line``.
+All writes of a process go through one thread, with group commit; reads have threads of their own. The work itself is
+done by functions over a ``Connection``; see ``connection``.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import queue
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import partial
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeAlias, TypeVar
 
+from journeyman.core.errors import StoreError
 from journeyman.stores.connection import Connection, Driver, TransactionRunner
-from journeyman.stores.writer import Job, Writer, resolve
 
 T = TypeVar("T")
 
 LINGER_SECONDS = 0.01
 """How long facts that nobody waits for may gather before they are committed together."""
 READERS = 4
+MOST_TOGETHER = 200
+"""Jobs to a transaction: enough to share a commit, few enough to be over soon."""
+
+Outcome: TypeAlias = tuple["Job", Any, BaseException | None]
 
 
 class Buffer(Protocol):
     """Something that gathers writes."""
 
-    def hand_over(self) -> asyncio.Future[None] | None:
+    def submit_pending(self) -> asyncio.Future[None] | None:
         """Queue what has gathered; the future is done when it is committed or could not be."""
 
 
 class Database:
     """All writes of a process go through one thread, in the order they were queued."""
 
-    def __init__(self, driver: Driver, *, patience: float) -> None:
+    def __init__(self, driver: Driver, *, retry_seconds: float) -> None:
         self._driver = driver
-        self._patience = patience
-        self._writer = Writer(TransactionRunner(driver, writes=True, patience=patience))
+        self._retry_seconds = retry_seconds
+        self._writer = Writer(TransactionRunner(driver, writes=True, retry_seconds=retry_seconds))
         self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="journeyman-read")
         self._reading = threading.local()
-        self._lines: list[TransactionRunner] = []
-        self._gathering: dict[Buffer, None] = {}
-        self._handed_over: set[asyncio.Future[None]] = set()
+        self._runners: list[TransactionRunner] = []
+        self._pending: dict[Buffer, None] = {}
+        self._submitted: set[asyncio.Future[None]] = set()
         self._timer: asyncio.TimerHandle | None = None
 
     def start(self) -> None:
@@ -48,17 +56,17 @@ class Database:
 
     async def close(self) -> None:
         """Commit what is queued and let go of every connection."""
-        self._hand_over()
-        if self._handed_over:
-            await asyncio.wait(set(self._handed_over))
+        self._submit_pending()
+        if self._submitted:
+            await asyncio.wait(set(self._submitted))
         if self._timer is not None:
             self._timer.cancel()
         await asyncio.to_thread(self._shut)
 
     def _shut(self) -> None:
         self._readers.shutdown()
-        for line in self._lines:
-            line.close()
+        for runner in self._runners:
+            runner.close()
         self._writer.stop()
 
     # --- writing
@@ -69,9 +77,9 @@ class Database:
         Whoever stops waiting does not undo it.
         ``work`` may run more than once, each time in a transaction in which nothing of the time before remains.
         """
-        self._hand_over()
+        self._submit_pending()
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        self.submit(work, sync=sync, done=partial(resolve, future))
+        self.submit(work, sync=sync, done=partial(settle_future, future))
         return await future
 
     def submit(
@@ -82,42 +90,44 @@ class Database:
 
     def soon(self, buffer: Buffer) -> None:
         """Have a buffer's writes committed in a moment, or with whatever is written or read before."""
-        self._gathering[buffer] = None
+        self._pending[buffer] = None
         if self._timer is None:
-            self._timer = asyncio.get_running_loop().call_later(LINGER_SECONDS, self._linger_over)
+            self._timer = asyncio.get_running_loop().call_later(LINGER_SECONDS, self._linger_ended)
 
-    def _linger_over(self) -> None:
+    def _linger_ended(self) -> None:
         self._timer = None
-        self._hand_over()
+        self._submit_pending()
 
-    def _hand_over(self) -> None:
-        buffers = list(self._gathering)
-        self._gathering.clear()
+    def _submit_pending(self) -> None:
+        buffers = list(self._pending)
+        self._pending.clear()
         for buffer in buffers:
-            if (future := buffer.hand_over()) is not None:
-                self._handed_over.add(future)
-                future.add_done_callback(self._handed_over.discard)
+            if (future := buffer.submit_pending()) is not None:
+                self._submitted.add(future)
+                future.add_done_callback(self._submitted.discard)
 
     async def flush(self) -> None:
         """Return when everything written so far is committed; raises what kept it from being so."""
-        self._hand_over()
-        await asyncio.gather(*self._handed_over, self.write(_nothing, sync=False))
+        self._submit_pending()
+        await asyncio.gather(*self._submitted, self.write(_nothing, sync=False))
 
     # --- reading
 
     async def read(self, work: Callable[[Connection], T]) -> T:
         """Run ``work`` on one state of the database, in which everything written here before is to be seen."""
-        self._hand_over()
-        if self._handed_over:
-            await asyncio.wait(set(self._handed_over))
+        self._submit_pending()
+        if self._submitted:
+            await asyncio.wait(set(self._submitted))
         return await asyncio.get_running_loop().run_in_executor(self._readers, self._read, work)
 
     def _read(self, work: Callable[[Connection], T]) -> T:
-        line: TransactionRunner | None = getattr(self._reading, "line", None)
-        if line is None:
-            line = self._reading.line = TransactionRunner(self._driver, writes=False, patience=self._patience)
-            self._lines.append(line)
-        return line.run(_begin_reading, work)
+        runner: TransactionRunner | None = getattr(self._reading, "runner", None)
+        if runner is None:
+            runner = self._reading.runner = TransactionRunner(
+                self._driver, writes=False, retry_seconds=self._retry_seconds
+            )
+            self._runners.append(runner)
+        return runner.run(_begin_reading, work)
 
 
 def _begin_reading(connection: Connection) -> None:
@@ -126,3 +136,97 @@ def _begin_reading(connection: Connection) -> None:
 
 def _nothing(connection: Connection) -> None:
     return None
+
+
+# --- the writing thread
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One piece of work and who waits for it."""
+
+    work: Callable[[Connection], Any]
+    sync: bool
+    loop: asyncio.AbstractEventLoop
+    done: Callable[[Any, BaseException | None], None]
+    """Is told the result or the error, on the loop, in the jobs' order. A future would cost a turn of the loop."""
+
+
+class Writer:
+    """Takes everything queued, does it in one transaction, and tells the waiters in order.
+
+    A job that fails on its own account harms no other: then each is given a transaction of its own. A fault of the
+    database fails all jobs of the transaction with StoreError, and none of them was reported as committed.
+    """
+
+    def __init__(self, runner: TransactionRunner) -> None:
+        self._runner = runner
+        self._jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._work, name="journeyman-write", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Finish what is queued, then end. Blocks."""
+        self._jobs.put(None)
+        self._thread.join()
+
+    def put(self, job: Job) -> None:
+        self._jobs.put(job)
+
+    def _work(self) -> None:
+        following = self._jobs.get()
+        while following is not None:
+            batch = [following]
+            # Only this thread takes jobs out: where there is one, get() returns at once.
+            while len(batch) < MOST_TOGETHER and not self._jobs.empty():
+                if (following := self._jobs.get()) is None:
+                    break
+                batch.append(following)
+            _deliver(self._commit(batch))
+            if following is not None:
+                following = self._jobs.get()
+        self._runner.close()
+
+    def _commit(self, batch: Sequence[Job]) -> list[Outcome]:
+        sync = any(job.sync for job in batch)
+        try:
+            results = self._runner.run(
+                lambda connection: connection.begin(sync=sync),
+                lambda connection: [job.work(connection) for job in batch],
+            )
+        except StoreError as error:
+            return [(job, None, error) for job in batch]
+        except BaseException as error:
+            if len(batch) == 1:
+                return [(batch[0], None, error)]
+            return [outcome for job in batch for outcome in self._commit([job])]
+        return [(job, result, None) for job, result in zip(batch, results, strict=True)]
+
+
+def _deliver(outcomes: Sequence[Outcome]) -> None:
+    by_loop: dict[asyncio.AbstractEventLoop, list[Outcome]] = {}
+    for outcome in outcomes:
+        by_loop.setdefault(outcome[0].loop, []).append(outcome)
+    for loop, theirs in by_loop.items():
+        # A loop that is closed has nobody left who could wait.
+        with contextlib.suppress(RuntimeError):
+            loop.call_soon_threadsafe(_settle, theirs)
+
+
+def _settle(outcomes: Sequence[Outcome]) -> None:
+    for job, result, error in outcomes:
+        job.done(result, error)
+
+
+def settle_future(future: asyncio.Future[Any], result: Any, error: BaseException | None) -> None:
+    """Give a future its end, unless whoever waited has stopped waiting."""
+    if future.done():
+        return
+    if error is None:
+        future.set_result(result)
+    else:
+        future.set_exception(error)
+        # Looked at, as far as asyncio is concerned: not everybody who may wait does.
+        future.exception()

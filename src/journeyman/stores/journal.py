@@ -23,9 +23,8 @@ from journeyman.core.events import (
 )
 from journeyman.core.runs import RunStatus
 from journeyman.stores.connection import Connection, json_text
-from journeyman.stores.database import Database
+from journeyman.stores.database import Database, settle_future
 from journeyman.stores.projections import project, status_after
-from journeyman.stores.writer import resolve
 
 AWAITED = (CallStarted, CallResolved, RunSuspended, RunFinished, RunFailed)
 """Facts that are committed when ``append`` returns, whether synced or not.
@@ -66,7 +65,7 @@ class SqlJournal:
         self._effects: set[str] = set()
         """Executions whose start was synced: their ends are awaited, lest they are forgotten."""
         self._running = False
-        self._troubled = False
+        self._failing = False
         self._conflict: JournalConflictError | None = None
 
     async def append(self, run_id: str, facts: Sequence[Fact], *, sync: bool = False) -> None:
@@ -75,14 +74,14 @@ class SqlJournal:
             raise JournalConflictError(*self._conflict.args)
         entries = {fact.seq or 0: Entry(fact.seq or 0, fact, json_text(fact)) for fact in facts}
         awaited = [self._awaited(fact, sync=sync) for fact in facts]
-        if not (sync or self._troubled or any(awaited)):
+        if not (sync or self._failing or any(awaited)):
             self._accept(entries)
             self._database.soon(self)
             return
         try:
             await self._write(entries, sync=sync)
         except _GapError as gap:
-            if self._troubled:
+            if self._failing:
                 raise StoreError(f"run {run_id!r}: facts before {min(entries)} could not be written yet") from gap
             raise
 
@@ -90,7 +89,7 @@ class SqlJournal:
         self._check_run(run_id)
         return await self._database.read(partial(read_facts, run_id=run_id, after=after))
 
-    def hand_over(self) -> asyncio.Future[None] | None:
+    def submit_pending(self) -> asyncio.Future[None] | None:
         """Queue the accepted facts."""
         return self._write({}, sync=False) if self._accepted else None
 
@@ -116,16 +115,16 @@ class SqlJournal:
 
         def settle(result: None, error: BaseException | None) -> None:
             if error is None:
-                self._troubled = False
+                self._failing = False
                 self._running = status is RunStatus.RUNNING
-            elif isinstance(error, StoreError) or (isinstance(error, _GapError) and self._troubled):
-                self._troubled = True
+            elif isinstance(error, StoreError) or (isinstance(error, _GapError) and self._failing):
+                self._failing = True
                 # Whoever waits will append again what it was told has failed. If nobody does any longer, it is on us.
                 dropped = {} if written.cancelled() else entries
                 self._accepted.update((entry.seq, entry) for entry in together if entry.seq not in dropped)
             elif isinstance(error, JournalConflictError):
                 self._conflict = error
-            resolve(written, result, error)
+            settle_future(written, result, error)
 
         self._database.submit(
             partial(write_facts, run_id=self._run_id, epoch=self._epoch, entries=together, status=new_status),

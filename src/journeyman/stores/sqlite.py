@@ -9,7 +9,7 @@ from typing import Any
 from journeyman.stores.connection import Fault, Row, storable
 
 BUSY_SECONDS = 1.0
-"""How long SQLite itself waits for a lock before the writer looks at its own patience."""
+"""How long SQLite itself waits for a lock before the writer looks at its own retry_seconds."""
 
 
 class SqliteConnection:

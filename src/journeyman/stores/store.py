@@ -23,17 +23,17 @@ from journeyman.stores.programs import SqlPrograms
 from journeyman.stores.runs import SqlRuns
 from journeyman.stores.tasks import SqlTasks
 
-PATIENCE_SECONDS = 10.0
+RETRY_SECONDS = 10.0
 """How long a lock or a restart of the database is waited out before StoreError."""
 
 
 class SqlStore:
     """All aggregates on one database. To be opened, used and closed on one event loop."""
 
-    def __init__(self, driver: Driver, *, clock: Clock | None = None, patience: float = PATIENCE_SECONDS) -> None:
+    def __init__(self, driver: Driver, *, clock: Clock | None = None, retry_seconds: float = RETRY_SECONDS) -> None:
         clock = clock or SystemClock()
         self.shared_limits = driver.shared
-        self._database = Database(driver, patience=patience)
+        self._database = Database(driver, retry_seconds=retry_seconds)
         self.runs = SqlRuns(self._database)
         self.cursors = SqlCursors(self._database)
         self.programs = SqlPrograms(self._database)
@@ -83,12 +83,12 @@ class SqlStore:
         return await self._database.write(migrations.version)
 
 
-def open_store(url: str, *, clock: Clock | None = None, patience: float = PATIENCE_SECONDS) -> SqlStore:
+def open_store(url: str, *, clock: Clock | None = None, retry_seconds: float = RETRY_SECONDS) -> SqlStore:
     """The store behind a URL; nothing is connected before ``await store.open()``.
 
     ``sqlite:///relative.db``, ``sqlite:////absolute.db``, ``postgresql://user:password@host/database``.
     """
-    return SqlStore(_driver(url), clock=clock, patience=patience)
+    return SqlStore(_driver(url), clock=clock, retry_seconds=retry_seconds)
 
 
 def sqlite_file(url: str) -> Path | None:

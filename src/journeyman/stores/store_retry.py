@@ -13,6 +13,7 @@ from journeyman.core.events import Fact
 from journeyman.core.policy import BreakerRule, RateLimit
 from journeyman.core.protocols import ApprovalGate, CircuitBreaker, Clock, Journal, RateLimiter
 from journeyman.core.storing import RunStore
+from journeyman.stores.connection import pauses
 
 logger = logging.getLogger("journeyman.store")
 
@@ -23,15 +24,14 @@ FIRST_PAUSE, LONGEST_PAUSE = 0.2, 5.0
 
 async def retry_store_faults(work: Callable[[], Awaitable[T]], *, clock: Clock, run_id: str = "") -> T:
     """Do it, again and again, until the store takes it."""
-    pause = FIRST_PAUSE
-    while True:
+    for pause in pauses(FIRST_PAUSE, LONGEST_PAUSE):
         try:
             return await work()
         except StoreError as error:
-            told = {"run_id": run_id, "pause_seconds": pause}
-            logger.warning("the run pauses: %s", error, extra={LOG_FIELDS: told})
+            fields = {"run_id": run_id, "pause_seconds": pause}
+            logger.warning("the run pauses: %s", error, extra={LOG_FIELDS: fields})
         await clock.sleep(pause)
-        pause = min(pause * 2, LONGEST_PAUSE)
+    raise AssertionError("pauses do not end")
 
 
 class RetryingJournal:

@@ -131,6 +131,6 @@ def _file(url: str) -> Path | None:
 def store_at(url: str, *, patience: float = 10.0) -> SqlStore:
     """The store behind --store, not opened yet."""
     try:
-        return open_store(url, patience=patience)
+        return open_store(url, retry_seconds=patience)
     except ConfigurationError as error:
         raise WrongUsageError(f"--store: {error}") from None
