@@ -314,11 +314,11 @@ class Desk:
         """The run ahead that needs a person or cannot go on here; None as soon as there is none ahead."""
         while (earlier := await self._store.runs.ahead_of(run_id)) is not None:
             try:
-                status = await (await self.app.handle(earlier.id)).wait()
+                stuck = (await (await self.app.handle(earlier.id)).wait()).waiting
             except JourneymanError:
-                return earlier
-            if status.waiting:
-                return earlier
+                stuck = True
+            if stuck:
+                return await self._store.runs.get(earlier.id)
         return None
 
     # --- requests that are sent again

@@ -29,6 +29,18 @@ from journeyman.core.errors import (
 logger = logging.getLogger("journeyman.http")
 
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
+_DESCRIPTIONS = {
+    400: "The request cannot be read",
+    401: "No token, or one that is not known",
+    403: "Not allowed",
+    404: "There is no such thing, or it is not yours",
+    409: "It clashes with how things stand",
+    413: "The body is too large",
+    415: "The body is not JSON",
+    422: "A value is not valid",
+    429: "Too many requests",
+    503: "Something the service needs is away",
+}
 _CODES = {404: "NOT_FOUND", 405: "METHOD_NOT_ALLOWED", 406: "NOT_ACCEPTABLE", 415: "UNSUPPORTED_MEDIA_TYPE"}
 
 
@@ -70,22 +82,8 @@ class Problem(HTTPException):
 
 def answers(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """For the OpenAPI document: these errors, and those that any request may meet."""
-    told = {
-        400: "The request cannot be read",
-        401: "No token, or one that is not known",
-        403: "Not allowed",
-        404: "There is no such thing, or it is not yours",
-        409: "It clashes with how things stand",
-        413: "The body is too large",
-        415: "The body is not JSON",
-        422: "A value is not valid",
-        429: "Too many requests",
-        502: "The language model's server failed",
-        503: "Something the service needs is away",
-        504: "The language model did not answer in time",
-    }
     wanted = sorted({400, 401, 403, 413, 415, 422, 429, 503, *statuses})
-    return {status: {"model": ErrorBody, "description": told[status]} for status in wanted}
+    return {status: {"model": ErrorBody, "description": _DESCRIPTIONS[status]} for status in wanted}
 
 
 def openai_error(problem: Problem, kind: str) -> dict[str, Any]:
@@ -168,8 +166,8 @@ def _invalid(error: RequestValidationError) -> Problem:
         # "body", "query" and "path" say where it was; with a place of their own after them they only distract.
         name = ".".join(place[1:]) or (place[0] if place else "body")
         fields.append(FieldError(field=name, message=str(item["msg"]).removeprefix("Value error, ")))
-    told = "; ".join(f"{item.field}: {item.message}" for item in fields[:3])
-    return Problem(422, "VALIDATION_ERROR", told or "the request is not valid", fields=fields)
+    message = "; ".join(f"{item.field}: {item.message}" for item in fields[:3])
+    return Problem(422, "VALIDATION_ERROR", message or "the request is not valid", fields=fields)
 
 
 def _routed(api: FastAPI, scope: Scope) -> bool:
@@ -178,7 +176,7 @@ def _routed(api: FastAPI, scope: Scope) -> bool:
 
 def install_errors(api: FastAPI) -> None:
     def allowed(path: str) -> str:
-        """Every method of a path; the framework tells those of the first route that has it."""
+        """Every method of a path; the framework names only those of the first route that has it."""
         scope = {"type": "http", "path": path, "root_path": "", "headers": []}
         full = (method for method in METHODS if _routed(api, {**scope, "method": method}))
         return ", ".join(full)
@@ -189,9 +187,9 @@ def install_errors(api: FastAPI) -> None:
             problem.headers = {"Allow": allowed(request.scope["path"])}
         request_id = getattr(request.state, "request_id", "")
         if problem.status_code >= 500:
-            told = {LOG_FIELDS: {"request_id": request_id, "code": problem.code}}
+            fields = {LOG_FIELDS: {"request_id": request_id, "code": problem.code}}
             # A traceback's last line may quote what somebody wrote: the kind of error and where it arose are enough.
-            logger.error("request failed: %s", location_of(error), extra=told)
+            logger.error("request failed: %s", location_of(error), extra=fields)
         return error_response(request.url.path, request_id, problem)
 
     for kind in (

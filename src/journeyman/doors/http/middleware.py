@@ -43,7 +43,7 @@ class ServeOptions:
     """How long open streams may go on when the server ends."""
 
 
-class RateLimit:
+class RequestRates:
     """Token buckets by client; of too many clients those that were silent longest are forgotten."""
 
     def __init__(self, requests_per_minute: int) -> None:
@@ -70,7 +70,7 @@ class RequestMiddleware:
         self._tokens = tokens or None
         self._options = options
         self._metrics = metrics
-        self._rate = RateLimit(options.requests_per_minute)
+        self._rate = RequestRates(options.requests_per_minute)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":

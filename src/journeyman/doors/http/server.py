@@ -83,14 +83,14 @@ class _Server(uvicorn.Server):
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
         loop = asyncio.get_running_loop()
-        heard = []
+        handled = []
         for number in (signal.SIGINT, signal.SIGTERM):
             # Only the main thread hears signals; elsewhere whoever runs the loop ends it.
             with suppress(ValueError, NotImplementedError, RuntimeError):
                 loop.add_signal_handler(number, self.handle_exit, number, None)
-                heard.append(number)
+                handled.append(number)
         try:
             yield
         finally:
-            for number in heard:
+            for number in handled:
                 loop.remove_signal_handler(number)

@@ -79,8 +79,8 @@ async def _events(handle: Handle, after: int, metrics: Metrics) -> AsyncGenerato
                 async for batch in batches:
                     yield b"".join(map(encoded, batch)) if batch else KEEPALIVE_COMMENT
         except JourneymanError as error:
-            told = {"error": str(error), "code": "RUN_CANNOT_GO_ON", "run_id": handle.run_id}
-            yield format_sse_event(data_str=to_json(told).decode(), event="error")
+            content = {"error": str(error), "code": "RUN_CANNOT_GO_ON", "run_id": handle.run_id}
+            yield format_sse_event(data_str=to_json(content).decode(), event="error")
         yield DONE
 
 
@@ -104,7 +104,7 @@ async def with_pauses(
                 return
             yield batch
     finally:
-        # Whoever waits for the next event is told to stop, and lets go of the run by that.
+        # Cancelling the wait for the next event ends the generator, which stops listening to the run.
         if upcoming is not None:
             upcoming.cancel()
         else:
