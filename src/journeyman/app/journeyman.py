@@ -26,12 +26,11 @@ from journeyman.core.playbook import StrategySource
 from journeyman.core.policy import Policy
 from journeyman.core.principals import Principal
 from journeyman.core.protocols import Clock, Model, SystemClock
-from journeyman.core.runs import Limits, RunStatus, TaskInput
+from journeyman.core.runs import UNFINISHED, Limits, TaskInput
 from journeyman.core.storing import ChainStep, RunOrder, Store
 from journeyman.tools.library import ToolLibrary
 
 _ALL = 2**31
-_UNFINISHED = frozenset(status for status in RunStatus if not status.ended)
 
 
 class Operation(TypedDict, total=False):
@@ -209,7 +208,7 @@ class Journeyman:
             await self.runner.resume(run_ids)
             return handles
         # All at once: pages of a list that changes meanwhile would leave some out.
-        rows = await self.store.runs.list(statuses=_UNFINISHED, limit=_ALL)
+        rows = await self.store.runs.list(statuses=UNFINISHED, limit=_ALL)
         await self.runner.resume_all(row.id for row in rows)
         return [Handle(self.runner, row.id) for row in rows]
 

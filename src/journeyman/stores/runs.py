@@ -6,10 +6,21 @@ from collections.abc import Collection, Sequence
 from functools import partial
 
 from journeyman.core.events import Fact
+from journeyman.core.principals import ANY_PRINCIPAL, PrincipalFilter
 from journeyman.core.protocols import Journal
 from journeyman.core.runs import RunStatus
 from journeyman.core.storing import RunOrder, RunRow
-from journeyman.stores.connection import Connection, Row, columns, entities, json_text, marks
+from journeyman.stores.connection import (
+    Connection,
+    Row,
+    belongs_to,
+    columns,
+    entities,
+    equals,
+    json_text,
+    marks,
+    where,
+)
 from journeyman.stores.conversations import forget_runs, touch_session
 from journeyman.stores.database import Database
 from journeyman.stores.journal import SqlJournal, read_facts
@@ -22,6 +33,12 @@ _SESSION_FREE = """
         SELECT 1 FROM runs AS earlier
         WHERE earlier.session_id = runs.session_id AND earlier.turn < runs.turn AND earlier.ended_at IS NULL
     )
+"""
+_AHEAD = f"""
+    SELECT {columns(RunRow)} FROM runs
+    WHERE session_id = (SELECT session_id FROM runs WHERE id = ? AND status = ?)
+    AND turn < (SELECT turn FROM runs WHERE id = ?) AND ended_at IS NULL
+    ORDER BY turn LIMIT 1
 """
 _PRINCIPAL_FREE = """
     AND (
@@ -73,24 +90,33 @@ class SqlRuns:
         *,
         statuses: Collection[RunStatus] | None = None,
         session_id: str | None = None,
+        principal_id: PrincipalFilter = ANY_PRINCIPAL,
         limit: int = 50,
         offset: int = 0,
     ) -> Sequence[RunRow]:
-        """Newest first."""
+        """Newest first: those of one session by turn, others by when they were created."""
         if statuses is not None and not statuses:
             return ()
-        tests, values = [], []
-        if statuses is not None:
-            tests.append(f"status IN ({marks(tuple(statuses))})")
-            values += [status.value for status in statuses]
-        if session_id is not None:
-            tests.append("session_id = ?")
-            values.append(session_id)
-        where = f"WHERE {' AND '.join(tests)}" if tests else ""
-        sql = f"SELECT {columns(RunRow)} FROM runs {where} ORDER BY created_at DESC, id DESC LIMIT ? OFFSET ?"
+        wanted = None if statuses is None else tuple(status.value for status in statuses)
+        clause, values = where(
+            None if wanted is None else (f"status IN ({marks(wanted)})", wanted),
+            # Says nothing new, but lets the indexes over unfinished runs be used.
+            ("ended_at IS NULL", ()) if statuses and not any(status.ended for status in statuses) else None,
+            equals("session_id", session_id),
+            belongs_to(principal_id),
+        )
+        order = "created_at DESC, id DESC" if session_id is None else "turn DESC"
+        sql = f"SELECT {columns(RunRow)} FROM runs {clause} ORDER BY {order} LIMIT ? OFFSET ?"
         return entities(
             RunRow, await self._database.read(lambda connection: connection.query(sql, *values, limit, offset))
         )
+
+    async def ahead_of(self, run_id: str) -> RunRow | None:
+        """The first unfinished run of the same session before this one; None when the run is next or has begun."""
+        rows = await self._database.read(
+            lambda connection: connection.query(_AHEAD, run_id, RunStatus.QUEUED.value, run_id)
+        )
+        return entities(RunRow, rows)[0] if rows else None
 
     async def claim(
         self,

@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis.errors import Unsatisfiable
 
 from journeyman.app.service import open_service
-from journeyman.doors.http import DoorLimits, serve
+from journeyman.doors.http import ServeOptions, serve
 from journeyman.testing import ScriptedModel, say
 from tests.doors.http.serving import served
 
@@ -52,7 +52,7 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
     async def whole() -> None:
         holder["loop"], holder["stop"] = asyncio.get_running_loop(), asyncio.Event()
-        limits = DoorLimits(requests_per_minute=10_000_000)
+        options = ServeOptions(requests_per_minute=10_000_000)
         url = f"sqlite:///{folder / 'store.db'}"
         async with open_service(store=url, model=ScriptedModel([say("Hello.")])) as service:
 
@@ -60,7 +60,7 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
                 found.append(port)
                 ready.set()
 
-            serving = asyncio.create_task(serve(service, port=0, limits=limits, ready=tell))
+            serving = asyncio.create_task(serve(service, port=0, options=options, ready=tell))
             await holder["stop"].wait()
             serving.cancel()
             await asyncio.wait((serving,))

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from journeyman import ConfigurationError, Principal
-from journeyman.doors.http import DoorLimits, Tokens, read_tokens, serve
+from journeyman.doors.http import ServeOptions, Tokens, read_tokens, serve
 from tests.doors.http.serving import served
 
 TOKEN = "a-token-of-sufficient-length"
@@ -74,7 +74,7 @@ async def test_a_foreign_name_for_this_machine_is_refused(tmp_path: Path) -> Non
 
 
 async def test_a_body_that_is_too_large_is_refused_announced_or_not(tmp_path: Path) -> None:
-    async with served(tmp_path, limits=DoorLimits(body_bytes=1_000)) as server, server.client() as client:
+    async with served(tmp_path, options=ServeOptions(body_bytes=1_000)) as server, server.client() as client:
         body = json.dumps({"title": "x", "description": "y" * 2_000}).encode()
 
         async def pieces() -> Any:
@@ -88,8 +88,8 @@ async def test_a_body_that_is_too_large_is_refused_announced_or_not(tmp_path: Pa
 
 
 async def test_too_many_requests_are_told_when_to_come_back(tmp_path: Path) -> None:
-    limits = DoorLimits(requests_per_minute=3)
-    async with served(tmp_path, limits=limits) as server, server.client() as client:
+    options = ServeOptions(requests_per_minute=3)
+    async with served(tmp_path, options=options) as server, server.client() as client:
         statuses = [(await client.get("/api/v1/tasks")).status_code for _ in range(4)]
         assert statuses == [200, 200, 200, 429]
         refused = await client.get("/api/v1/tasks")
@@ -100,8 +100,8 @@ async def test_too_many_requests_are_told_when_to_come_back(tmp_path: Path) -> N
 async def test_one_principal_does_not_use_up_anothers_requests(tmp_path: Path) -> None:
     other = "another-token-of-some-length"
     tokens = Tokens({TOKEN: Principal("ada"), other: Principal("bob")})
-    limits = DoorLimits(requests_per_minute=2)
-    async with served(tmp_path, tokens=tokens, limits=limits) as server, server.client() as client:
+    options = ServeOptions(requests_per_minute=2)
+    async with served(tmp_path, tokens=tokens, options=options) as server, server.client() as client:
         for token, expected in ((TOKEN, [200, 200, 429]), (other, [200, 200, 429])):
             headers = {"Authorization": f"Bearer {token}"}
             assert [(await client.get("/api/v1/tasks", headers=headers)).status_code for _ in range(3)] == expected
