@@ -270,7 +270,7 @@ def _streamed_text(event: Any) -> str:
 
     match event:
         case ai.PartStartEvent(part=ai.TextPart(content=text)):
-            return text
+            return str(text)
         case ai.PartDeltaEvent(delta=ai.TextPartDelta(content_delta=text)):
-            return text
+            return str(text)
     return ""
