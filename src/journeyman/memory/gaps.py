@@ -9,7 +9,7 @@ import re
 import string
 
 from journeyman.core.gaps import ToolGapReport
-from journeyman.retrieval.fusion import Hit
+from journeyman.retrieval.search import Hit
 from journeyman.tools.library import ToolLibrary
 
 NEEDED = 0.305
