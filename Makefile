@@ -54,7 +54,7 @@ docs: .venv/.dev ## build the documentation into site/
 
 lock: .venv/bin/uv ## pin again after a change of dependencies; pins that still fit stay
 	$(COMPILE) --group build --extra embedded -o requirements.lock
-	$(COMPILE) --group dev --extra all -c requirements.lock -o requirements-dev.lock
+	$(COMPILE) --group dev --extra all --extra providers -c requirements.lock -o requirements-dev.lock
 	$(COMPILE) --extra langchain --extra llamaindex -c requirements-dev.lock -o tests/interop/requirements.txt
 
 clean: ## remove everything that `make` made

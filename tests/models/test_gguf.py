@@ -15,8 +15,7 @@ from benchmarks.embedded import weights
 from journeyman.core.errors import ModelError
 from journeyman.core.messages import Message, Role, ToolCall
 from journeyman.core.specification import ToolSpecification
-from journeyman.models.gguf import GgufModel
-from journeyman.models.gguf_server import gguf_server
+from journeyman.models.gguf import GgufModel, gguf_server
 from tests.models.asking import Heard, asked
 
 CONTEXT = 2048

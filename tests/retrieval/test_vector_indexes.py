@@ -1,5 +1,6 @@
 """What every vector index must do, whichever library computes it."""
 
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -8,12 +9,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from journeyman.core.errors import ConfigurationError
 from journeyman.core.protocols import VectorIndex, Vectors
-from journeyman.retrieval.faiss_index import FaissIndex
-from journeyman.retrieval.index import ExactIndex
+from journeyman.retrieval.index import INDEX_VARIABLE, ExactIndex, FaissIndex, vector_index
 
 INDEXES: list[Callable[[], VectorIndex]] = [ExactIndex, FaissIndex]
 every_index = pytest.mark.parametrize("make", INDEXES)
+
+
+@pytest.fixture(autouse=True)
+def _no_choice_in_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(INDEX_VARIABLE, raising=False)
 
 
 def rows(count: int, *, seed: int = 0, dimensions: int = 8) -> Vectors:
@@ -173,3 +179,24 @@ def test_any_order_of_changes_leaves_what_a_plain_dictionary_would(
     query = rows(1, seed=9)[0]
     scores = {name: row @ query / (np.linalg.norm(row) * np.linalg.norm(query)) for name, row in expected.items()}
     assert dict(index.search(query, k=10)) == pytest.approx(scores, abs=1e-5)
+
+
+def test_an_index_is_chosen_by_name_and_then_by_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert type(vector_index()) is ExactIndex
+    monkeypatch.setenv(INDEX_VARIABLE, "faiss")
+    assert type(vector_index()) is FaissIndex
+    assert type(vector_index("exact")) is ExactIndex
+
+
+def test_an_unknown_index_lists_the_known_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ConfigurationError, match="no vector index is named 'hnsw'; use 'exact' or 'faiss'"):
+        vector_index("hnsw")
+    monkeypatch.setenv(INDEX_VARIABLE, "hnsw")
+    with pytest.raises(ConfigurationError, match=r"named 'hnsw' \(JOURNEYMAN_INDEX\)"):
+        vector_index()
+
+
+def test_without_its_extra_faiss_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "faiss", None)
+    with pytest.raises(ConfigurationError, match=r"pip install 'journeyman\[faiss\]'"):
+        vector_index("faiss")

@@ -13,8 +13,7 @@ from journeyman.core.errors import BindingError, ToolDefinitionError
 from journeyman.core.protocols import Embedder
 from journeyman.core.specification import RESERVED_NAMES, ToolSpecification
 from journeyman.retrieval.bm25 import BM25
-from journeyman.retrieval.fusion import Hit
-from journeyman.retrieval.search import HybridIndex
+from journeyman.retrieval.search import Hit, HybridIndex
 from journeyman.tools.lint import Finding, lint_tools
 from journeyman.tools.mismatches import specification_mismatches
 from journeyman.tools.paths import tools_at

@@ -7,7 +7,7 @@ from difflib import SequenceMatcher
 
 from journeyman.core.errors import ErrorCategory, ToolError
 from journeyman.core.tasks import Attachment, Task, TaskFilter, TaskStore
-from journeyman.retrieval.bm25 import words
+from journeyman.retrieval.bm25 import terms
 from journeyman.toolkits.tasks.references import InvalidReferenceError, read_reference
 
 MOST_LISTED = 10
@@ -41,8 +41,8 @@ def named_attachment(task: Task, name: str) -> Attachment:
     for attachment in task.attachments:
         if name.strip() == attachment.id or address == attachment.reference:
             return attachment
-    wanted = set(words(name))
-    found = [item for item in task.attachments if wanted and wanted <= set(words(f"{item.title} {item.reference}"))]
+    wanted = set(terms(name))
+    found = [item for item in task.attachments if wanted and wanted <= set(terms(f"{item.title} {item.reference}"))]
     if len(found) == 1:
         return found[0]
     listed = "; ".join(f"{item.id}: {item.reference}" for item in (found or task.attachments)[:MOST_LISTED]) or "none"
@@ -67,7 +67,7 @@ def no_attachment(name: str, known: str) -> ToolError:
 
 
 def _telling(name: str) -> list[str]:
-    found = words(name)
+    found = terms(name)
     return [word for word in found if word not in _SAY_NOTHING] or found
 
 
@@ -75,7 +75,7 @@ async def _with_words(store: TaskStore, wanted: Sequence[str]) -> list[Task]:
     # The database looks for pieces of words ("compan" for company and companies), and whole words are left.
     pieces = " ".join(word.removesuffix("y") for word in wanted)
     page = await store.find(TaskFilter(title=pieces), limit=_CANDIDATES)
-    return [task for task in page.tasks if set(wanted) <= set(words(task.title))]
+    return [task for task in page.tasks if set(wanted) <= set(terms(task.title))]
 
 
 def _plain(text: str) -> str:
@@ -106,7 +106,7 @@ async def no_task(store: TaskStore, name: str) -> ToolError:
 
 
 def _likeness(name: str, title: str) -> float:
-    asked, there = set(words(name)), set(words(title))
+    asked, there = set(terms(name)), set(terms(title))
     shared = len(asked & there) / len(asked) if asked else 0.0
     return shared + SequenceMatcher(None, _plain(name), _plain(title)).ratio()
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from journeyman.models.sse import EventParser
+from journeyman.models.answer import EventParser
 
 
 def parse(*pieces: bytes) -> list[bytes]:
