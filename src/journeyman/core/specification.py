@@ -10,7 +10,7 @@ from pydantic import Field, PositiveInt, field_validator, model_validator
 from journeyman.core.data import Entity
 from journeyman.core.principals import check_permissions
 from journeyman.core.risk import RiskLevel
-from journeyman.core.signature import read_signature, same_schema, schema_differences, write_signature
+from journeyman.core.signature.writing import write_signature
 
 RESERVED_NAMES = frozenset({"finish", "read_result"})
 """Tools the loop itself offers."""
@@ -80,12 +80,13 @@ class ToolSpecification(Entity):
                 raise ValueError("parameters: must be a JSON Schema of type 'object'")
             made = write_signature(parameters or no_parameters(), data.get("returns"))
             return {**data, "signature": made}
+        from journeyman.core.signature import read_signature, schema_differences  # not needed by tools made in Python
+
         made_of = read_signature(text)
         if parameters is None:
             return {"returns": made_of.returns, **data, "parameters": made_of.parameters}
-        if not same_schema(made_of.parameters, parameters):
-            found = "; ".join(schema_differences(made_of.parameters, parameters))
-            raise ValueError(f"parameters: do not agree with the signature {text!r}: {found}")
+        if found := schema_differences(made_of.parameters, parameters):
+            raise ValueError(f"parameters: do not agree with the signature {text!r}: {'; '.join(found)}")
         return data
 
     @model_validator(mode="after")

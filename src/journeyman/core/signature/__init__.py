@@ -28,8 +28,20 @@ unsaid: whether unknown arguments are refused is the executor's business, not th
 
 from __future__ import annotations
 
-from journeyman.core.signature.comparing import same_schema, schema_differences
-from journeyman.core.signature.reading import Signature, read_signature, signature_schema
-from journeyman.core.signature.writing import write_signature
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from journeyman.core.signature.comparing import same_schema, schema_differences
+    from journeyman.core.signature.reading import Signature, read_signature, signature_schema
+    from journeyman.core.signature.writing import write_signature
 
 __all__ = ["Signature", "read_signature", "same_schema", "schema_differences", "signature_schema", "write_signature"]
+_HOMES = {"same_schema": "comparing", "schema_differences": "comparing", "write_signature": "writing"}
+
+
+def __getattr__(name: str) -> Any:
+    # Every tool has its signature written; most programs never read or compare one.
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOMES.get(name, 'reading')}"), name)

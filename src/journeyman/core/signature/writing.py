@@ -1,4 +1,6 @@
-"""Writing JSON Schema as a signature in the path form, so that reading it gives the schema back."""
+"""Writing JSON Schema as a signature in the path form, so that reading it gives the schema back; and how gram spells
+names and strings, which reading and the gram room share.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,16 @@ import re
 from typing import Any
 
 from journeyman.core.errors import SignatureError
-from journeyman.core.signature.scanning import LABELS, MAX_DEPTH, SYMBOL, depth_exceeded
+
+MAX_DEPTH = 100
+"""How deeply types and JSON values may nest: more than any honest signature, less than Python's stack."""
+
+LABELS = {
+    kind: kind.capitalize() for kind in ("string", "integer", "number", "boolean", "array", "object", "null")
+}
+"""JSON Schema's types and what we write for them; ``Any`` is written for a schema without a type."""
+
+SYMBOL = re.compile(r"[A-Za-z_][0-9A-Za-z_.\-@]*")
 
 _AWKWARD = re.compile("[\x00-\x07\x0b\x0e-\x1f\x7f-\x9f\u2028\u2029\ufeff\ud800-\udfff]")
 """Characters that gram cannot hold, or that editors and files do not keep; JSON can escape them."""
@@ -15,7 +26,9 @@ _AWKWARD = re.compile("[\x00-\x07\x0b\x0e-\x1f\x7f-\x9f\u2028\u2029\ufeff\ud800-
 _DECIMAL = re.compile(r"-?(?:0|[1-9][0-9]*)\.[0-9]+")
 _TO_ESCAPE = re.compile(r'["`\\\n\r\t\b\f]')
 _ESCAPES = {"\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\b": "\\b", "\f": "\\f"}
-_COMMENT_LIKE = re.compile(r" *//")
+_COMMENT_LIKE = re.compile("[ \x0b]*//")
+_ESCAPE = re.compile(r"\\(.)")
+_ESCAPED = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 
 
 def write_signature(parameters: dict[str, Any], returns: dict[str, Any] | None) -> str:
@@ -49,7 +62,7 @@ def _parameter(name: str, schema: Any, *, required: bool) -> str:
     label, said, rest = _parts(schema, keys=("items", "enum", "default", "title", "description"))
     if required == ("default" in said):
         said["optional"] = "false" if required else "true"
-    identifier = name if SYMBOL.fullmatch(name) else _quoted(name, "`")
+    identifier = name if SYMBOL.fullmatch(name) else quoted(name, "`")
     return f"({identifier}::{label}{_record(said, rest)})"
 
 
@@ -128,7 +141,7 @@ def _literal(value: Any) -> str:
 def _scalar(value: Any) -> str | None:
     """A scalar as gram has it, or None where gram has no such thing."""
     if isinstance(value, str):
-        return None if _AWKWARD.search(value) else _quoted(value, '"')
+        return None if _AWKWARD.search(value) else quoted(value, '"')
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, int):
@@ -144,10 +157,17 @@ def _json(value: Any) -> str:
         text = json.dumps(value, allow_nan=False)
     if depth_exceeded(value):
         raise ValueError(f"it nests deeper than {MAX_DEPTH} levels")
-    return "json" + _quoted(text, "`")
+    return "json" + quoted(text, "`")
 
 
-def _quoted(text: str, quote: str) -> str:
+def depth_exceeded(value: Any, *, levels: int = MAX_DEPTH) -> bool:
+    """Whether a JSON value nests deeper than so many levels."""
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else None
+    return inner is not None and (levels == 0 or any(depth_exceeded(each, levels=levels - 1) for each in inner))
+
+
+def quoted(text: str, quote: str) -> str:
+    """A text between two of these quotes, as gram has it."""
     escaped = _TO_ESCAPE.sub(lambda found: _escape(found.group(), quote), text)
     # gram takes what begins with // for a comment, even between quotes
     if _COMMENT_LIKE.match(text):
@@ -157,3 +177,8 @@ def _quoted(text: str, quote: str) -> str:
 
 def _escape(character: str, quote: str) -> str:
     return f"\\{character}" if character == quote else _ESCAPES.get(character, character)
+
+
+def unescaped(body: str) -> str:
+    """What stands between quotes, as the text it means."""
+    return _ESCAPE.sub(lambda found: _ESCAPED.get(found[1], found[1]), body) if "\\" in body else body
