@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from decimal import Decimal
 from typing import assert_never
 
+from journeyman.core.signature.writing import SYMBOL, quoted
 from journeyman.gram.data import (
     Annotated,
     Arrow,
@@ -33,9 +34,6 @@ from journeyman.gram.data import (
 
 WIDTH = 100
 
-_SYMBOL = re.compile(r"[A-Za-z_][0-9A-Za-z_.\-@]*")
-_TO_ESCAPE = re.compile('["`\\\\\n\r\t\b\f]')
-_ESCAPES = {"\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\b": "\\b", "\f": "\\f"}
 _UNSPEAKABLE = re.compile("[\0\ud800-\udfff]")
 _ARROW = re.compile(r"(<?[-=~])([-=~]>?)")
 
@@ -168,16 +166,16 @@ def _label(label: Label) -> str:
     return f"{'::' if label.typed else ':'}{_name(label.name)}"
 
 
+def _name(name: str, *, quote: str = "`") -> str:
+    return name if SYMBOL.fullmatch(name) else _quoted(name, quote)
+
+
 def _key(name: str) -> str:
-    return name if _SYMBOL.fullmatch(name) else _quoted(name, '"')
-
-
-def _name(name: str) -> str:
-    return name if _SYMBOL.fullmatch(name) else _quoted(name, "`")
+    return _name(name, quote='"')
 
 
 def _symbol(name: str) -> str:
-    if not _SYMBOL.fullmatch(name):
+    if not SYMBOL.fullmatch(name):
         raise ValueError(f"{name!r} is no gram symbol: letters, digits, '_', '.', '-' and '@', not a digit first")
     return name
 
@@ -237,12 +235,4 @@ def _fenceable(text: str) -> bool:
 def _quoted(text: str, quote: str) -> str:
     if _UNSPEAKABLE.search(text):
         raise ValueError(f"gram cannot hold NUL or half a character, as in {text!r}; JSON in a tagged string can")
-    escaped = _TO_ESCAPE.sub(lambda found: _escape(found.group(), quote), text)
-    # gram takes what begins with // for a comment, even between quotes
-    if text.lstrip().startswith("//"):
-        escaped = escaped.replace("//", "/\\/", 1)
-    return f"{quote}{escaped}{quote}"
-
-
-def _escape(character: str, quote: str) -> str:
-    return f"\\{character}" if character == quote else _ESCAPES.get(character, character)
+    return quoted(text, quote)

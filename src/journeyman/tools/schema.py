@@ -20,7 +20,7 @@ from pydantic.errors import PydanticUndefinedAnnotation, PydanticUserError
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaWarningKind
 from pydantic_core import InitErrorDetails, SchemaError, core_schema, from_json, to_json
 
-from journeyman.core.errors import ToolDefinitionError
+from journeyman.core.errors import ToolDefinitionError, problem_text, validation_problems
 from journeyman.tools.callables import EMPTY, Parameter, Signature, function_name, read_callable
 from journeyman.tools.docstrings import Documentation, read_docstring
 from journeyman.tools.json_schemas import choices_of, is_mistaken, tidy
@@ -28,8 +28,6 @@ from journeyman.tools.tool import ArgumentsError
 
 __all__ = ["FunctionSchema", "argument_problems", "function_name", "function_schema"]
 
-_MOST_PROBLEMS = 10
-_LONGEST_VALUE = 80
 _LARGEST_FLOAT = int(math.ldexp(1 - 2**-53, 1024))
 _UNSAID: Any = object()
 _PYDANTIC_ERRORS = (PydanticUserError, PydanticUndefinedAnnotation, SchemaError)
@@ -138,22 +136,8 @@ def function_schema(function: Callable[..., Any], *, context_type: type, skip_fi
 
 def argument_problems(error: ValidationError, *, known: Iterable[str] = ()) -> str:
     """What is wrong with some arguments, for the model that wrote them; ``known`` are the names it may use."""
-    errors = error.errors(include_url=False, include_context=False)
-    problems = []
-    for found in errors[:_MOST_PROBLEMS]:
-        path = re.sub(r"\.(\d+)(?=\.|$)", r"[\1]", ".".join(map(str, found["loc"]))) or "arguments"
-        if found["type"] in ("missing", "missing_argument"):
-            rule = "missing (required)"
-        elif found["type"] == "extra_forbidden":
-            rule = (
-                f"unknown argument (known: {', '.join(known) or 'none'})" if len(found["loc"]) == 1 else "unknown field"
-            )
-        else:
-            rule = f"{_rule(found['msg'])}, got {_shortened(found['input'])}"
-        problems.append(f"{path}: {rule}")
-    if len(errors) > _MOST_PROBLEMS:
-        problems.append(f"and {len(errors) - _MOST_PROBLEMS} more")
-    return "; ".join(problems)
+    unknown = f"unknown argument (known: {', '.join(known) or 'none'})"
+    return problem_text(validation_problems(error, whole="arguments", unknown=unknown))
 
 
 class _Quiet(GenerateJsonSchema):
@@ -280,21 +264,3 @@ def _with_integers(text: str | bytes, error: ValidationError) -> bytes | None:
         if holder is not None and type(value) is float and value.is_integer():
             holder[key] = int(value)
     return to_json(arguments)
-
-
-def _rule(message: str) -> str:
-    """Pydantic's sentence in fewer words: "Input should be a valid integer" is "must be an integer"."""
-    rule = re.sub(r"^(Value error|Assertion failed), ", "", message)
-    rule = re.sub(r"^[A-Z]\w+ should ", "must ", rule)
-    return re.sub(r"\ba valid (?=([aeiou])?)", lambda match: "an " if match[1] else "a ", rule)
-
-
-def _shortened(value: Any) -> str:
-    text = ""
-    if isinstance(value, str):
-        value = value[: _LONGEST_VALUE + 1]
-    for chunk in json.JSONEncoder(ensure_ascii=False, default=repr).iterencode(value):
-        text += chunk
-        if len(text) > _LONGEST_VALUE:
-            return f"{text[: _LONGEST_VALUE - 1]}…"
-    return text

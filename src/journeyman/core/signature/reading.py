@@ -18,7 +18,8 @@ _ALIASES = {"Text": "string", "Int": "integer", "Double": "number", "Float": "nu
 _TYPES: dict[str, dict[str, Any]] = {
     **{label: {"type": kind} for kind, label in LABELS.items()},
     **{alias: {"type": kind} for alias, kind in _ALIASES.items()},
-    **{"Any": {}, "Value": {}},
+    "Any": {},
+    "Value": {},
 }
 
 _PARAMETER_KEYS = ("items", "enum", "default", "optional", "title", "description", "schema")

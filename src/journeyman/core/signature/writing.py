@@ -13,9 +13,7 @@ from journeyman.core.errors import SignatureError
 MAX_DEPTH = 100
 """How deeply types and JSON values may nest: more than any honest signature, less than Python's stack."""
 
-LABELS = {
-    kind: kind.capitalize() for kind in ("string", "integer", "number", "boolean", "array", "object", "null")
-}
+LABELS = {kind: kind.capitalize() for kind in ("string", "integer", "number", "boolean", "array", "object", "null")}
 """JSON Schema's types and what we write for them; ``Any`` is written for a schema without a type."""
 
 SYMBOL = re.compile(r"[A-Za-z_][0-9A-Za-z_.\-@]*")
