@@ -15,8 +15,7 @@ from journeyman.core.specification import RESERVED_NAMES, ToolSpecification
 from journeyman.retrieval.bm25 import BM25
 from journeyman.retrieval.fusion import Hit
 from journeyman.retrieval.search import HybridIndex
-from journeyman.tools.lint import Finding, lint_tools
-from journeyman.tools.mismatches import specification_mismatches
+from journeyman.tools.checks import Finding, lint_tools, specification_mismatches
 from journeyman.tools.paths import tools_at
 from journeyman.tools.tool import Tool
 

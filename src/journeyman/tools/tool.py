@@ -7,8 +7,11 @@ import inspect
 import math
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from typing import Any, Generic, Literal, ParamSpec, Protocol, TypeVar
+
+from pydantic_core import from_json
 
 from journeyman.core.context import ToolContext
 from journeyman.core.data import canonical_json
@@ -24,6 +27,7 @@ KNOWN_READS = frozenset({"web_search", "read_file", "get_current_time", "search_
 """Names that everybody understands as reads; what a tool declares itself wins."""
 
 _ITEMS_AT_A_TIME = 100
+_MOST_PROBLEMS = 10
 
 
 class ArgumentsError(ValueError):
@@ -130,8 +134,6 @@ class Tool(Generic[P, R]):
         repeatable: bool = False,
     ) -> Tool[..., Any]:
         """A tool whose schema comes from elsewhere (a document, another server); the function takes keywords."""
-        from journeyman.tools.foreign import ForeignSchema
-
         if not callable(function):
             raise ToolDefinitionError(f"tool {specification.name!r}: {function!r} is not callable")
         where = f"tool {specification.name!r}"
@@ -145,6 +147,44 @@ class Tool(Generic[P, R]):
             repeatable=repeatable,
             is_async=is_async(function),
         )
+
+
+class ForeignSchema:
+    """The gate of tools whose JSON Schema was not made from a Python function; fills in defaults of the top level."""
+
+    context_parameter: str | None = None
+    positional_only: tuple[str, ...] = ()
+
+    def __init__(self, parameters: dict[str, Any]) -> None:
+        import jsonschema_rs
+
+        self._defaults = {
+            name: schema["default"]
+            for name, schema in parameters.get("properties", {}).items()
+            if isinstance(schema, dict) and "default" in schema
+        }
+        try:
+            self._validator = jsonschema_rs.Draft202012Validator(parameters)
+        except (ValueError, jsonschema_rs.ValidationError) as error:
+            raise ToolDefinitionError(f"parameters are not a valid JSON Schema: {error}") from error
+
+    def read(self, text: str) -> tuple[dict[str, Any], dict[str, Any]]:
+        try:
+            given = from_json(text, allow_inf_nan=False)
+        except ValueError as error:
+            raise ArgumentsError(f"not valid JSON: {error}") from error
+        if not isinstance(given, dict):
+            raise ArgumentsError(f"must be a JSON object, got {type(given).__name__}")
+        problems = []
+        for found in self._validator.iter_errors(given):
+            path = ".".join(str(part) for part in found.instance_path) or "arguments"
+            problems.append(f"{path}: {found.message[:200]}")
+            if len(problems) == _MOST_PROBLEMS:
+                break
+        if problems:
+            raise ArgumentsError("; ".join(problems))
+        frozen = {**deepcopy(self._defaults), **given}
+        return deepcopy(frozen), frozen
 
 
 async def _result(outcome: Any) -> Any:
