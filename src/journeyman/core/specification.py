@@ -11,7 +11,7 @@ from journeyman.core.data import Entity
 from journeyman.core.errors import SignatureError, ToolDefinitionError, shortened_json, validation_problems
 from journeyman.core.principals import check_permissions
 from journeyman.core.risk import RiskLevel
-from journeyman.core.signature.writing import write_signature
+from journeyman.core.signature import write_signature
 
 RESERVED_NAMES = frozenset({"finish", "read_result"})
 """Tools the loop itself offers."""

@@ -17,7 +17,7 @@ from typing import Any, NoReturn
 
 from tree_sitter import Language, Node, TreeCursor
 
-from journeyman.core.signature.writing import unescaped
+from journeyman.core.signature import unescaped
 from journeyman.gram.data import (
     NOBODY,
     Annotated,

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from decimal import Decimal
 from typing import assert_never
 
-from journeyman.core.signature.writing import SYMBOL, quoted
+from journeyman.core.signature import SYMBOL, quoted
 from journeyman.gram.data import (
     Annotated,
     Arrow,

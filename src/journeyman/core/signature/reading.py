@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
 from journeyman.core.errors import SignatureError
-from journeyman.core.signature.writing import LABELS, MAX_DEPTH, SYMBOL, depth_exceeded, unescaped
+from journeyman.core.signature import LABELS, MAX_DEPTH, SYMBOL, depth_exceeded, unescaped
 
 _MAX_TYPE_DEPTH = MAX_DEPTH // 2 - 1
 """A record is two levels of JSON: what can be read must also be writable."""
