@@ -216,6 +216,7 @@ def test_an_agent_says_who_it_is_and_what_to_do() -> None:
         ({"risk": "never"}, "risk: must be 'reversible', .*, got \"never\""),
         ({"read_only": True, "risk": "irreversible"}, "read-only tool is reversible, this one says 'irreversible'"),
         ({"parameters": {"type": "array"}}, 'parameters: must be .* type \'object\', got {"type": "array"}'),
+        ({"parameters": {"type": "object", "required": "a"}}, "parameters: the parameters' schema has .* of the wrong"),
         ({"signature": "(a::String)"}, 'signature: 1:12: the signature ends here; expected .*, got "\\(a::String'),
         ({"signature": 5}, "signature: must be a string, got 5"),
         ({"timeout": 5}, r"timeout: unknown field \(known: name, description, .*timeout_seconds"),

@@ -81,7 +81,10 @@ class ToolSpecification(Entity):
                 raise ValueError(
                     f"parameters: must be a JSON Schema of type 'object', got {shortened_json(parameters)}"
                 )
-            return {**data, "signature": write_signature(parameters or no_parameters(), data.get("returns"))}
+            try:
+                return {**data, "signature": write_signature(parameters or no_parameters(), data.get("returns"))}
+            except SignatureError as error:
+                raise ValueError(f"parameters: {str(error).removeprefix('1:1: ')}") from error
         from journeyman.core.signature import read_signature, schema_differences  # not needed by tools made in Python
 
         try:

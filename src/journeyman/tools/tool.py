@@ -16,7 +16,7 @@ from pydantic_core import from_json
 from journeyman.core.context import ToolContext
 from journeyman.core.data import canonical_json
 from journeyman.core.errors import ToolDefinitionError
-from journeyman.core.specification import ToolSpecification
+from journeyman.core.specification import RESERVED_NAMES, ToolSpecification
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -134,14 +134,14 @@ class Tool(Generic[P, R]):
         repeatable: bool = False,
     ) -> Tool[..., Any]:
         """A tool whose schema comes from elsewhere (a document, another server); the function takes keywords."""
-        if not callable(function):
-            raise ToolDefinitionError(f"tool {specification.name!r}: {function!r} is not callable")
         where = f"tool {specification.name!r}"
+        if not callable(function):
+            raise ToolDefinitionError(f"{where}: {function!r} is not callable")
         check_options(where, retries=retries, cache_seconds=cache_seconds, read_only=specification.read_only)
         return Tool(
             specification=specification,
             function=function,
-            schema=ForeignSchema(specification.parameters),
+            schema=ForeignSchema(specification.parameters, where=where),
             retries=retries,
             cache_seconds=cache_seconds,
             repeatable=repeatable,
@@ -155,7 +155,7 @@ class ForeignSchema:
     context_parameter: str | None = None
     positional_only: tuple[str, ...] = ()
 
-    def __init__(self, parameters: dict[str, Any]) -> None:
+    def __init__(self, parameters: dict[str, Any], *, where: str) -> None:
         import jsonschema_rs
 
         self._defaults = {
@@ -166,7 +166,7 @@ class ForeignSchema:
         try:
             self._validator = jsonschema_rs.Draft202012Validator(parameters)
         except (ValueError, jsonschema_rs.ValidationError) as error:
-            raise ToolDefinitionError(f"parameters are not a valid JSON Schema: {error}") from error
+            raise ToolDefinitionError(f"{where}: parameters are not a valid JSON Schema: {error}") from error
 
     def read(self, text: str) -> tuple[dict[str, Any], dict[str, Any]]:
         try:
@@ -212,6 +212,15 @@ def is_async(function: Any) -> bool:
         for asks in (inspect.iscoroutinefunction, inspect.isasyncgenfunction)
         for called in (unwrapped, type(unwrapped).__call__)
     )
+
+
+def why_not_registrable(item: Tool[..., Any]) -> str | None:
+    """Why a tool cannot be in any library; None where it can."""
+    if item.unbound:
+        return f"{item.name!r} is a method of a class; register it from an instance"
+    if item.name in RESERVED_NAMES:
+        return f"the name {item.name!r} is reserved; give another with tool(name=...)"
+    return None
 
 
 def check_options(where: str, *, retries: Any, cache_seconds: Any, read_only: bool) -> None:
