@@ -129,7 +129,7 @@ class ToolSpecification(Entity):
         return self.read_only or self.idempotent
 
 
-class ToolConfiguration(Entity):
+class ToolConfiguration(Entity, defer_build=True):
     """An operator's settings for one tool."""
 
     tool_name: str = Field(min_length=1)
@@ -149,7 +149,7 @@ class ToolConfiguration(Entity):
         return value
 
 
-class ToolCategory(Entity):
+class ToolCategory(Entity, defer_build=True):
     """Tools that are switched on, permitted and configured together."""
 
     name: str = Field(min_length=1)

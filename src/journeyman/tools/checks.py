@@ -61,8 +61,6 @@ def specification_mismatches(
     wanted: ToolSpecification, found: ToolSpecification, *, descriptions: bool = True
 ) -> list[str]:
     """Every difference in description and structure of the schema; the last one shows both sides as signatures."""
-    if wanted is found:
-        return []
     problems = []
     if descriptions and wanted.description != found.description:
         problems.append(f"{wanted.name}: descriptions differ: {wanted.description!r} != {found.description!r}")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from difflib import get_close_matches
 from typing import Any, ParamSpec, TypedDict, TypeVar, Unpack, overload
 
 from journeyman.core.context import ToolContext
@@ -119,6 +118,8 @@ def _check_names(where: str, options: ToolOptions) -> None:
     known = list(ToolOptions.__annotations__)
     for name in options:
         if name not in known:
+            from difflib import get_close_matches
+
             near = get_close_matches(name, known, n=1)
             hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}"
             raise ToolDefinitionError(f"{where}: tool() has no option {name!r}; {hint}")

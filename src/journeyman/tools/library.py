@@ -7,22 +7,20 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, TypeAlias, overload
 from weakref import WeakSet
 
 from journeyman.core.errors import BindingError, ToolDefinitionError
 from journeyman.core.protocols import Embedder
 from journeyman.core.specification import ToolSpecification
-from journeyman.tools.checks import Finding, lint_tools, specification_mismatches
 from journeyman.tools.decorator import tool
-from journeyman.tools.paths import tools_at
 from journeyman.tools.tool import Tool, why_not_registrable
 
 if TYPE_CHECKING:
     from journeyman.retrieval.bm25 import BM25
     from journeyman.retrieval.fusion import Hit
     from journeyman.retrieval.search import HybridIndex
+    from journeyman.tools.checks import Finding
     from journeyman.tools.sources import FollowedSources, SourceProblem, ToolSource
 
 AnyTool: TypeAlias = Tool[..., Any]
@@ -276,6 +274,8 @@ class ToolLibrary:
 
         A path may lead to a tool, a plain function or a whole library.
         """
+        from journeyman.tools.paths import tools_at
+
         return cls(tools_at(paths, expand=lambda value: value if isinstance(value, ToolLibrary) else None))
 
     @classmethod
@@ -349,6 +349,10 @@ class ToolLibrary:
             near = self.nearest(wanted.name)
             hint = f" (nearest: {', '.join(near)})" if near else ""
             return [f"{wanted.name}: no implementation is registered{hint}"]
+        if found.specification is wanted:
+            return found
+        from journeyman.tools.checks import specification_mismatches
+
         return specification_mismatches(wanted, found.specification, descriptions=descriptions) or found
 
     # --- search, lint, counts
@@ -377,6 +381,8 @@ class ToolLibrary:
 
     def lint(self) -> list[Finding]:
         """What a model may stumble over; nothing here is an error."""
+        from journeyman.tools.checks import lint_tools
+
         return lint_tools(self.specifications())
 
     def counts(self, name: str) -> Counts:
@@ -392,6 +398,8 @@ class ToolLibrary:
 
 def nearest_names(name: str, known: Iterable[str], *, k: int = 3) -> list[str]:
     """Known names that look most like this one, ignoring case and underscores."""
+    from difflib import get_close_matches
+
     folded: dict[str, str] = {}
     for candidate in known:
         folded.setdefault(candidate.lower().replace("_", ""), candidate)
