@@ -154,7 +154,7 @@ class Pattern:
     """``[subject | elements]``."""
 
     subject: Subject = NOBODY
-    elements: tuple[Pattern | Path | Reference, ...] = ()
+    elements: tuple[Inner, ...] = ()
     comments: tuple[str, ...] = ()
     at: int | None = field(default=None, compare=False)
 
@@ -170,6 +170,7 @@ class Annotated:
     at: int | None = field(default=None, compare=False)
 
 
+Inner: TypeAlias = Pattern | Path | Reference
 Element: TypeAlias = Pattern | Path | Annotated
 
 

@@ -29,21 +29,7 @@ from pydantic import ValidationError
 from journeyman.core.errors import SignatureError, ToolDefinitionError, validation_problems
 from journeyman.core.signature import Signature, read_signature, write_signature
 from journeyman.core.specification import ToolSpecification
-from journeyman.gram.data import (
-    Annotated,
-    Document,
-    Fault,
-    GramDocumentError,
-    Label,
-    Path,
-    Pattern,
-    Property,
-    Reference,
-    Subject,
-    awkward,
-    from_gram,
-    to_gram,
-)
+from journeyman.gram import data
 from journeyman.gram.parsing import parse
 from journeyman.gram.printing import path_text
 
@@ -67,7 +53,7 @@ class Described:
 # -- writing
 
 
-def agents_document(agents: Sequence[Described]) -> Document:
+def agents_document(agents: Sequence[Described]) -> data.Document:
     """Agents as a document; tools that several of them share stand at its end, once."""
     uses: dict[str, list[ToolSpecification]] = {}
     for agent in agents:
@@ -76,23 +62,21 @@ def agents_document(agents: Sequence[Described]) -> Document:
     shared = {
         name: found[0]
         for name, found in uses.items()
-        if len(found) > 1 and all(each == found[0] for each in found) and not awkward(name)
+        if len(found) > 1 and all(each == found[0] for each in found) and not data.awkward(name)
     }
-    elements = [_agent_element(agent, shared) for agent in agents]
-    return Document(elements=(*elements, *map(_tool_element, shared.values())))
+    elements: list[data.Element] = []
+    for agent in agents:
+        tools = (data.Reference(item.name) if item.name in shared else _tool_element(item) for item in agent.tools)
+        elements.append(data.Pattern(_subject("Agent", agent.name, agent.fields), tuple(tools)))
+    return data.Document(elements=(*elements, *map(_tool_element, shared.values())))
 
 
-def tools_document(tools: Iterable[ToolSpecification]) -> Document:
+def tools_document(tools: Iterable[ToolSpecification]) -> data.Document:
     """Tools as a document."""
-    return Document(elements=tuple(map(_tool_element, tools)))
+    return data.Document(elements=tuple(map(_tool_element, tools)))
 
 
-def _agent_element(agent: Described, shared: Mapping[str, ToolSpecification]) -> Pattern:
-    tools = tuple(Reference(item.name) if item.name in shared else _tool_element(item) for item in agent.tools)
-    return Pattern(_subject("Agent", agent.name, agent.fields), tools)
-
-
-def _tool_element(item: ToolSpecification) -> Pattern:
+def _tool_element(item: ToolSpecification) -> data.Pattern:
     fields: dict[str, Any] = {}
     for name, field in ToolSpecification.model_fields.items():
         value = getattr(item, name)
@@ -107,25 +91,20 @@ def _tool_element(item: ToolSpecification) -> Pattern:
         fields |= {"closed": True} if closed else {"parameters": item.parameters}
     if item.returns != said.returns:
         fields["returns"] = item.returns
-    return Pattern(_subject("Tool", item.name, fields), () if _SIGNATURE in fields else (_signature_path(canonical),))
+    path: Any = () if _SIGNATURE in fields else parse(canonical).elements
+    return data.Pattern(_subject("Tool", item.name, fields), path)
 
 
-def _signature_path(signature: str) -> Path:
-    [path] = parse(signature).elements
-    assert isinstance(path, Path)
-    return path
-
-
-def _subject(label: str, name: str, fields: Mapping[str, Any]) -> Subject:
-    said = {"name": name, **fields} if awkward(name) else fields
+def _subject(label: str, name: str, fields: Mapping[str, Any]) -> data.Subject:
+    said = {"name": name, **fields} if data.awkward(name) else fields
     properties = []
     for key, value in said.items():
         plain = list(value) if isinstance(value, tuple) else value
         try:
-            properties.append(Property(key, to_gram(plain)))
+            properties.append(data.Property(key, data.to_gram(plain)))
         except ValueError as error:
             raise ValueError(f"{label.lower()} {name!r}: {key!r} cannot be written as gram: {error}") from error
-    return Subject(None if awkward(name) else name, (Label(label),), tuple(properties))
+    return data.Subject(None if data.awkward(name) else name, (data.Label(label),), tuple(properties))
 
 
 # -- reading
@@ -138,18 +117,18 @@ class _RefusedError(Exception):
 class Reader(Generic[A]):
     """One document, read into agents and tools. Everything that is wrong is collected, then raised at once."""
 
-    def __init__(self, document: Document, make: Callable[..., A], fields: Iterable[str]) -> None:
+    def __init__(self, document: data.Document, make: Callable[..., A], fields: Iterable[str]) -> None:
         self._source = document.source
         self._make = make
         self._properties = ["name", *fields]
-        self._faults: list[Fault] = []
+        self._faults: list[data.Fault] = []
         self._tools: dict[int, ToolSpecification | None] = {}
-        top = [item.element if isinstance(item, Annotated) else item for item in document.elements]
-        patterns = [item for item in top if isinstance(item, Pattern)]
+        top = [item.element if isinstance(item, data.Annotated) else item for item in document.elements]
+        patterns = [item for item in top if isinstance(item, data.Pattern)]
         self._agents = [item for item in patterns if _is(item, "Agent")]
         self._beside = [item for item in patterns if _is(item, "Tool")]
         self._labels = sorted({label.name for item in patterns for label in item.subject.labels})
-        inside = [each for agent in self._agents for each in agent.elements if isinstance(each, Pattern)]
+        inside = [each for agent in self._agents for each in agent.elements if isinstance(each, data.Pattern)]
         self._inside = [item for item in inside if _is(item, "Tool")]
 
     def agents(self) -> list[A]:
@@ -184,20 +163,17 @@ class Reader(Generic[A]):
 
     # -- one agent, one tool
 
-    def _agent(self, pattern: Pattern) -> A:
-        before = len(self._faults)
+    def _agent(self, pattern: data.Pattern) -> A:
         values, places = self._values(pattern, self._properties, "Agent")
         tools = [self._element_tool(element) for element in pattern.elements]
         values["tools"] = tuple(item for item in tools if item is not None)
-        made: A = self._build(self._make, values, places, pattern, "agent")
-        if len(self._faults) > before:
-            raise _RefusedError
+        made: A = self._build(self._make, values, places, pattern)
         return made
 
-    def _element_tool(self, element: Pattern | Path | Reference) -> ToolSpecification | None:
-        if isinstance(element, Pattern) and _is(element, "Tool"):
+    def _element_tool(self, element: data.Inner) -> ToolSpecification | None:
+        if isinstance(element, data.Pattern) and _is(element, "Tool"):
             return self._tool(element)
-        if not isinstance(element, Reference):
+        if not isinstance(element, data.Reference):
             self._note(element.at, "this is no tool", "[name:Tool {…} | signature], or a tool's identifier")
             return None
         name = str(element.identifier)
@@ -215,13 +191,12 @@ class Reader(Generic[A]):
             return None
         return tools[0]
 
-    def _tool(self, pattern: Pattern) -> ToolSpecification | None:
+    def _tool(self, pattern: data.Pattern) -> ToolSpecification | None:
         if id(pattern) not in self._tools:
             self._tools[id(pattern)] = self._attempt(self._read_tool, pattern)
         return self._tools[id(pattern)]
 
-    def _read_tool(self, pattern: Pattern) -> ToolSpecification:
-        before = len(self._faults)
+    def _read_tool(self, pattern: data.Pattern) -> ToolSpecification:
         values, places = self._values(pattern, _TOOL_PROPERTIES, "Tool")
         text, place = self._signature_text(pattern, values, places)
         closed = values.pop("closed", False)
@@ -232,13 +207,11 @@ class Reader(Generic[A]):
             parameters = said.parameters | {"additionalProperties": False} if closed else said.parameters
             values = {"parameters": parameters, "returns": said.returns, **values}
             values["signature"] = text if _SIGNATURE in places else write_signature(said.parameters, said.returns)
-        made: ToolSpecification = self._build(ToolSpecification, values, places, pattern, "tool")
-        if len(self._faults) > before:
-            raise _RefusedError
+        made: ToolSpecification = self._build(ToolSpecification, values, places, pattern)
         return made
 
     def _signature_text(
-        self, pattern: Pattern, values: dict[str, Any], places: Mapping[str, int | None]
+        self, pattern: data.Pattern, values: dict[str, Any], places: Mapping[str, int | None]
     ) -> tuple[str | None, int | None]:
         """The signature and where it stands; None where none is given."""
         written = values.pop(_SIGNATURE, None)
@@ -247,7 +220,7 @@ class Reader(Generic[A]):
                 self._refuse(places[_SIGNATURE], f"{_SIGNATURE!r} has a value of the wrong kind", "a string")
             return written, places.get(_SIGNATURE)
         path = pattern.elements[-1]
-        if len(pattern.elements) > 1 or not isinstance(path, Path):
+        if len(pattern.elements) > 1 or not isinstance(path, data.Path):
             self._refuse(path.at, "this is no signature", "one path, such as (name::String)==>(::String)")
         if written is not None:
             self._refuse(path.at, "the signature is said twice", f"a path or {_SIGNATURE!r}, not both")
@@ -262,7 +235,7 @@ class Reader(Generic[A]):
             self._refuse(place, f"the signature of {name!r} is wrong before {shown!r}: {wrong}", error.expected)
 
     def _values(
-        self, pattern: Pattern, known: Sequence[str], label: str
+        self, pattern: data.Pattern, known: Sequence[str], label: str
     ) -> tuple[dict[str, Any], dict[str, int | None]]:
         """A subject's properties as plain values, and where they stand."""
         values: dict[str, Any] = {}
@@ -278,7 +251,7 @@ class Reader(Generic[A]):
             else:
                 places[name] = item.at
                 try:
-                    values[name] = from_gram(item.value)
+                    values[name] = data.from_gram(item.value)
                 except ValueError as error:
                     self._note(item.at, f"property {name!r}: {error}", "another value")
         values.setdefault("name", _name(pattern))
@@ -287,13 +260,9 @@ class Reader(Generic[A]):
         return values, places
 
     def _build(
-        self,
-        make: Callable[..., Any],
-        values: dict[str, Any],
-        places: Mapping[str, int | None],
-        pattern: Pattern,
-        kind: str,
+        self, make: Callable[..., Any], values: dict[str, Any], places: Mapping[str, int | None], pattern: data.Pattern
     ) -> Any:
+        kind = "tool" if make is ToolSpecification else "agent"
         try:
             return make(**values)
         except (ToolDefinitionError, ValidationError) as error:
@@ -306,11 +275,14 @@ class Reader(Generic[A]):
 
     # -- faults
 
-    def _attempt(self, read: Callable[[Pattern], Any], pattern: Pattern) -> Any:
+    def _attempt(self, read: Callable[[data.Pattern], Any], pattern: data.Pattern) -> Any:
+        """What was read, or None where anything was wrong with it."""
+        before = len(self._faults)
         try:
-            return read(pattern)
+            made = read(pattern)
         except _RefusedError:
             return None
+        return made if len(self._faults) == before else None
 
     def _refuse(self, at: int | None, message: str, expected: str) -> NoReturn:
         self._note(at, message, expected)
@@ -318,19 +290,19 @@ class Reader(Generic[A]):
 
     def _note(self, at: int | None, message: str, expected: str) -> None:
         source = self._source
-        self._faults.append(source.fault(at or 0, message, expected) if source else Fault(1, 1, message, expected))
+        self._faults.append(source.fault(at or 0, message, expected) if source else data.Fault(1, 1, message, expected))
 
     def _raise(self) -> None:
         if self._faults:
             faults = sorted(self._faults, key=lambda fault: (fault.line, fault.column))
-            raise GramDocumentError(faults, file=self._source.file if self._source is not None else None)
+            raise data.GramDocumentError(faults, file=self._source.file if self._source is not None else None)
 
 
-def _is(pattern: Pattern, label: str) -> bool:
+def _is(pattern: data.Pattern, label: str) -> bool:
     return any(each.name == label for each in pattern.subject.labels)
 
 
-def _name(pattern: Pattern) -> str | None:
+def _name(pattern: data.Pattern) -> str | None:
     return None if pattern.subject.identifier is None else str(pattern.subject.identifier)
 
 

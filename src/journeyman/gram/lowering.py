@@ -18,30 +18,7 @@ from typing import Any, NoReturn
 from tree_sitter import Language, Node, TreeCursor
 
 from journeyman.core.signature import unescaped
-from journeyman.gram.data import (
-    NOBODY,
-    Annotated,
-    Arrow,
-    Document,
-    Element,
-    GramSyntaxError,
-    Identifier,
-    Label,
-    Map,
-    Measurement,
-    Number,
-    Path,
-    Pattern,
-    Property,
-    Range,
-    Reference,
-    Scalar,
-    Source,
-    Subject,
-    Symbol,
-    Tagged,
-    Value,
-)
+from journeyman.gram import data
 
 MAX_DEPTH = 100
 """How deeply patterns may nest: more than any honest document, less than Python's stack."""
@@ -49,7 +26,7 @@ MAX_DEPTH = 100
 _MAX_DIGITS = 300
 _UNIT = re.compile("[a-zA-Z]+$")
 _PLAIN_ARROWS = {
-    shape: Arrow(shape) for line in "-=~" for shape in (line * 2, f"{line * 2}>", f"<{line * 2}", f"<{line * 2}>")
+    shape: data.Arrow(shape) for line in "-=~" for shape in (line * 2, f"{line * 2}>", f"<{line * 2}", f"<{line * 2}>")
 }
 _KINDS = """
     comment annotated_pattern property_annotation subject_pattern subject_pattern_elements relationship_pattern
@@ -64,14 +41,15 @@ def node_kinds(language: Language) -> SimpleNamespace:
     numbers["bar"] = language.id_for_node_kind("|", False)
     if unknown := [name for name, number in numbers.items() if number is None]:
         raise RuntimeError(f"this release of tree-sitter-gram has no {unknown[0]!r}; install the pinned one")
-    numbers["names"] = frozenset(numbers[name] for name in ("symbol", "integer", "quoted_name"))
-    return SimpleNamespace(**numbers)
+    names = frozenset(numbers[name] for name in ("symbol", "integer", "quoted_name"))
+    bases = {numbers["integer"]: 10, numbers["hexadecimal"]: 16, numbers["octal"]: 8}
+    return SimpleNamespace(**numbers, names=names, bases=bases)
 
 
 class Lowering:
     """A cursor on its way through the tree of one document, and the comments it has passed."""
 
-    def __init__(self, cursor: TreeCursor, kinds: SimpleNamespace, source: Source) -> None:
+    def __init__(self, cursor: TreeCursor, kinds: SimpleNamespace, source: data.Source) -> None:
         self._cursor: Any = cursor  # whose node is never None here
         self._kind = kinds
         self._source = source
@@ -80,11 +58,11 @@ class Lowering:
         self._comments: list[str] = []
         """Those read so far that belong to what comes next."""
 
-    def document(self) -> Document:
+    def document(self) -> data.Document:
         kind = self._kind
-        properties: tuple[Property, ...] = ()
+        properties: tuple[data.Property, ...] = ()
         before: tuple[str, ...] = ()
-        elements: list[Element] = []
+        elements: list[data.Element] = []
         end = 0
         for node in self._children(comments=True):
             number = node.kind_id
@@ -96,14 +74,14 @@ class Lowering:
             else:
                 elements.append(self._annotated(node) if number == kind.annotated_pattern else self._element(node, 0))
                 end = node.end_byte
-        return Document(properties, tuple(elements), before, self._taken(), self._source)
+        return data.Document(properties, tuple(elements), before, self._taken(), self._source)
 
     # -- elements
 
-    def _annotated(self, node: Node) -> Annotated:
+    def _annotated(self, node: Node) -> data.Annotated:
         cursor = self._cursor
-        annotations: list[Property] = []
-        identity = NOBODY
+        annotations: list[data.Property] = []
+        identity = data.NOBODY
         cursor.goto_first_child()
         for part in self._children():
             if part.kind_id == self._kind.property_annotation:
@@ -116,28 +94,28 @@ class Lowering:
         cursor.goto_parent()
         if element.comments:
             comments, element = comments + element.comments, replace(element, comments=())
-        return Annotated(element, tuple(annotations), identity, comments, node.start_byte)
+        return data.Annotated(element, tuple(annotations), identity, comments, node.start_byte)
 
-    def _annotation(self, node: Node) -> Property:
+    def _annotation(self, node: Node) -> data.Property:
         self._cursor.goto_first_child()
         name = self._text(self._next())
         self._next()
         value = self._value(self._next())
         self._cursor.goto_parent()
-        return Property(name, value, False, node.start_byte)
+        return data.Property(name, value, False, node.start_byte)
 
-    def _element(self, node: Node, depth: int) -> Pattern | Path:
+    def _element(self, node: Node, depth: int) -> data.Pattern | data.Path:
         if node.kind_id != self._kind.subject_pattern:
             return self._path(node)
         if depth > MAX_DEPTH:
             self._fail(node, "patterns that nest too deeply", f"at most {MAX_DEPTH} levels")
         comments = self._taken()
         subject, elements, own = self._inside(node, depth)
-        return Pattern(subject, elements, comments + own + self._taken(), node.start_byte)
+        return data.Pattern(subject, elements, comments + own + self._taken(), node.start_byte)
 
-    def _elements(self, depth: int) -> list[Pattern | Path | Reference]:
+    def _elements(self, depth: int) -> list[data.Inner]:
         kind = self._kind
-        found: list[Pattern | Path | Reference] = []
+        found: list[data.Inner] = []
         end = 0
         for node in self._children(comments=True):
             number = node.kind_id
@@ -148,17 +126,17 @@ class Lowering:
                 end = node.end_byte
         return found
 
-    def _reference(self, node: Node) -> Reference:
+    def _reference(self, node: Node) -> data.Reference:
         self._cursor.goto_first_child()
         identifier = self._identifier(self._cursor.node)
         self._cursor.goto_parent()
-        return Reference(identifier, self._taken(), node.start_byte)
+        return data.Reference(identifier, self._taken(), node.start_byte)
 
-    def _path(self, node: Node) -> Path:
+    def _path(self, node: Node) -> data.Path:
         """A chain. It nests to the right, as deeply as it is long, so it is walked in a loop."""
         cursor, relationship = self._cursor, self._kind.relationship_pattern
-        nodes: list[Subject] = []
-        arrows: list[Arrow] = []
+        nodes: list[data.Subject] = []
+        arrows: list[data.Arrow] = []
         here = node
         while here.kind_id == relationship:
             cursor.goto_first_child()
@@ -168,9 +146,9 @@ class Lowering:
         nodes.append(self._subject(here))
         for _ in arrows:
             cursor.goto_parent()
-        return Path(tuple(nodes), tuple(arrows), self._taken(), node.start_byte)
+        return data.Path(tuple(nodes), tuple(arrows), self._taken(), node.start_byte)
 
-    def _arrow(self, node: Node) -> Arrow:
+    def _arrow(self, node: Node) -> data.Arrow:
         plain = _PLAIN_ARROWS.get(self._text(node))
         if plain is not None:
             return plain
@@ -182,22 +160,20 @@ class Lowering:
         cursor.goto_last_child()
         shape = first + self._text(cursor.node)
         cursor.goto_parent()
-        return Arrow(shape, subject)
+        return data.Arrow(shape, subject)
 
     # -- subjects and records
 
-    def _subject(self, node: Node) -> Subject:
+    def _subject(self, node: Node) -> data.Subject:
         return self._inside(node, 0)[0]
 
-    def _inside(
-        self, node: Node, depth: int
-    ) -> tuple[Subject, tuple[Pattern | Path | Reference, ...], tuple[str, ...]]:
+    def _inside(self, node: Node, depth: int) -> tuple[data.Subject, tuple[data.Inner, ...], tuple[str, ...]]:
         """What stands between brackets: a subject, elements, and the comments on the subject where elements follow."""
         kind = self._kind
-        identifier: Identifier | None = None
-        labels: tuple[Label, ...] = ()
-        properties: tuple[Property, ...] = ()
-        elements: list[Pattern | Path | Reference] = []
+        identifier: data.Identifier | None = None
+        labels: tuple[data.Label, ...] = ()
+        properties: tuple[data.Property, ...] = ()
+        elements: list[data.Inner] = []
         end = 0
         own: tuple[str, ...] = ()
         for inner in self._children(comments=True):
@@ -215,21 +191,21 @@ class Lowering:
             elif number == kind.subject_pattern_elements:
                 elements = self._elements(depth + 1)
                 end = inner.end_byte
-        return Subject(identifier, labels, properties, node.start_byte), tuple(elements), own
+        return data.Subject(identifier, labels, properties, node.start_byte), tuple(elements), own
 
-    def _labels(self) -> tuple[Label, ...]:
-        labels: list[Label] = []
+    def _labels(self) -> tuple[data.Label, ...]:
+        labels: list[data.Label] = []
         typed = False
         for node in self._children():
             if node.is_named:
-                labels.append(Label(self._name(node), typed))
+                labels.append(data.Label(self._name(node), typed))
             else:
                 typed = node.end_byte - node.start_byte == 2
         return tuple(labels)
 
-    def _record(self, entry: int) -> tuple[Property, ...]:
+    def _record(self, entry: int) -> tuple[data.Property, ...]:
         cursor = self._cursor
-        found: list[Property] = []
+        found: list[data.Property] = []
         for node in self._children():
             if node.kind_id == entry:
                 cursor.goto_first_child()
@@ -237,11 +213,11 @@ class Lowering:
                 colon = self._next()
                 value = self._value(self._next())
                 cursor.goto_parent()
-                found.append(Property(name, value, colon.end_byte - colon.start_byte == 2, node.start_byte))
+                found.append(data.Property(name, value, colon.end_byte - colon.start_byte == 2, node.start_byte))
         return tuple(found)
 
-    def _identifier(self, node: Node) -> Identifier:
-        return self._integer(node, 10) if node.kind_id == self._kind.integer else self._name(node)
+    def _identifier(self, node: Node) -> data.Identifier:
+        return int(self._digits(node)) if node.kind_id == self._kind.integer else self._name(node)
 
     def _name(self, node: Node) -> str:
         text = self._text(node)
@@ -249,15 +225,15 @@ class Lowering:
 
     # -- values
 
-    def _value(self, node: Node) -> Value:
+    def _value(self, node: Node) -> data.Value:
         kind, number = self._kind, node.kind_id
         if number == kind.array:
             return tuple(self._scalar(item) for item in self._children() if item.is_named)
         if number == kind.map:
-            return Map(self._record(kind.map_entry))
+            return data.Map(self._record(kind.map_entry))
         return self._scalar(node)
 
-    def _scalar(self, node: Node) -> Scalar:
+    def _scalar(self, node: Node) -> data.Scalar:
         kind, number = self._kind, node.kind_id
         if number == kind.string_literal:
             text = self._text(node)
@@ -265,52 +241,45 @@ class Lowering:
         if number == kind.boolean_literal:
             return node.end_byte - node.start_byte == 4
         if number == kind.symbol:
-            return Symbol(self._text(node))
+            return data.Symbol(self._text(node))
         if number == kind.tagged_string:
             return self._tagged(node)
         if number == kind.range:
             return self._range()
         return self._number(node)
 
-    def _number(self, node: Node) -> Number:
+    def _number(self, node: Node) -> data.Number:
         kind, number = self._kind, node.kind_id
-        if number == kind.integer:
-            return self._integer(node, 10)
-        if number == kind.hexadecimal:
-            return self._integer(node, 16)
-        if number == kind.octal:
-            return self._integer(node, 8)
         text = self._digits(node)
+        if number in kind.bases:
+            return int(text, kind.bases[number])
         if number == kind.decimal:
             return float(text)
         unit = _UNIT.search(text)
         assert unit is not None
-        return Measurement(int(text[: unit.start()]), unit.group())
-
-    def _integer(self, node: Node, base: int) -> int:
-        return int(self._digits(node), base)
+        return data.Measurement(int(text[: unit.start()]), unit.group())
 
     def _digits(self, node: Node) -> str:
         if node.end_byte - node.start_byte > _MAX_DIGITS:
             self._fail(node, "a number that is too long", f"at most {_MAX_DIGITS} characters")
         return self._text(node)
 
-    def _range(self) -> Range:
-        bounds: list[Number | None] = []
+    def _range(self) -> data.Range:
+        bounds: list[data.Number | None] = []
         for node in self._children():
             if node.is_named:
                 bounds.append(self._number(node))
             elif not bounds:
                 bounds.append(None)
-        return Range(bounds[0], bounds[1] if len(bounds) == 2 else None)
+        return data.Range(bounds[0], bounds[1] if len(bounds) == 2 else None)
 
-    def _tagged(self, node: Node) -> Tagged:
+    def _tagged(self, node: Node) -> data.Tagged:
         text = self._text(node)
         if text.startswith("```"):
-            return Tagged(*self._fenced(text))
+            return data.Tagged(*self._fenced(text))
         tag, _, rest = text.partition("`")
         # a comment may stand between the tag and its string
-        return Tagged(tag.partition("//")[0].strip(), self._unquoted(node, rest[:-1]))
+        return data.Tagged(tag.partition("//")[0].strip(), self._unquoted(node, rest[:-1]))
 
     @staticmethod
     def _fenced(text: str) -> tuple[str, str]:
@@ -376,4 +345,4 @@ class Lowering:
         return taken
 
     def _fail(self, node: Node, message: str, expected: str) -> NoReturn:
-        raise GramSyntaxError([self._source.fault(node.start_byte, message, expected)], file=self._source.file)
+        raise data.GramSyntaxError([self._source.fault(node.start_byte, message, expected)], file=self._source.file)

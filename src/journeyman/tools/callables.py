@@ -260,7 +260,9 @@ def _sections(lines: list[str]) -> Iterator[_Section]:
     for number, line in enumerate(lines):
         following = lines[number + 1] if number + 1 < len(lines) else ""
         opened = _opens(line, following)
-        if opened is None and current.kind != "kept" and _ends(current, line):
+        # Google and Sphinx sections end where the indentation does; NumPy ones at the next title.
+        dedented = current.style != "numpy" and line.strip() and not line[0].isspace()
+        if opened is None and current.kind != "kept" and dedented:
             opened = _Section("kept")
         if opened is not None:
             yield current
@@ -280,11 +282,6 @@ def _opens(line: str, following: str) -> _Section | None:
         kind = _FIELD_KINDS.get(match[1])
         return _Section(kind, "sphinx") if kind else None
     return None
-
-
-def _ends(section: _Section, line: str) -> bool:
-    """Google and Sphinx sections end where the indentation does; NumPy ones at the next title."""
-    return section.style != "numpy" and bool(line.strip()) and not line[0].isspace()
 
 
 def _parse(section: _Section) -> list[tuple[str, str]]:

@@ -81,11 +81,10 @@ def _sides(wanted: dict[str, Any], found: dict[str, Any]) -> str:
         sides = {"specification": _written(wanted, differing), "tool": _written(found, differing)}
     except SignatureError:
         return ""
-    return "".join(f"\n      {side + ':':15}{_cut(text)}" for side, text in sides.items())
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= _LONGEST_SIDE else f"{text[:_LONGEST_SIDE]}…"
+    return "".join(
+        f"\n      {side + ':':15}{text if len(text) <= _LONGEST_SIDE else text[:_LONGEST_SIDE] + '…'}"
+        for side, text in sides.items()
+    )
 
 
 def _properties(schema: dict[str, Any]) -> dict[str, Any]:

@@ -77,7 +77,9 @@ def _make(function: Callable[..., Any], options: ToolOptions) -> Tool[..., Any]:
     _check_names(where, options)
     unbound = _is_method_in_class_body(function)
     schema = function_schema(function, context_type=ToolContext, skip_first=unbound)
-    fields: dict[str, Any] = {"name": _plain_name(function), "description": schema.documentation.description}
+    named = without_partials(function)
+    name = getattr(named, "__name__", None) or type(named).__name__
+    fields: dict[str, Any] = {"name": name, "description": schema.documentation.description}
     fields |= {
         key: value
         for key, value in options.items()
@@ -128,20 +130,13 @@ def _check_names(where: str, options: ToolOptions) -> None:
 def _check_isolation(made: Tool[..., Any], where: str) -> None:
     if made.isolation not in ("thread", "process"):
         raise ToolDefinitionError(f"{where}: isolation is 'thread' or 'process', got {made.isolation!r}")
-    if made.isolation == "process" and (made.unbound or not _importable(made.function)):
+    function: Any = made.function
+    importable = inspect.isfunction(function) and function.__module__ != "__main__" and "." not in function.__qualname__
+    if made.isolation == "process" and (made.unbound or not importable):
         raise ToolDefinitionError(
             f"{where}: isolation='process' needs a function that another process can import; "
             "move it to the top level of a module (not __main__, not inside a function or class)"
         )
-
-
-def _importable(function: Callable[..., Any]) -> bool:
-    return inspect.isfunction(function) and function.__module__ != "__main__" and "." not in function.__qualname__
-
-
-def _plain_name(function: Callable[..., Any]) -> str:
-    named = without_partials(function)
-    return getattr(named, "__name__", None) or type(named).__name__
 
 
 def _is_method_in_class_body(function: Callable[..., Any]) -> bool:

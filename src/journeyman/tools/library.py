@@ -88,7 +88,11 @@ class ToolLibrary:
         self._derive: Callable[[], Iterable[AnyTool]] = tuple
         self._derived: dict[str, AnyTool] = {}
         self._views: WeakSet[ToolLibrary] = WeakSet()
-        self._sources = self._followed(sources)
+        self._sources: FollowedSources | None = None
+        if given := list(sources):
+            from journeyman.tools.sources import FollowedSources
+
+            self._sources = FollowedSources(given, taken=self.__contains__, update=self._update)
         for item in tools:
             self.register(item)
 
@@ -171,14 +175,6 @@ class ToolLibrary:
         """What is wrong with the sources of an open library and their tools, such as names that are taken."""
         found = [problem for base in self._bases for problem in base.problems()]
         return found + self._sources.problems() if self._sources is not None else found
-
-    def _followed(self, sources: Iterable[ToolSource]) -> FollowedSources | None:
-        given = list(sources)
-        if not given:
-            return None
-        from journeyman.tools.sources import FollowedSources
-
-        return FollowedSources(given, taken=self.__contains__, update=self._update)
 
     def _may_bring_more(self) -> bool:
         """Whether there are sources that have not been opened yet."""

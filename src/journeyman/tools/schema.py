@@ -10,7 +10,6 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -111,8 +110,7 @@ def function_schema(function: Callable[..., Any], *, context_type: type, skip_fi
         schema = tidy(adapter.json_schema(schema_generator=_Quiet))
     except _PYDANTIC_ERRORS as error:
         for parameter in signature.parameters:
-            with _blaming(parameter, signature.name):
-                TypeAdapter(parameter.annotation).json_schema(schema_generator=_Quiet)
+            _check_annotation(parameter, signature.name)
         raise ToolDefinitionError(f"{signature.name}: its parameters have no JSON Schema ({error})") from error
     for parameter in signature.parameters:
         described = schema["properties"][parameter.name]
@@ -199,10 +197,9 @@ def _returns_schema(annotation: Any) -> dict[str, Any] | None:
         return None
 
 
-@contextmanager
-def _blaming(parameter: Parameter, function: str) -> Iterator[None]:
+def _check_annotation(parameter: Parameter, function: str) -> None:
     try:
-        yield
+        TypeAdapter(parameter.annotation).json_schema(schema_generator=_Quiet)
     except _PYDANTIC_ERRORS as error:
         said = inspect.formatannotation(parameter.annotation)
         reason = re.split(r"[.;\n]\s", str(error), maxsplit=1)[0]

@@ -207,15 +207,12 @@ def depth_exceeded(value: Any, *, levels: int = MAX_DEPTH) -> bool:
 
 def quoted(text: str, quote: str) -> str:
     """A text between two of these quotes, as gram has it."""
-    escaped = _TO_ESCAPE.sub(lambda found: _escape(found.group(), quote), text)
+    escapes = {**_ESCAPES, quote: f"\\{quote}"}
+    escaped = _TO_ESCAPE.sub(lambda found: escapes.get(found[0], found[0]), text)
     # gram takes what begins with // for a comment, even between quotes
     if _COMMENT_LIKE.match(text):
         escaped = escaped.replace("//", "/\\/", 1)
     return f"{quote}{escaped}{quote}"
-
-
-def _escape(character: str, quote: str) -> str:
-    return f"\\{character}" if character == quote else _ESCAPES.get(character, character)
 
 
 def unescaped(body: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
@@ -113,11 +114,8 @@ def _properties(scanner: _Scanner, node: _Node) -> None:
     keys: tuple[str, ...] = _RETURN_KEYS if node.name is None else _PARAMETER_KEYS
     if node.type is None:
         keys = ("parameters",)
-    if scanner.take("}"):
-        return
-    while True:
-        scanner.skip()
-        place, key = scanner.at, scanner.word()
+    for place in scanner.items("}"):
+        key = scanner.word()
         if key is None or key not in keys:
             found = f"unknown property {key!r}" if key else scanner.found()
             scanner.fail(found, expected=f"a property: {', '.join(keys)}", at=place)
@@ -127,9 +125,6 @@ def _properties(scanner: _Scanner, node: _Node) -> None:
         scanner.skip()
         node.places[key] = scanner.at
         node.properties[key] = _value(scanner, key)
-        if scanner.take("}"):
-            return
-        scanner.expect(",", expected="',' or '}'")
 
 
 def _value(scanner: _Scanner, key: str) -> Any:
@@ -208,9 +203,8 @@ def _text(scanner: _Scanner) -> Signature:
 def _fields(scanner: _Scanner, *, close: str, depth: int) -> dict[str, Any]:
     properties: dict[str, Any] = {}
     required: list[str] = []
-    while properties or not scanner.take(close):
-        scanner.skip()
-        place, name = scanner.at, scanner.word()
+    for place in scanner.items(close):
+        name = scanner.word()
         if name is None:
             scanner.fail(scanner.found(), expected="a name, as in 'name: Text'", at=place)
         if name in properties:
@@ -219,9 +213,6 @@ def _fields(scanner: _Scanner, *, close: str, depth: int) -> dict[str, Any]:
         properties[name], optional = _type(scanner, depth=depth)
         if not optional:
             required.append(name)
-        if scanner.take(close):
-            break
-        scanner.expect(",", expected=f"',' or {close!r}")
     schema: dict[str, Any] = {"type": "object", "properties": properties}
     return schema | {"required": required} if required else schema
 
@@ -305,6 +296,16 @@ class _Scanner:
     def expect(self, token: str, *, expected: str | None = None) -> None:
         if not self.take(token):
             self.fail(self.found(), expected=expected or repr(token))
+
+    def items(self, close: str) -> Iterator[int]:
+        """The place of each item up to a closing bracket; the commas between them are taken on the way."""
+        more = not self.take(close)
+        while more:
+            self.skip()
+            yield self.at
+            more = not self.take(close)
+            if more:
+                self.expect(",", expected=f"',' or {close!r}")
 
     def end(self) -> None:
         """Nothing may follow."""
