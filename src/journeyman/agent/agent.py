@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Self
 from pydantic import Field, field_validator
 
 from journeyman.core.data import FORMAT, Entity
+from journeyman.core.errors import ToolDefinitionError
 from journeyman.core.specification import RESERVED_NAMES, ToolSpecification
 from journeyman.tools.library import ToolLibrary
 from journeyman.tools.tool import Tool
@@ -116,9 +117,11 @@ class Agent(Entity):
 
 def _specification(item: Any, own: list[Tool[..., Any]]) -> Any:
     """What stands in ``tools`` for an item. Tools, and functions as tools, are added to ``own``."""
+    if isinstance(item, ToolSpecification | Mapping):
+        return item
     if not isinstance(item, Tool):
         if isinstance(item, type) or not callable(item):
-            return item  # a specification, or nothing that belongs here
+            raise ToolDefinitionError(f"{item!r} is not a tool; pass a tool, a function or a specification")
         from journeyman.tools.decorator import tool
 
         item = tool(item)

@@ -134,6 +134,7 @@ async def _prepared(order: _Order, *, listener: Listener | None, last: bool) -> 
         model = model_named(given) if isinstance(given, str) else given
         return model
 
+    await library.open()
     try:
         prepared = Assembly(
             run_id=new_id("run"),
@@ -157,6 +158,7 @@ async def _prepared(order: _Order, *, listener: Listener | None, last: bool) -> 
     finally:
         if model is not None and (isinstance(given, str) or last):
             await close_model(model)
+        await library.close()
 
 
 def _to_its_end(work: Coroutine[Any, Any, T]) -> T:

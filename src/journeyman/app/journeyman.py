@@ -71,16 +71,16 @@ class Journeyman:
     ) -> None:
         if unknown := operation.keys() - {field.name for field in fields(RunnerSettings)}:
             raise TypeError(f"Journeyman() got unexpected options: {', '.join(sorted(unknown))}")
-        if library is None:
-            library = ToolLibrary() if split is None else split.arms[split.control]
-        self.library = library
+        if library is None and split is not None:
+            library = split.arms[split.control]
+        self.library = ToolLibrary() if library is None else library
         self.split = split
         self.policy = policy or Policy()
         self.store = _opened_by_name(store) if isinstance(store, str) else store
         self.clock = clock or SystemClock()
         self._factory = RunFactory(
             store=self.store,
-            library=self.library,
+            library=library,
             policy=self.policy,
             clock=self.clock,
             owner=new_owner(),
@@ -169,7 +169,7 @@ class Journeyman:
             created_at=self.clock.time(),
         )
         # A run that could never begin is refused here.
-        Offer(agent, self._factory.library_of(given), given, order.principal, most=None).begin()
+        Offer(agent, self._factory.library_of(agent, given), given, order.principal, most=None).begin()
         if agent.own_tools:
             self._factory.remember(agent)
         new = await self.store.runs.create(order)

@@ -74,7 +74,7 @@ def principal(permissions: list[str]) -> Principal:
     try:
         return Principal(user_name(), permissions=permissions)
     except InvalidDataError as error:
-        problem = error.details[0]["msg"].removeprefix("Value error, ")
+        problem = error.problems[0][1]
         raise WrongUsageError(f"--permission: {problem}") from None
 
 
