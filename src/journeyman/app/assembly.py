@@ -30,12 +30,9 @@ from journeyman.core.protocols import (
 )
 from journeyman.core.runs import Limits, TaskInput
 from journeyman.core.specification import ToolSpecification
-from journeyman.execution.breaker import LocalBreaker
-from journeyman.execution.cache import ResultCache
 from journeyman.execution.executor import Around, Executor
 from journeyman.execution.invoke import Invoker
-from journeyman.execution.processes import ProcessPool
-from journeyman.execution.rate import TokenBuckets
+from journeyman.execution.limits import LocalBreaker, ResultCache, TokenBuckets
 from journeyman.execution.recorder import Recorder
 from journeyman.execution.threads import default_pool
 from journeyman.telemetry.logs import LogListener
@@ -54,7 +51,7 @@ class Resources:
         self, clock: Clock, *, limiter: RateLimiter | None = None, breaker: CircuitBreaker | None = None
     ) -> None:
         self.clock = clock
-        self.invoker = Invoker(threads=default_pool(), processes=ProcessPool())
+        self.invoker = Invoker(threads=default_pool())
         self.limiter = limiter or TokenBuckets(clock=clock)
         self.breaker = breaker or LocalBreaker(clock=clock)
         self.cache = ResultCache(clock=clock)
