@@ -35,6 +35,7 @@ from journeyman.execution.invoke import Invoker
 from journeyman.execution.limits import LocalBreaker, ResultCache, TokenBuckets
 from journeyman.execution.recorder import Recorder
 from journeyman.execution.threads import default_pool
+from journeyman.telemetry import tracing
 from journeyman.telemetry.logs import LogListener
 from journeyman.tools.library import ToolLibrary, searchable
 
@@ -138,9 +139,7 @@ class Assembly:
         )
 
     def _listeners(self) -> tuple[list[Listener], Around | None]:
-        """The library's counters, logs, spans if anybody traces, and whoever asked."""
-        from journeyman.telemetry.spans import SpanListener, tracing
-
+        """The library's counters, logs, spans if tracing is configured, and the caller's listener."""
         content, library = self.policy.capture_content, self.library
 
         def count(event: Event) -> None:
@@ -150,6 +149,8 @@ class Assembly:
         listeners: list[Listener] = [count, LogListener(capture_content=content)]
         around: Around | None = None
         if tracing():
+            from journeyman.telemetry.spans import SpanListener
+
             spans = SpanListener(self.agent.name, capture_content=content)
             listeners.append(spans)
             around = spans.running
