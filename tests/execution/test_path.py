@@ -144,7 +144,7 @@ async def test_permission_comes_before_the_arguments_are_looked_at() -> None:
     error = await path.error(call("write"))
     assert (error.code, error.category) == ("NOT_PERMITTED", "permission")
     assert "'orders:write'" in error.message
-    assert "nobody in particular" in error.message
+    assert "an anonymous caller" in error.message
     assert (await path.error(call("write"), Principal("bob"))).message.endswith("'bob' does not have")
     assert (await path.error(call("write"), ADA)).code == "INVALID_ARGUMENTS"
     assert (await path.call(call("write", order="W"), ADA)).status is CallStatus.SUCCESS

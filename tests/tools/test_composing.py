@@ -9,7 +9,7 @@ import pytest
 
 from journeyman import Agent, BindingError, ToolCall, ToolDefinitionError, ToolLibrary, gram, run_sync, tool
 from journeyman.execution.outcome import Refusal
-from journeyman.execution.resolve import resolve
+from journeyman.execution.validate import resolve
 from journeyman.testing import ScriptedModel, call, say
 
 

@@ -25,7 +25,7 @@ from journeyman.core.policy import Policy
 from journeyman.core.principals import Principal
 from journeyman.core.protocols import ApprovalGate, Journal, Listener, Model
 from journeyman.core.runs import AgentResponse, Limits, TaskInput
-from journeyman.execution.approval import AskApprover, NobodyToAsk
+from journeyman.execution.approval import AskApprover, NoApprover
 from journeyman.stores.in_memory import MemoryJournal
 from journeyman.tools.library import ToolLibrary
 
@@ -123,7 +123,7 @@ async def _prepared(order: _Order, *, listener: Listener | None, last: bool) -> 
     principal = order.principal or task.principal
     limits = order.limits or Limits()
     resources = resources_of(library)
-    gate: ApprovalGate = NobodyToAsk()
+    gate: ApprovalGate = NoApprover()
     if order.approver is not None:
         gate = AskApprover(order.approver, clock=resources.clock, waited=lambda seconds: prepared.postpone(seconds))
     given = agent.model if order.model is None else order.model

@@ -17,7 +17,7 @@ Nearly always none is open, and a read for every call would cost more than the c
 
 
 class SqlBuckets:
-    """One bucket a key, full at first, refilled evenly: bursts up to the limit, never more on average."""
+    """One token bucket a key, full at first."""
 
     def __init__(self, database: Database, *, clock: Clock) -> None:
         self._database = database
@@ -29,19 +29,14 @@ class SqlBuckets:
 
 
 def _take(connection: Connection, *, key: str, limit: RateLimit, now: float) -> float:
-    full, rate = float(limit.calls), limit.calls / limit.seconds
     # An update that changes nothing, but locks the row until this transaction ends.
     [(tokens, since)] = connection.query(
         "INSERT INTO buckets (bucket, tokens, since) VALUES (?, ?, ?) "
         "ON CONFLICT (bucket) DO UPDATE SET bucket = excluded.bucket RETURNING tokens, since",
-        *(key, full, now),
+        *(key, float(limit.calls), now),
     )
-    # Another process's clock may be ahead: then no time has passed.
-    now = max(now, since)
-    tokens = min(full, tokens + (now - since) * rate)
-    wait = 0.0 if tokens >= 1.0 - 1e-9 else (1.0 - tokens) / rate
-    left = tokens - 1.0 if wait == 0.0 else tokens
-    connection.execute("UPDATE buckets SET tokens = ?, since = ? WHERE bucket = ?", left, now, key)
+    left, counted_at, wait = limit.take(tokens, since, now)
+    connection.execute("UPDATE buckets SET tokens = ?, since = ? WHERE bucket = ?", left, counted_at, key)
     return wait
 
 

@@ -1,7 +1,7 @@
-"""Events as OpenTelemetry spans, through the API package: without an SDK they cost next to nothing.
+"""Events as OpenTelemetry spans, through the API package.
 
-Names follow the conventions for generative AI; the constants are ours, because the published ones still move.
-A tool's own spans nest under its call's span: the span is current while the call runs.
+Names follow the semantic conventions for generative AI; the constants are ours, because the published ones still
+change. A call's span is current while its tool runs, so a tool's own spans are its children.
 """
 
 from __future__ import annotations
@@ -41,18 +41,13 @@ TOOL_RESULT = "gen_ai.tool.call.result"
 ERROR_TYPE = "error.type"
 
 
-def tracing() -> bool:
-    """Whether anybody has set up tracing. If not, a run need not bother to make spans."""
-    return not isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider)
-
-
 class SpanListener:
-    """One per run: a span for the run, one for each question to the model, one for each call."""
+    """One per run: a span for the run, one for each model request, one for each call."""
 
     def __init__(self, agent: str, *, capture_content: bool = False) -> None:
         self._agent = agent
         self._tracer = trace.get_tracer("journeyman")
-        self._content = capture_content
+        self._capture_content = capture_content
         self._run: Span | None = None
         self._parent: otel_context.Context | None = None
         self._calls: dict[str, Span] = {}
@@ -108,7 +103,7 @@ class SpanListener:
 
     @contextmanager
     def running(self, call_id: str, tool_name: str) -> Iterator[None]:
-        """While the tool runs its span is the current one; entered in the task that runs it, unlike events."""
+        """Makes the call's span the current one; entered in the task that runs the tool."""
         span = self._call(call_id, tool_name, time.time())
         token = otel_context.attach(trace.set_span_in_context(span, self._parent))
         try:
@@ -137,8 +132,8 @@ class SpanListener:
             if record.error is not None:
                 span.set_attribute(ERROR_TYPE, record.error.code)
                 span.set_status(Status(StatusCode.ERROR, record.error.code))
-            if self._content:
-                # Refused arguments may be anything at all, and a span must end whatever they are.
+            if self._capture_content:
+                # Refused arguments may be anything, JSON or not, and the span must end all the same.
                 span.set_attribute(TOOL_ARGUMENTS, to_json(record.arguments, fallback=repr).decode())
                 span.set_attribute(TOOL_RESULT, to_json(record.result, fallback=repr).decode())
         span.end(_nanoseconds(now))

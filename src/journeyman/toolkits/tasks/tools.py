@@ -1,7 +1,7 @@
 """The tasks toolkit as a model sees it: eight tools over one service.
 
-The schemas show a model what is allowed; the service checks it, so that a wrong value gets this toolkit's own code
-and advice.
+The schemas show a model what is allowed; the service checks it, so that an invalid value is refused with this
+toolkit's own error code and advice.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pydantic import Field, WithJsonSchema
 from journeyman.core.context import ToolContext
 from journeyman.core.risk import RiskLevel
 from journeyman.core.tasks import Task, TaskPriority, TaskSort, TaskStatus
-from journeyman.toolkits.tasks.fields import LONGEST_TITLE, read_sort
+from journeyman.toolkits.tasks.inputs import LONGEST_TITLE, read_sort
 from journeyman.toolkits.tasks.service import MOST_LISTED, TaskService
 from journeyman.tools.decorator import tool
 from journeyman.tools.tool import Tool
@@ -113,7 +113,7 @@ class _TaskTools:
             priority=priority,
             eta=eta,
             tags=tags or (),
-            # After a crash the call is made again under the same key, and finds its task.
+            # After a crash the call is repeated with the same key, and finds its task.
             key=context.idempotency_key,
         )
         return shown(task)
