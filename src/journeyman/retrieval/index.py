@@ -185,7 +185,6 @@ class ExactIndex:
         self._domains: dict[str, _Domain] = {}
 
     def put(self, ids: Sequence[str], vectors: Matrix, *, domain: str = "") -> None:
-        """Add vectors, or replace those of ids that are there."""
         if not ids:
             return
         rows = _unit(vectors)
@@ -196,7 +195,6 @@ class ExactIndex:
         known.put(ids, rows)
 
     def remove(self, ids: Iterable[str], *, domain: str = "") -> None:
-        """Forget ids; those that are not there are no error."""
         known = self._domains.get(domain)
         if known is None:
             return
@@ -205,7 +203,6 @@ class ExactIndex:
             del self._domains[domain]
 
     def search(self, vector: Matrix, *, k: int = 5, domain: str = "") -> list[tuple[str, float]]:
-        """The ids with the highest similarity, best first."""
         known = self._domains.get(domain)
         if known is None or k < 1:
             return []
@@ -234,7 +231,6 @@ class ExactIndex:
                 stale.unlink()
 
     def load(self, folder: Path) -> None:
-        """Take over what ``save`` left there, in place of what is here."""
         saved = json.loads((folder / _IDS).read_text(encoding="utf-8"))["domains"]
         self._domains = {
             domain: self._domain.load(folder / entry["file"], entry["ids"]) for domain, entry in saved.items()

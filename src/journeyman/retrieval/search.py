@@ -96,7 +96,6 @@ class HybridIndex:
                 self._digests[domain][key] = digest(pending.pop(key))
 
     def remove(self, ids: Iterable[str], *, domain: str = "") -> None:
-        """Forget ids; those that are not there are no error."""
         gone = list(ids)
         for key in gone:
             if domain in self._words:

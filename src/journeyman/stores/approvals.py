@@ -36,7 +36,6 @@ class SqlApprovals:
         self._database = database
 
     async def ask(self, approval: Approval) -> Approval:
-        """Keep the question (once) and return it as it stands now."""
         return await self._database.write(partial(_ask, approval=approval))
 
     async def get(self, approval_id: str) -> Approval | None:
@@ -54,7 +53,6 @@ class SqlApprovals:
         limit: int = 50,
         offset: int = 0,
     ) -> Sequence[Approval]:
-        """Oldest first."""
         clause, values = where(
             # Written out: a partial index is used only where the condition is known before the values are.
             None if status is None else (f"status = '{status.value}'", ()),
@@ -75,10 +73,6 @@ class SqlApprovals:
         reason: str | None = None,
         arguments: dict[str, Any] | None = None,
     ) -> Approval | None:
-        """Decide a pending approval that has not expired; None when it was decided or had expired before.
-
-        One conditional write: of two people deciding at once, one wins. Leaves an audit row.
-        """
         if not status.final:
             raise ValueError(f"approval {approval_id!r} cannot become {status.value!r}: give a final status")
         edited = None if arguments is None else canonical_json(arguments)
@@ -87,7 +81,6 @@ class SqlApprovals:
         )
 
     async def edited_arguments(self, approval_id: str) -> dict[str, Any] | None:
-        """The arguments a person put in place of the asked ones, where they did."""
         rows = await self._database.read(
             lambda connection: connection.query("SELECT edited FROM approvals WHERE id = ?", approval_id)
         )
@@ -97,7 +90,6 @@ class SqlApprovals:
         return edited
 
     async def expire(self, *, now: float) -> Sequence[Approval]:
-        """Mark what is past its time as expired, with an audit row each; returns them."""
         return await self._database.write(partial(_expire, now=now))
 
     async def next_expiry(self) -> float | None:
@@ -223,7 +215,6 @@ class SqlGrants:
         return await self._database.write(lambda connection: _revoke(connection, "id", grant_id, by=by, now=now) > 0)
 
     async def list(self, *, session_id: str | None = None, active_only: bool = True) -> Sequence[Grant]:
-        """Oldest first."""
         clause, values = where(("revoked_at IS NULL", ()) if active_only else None, equals("session_id", session_id))
         sql = f"SELECT {columns(Grant)} FROM grants {clause} ORDER BY granted_at, id"
         return entities(Grant, await self._database.read(lambda connection: connection.query(sql, *values)))

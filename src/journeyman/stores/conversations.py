@@ -48,13 +48,11 @@ class SqlConversations:
         self._clock = clock
 
     async def messages(self, session_id: str, *, last: int | None = None) -> Sequence[Message]:
-        """In order; with ``last``, only the latest so many."""
         return await self._database.read(partial(_messages, session_id=session_id, last=last))
 
     async def list(
         self, *, principal_id: PrincipalFilter = ANY_PRINCIPAL, limit: int = 50, offset: int = 0
     ) -> Sequence[SessionRow]:
-        """Most recently used first."""
         clause, values = where(belongs_to(principal_id))
         sql = f"{_SESSIONS} {clause} ORDER BY updated_at DESC, id DESC LIMIT ? OFFSET ?"
         rows = await self._database.read(lambda connection: connection.query(sql, *values, limit, offset))
@@ -66,10 +64,6 @@ class SqlConversations:
         return entities(SessionRow, rows)[0] if rows else None
 
     async def delete(self, session_id: str) -> bool:
-        """Forget a session: what was said, its ended runs, what was allowed in it. False when there is none.
-
-        What a person allowed is revoked, lest a new session of the same name inherits it.
-        """
         return await self._database.write(partial(_delete, session_id=session_id, now=self._clock.time()))
 
 

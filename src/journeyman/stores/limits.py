@@ -24,7 +24,6 @@ class SqlBuckets:
         self._clock = clock
 
     async def take(self, key: str, limit: RateLimit) -> float:
-        """Take a token and return 0, or take none and return the seconds until one may be there."""
         return await self._database.write(partial(_take, key=key, limit=limit, now=self._clock.time()), sync=False)
 
 
@@ -51,7 +50,6 @@ class SqlBreaker:
         self._fresh_until = float("-inf")
 
     async def blocked(self, tool_name: str, rule: BreakerRule) -> float:
-        """0 when a call may go through, else the seconds until the next try."""
         await self._refresh()
         open_until = self._ailing.get(tool_name)
         if open_until is None:
@@ -66,7 +64,6 @@ class SqlBreaker:
         return 0.0 if probing or until is None else max(0.0, until - now)
 
     async def report(self, tool_name: str, rule: BreakerRule, *, healthy: bool) -> None:
-        """How a call that went through ended."""
         if not healthy:
             self._ailing[tool_name] = await self._database.write(
                 partial(_failed, tool_name=tool_name, rule=rule, now=self._clock.time()), sync=False
