@@ -16,8 +16,10 @@ from pydantic import Field, field_validator
 from journeyman.core.data import FORMAT, Entity
 from journeyman.core.errors import ToolDefinitionError
 from journeyman.core.specification import RESERVED_NAMES, ToolSpecification
-from journeyman.tools.library import ToolLibrary
 from journeyman.tools.tool import Tool
+
+if TYPE_CHECKING:
+    from journeyman.tools.library import ToolLibrary
 
 
 class Agent(Entity):
@@ -71,6 +73,8 @@ class Agent(Entity):
     @cached_property
     def own_library(self) -> ToolLibrary:
         """A library of this agent's own tools, for runs that are given none."""
+        from journeyman.tools.library import ToolLibrary
+
         return ToolLibrary(self.own_tools)
 
     @field_validator("name", "model", "instruction")

@@ -37,7 +37,7 @@ A reader skips fields it does not know, so adding one needs no new version. A ne
 class Entity(BaseModel):
     """Frozen data. Unknown fields are refused, so that a typo is an error and not a silent default."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     if not TYPE_CHECKING:  # type checkers derive the arguments from the fields
 
@@ -134,4 +134,4 @@ def digest(*parts: str) -> str:
 class Derived(Entity):
     """An entity whose JSON also shows values derived from its fields; reading it back ignores those."""
 
-    model_config = ConfigDict(frozen=True, extra="ignore")
+    model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)

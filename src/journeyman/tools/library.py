@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, TypeAlias, overl
 from weakref import WeakSet
 
 from journeyman.core.errors import BindingError, ToolDefinitionError
-from journeyman.core.protocols import Embedder
 from journeyman.core.specification import ToolSpecification
 from journeyman.tools.decorator import tool
 from journeyman.tools.tool import Tool, why_not_registrable
 
 if TYPE_CHECKING:
+    from journeyman.core.protocols import Embedder
     from journeyman.retrieval.bm25 import BM25
     from journeyman.retrieval.search import Hit, HybridIndex
     from journeyman.tools.checks import Finding

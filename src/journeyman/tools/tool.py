@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 import math
 from collections.abc import AsyncGenerator, Callable, Mapping
@@ -116,7 +115,11 @@ class Tool(Generic[P, R]):
         outcome = self.invoke(self.freeze(arguments_json).values, context)
         if inspect.isasyncgen(outcome):
             outcome = collected(outcome)
-        return asyncio.run(_result(outcome)) if inspect.isawaitable(outcome) else outcome
+        if not inspect.isawaitable(outcome):
+            return outcome
+        import asyncio
+
+        return asyncio.run(_result(outcome))
 
     def with_changes(self, **changes: Any) -> Tool[P, R]:
         """The same function under a changed specification, e.g. another name or version."""
@@ -193,6 +196,8 @@ async def _result(outcome: Any) -> Any:
 
 async def collected(items: AsyncGenerator[Any, Any]) -> list[Any]:
     """All that an asynchronous generator gives, as a list."""
+    import asyncio
+
     found: list[Any] = []
     async with aclosing(items):
         async for item in items:
