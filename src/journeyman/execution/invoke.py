@@ -74,7 +74,7 @@ class Invoker:
     async def _in_process(
         self, tool: Tool[..., Any], frozen: FrozenArguments, context: ToolContext, timeout: float
     ) -> Any:
-        from journeyman.execution.processes import ProcessPool, RemoteException  # few programs isolate tools
+        from journeyman.execution.processes import ProcessPool, RemoteError  # few programs isolate tools
 
         if self._processes is None:
             self._processes = ProcessPool()
@@ -95,7 +95,7 @@ class Invoker:
             )
         except TimeoutError:
             raise AttemptTimeoutError from None
-        except RemoteException as error:
+        except RemoteError as error:
             if error.type_name == "UnserialisableResult":
                 raise UnserialisableResultError(error.message) from error
             raise

@@ -80,17 +80,14 @@ class SpanListener:
             f"chat {event.model}".strip(),
             context=self._parent,
             kind=trace.SpanKind.CLIENT,
+            attributes={
+                OPERATION: "chat",
+                RESPONSE_MODEL: event.model,
+                INPUT_TOKENS: event.usage.input_tokens,
+                OUTPUT_TOKENS: event.usage.output_tokens,
+            },
             start_time=_nanoseconds(event.started),
         )
-        if span.is_recording():
-            span.set_attributes(
-                {
-                    OPERATION: "chat",
-                    RESPONSE_MODEL: event.model,
-                    INPUT_TOKENS: event.usage.input_tokens,
-                    OUTPUT_TOKENS: event.usage.output_tokens,
-                }
-            )
         span.end(_nanoseconds(event.time))
 
     def _call(self, call_id: str, tool_name: str, start: float) -> Span:
@@ -112,11 +109,9 @@ class SpanListener:
             otel_context.detach(token)
 
     def _call_finished(self, record: ToolCallRecord, now: float) -> None:
-        if record.call_id in self._calls:
-            span = self._calls.pop(record.call_id)
-        else:  # refused, or answered from the cache: it never started
-            start = _nanoseconds(record.start_time.timestamp())
-            span = self._tracer.start_span(f"execute_tool {record.tool_name}", context=self._parent, start_time=start)
+        # A call that was refused, or answered from the cache, has no span yet.
+        span = self._call(record.call_id, record.tool_name, record.start_time.timestamp())
+        del self._calls[record.call_id]
         if span.is_recording():
             span.set_attributes(
                 {

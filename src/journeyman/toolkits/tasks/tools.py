@@ -157,8 +157,7 @@ class _TaskTools:
             limit: How many tasks at most.
             format: How much of each task is shown: concise (id, title, status), standard, or detailed for everything.
         """
-        order = read_sort(sort)
-        filters = {
+        given: dict[str, Any] = {
             "text": text,
             "status": status,
             "priority": priority,
@@ -166,20 +165,12 @@ class _TaskTools:
             "due_after": due_after,
             "due_before": due_before,
         }
-        page = await self._service.query(
-            text=text,
-            status=status,
-            priority=priority,
-            tags=tags or (),
-            due_after=due_after,
-            due_before=due_before,
-            sort=order,
-            limit=limit,
-        )
+        filters = {name: value for name, value in given.items() if value}
+        page = await self._service.query(**filters, sort=read_sort(sort), limit=limit)
         return {
             "tasks": [shown(task, format=format) for task in page.tasks],
             "total": page.total,
-            "filters": {name: value for name, value in filters.items() if value},
+            "filters": filters,
         }
 
     @tool(
