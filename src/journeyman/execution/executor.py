@@ -44,9 +44,9 @@ from journeyman.execution.outcome import (
 from journeyman.execution.recorder import Recorder
 from journeyman.execution.risk import grade
 from journeyman.execution.validate import binding, freeze, resolve
-from journeyman.tools.tool import ArgumentsError, FrozenArguments, Tool
+from journeyman.tools.library import AnyTool
+from journeyman.tools.tool import ArgumentsError, FrozenArguments
 
-AnyTool: TypeAlias = Tool[..., Any]
 Around: TypeAlias = Callable[[str, str], AbstractContextManager[None]]
 """From call id and tool name to a context manager around each attempt, e.g. a current span."""
 Outcome: TypeAlias = Success | Refusal
