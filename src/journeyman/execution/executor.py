@@ -69,7 +69,10 @@ class CallScope:
 
 
 Check: TypeAlias = Callable[[AnyTool, FrozenArguments, CallScope], Awaitable[Refusal | None]]
-"""An added stage: None passes the call on, a refusal ends it. It must not change the arguments."""
+"""An added stage: None passes the call on, a refusal ends it, an exception propagates and nothing is run.
+
+It must not change the arguments.
+"""
 
 
 @dataclass(slots=True)
