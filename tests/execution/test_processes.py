@@ -16,12 +16,7 @@ import pytest
 
 from journeyman.core.errors import ConfigurationError, ToolError
 from journeyman.core.principals import Principal
-from journeyman.execution.processes import (
-    KEEP_IDLE,
-    ProcessPool,
-    RemoteCrash,
-    RemoteException,
-)
+from journeyman.execution.processes import KEEP_IDLE, ProcessPool, RemoteCrashError, RemoteError
 
 HERE = Path(__file__).parent
 HANGING = ["sleep_in_c", "busy_loop", "sleep_async", "with_grandchildren"]
@@ -110,7 +105,7 @@ async def test_a_secret_that_was_read_is_masked_on_every_way_out(pool: ProcessPo
     result = await run(pool, "leak", secret="TOKEN", context=context, on_progress=lambda text, _: progress.append(text))
     assert result == ["the secret is", "•••"]
     assert progress == ["using •••"]
-    with pytest.raises(RemoteException, match="refused: •••") as caught:
+    with pytest.raises(RemoteError, match="refused: •••") as caught:
         await run(pool, "leak_in_error", secret="TOKEN", context=context)
     assert "hunter" not in "".join(caught.value.__notes__)
 
@@ -154,14 +149,14 @@ async def test_cancelling_twice_still_leaves_no_zombie(pool: ProcessPool, tmp_pa
 
 
 async def test_a_tool_that_exits_is_a_crash_with_its_code(pool: ProcessPool) -> None:
-    with pytest.raises(RemoteCrash, match="'process_targets:leave' exited with code 3") as caught:
+    with pytest.raises(RemoteCrashError, match="'process_targets:leave' exited with code 3") as caught:
         await run(pool, "leave", code=3)
     assert caught.value.code == 3
     assert await run(pool, "echo", value=1) == 1
 
 
 async def test_a_segfault_is_a_crash_with_its_signal(pool: ProcessPool) -> None:
-    with pytest.raises(RemoteCrash, match="was killed by SIGSEGV") as caught:
+    with pytest.raises(RemoteCrashError, match="was killed by SIGSEGV") as caught:
         await run(pool, "segfault")
     assert caught.value.code == -signal.SIGSEGV
 
@@ -170,7 +165,7 @@ async def test_a_crash_is_noticed_and_cleaned_up_although_a_grandchild_lives_on(
     pool: ProcessPool, tmp_path: Path
 ) -> None:
     path = tmp_path / "pids"
-    with pytest.raises(RemoteCrash, match="code 7"):
+    with pytest.raises(RemoteCrashError, match="code 7"):
         await run(pool, "crash_with_grandchild", path=str(path))
     await until(lambda: not any(alive(pid) for pid in pids(path)))
 
@@ -190,7 +185,7 @@ async def test_any_other_exception_is_named_and_the_child_goes_on(
     pool: ProcessPool, how: str, type_name: str, message: str
 ) -> None:
     before = await run(pool, "pid")
-    with pytest.raises(RemoteException) as caught:
+    with pytest.raises(RemoteError) as caught:
         await run(pool, "fail", how=how)
     assert (caught.value.type_name, caught.value.message) == (type_name, message)
     assert "in fail" in "".join(caught.value.__notes__)
@@ -198,7 +193,7 @@ async def test_any_other_exception_is_named_and_the_child_goes_on(
 
 
 async def test_a_result_that_json_cannot_say_is_an_exception(pool: ProcessPool) -> None:
-    with pytest.raises(RemoteException, match="type 'dict' cannot be written as JSON") as caught:
+    with pytest.raises(RemoteError, match="type 'dict' cannot be written as JSON") as caught:
         await run(pool, "unserialisable")
     assert caught.value.type_name == "UnserialisableResult"
 
@@ -212,7 +207,7 @@ async def test_a_result_that_json_cannot_say_is_an_exception(pool: ProcessPool) 
     ],
 )
 async def test_a_target_that_is_no_tool_is_named(pool: ProcessPool, target: str, type_name: str) -> None:
-    with pytest.raises(RemoteException, match=target.split(":")[0]) as caught:
+    with pytest.raises(RemoteError, match=target.split(":")[0]) as caught:
         await pool.run(target, "{}", timeout=30, context={})
     assert caught.value.type_name == type_name
 
@@ -298,7 +293,7 @@ async def test_closing_kills_tools_at_work_and_refuses_new_ones(tmp_path: Path) 
     task = asyncio.create_task(run(pool, "busy_loop", timeout=None, path=str(path)))
     await until(path.exists)
     await pool.close()
-    with pytest.raises(RemoteCrash, match="SIGKILL"):
+    with pytest.raises(RemoteCrashError, match="SIGKILL"):
         await task
     assert not alive(pids(path)[0])
     with pytest.raises(RuntimeError, match="closed"):

@@ -17,14 +17,12 @@ from journeyman.execution.invoke import AttemptTimeoutError, awaited, run_with_t
 
 logger = logging.getLogger("journeyman.approval")
 
-NO_APPROVER = "nobody could be asked: no approver was given and no store keeps the question"
-
 
 class NoApprover:
     """Denies every call that needs approval."""
 
     async def ask(self, approval: Approval) -> Decision | None:
-        return Deny(reason=NO_APPROVER)
+        return Deny(reason="nobody could be asked: no approver was given and no store keeps the question")
 
 
 class AskApprover:

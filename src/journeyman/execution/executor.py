@@ -44,9 +44,9 @@ from journeyman.execution.outcome import (
 from journeyman.execution.recorder import Recorder
 from journeyman.execution.risk import grade
 from journeyman.execution.validate import binding, freeze, resolve
-from journeyman.tools.tool import ArgumentsError, FrozenArguments, Tool
+from journeyman.tools.library import AnyTool
+from journeyman.tools.tool import ArgumentsError, FrozenArguments
 
-AnyTool: TypeAlias = Tool[..., Any]
 Around: TypeAlias = Callable[[str, str], AbstractContextManager[None]]
 """From call id and tool name to a context manager around each attempt, e.g. a current span."""
 Outcome: TypeAlias = Success | Refusal
@@ -69,7 +69,10 @@ class CallScope:
 
 
 Check: TypeAlias = Callable[[AnyTool, FrozenArguments, CallScope], Awaitable[Refusal | None]]
-"""An added stage: None passes the call on, a refusal ends it. It must not change the arguments."""
+"""An added stage: None passes the call on, a refusal ends it, an exception propagates and nothing is run.
+
+It must not change the arguments.
+"""
 
 
 @dataclass(slots=True)
@@ -103,32 +106,19 @@ class _CallInProgress:
         return f"{self.scope.run_id}.{self.call.id}"
 
 
+@dataclass(slots=True, kw_only=True, eq=False)
 class Executor:
-    """Holds the parts that stages use. One executor serves any number of runs at once.
+    """Holds the parts that stages use. One executor serves any number of runs at once."""
 
-    ``checks`` are stages of the caller's own, run in order after validation and before the risk is graded.
-    """
-
-    def __init__(
-        self,
-        *,
-        policy: Policy,
-        gate: ApprovalGate,
-        invoker: Invoker,
-        limiter: RateLimiter,
-        breaker: CircuitBreaker,
-        cache: ResultCache,
-        clock: Clock,
-        checks: Sequence[Check] = (),
-    ) -> None:
-        self.policy = policy
-        self._gate = gate
-        self._invoker = invoker
-        self._limiter = limiter
-        self._breaker = breaker
-        self._cache = cache
-        self._clock = clock
-        self._checks = tuple(checks)
+    policy: Policy
+    gate: ApprovalGate
+    invoker: Invoker
+    limiter: RateLimiter
+    breaker: CircuitBreaker
+    cache: ResultCache
+    clock: Clock
+    checks: Sequence[Check] = ()
+    """Stages of the caller's own, run in order after validation and before the risk is graded."""
 
     async def execute(
         self, call: ToolCall, scope: CallScope, past: CallPast | None = None
@@ -161,8 +151,8 @@ class Executor:
         return await self._finish(current, abandoned(call.tool_name))
 
     def _begin(self, call: ToolCall, scope: CallScope, past: CallPast) -> _CallInProgress:
-        now = self._clock.time()
-        return _CallInProgress(call, scope, past, now, self._clock.monotonic(), call.arguments, now)
+        now = self.clock.time()
+        return _CallInProgress(call, scope, past, now, self.clock.monotonic(), call.arguments, now)
 
     # --- the stages, in order
 
@@ -176,7 +166,7 @@ class Executor:
         if isinstance(frozen, Refusal):
             return frozen
         current.arguments = frozen.arguments
-        if self._checks and (refusal := await self._check(current, tool, frozen)) is not None:
+        if self.checks and (refusal := await self._check(current, tool, frozen)) is not None:
             return refusal
         current.risk = grade(tool.specification, frozen.arguments, self.policy)
         if requires_approval(current.risk, current.call.confidence, threshold=self.policy.approval_confidence):
@@ -202,7 +192,7 @@ class Executor:
         return Suspended(current.call.id, current.call.id, unknown=True)
 
     async def _check(self, current: _CallInProgress, tool: AnyTool, frozen: FrozenArguments) -> Refusal | None:
-        for check in self._checks:
+        for check in self.checks:
             if (refusal := await check(tool, frozen, current.scope)) is not None:
                 return refusal
         return None
@@ -222,14 +212,14 @@ class Executor:
         current.requested_at = approval.requested_at.timestamp()
         decision = past.decision
         if decision is None:
-            decision = await self._gate.ask(approval)
+            decision = await self.gate.ask(approval)
             if decision is None:
                 return Suspended(current.call.id, approval.id)
             await scope.recorder.record(decision_fact(approval, decision))
         return await self._apply(decision, current, tool, frozen, approval)
 
     def _approval(self, current: _CallInProgress, tool: AnyTool, frozen: FrozenArguments, bound_to: str) -> Approval:
-        now = self._clock.time()
+        now = self.clock.time()
         return Approval(
             id=f"appr_{digest(current.execution_id, bound_to)[:20]}",
             run_id=current.scope.run_id,
@@ -256,7 +246,7 @@ class Executor:
                 except (ArgumentsError, ValueError, RecursionError) as error:
                     return denied("APPROVAL_INVALID", f"the person's edited arguments are not valid: {error}")
                 current.arguments = changed.arguments
-                if self._checks and (refusal := await self._check(current, tool, changed)) is not None:
+                if self.checks and (refusal := await self._check(current, tool, changed)) is not None:
                     return refusal
                 current.risk = grade(tool.specification, changed.arguments, self.policy)
                 return changed
@@ -270,17 +260,17 @@ class Executor:
         if tool.cache_seconds is None or not tool.specification.read_only:
             return await self._attempts(current, tool, frozen)
         key = binding(tool, frozen, current.scope.principal)
-        if (hit := self._cache.get(key)) is not MISS:
+        if (hit := self.cache.get(key)) is not MISS:
             return Success(hit, cached=True)
         outcome = await self._attempts(current, tool, frozen)
         if isinstance(outcome, Success):
-            self._cache.put(key, outcome.value, seconds=tool.cache_seconds)
+            self.cache.put(key, outcome.value, seconds=tool.cache_seconds)
         return outcome
 
     async def _attempts(self, current: _CallInProgress, tool: AnyTool, frozen: FrozenArguments) -> Outcome:
         """Attempts until one succeeds, a retry is unsafe or useless, or the deadline passes."""
         timeout = tool.specification.timeout_seconds
-        deadline = self._clock.monotonic() + self.policy.wait_seconds + timeout * (tool.retries + 1)
+        deadline = self.clock.monotonic() + self.policy.wait_seconds + timeout * (tool.retries + 1)
         if current.scope.deadline is not None:
             deadline = min(deadline, current.scope.deadline)
         last = current.attempts + tool.retries + 1
@@ -288,13 +278,13 @@ class Executor:
             if (refusal := await self._admit(current, tool, deadline)) is not None:
                 return refusal
             current.attempts += 1
-            outcome = await self._attempt(current, tool, frozen, min(timeout, deadline - self._clock.monotonic()))
+            outcome = await self._attempt(current, tool, frozen, min(timeout, deadline - self.clock.monotonic()))
             if isinstance(outcome, Success) or not outcome.retry or current.attempts >= last:
                 return outcome
             pause = self.policy.retry_backoff_seconds * 2 ** (current.attempts - 1)
-            if self._clock.monotonic() + pause >= deadline:
+            if self.clock.monotonic() + pause >= deadline:
                 return outcome
-            await self._clock.sleep(pause)
+            await self.clock.sleep(pause)
             frozen = tool.freeze(frozen.text)  # the function may have changed the values it was given
 
     async def _admit(self, current: _CallInProgress, tool: AnyTool, deadline: float) -> Refusal | None:
@@ -302,14 +292,14 @@ class Executor:
         if (limit := self.policy.rate_limits.get(tool.name)) is not None:
             principal = current.scope.principal
             key = tool.name if limit.per == "tool" or principal is None else f"{tool.name}\n{principal.id}"
-            while (wait := await self._limiter.take(key, limit)) > 0:
-                if self._clock.monotonic() + wait > deadline:
+            while (wait := await self.limiter.take(key, limit)) > 0:
+                if self.clock.monotonic() + wait > deadline:
                     return rate_limited(tool.name, wait)
-                await self._clock.sleep(wait)
+                await self.clock.sleep(wait)
         rule = self.policy.breaker
-        if rule is not None and (wait := await self._breaker.blocked(tool.name, rule)) > 0:
+        if rule is not None and (wait := await self.breaker.blocked(tool.name, rule)) > 0:
             return circuit_open(tool.name, wait)
-        if self._clock.monotonic() >= deadline:
+        if self.clock.monotonic() >= deadline:
             return deadline_passed(tool.name)
         return None
 
@@ -332,7 +322,7 @@ class Executor:
             principal=scope.principal,
             secrets=Secrets.from_environment() if watched else None,
             idempotency_key=current.execution_id,
-            deadline=self._clock.time() + timeout,
+            deadline=self.clock.time() + timeout,
             correlation_id=scope.correlation_id,
             run_id=scope.run_id,
             call_id=call.id,
@@ -340,10 +330,10 @@ class Executor:
             report=_progress(scope.recorder, call.id) if watched else None,
         )
         with nullcontext() if scope.around is None else scope.around(call.id, tool.name):
-            outcome = await self._invoker.attempt(tool, frozen, context, timeout)
+            outcome = await self.invoker.attempt(tool, frozen, context, timeout)
         if self.policy.breaker is not None:
             healthy = isinstance(outcome, Success) or not outcome.unhealthy
-            await self._breaker.report(tool.name, self.policy.breaker, healthy=healthy)
+            await self.breaker.report(tool.name, self.policy.breaker, healthy=healthy)
         return outcome
 
     # --- the outcome
@@ -364,7 +354,7 @@ class Executor:
             error=error,
             start_time=moment(current.started_at),
             # From the monotonic clock, so that a step of the wall clock gives no negative duration.
-            end_time=moment(current.started_at + self._clock.monotonic() - current.started_clock),
+            end_time=moment(current.started_at + self.clock.monotonic() - current.started_clock),
             attempts=current.attempts,
             cached=cached,
             risk=current.risk,

@@ -16,8 +16,9 @@ from journeyman.core.context import ToolContext
 from journeyman.core.errors import ErrorCategory, ErrorInfo, Severity, ToolError
 from journeyman.execution.outcome import Refusal, Success, refuse
 from journeyman.execution.results import UnserialisableResultError, encodable, json_value
-from journeyman.execution.threads import ThreadPool
-from journeyman.tools.tool import FrozenArguments, Tool, collected
+from journeyman.execution.threads import ThreadPool, wake
+from journeyman.tools.library import AnyTool
+from journeyman.tools.tool import FrozenArguments, collected
 
 if TYPE_CHECKING:
     from journeyman.execution.processes import ProcessPool
@@ -38,7 +39,7 @@ class Invoker:
         self._processes: ProcessPool | None = None
 
     async def attempt(
-        self, tool: Tool[..., Any], frozen: FrozenArguments, context: ToolContext, timeout: float
+        self, tool: AnyTool, frozen: FrozenArguments, context: ToolContext, timeout: float
     ) -> Success | Refusal:
         """Run the function once with these arguments."""
         try:
@@ -53,7 +54,7 @@ class Invoker:
         except Exception as error:
             return _failed(tool, error, context)
 
-    async def _run(self, tool: Tool[..., Any], frozen: FrozenArguments, context: ToolContext, timeout: float) -> Any:
+    async def _run(self, tool: AnyTool, frozen: FrozenArguments, context: ToolContext, timeout: float) -> Any:
         try:
             if tool.isolation == "process":
                 return await self._in_process(tool, frozen, context, timeout)
@@ -71,10 +72,8 @@ class Invoker:
             context.cancel()
             raise
 
-    async def _in_process(
-        self, tool: Tool[..., Any], frozen: FrozenArguments, context: ToolContext, timeout: float
-    ) -> Any:
-        from journeyman.execution.processes import ProcessPool, RemoteException  # few programs isolate tools
+    async def _in_process(self, tool: AnyTool, frozen: FrozenArguments, context: ToolContext, timeout: float) -> Any:
+        from journeyman.execution.processes import ProcessPool, RemoteError  # few programs isolate tools
 
         if self._processes is None:
             self._processes = ProcessPool()
@@ -95,7 +94,7 @@ class Invoker:
             )
         except TimeoutError:
             raise AttemptTimeoutError from None
-        except RemoteException as error:
+        except RemoteError as error:
             if error.type_name == "UnserialisableResult":
                 raise UnserialisableResultError(error.message) from error
             raise
@@ -105,7 +104,7 @@ class _RaisedTimeoutError(Exception):
     """A TimeoutError that the tool itself raised, told apart from the thread pool's."""
 
 
-def _call_in_thread(tool: Tool[..., Any], frozen: FrozenArguments, context: ToolContext) -> Any:
+def _call_in_thread(tool: AnyTool, frozen: FrozenArguments, context: ToolContext) -> Any:
     try:
         value = tool.invoke(frozen.values, context)
         # A generator runs while it is read: here, where it blocks no event loop and the timeout holds.
@@ -124,7 +123,7 @@ async def run_with_timeout(work: Coroutine[Any, Any, Any], timeout: float) -> An
     # asyncio.wait() does the same for any number of tasks at twice the price, and this is paid for every call.
     done: asyncio.Future[None] = loop.create_future()
     task = loop.create_task(_signalling(work, done))
-    timer = loop.call_later(timeout, _set_done, done)
+    timer = loop.call_later(timeout, wake, done)
     try:
         await done
         if not task.done():
@@ -151,12 +150,7 @@ async def _signalling(work: Coroutine[Any, Any, Any], done: asyncio.Future[None]
         raise _exit_error(error) from error
     finally:
         # Here and not in a callback of the task: the caller wakes one turn of the event loop earlier.
-        _set_done(done)
-
-
-def _set_done(done: asyncio.Future[None]) -> None:
-    if not done.done():
-        done.set_result(None)
+        wake(done)
 
 
 def _retrieve_exception(task: asyncio.Task[Any]) -> None:
@@ -191,7 +185,7 @@ async def awaited(value: Awaitable[Any]) -> Any:
 # --- failures as refusals
 
 
-def _timed_out(tool: Tool[..., Any], timeout: float) -> Refusal:
+def _timed_out(tool: AnyTool, timeout: float) -> Refusal:
     safe = tool.specification.repeat_safe
     return refuse(
         CallStatus.TIMEOUT,
@@ -217,7 +211,7 @@ def _tool_error(info: ErrorInfo, context: ToolContext) -> Refusal:
     return Refusal(CallStatus.ERROR, info, unhealthy=unhealthy, retry=info.retryable)
 
 
-def _failed(tool: Tool[..., Any], error: Exception, context: ToolContext) -> Refusal:
+def _failed(tool: AnyTool, error: Exception, context: ToolContext) -> Refusal:
     kind = type(error).__name__
     network = isinstance(error, ConnectionError) or kind in ("gaierror", "ClientConnectionError")
     message = _text(error)
@@ -243,7 +237,7 @@ def _failed(tool: Tool[..., Any], error: Exception, context: ToolContext) -> Ref
     )
 
 
-def _unserialisable(tool: Tool[..., Any], detail: str, context: ToolContext) -> Refusal:
+def _unserialisable(tool: AnyTool, detail: str, context: ToolContext) -> Refusal:
     shown = encodable(context.secrets.mask(detail)[:300])
     return refuse(
         CallStatus.ERROR,

@@ -31,29 +31,22 @@ OnProgress = Callable[[str, float | None], None]
 
 
 class RemoteError(Exception):
-    """A call in a child process did not return a value."""
-
-    def __init__(self, type_name: str, message: str, text: str) -> None:
-        self.type_name = type_name
-        self.message = message
-        super().__init__(text)
-
-
-class RemoteException(RemoteError):  # noqa: N818 - it may be any exception
-    """The tool raised an exception other than ``ToolError``. The child's traceback is a note on this exception."""
+    """The tool raised an exception other than ``ToolError``. The child's traceback is a note on this one."""
 
     def __init__(self, type_name: str, message: str) -> None:
-        super().__init__(type_name, message, f"{type_name}: {message}")
+        self.type_name = type_name
+        self.message = message
+        super().__init__(f"{type_name}: {message}")
 
 
-class RemoteCrash(RemoteError):  # noqa: N818 - no code raised it
+class RemoteCrashError(RemoteError):
     """The child died before it could answer; ``code`` is its exit code, or minus the signal that killed it."""
 
     def __init__(self, target: str, code: int) -> None:
         self.code = code
         how = f"exited with code {code}" if code >= 0 else f"was killed by {_signal_name(-code)}"
-        text = f"the process of {target!r} {how} before it answered; what the call has done is not known"
-        super().__init__("Crash", text, text)
+        message = f"the process of {target!r} {how} before it answered; what the call has done is not known"
+        super().__init__("Crash", message)
 
 
 class _ConnectionLostError(Exception):
@@ -199,7 +192,7 @@ class ProcessPool:
         ``context`` holds the keywords of ``ToolContext`` as plain data: ``principal`` with its ``id`` and
         ``permissions``, ``secrets`` by name; those that the tool reads are masked in all it sends.
 
-        Returns the result as a JSON value. Raises ToolError, RemoteException, RemoteCrash, or TimeoutError after
+        Returns the result as a JSON value. Raises ToolError, RemoteError, RemoteCrashError, or TimeoutError after
         ``timeout`` seconds; starting the child and importing the tool do not count. On timeout and on cancellation
         the child and all its descendants are killed before this returns.
         """
@@ -213,7 +206,7 @@ class ProcessPool:
             if not isinstance(error, _ConnectionLostError):
                 raise
             if not process.died_idle:
-                raise RemoteCrash(target, code) from None
+                raise RemoteCrashError(target, code) from None
         else:
             await self._keep(process)
             return _outcome(frame)
@@ -266,7 +259,7 @@ def _outcome(frame: dict[str, Any]) -> Any:
         case "tool_error":
             raise ToolError(**frame["info"])
         case _:
-            error = RemoteException(frame["type"], frame["message"])
+            error = RemoteError(frame["type"], frame["message"])
             if frame["traceback"]:
                 error.add_note(frame["traceback"])
             raise error

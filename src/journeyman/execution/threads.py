@@ -85,7 +85,7 @@ class _Job(Generic[T]):
     def deliver(self) -> None:
         """Wake the caller, from the thread that ran the function."""
         with suppress(RuntimeError):  # its event loop was closed meanwhile
-            self._loop.call_soon_threadsafe(_wake, self.future)
+            self._loop.call_soon_threadsafe(wake, self.future)
 
     def take(self) -> T:
         """Return what the function returned, or raise what it raised."""
@@ -155,7 +155,7 @@ class ThreadPool:
             inbox.put(None)
         for waiter in waiting:
             with suppress(RuntimeError):
-                waiter.get_loop().call_soon_threadsafe(_wake, waiter)
+                waiter.get_loop().call_soon_threadsafe(wake, waiter)
 
     async def _take_slot(self) -> None:
         with self._lock:
@@ -184,7 +184,7 @@ class ThreadPool:
                     return
                 waiter = self._waiting.popleft()
             try:
-                waiter.get_loop().call_soon_threadsafe(_wake, waiter)
+                waiter.get_loop().call_soon_threadsafe(wake, waiter)
             except RuntimeError:
                 continue  # that loop was closed; the slot goes to the next
             return
@@ -235,7 +235,7 @@ class ThreadPool:
             job.future.set_exception(TimeoutError(f"not finished after {timeout:g} s; the thread was interrupted"))
 
 
-def _wake(future: asyncio.Future[None]) -> None:
+def wake(future: asyncio.Future[None]) -> None:
     if not future.done():
         future.set_result(None)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from journeyman.core.calls import CallStatus
 from journeyman.core.data import canonical_json, digest
@@ -12,13 +11,11 @@ from journeyman.core.messages import ToolCall
 from journeyman.core.policy import Policy
 from journeyman.core.principals import Principal
 from journeyman.execution.outcome import Refusal, refuse
-from journeyman.tools.library import nearest_names
-from journeyman.tools.tool import ArgumentsError, FrozenArguments, Tool
+from journeyman.tools.library import AnyTool, nearest_names
+from journeyman.tools.tool import ArgumentsError, FrozenArguments
 
 
-def resolve(
-    call: ToolCall, tools: Mapping[str, Tool[..., Any]], principal: Principal | None
-) -> Tool[..., Any] | Refusal:
+def resolve(call: ToolCall, tools: Mapping[str, AnyTool], principal: Principal | None) -> AnyTool | Refusal:
     """The tool, if it is bound, enabled and permitted for this principal."""
     tool = tools.get(call.tool_name)
     if tool is None or not tool.specification.enabled:
@@ -44,7 +41,7 @@ def resolve(
     return tool
 
 
-def freeze(tool: Tool[..., Any], call: ToolCall, policy: Policy) -> FrozenArguments | Refusal:
+def freeze(tool: AnyTool, call: ToolCall, policy: Policy) -> FrozenArguments | Refusal:
     """Arguments that conform to the tool's schema, or a refusal that lists what is wrong with them."""
     if call.malformed is not None:
         return _invalid(tool, "MALFORMED_ARGUMENTS", f"the arguments are not a JSON object: {call.malformed[:200]!r}")
@@ -63,7 +60,7 @@ def freeze(tool: Tool[..., Any], call: ToolCall, policy: Policy) -> FrozenArgume
         return _invalid(tool, "INVALID_ARGUMENTS", f"the arguments are not JSON: {error}")
 
 
-def _invalid(tool: Tool[..., Any], code: str, message: str) -> Refusal:
+def _invalid(tool: AnyTool, code: str, message: str) -> Refusal:
     return refuse(
         CallStatus.ERROR,
         code,
@@ -75,7 +72,7 @@ def _invalid(tool: Tool[..., Any], code: str, message: str) -> Refusal:
     )
 
 
-def binding(tool: Tool[..., Any], frozen: FrozenArguments, principal: Principal | None) -> str:
+def binding(tool: AnyTool, frozen: FrozenArguments, principal: Principal | None) -> str:
     """What an approval and a cached result are valid for: this tool, version, arguments and principal."""
     who = "-" if principal is None else f"={principal.id}"
     return digest(tool.name, tool.specification.version, frozen.text, who)

@@ -92,7 +92,11 @@ class LocalTools:
         Args:
             path: A file, relative to the working folder.
         """
-        text = _text(self._file(path))
+        place = self._inside(path)
+        # Reading a pipe or a device might never end.
+        if not place.is_file():
+            raise invalid("NOT_FOUND", f"there is no file {path!r}", "Use a path that list_files shows")
+        text = _text(place)
         if text is None:
             message = f"{path!r} is not a text file of at most {LARGEST_FILE:,} bytes"
             raise invalid("NOT_TEXT", message, "Choose another file, or look for what you need with search_text")
@@ -186,13 +190,6 @@ class LocalTools:
                 category=ErrorCategory.PERMISSION,
                 recover_action="Use a path below the working folder; list_files shows them",
             )
-        return place
-
-    def _file(self, path: str) -> Path:
-        place = self._inside(path)
-        # Reading a pipe or a device might never end.
-        if not place.is_file():
-            raise invalid("NOT_FOUND", f"there is no file {path!r}", "Use a path that list_files shows")
         return place
 
     def _note(self, title: str) -> Path:

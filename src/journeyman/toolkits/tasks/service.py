@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -158,21 +158,16 @@ class TaskService:
         metadata: Mapping[str, Any] | None = None,
     ) -> Changed:
         """Change the fields that are given, and keep the version before. An empty description or eta removes it."""
-        fields: dict[str, Any] = {}
-        if title is not None:
-            fields["title"] = read_title(title)
-        if description is not None:
-            fields["description"] = description or None
-        if status is not None:
-            fields["status"] = read_status(status)
-        if priority is not None:
-            fields["priority"] = read_priority(priority)
-        if eta is not None:
-            fields["eta"] = read_eta(eta) if eta.strip() else None
-        if tags is not None:
-            fields["tags"] = read_tags(tags)
-        if metadata is not None:
-            fields["metadata"] = dict(metadata)
+        readers: dict[str, tuple[Any, Callable[[Any], Any]]] = {
+            "title": (title, read_title),
+            "description": (description, lambda text: text or None),
+            "status": (status, read_status),
+            "priority": (priority, read_priority),
+            "eta": (eta, lambda text: read_eta(text) if text.strip() else None),
+            "tags": (tags, read_tags),
+            "metadata": (metadata, dict),
+        }
+        fields = {name: read(value) for name, (value, read) in readers.items() if value is not None}
         if not fields:
             recover = "Give at least one of title, description, status, priority, eta, tags"
             raise invalid("NOTHING_TO_CHANGE", f"no new value was given for task {name!r}", recover)
