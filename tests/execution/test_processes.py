@@ -23,6 +23,7 @@ from journeyman.execution.processes import (
     RemoteException,
     RemoteToolError,
 )
+from tests.waiting import WAIT_SECONDS
 
 HERE = Path(__file__).parent
 HANGING = ["sleep_in_c", "busy_loop", "sleep_async", "with_grandchildren"]
@@ -69,7 +70,7 @@ def alive(pid: int) -> bool:
 
 async def until(condition: Callable[[], bool]) -> None:
     """For what other processes do: there is no event to wait for."""
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(WAIT_SECONDS):
         while not condition():  # noqa: ASYNC110
             await asyncio.sleep(0.005)
 
@@ -215,14 +216,14 @@ async def test_a_result_that_json_cannot_say_is_an_exception(pool: ProcessPool) 
 )
 async def test_a_target_that_is_no_tool_is_named(pool: ProcessPool, target: str, type_name: str) -> None:
     with pytest.raises(RemoteException, match=target.split(":")[0]) as caught:
-        await pool.run(target, "{}", timeout=30, context={})
+        await pool.run(target, "{}", timeout=WAIT_SECONDS, context={})
     assert caught.value.type_name == type_name
 
 
 @pytest.mark.parametrize("target", ["__main__:tool", "module:make.<locals>.tool", "module", ":tool"])
 async def test_a_target_that_no_process_can_import_is_refused(pool: ProcessPool, target: str) -> None:
     with pytest.raises(ConfigurationError, match="top level of a module"):
-        await pool.run(target, "{}", timeout=30, context={})
+        await pool.run(target, "{}", timeout=WAIT_SECONDS, context={})
 
 
 async def test_progress_arrives_in_order_while_the_tool_runs(pool: ProcessPool) -> None:
@@ -312,7 +313,7 @@ import asyncio, os, sys
 from journeyman.execution.processes import ProcessPool
 async def main():
     pool = ProcessPool()
-    await pool.run("process_targets:echo", '{"value": 1}', timeout=30, context={})
+    await pool.run("process_targets:echo", '{"value": 1}', timeout=None, context={})
     if sys.argv[2] == "exit":
         print(*[child._process.pid for child in pool._children], flush=True)
         return
@@ -343,7 +344,7 @@ async def test_children_and_grandchildren_die_when_their_parent_is_killed(tmp_pa
 
 async def test_a_program_that_forgets_its_pool_ends_quietly(tmp_path: Path) -> None:
     with parent(tmp_path, "exit") as process:
-        out, err = process.communicate(timeout=30)
+        out, err = process.communicate(timeout=WAIT_SECONDS)
     assert process.returncode == 0
     assert err == ""
     assert out.strip()

@@ -18,6 +18,7 @@ from journeyman.core.specification import ToolSpecification
 from journeyman.models.gguf import GgufModel
 from journeyman.models.gguf_server import gguf_server
 from tests.models.asking import Heard, asked
+from tests.waiting import WAIT_SECONDS
 
 CONTEXT = 2048
 
@@ -105,6 +106,6 @@ class TestWithWeights:
         address = server._server.listening_address
         assert address.startswith("http://127.0.0.1:")
         with pytest.raises(urllib.error.HTTPError) as refused:
-            await asyncio.to_thread(urllib.request.urlopen, f"{address}/v1/models", timeout=30)
+            await asyncio.to_thread(urllib.request.urlopen, f"{address}/v1/models", timeout=WAIT_SECONDS)
         refused.value.close()
         assert refused.value.code == 401

@@ -17,6 +17,7 @@ from journeyman.models import local_servers
 from journeyman.models.embedded import files
 from journeyman.testing.server import ScriptedServer, ServerTurn
 from tests.doors.cli.driving import Cli, Ended, Open, Serve, Terminal
+from tests.waiting import WAIT_SECONDS
 
 
 @pytest.fixture(autouse=True)
@@ -74,13 +75,13 @@ def serve() -> Serve:
 
         thread = threading.Thread(target=asyncio.run, args=(whole(),))
         thread.start()
-        assert ready.wait(10)
+        assert ready.wait(WAIT_SECONDS)
         server, loop = found[0]
         try:
             yield server
         finally:
             loop.call_soon_threadsafe(done.set)
-            thread.join(10)
+            thread.join(WAIT_SECONDS)
 
     return running
 

@@ -17,6 +17,7 @@ from journeyman.models.embedded.files import supported
 from journeyman.testing import call, hang, http, say
 from tests.doors.cli.box_shop import AGENT, PROGRAM, effects, shop  # noqa: F401
 from tests.doors.cli.driving import Cli, Open, Serve
+from tests.waiting import WAIT_SECONDS
 
 Piped = Callable[..., "subprocess.CompletedProcess[str]"]
 pytestmark = pytest.mark.usefixtures("shop")
@@ -26,7 +27,7 @@ pytestmark = pytest.mark.usefixtures("shop")
 def piped() -> Piped:
     def chat(lines: str, *arguments: str) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-c", PROGRAM, "chat", *arguments]
-        return subprocess.run(command, input=lines, capture_output=True, text=True, timeout=50, check=False)
+        return subprocess.run(command, input=lines, capture_output=True, text=True, timeout=WAIT_SECONDS, check=False)
 
     return chat
 
@@ -114,7 +115,7 @@ def test_a_file_is_read_like_a_pipe(serve: Serve, tmp_path: Path) -> None:
     (tmp_path / "said.txt").write_text("Hi\nHi again")
     with serve(say("One."), say("Two.")) as server, (tmp_path / "said.txt").open() as said:
         command = [sys.executable, "-c", PROGRAM, "chat", *AGENT, "--model", f"{server.url}#any"]
-        ended = subprocess.run(command, stdin=said, capture_output=True, text=True, timeout=50, check=False)
+        ended = subprocess.run(command, stdin=said, capture_output=True, text=True, timeout=WAIT_SECONDS, check=False)
     assert (ended.returncode, ended.stdout) == (0, "One.\nTwo.\n")
 
 
