@@ -6,6 +6,9 @@ PYTEST := $(BIN)/python -m pytest -n logical --maxprocesses 8 --dist loadfile --
 COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	--no-emit-index-url --custom-compile-command "make lock" pyproject.toml
 
+# Tests start hundreds of Python processes; without bytecode each of them would compile all that it imports.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .PHONY: help demo test check nightly lint types contract bench web docs lock clean

@@ -2,7 +2,7 @@
 
 `make check` and `make test` give the files of tests to several processes (pytest-xdist). The tests of one file stay
 together and in order, so a module's fixtures are made once; a session's fixtures are made once in each process. What
-processes share (`.bench`, chromium, ports) is locked or chosen by the system. Plain `pytest` runs in one process, with
+processes share (`.bench`, the embedded engine, ports) is locked or chosen by the system. Plain `pytest` runs in one process, with
 `-x`, `-k` and `--pdb` as usual.
 
 A test marked `slow` takes seconds or starts servers; `make check` leaves it out. One marked `nightly` repeats a daily
@@ -11,7 +11,9 @@ test at full length; only `--nightly` runs it. How long a test waits for somethi
 
 from __future__ import annotations
 
+import fcntl
 import itertools
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -64,6 +66,17 @@ def _what_is_made_unchecked_would_pass() -> Iterator[None]:
     type.__setattr__(Entity, "unchecked", classmethod(made))
     yield
     type.__setattr__(Entity, "unchecked", unchecked)
+
+
+@pytest.fixture(scope="module")
+def embedded_engine() -> Iterator[None]:
+    """Only one test process uses the embedded engine at a time.
+
+    It starts a thread for every core, and they wait for each other without sleeping: two engines take ten times as long.
+    """
+    with Path(tempfile.gettempdir(), "journeyman-engine.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 @pytest.fixture(scope="session")

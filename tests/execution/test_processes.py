@@ -8,7 +8,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,7 @@ from journeyman.execution.processes import (
     RemoteException,
     RemoteToolError,
 )
-from tests.waiting import WAIT_SECONDS
+from tests.waiting import WAIT_SECONDS, until
 
 HERE = Path(__file__).parent
 HANGING = ["sleep_in_c", "busy_loop", "sleep_async", "with_grandchildren"]
@@ -34,8 +34,16 @@ def _targets(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(HERE)
 
 
+@pytest.fixture(scope="module")
+def pool() -> Iterator[ProcessPool]:
+    """Shared, because starting a child is what takes time here; tests that count children have a pool of their own."""
+    made = ProcessPool()
+    yield made
+    asyncio.run(made.close())
+
+
 @pytest.fixture
-async def pool() -> AsyncIterator[ProcessPool]:
+async def own_pool() -> AsyncIterator[ProcessPool]:
     made = ProcessPool()
     yield made
     await made.close()
@@ -45,7 +53,7 @@ async def run(
     pool: ProcessPool,
     name: str,
     *,
-    timeout: float | None = 30,
+    timeout: float | None = WAIT_SECONDS,
     context: dict[str, Any] | None = None,
     on_progress: Callable[[str, float | None], None] | None = None,
     **arguments: Any,
@@ -66,13 +74,6 @@ def alive(pid: int) -> bool:
     except (FileNotFoundError, ProcessLookupError):
         return False
     return state not in "ZX"
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    """For what other processes do: there is no event to wait for."""
-    async with asyncio.timeout(WAIT_SECONDS):
-        while not condition():  # noqa: ASYNC110
-            await asyncio.sleep(0.005)
 
 
 def children() -> set[str]:
@@ -234,9 +235,9 @@ async def test_progress_arrives_in_order_while_the_tool_runs(pool: ProcessPool) 
 
 
 async def test_what_a_tool_prints_goes_to_stderr_and_it_has_no_stdin(
-    pool: ProcessPool, capfd: pytest.CaptureFixture[str]
+    own_pool: ProcessPool, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    assert await run(pool, "chatter") == ""
+    assert await run(own_pool, "chatter") == ""
     out, err = capfd.readouterr()
     assert out == ""
     assert "printed by python" in err
@@ -262,11 +263,11 @@ async def test_an_idle_child_is_reused(pool: ProcessPool) -> None:
     assert await run(pool, "pid") == first
 
 
-async def test_only_a_few_idle_children_are_kept(pool: ProcessPool, tmp_path: Path) -> None:
+async def test_only_a_few_idle_children_are_kept(own_pool: ProcessPool, tmp_path: Path) -> None:
     names = [str(tmp_path / str(number)) for number in range(KEEP_IDLE + 1)]
     pairs = zip(names, [*names[1:], names[0]], strict=True)
     before = children()
-    await asyncio.gather(*(run(pool, "meet", mine=mine, other=other) for mine, other in pairs))
+    await asyncio.gather(*(run(own_pool, "meet", mine=mine, other=other) for mine, other in pairs))
     assert len(children() - before) == KEEP_IDLE
 
 

@@ -53,7 +53,7 @@ async def test_a_missing_extra_is_named(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(900)
 class TestWithWeights:
     async def test_a_file_that_is_no_model_is_refused(self, model: GgufModel, tmp_path: Path) -> None:
         (tmp_path / "bad.gguf").write_bytes(b"not a model")

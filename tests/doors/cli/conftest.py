@@ -16,7 +16,7 @@ from journeyman.doors.cli import main
 from journeyman.models import local_servers
 from journeyman.models.embedded import files
 from journeyman.testing.server import ScriptedServer, ServerTurn
-from tests.doors.cli.driving import Cli, Ended, Open, Serve, Terminal
+from tests.doors.cli.driving import Cli, Ended, Open, Piped, Serve, Terminal
 from tests.waiting import WAIT_SECONDS
 
 
@@ -58,6 +58,21 @@ def cli(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> 
         return Ended(int(ended.value.code or 0), written.out, written.err)
 
     return call
+
+
+@pytest.fixture
+def piped(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> Piped:
+    """Chat through a pipe that is closed after the last line."""
+
+    def chat(lines: str, *arguments: str) -> Ended:
+        theirs, ours = os.pipe()
+        os.write(ours, lines.encode())
+        os.close(ours)
+        with open(theirs, encoding="utf-8") as stdin:
+            monkeypatch.setattr(sys, "stdin", stdin)
+            return cli("chat", *arguments)
+
+    return chat
 
 
 @pytest.fixture

@@ -24,6 +24,7 @@ class Ended:
 
 
 Cli = Callable[..., Ended]
+Piped = Callable[..., Ended]
 Serve = Callable[..., AbstractContextManager[ScriptedServer]]
 
 # The terminal becomes the program's own, so that Ctrl-C in it reaches the program.
