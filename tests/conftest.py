@@ -2,8 +2,8 @@
 
 `make check` and `make test` give the files of tests to several processes (pytest-xdist). The tests of one file stay
 together and in order, so a module's fixtures are made once; a session's fixtures are made once in each process. What
-processes share (`.bench`, the embedded engine, ports) is locked or chosen by the system. Plain `pytest` runs in one process, with
-`-x`, `-k` and `--pdb` as usual.
+processes share (`.bench`, the embedded engine) is locked; ports are chosen by the system. Plain `pytest` runs in one
+process, with `-x`, `-k` and `--pdb` as usual.
 
 A test marked `slow` takes seconds or starts servers; `make check` leaves it out. One marked `nightly` repeats a daily
 test at full length; only `--nightly` runs it. How long a test waits for something is in `tests/waiting.py`.
@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import fcntl
 import itertools
+import os
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -72,9 +73,10 @@ def _what_is_made_unchecked_would_pass() -> Iterator[None]:
 def embedded_engine() -> Iterator[None]:
     """Only one test process uses the embedded engine at a time.
 
-    It starts a thread for every core, and they wait for each other without sleeping: two engines take ten times as long.
+    It has a thread for every core, and they wait for each other without sleeping: two engines would take many times as
+    long.
     """
-    with Path(tempfile.gettempdir(), "journeyman-engine.lock").open("w") as lock:
+    with Path(tempfile.gettempdir(), f"journeyman-engine-{os.getuid()}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 
