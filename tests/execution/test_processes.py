@@ -8,7 +8,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ import pytest
 from journeyman.core.errors import ConfigurationError, ToolError
 from journeyman.core.principals import Principal
 from journeyman.execution.processes import KEEP_IDLE, ProcessPool, RemoteCrashError, RemoteError
+from tests.waiting import WAIT_SECONDS, until
 
 HERE = Path(__file__).parent
 HANGING = ["sleep_in_c", "busy_loop", "sleep_async", "with_grandchildren"]
@@ -27,8 +28,16 @@ def _targets(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(HERE)
 
 
+@pytest.fixture(scope="module")
+def pool() -> Iterator[ProcessPool]:
+    """Shared, because starting a child is what takes time here; tests that count children have a pool of their own."""
+    made = ProcessPool()
+    yield made
+    asyncio.run(made.close())
+
+
 @pytest.fixture
-async def pool() -> AsyncIterator[ProcessPool]:
+async def own_pool() -> AsyncIterator[ProcessPool]:
     made = ProcessPool()
     yield made
     await made.close()
@@ -38,7 +47,7 @@ async def run(
     pool: ProcessPool,
     name: str,
     *,
-    timeout: float | None = 30,
+    timeout: float | None = WAIT_SECONDS,
     context: dict[str, Any] | None = None,
     on_progress: Callable[[str, float | None], None] | None = None,
     **arguments: Any,
@@ -59,13 +68,6 @@ def alive(pid: int) -> bool:
     except (FileNotFoundError, ProcessLookupError):
         return False
     return state not in "ZX"
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    """For what other processes do: there is no event to wait for."""
-    async with asyncio.timeout(30):
-        while not condition():  # noqa: ASYNC110
-            await asyncio.sleep(0.005)
 
 
 def children() -> set[str]:
@@ -208,14 +210,14 @@ async def test_a_result_that_json_cannot_say_is_an_exception(pool: ProcessPool) 
 )
 async def test_a_target_that_is_no_tool_is_named(pool: ProcessPool, target: str, type_name: str) -> None:
     with pytest.raises(RemoteError, match=target.split(":")[0]) as caught:
-        await pool.run(target, "{}", timeout=30, context={})
+        await pool.run(target, "{}", timeout=WAIT_SECONDS, context={})
     assert caught.value.type_name == type_name
 
 
 @pytest.mark.parametrize("target", ["__main__:tool", "module:make.<locals>.tool", "module", ":tool"])
 async def test_a_target_that_no_process_can_import_is_refused(pool: ProcessPool, target: str) -> None:
     with pytest.raises(ConfigurationError, match="top level of a module"):
-        await pool.run(target, "{}", timeout=30, context={})
+        await pool.run(target, "{}", timeout=WAIT_SECONDS, context={})
 
 
 async def test_progress_arrives_in_order_while_the_tool_runs(pool: ProcessPool) -> None:
@@ -226,9 +228,9 @@ async def test_progress_arrives_in_order_while_the_tool_runs(pool: ProcessPool) 
 
 
 async def test_what_a_tool_prints_goes_to_stderr_and_it_has_no_stdin(
-    pool: ProcessPool, capfd: pytest.CaptureFixture[str]
+    own_pool: ProcessPool, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    assert await run(pool, "chatter") == ""
+    assert await run(own_pool, "chatter") == ""
     out, err = capfd.readouterr()
     assert out == ""
     assert "printed by python" in err
@@ -254,11 +256,11 @@ async def test_an_idle_child_is_reused(pool: ProcessPool) -> None:
     assert await run(pool, "pid") == first
 
 
-async def test_only_a_few_idle_children_are_kept(pool: ProcessPool, tmp_path: Path) -> None:
+async def test_only_a_few_idle_children_are_kept(own_pool: ProcessPool, tmp_path: Path) -> None:
     names = [str(tmp_path / str(number)) for number in range(KEEP_IDLE + 1)]
     pairs = zip(names, [*names[1:], names[0]], strict=True)
     before = children()
-    await asyncio.gather(*(run(pool, "meet", mine=mine, other=other) for mine, other in pairs))
+    await asyncio.gather(*(run(own_pool, "meet", mine=mine, other=other) for mine, other in pairs))
     assert len(children() - before) == KEEP_IDLE
 
 
@@ -305,7 +307,7 @@ import asyncio, os, sys
 from journeyman.execution.processes import ProcessPool
 async def main():
     pool = ProcessPool()
-    await pool.run("process_targets:echo", '{"value": 1}', timeout=30, context={})
+    await pool.run("process_targets:echo", '{"value": 1}', timeout=None, context={})
     if sys.argv[2] == "exit":
         print(*[child._process.pid for child in pool._children], flush=True)
         return
@@ -336,7 +338,7 @@ async def test_children_and_grandchildren_die_when_their_parent_is_killed(tmp_pa
 
 async def test_a_program_that_forgets_its_pool_ends_quietly(tmp_path: Path) -> None:
     with parent(tmp_path, "exit") as process:
-        out, err = process.communicate(timeout=30)
+        out, err = process.communicate(timeout=WAIT_SECONDS)
     assert process.returncode == 0
     assert err == ""
     assert out.strip()

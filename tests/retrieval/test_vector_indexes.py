@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from journeyman.core.errors import ConfigurationError
@@ -163,7 +163,6 @@ def test_a_vector_that_is_no_number_is_refused(make: Callable[[], VectorIndex]) 
 
 @every_index
 @given(st.lists(st.tuples(st.sampled_from("abcdef"), st.booleans(), st.integers(0, 30)), max_size=40))
-@settings(max_examples=40, deadline=None)
 def test_any_order_of_changes_leaves_what_a_plain_dictionary_would(
     make: Callable[[], VectorIndex], changes: list[tuple[str, bool, int]]
 ) -> None:

@@ -9,6 +9,7 @@ import sys
 import pytest
 
 from tests.doors.cli.driving import Cli
+from tests.waiting import WAIT_SECONDS
 
 
 @pytest.mark.usefixtures("no_engine")
@@ -55,7 +56,9 @@ def test_the_doctor_speaks_json_and_knows_our_extras(cli: Cli) -> None:
 
 def test_help_is_quick_because_it_loads_no_agent(cli: Cli) -> None:
     code = "import sys; from journeyman.doors.cli.commands import commands; print('journeyman.app' in sys.modules)"
-    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=30, check=True)
+    ended = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=WAIT_SECONDS, check=True
+    )
     assert ended.stdout == "False\n"
     assert "demo" in cli("--help").out
 

@@ -6,7 +6,6 @@ import json
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +14,7 @@ import pytest
 from journeyman.testing import call, say
 from tests.doors.cli.box_shop import AGENT, LIBRARY, PROGRAM, effects, program, shop  # noqa: F401
 from tests.doors.cli.driving import Cli, Serve
-
-DEADLINE_SECONDS = 40.0
+from tests.waiting import WAIT_SECONDS, wait_until
 
 
 def test_a_worker_on_sqlite_is_told_what_to_do_instead(cli: Cli) -> None:
@@ -36,7 +34,6 @@ def test_without_its_packages_a_worker_says_what_to_install(cli: Cli, monkeypatc
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(120)
 @pytest.mark.usefixtures("shop")
 def test_a_worker_ends_what_other_processes_began(cli: Cli, serve: Serve, postgres_url: str, tmp_path: Path) -> None:
     store = ("--store", postgres_url)
@@ -62,14 +59,7 @@ def test_a_worker_ends_what_other_processes_began(cli: Cli, serve: Serve, postgr
             assert cli("approvals", "approve", approval["id"], *store).code == 0
             wait_until(lambda: runs()["Burn."] == "completed")
             worker.send_signal(signal.SIGTERM)
-            out, err = worker.communicate(timeout=30)
+            out, err = worker.communicate(timeout=WAIT_SECONDS)
     assert (worker.returncode, out, effects(tmp_path)) == (0, "", ["burnt a"])
     assert "stopped" in err
     assert "Traceback" not in err
-
-
-def wait_until(holds: Any) -> None:
-    deadline = time.monotonic() + DEADLINE_SECONDS
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.2)

@@ -15,6 +15,7 @@ import pytest
 from journeyman.core.runs import AgentResponse
 from journeyman.testing import call, hang, http, say, together
 from tests.doors.cli.driving import Cli, Serve
+from tests.waiting import WAIT_SECONDS
 
 SHOP = """
 from journeyman import Agent, RiskLevel, ToolContext, ToolLibrary, tool
@@ -197,7 +198,7 @@ def test_ctrl_c_cancels_cleanly(serve: Serve) -> None:
                 assert program.poll() is None
                 time.sleep(0.02)
             program.send_signal(signal.SIGINT)
-            out, err = program.communicate(timeout=20)
+            out, err = program.communicate(timeout=WAIT_SECONDS)
     assert (program.returncode, out) == (130, "")
     assert "cancelled" in err
     assert "Traceback" not in err
@@ -207,4 +208,6 @@ PROGRAM = "from journeyman.doors.cli import main; main()"
 
 
 def _program(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-c", PROGRAM, *arguments], capture_output=True, text=True, timeout=30)
+    return subprocess.run(
+        [sys.executable, "-c", PROGRAM, *arguments], capture_output=True, text=True, timeout=WAIT_SECONDS
+    )

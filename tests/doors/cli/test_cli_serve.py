@@ -12,6 +12,7 @@ import httpx
 import pytest
 
 from tests.doors.cli.driving import Cli
+from tests.waiting import WAIT_SECONDS
 
 
 @pytest.mark.slow
@@ -23,10 +24,10 @@ def test_it_serves_until_it_is_told_to_stop(tmp_path: Path, ending: signal.Signa
         assert process.stderr is not None
         found = re.search(r"http://127\.0\.0\.1:\d+", process.stderr.readline())
         assert found is not None
-        made = httpx.post(f"{found.group()}/api/v1/tasks", json={"title": "Buy milk"}, timeout=20)
+        made = httpx.post(f"{found.group()}/api/v1/tasks", json={"title": "Buy milk"}, timeout=WAIT_SECONDS)
         assert made.status_code == 201
         process.send_signal(ending)
-        assert process.wait(30) == 0
+        assert process.wait(WAIT_SECONDS) == 0
 
 
 def test_an_address_others_can_reach_needs_tokens(cli: Cli, tmp_path: Path) -> None:

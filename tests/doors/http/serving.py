@@ -14,6 +14,7 @@ import httpx
 
 from journeyman.app.service import Service, open_service
 from journeyman.doors.http import ServeOptions, Tokens, serve
+from tests.waiting import WAIT_SECONDS
 
 
 @dataclass(frozen=True)
@@ -24,7 +25,7 @@ class Running:
     service: Service
 
     def client(self, **options: Any) -> httpx.AsyncClient:
-        return httpx.AsyncClient(**{"base_url": self.url, "timeout": 20.0, **options})
+        return httpx.AsyncClient(**{"base_url": self.url, "timeout": WAIT_SECONDS, **options})
 
 
 @asynccontextmanager

@@ -15,6 +15,7 @@ from journeyman.doors.http import Tokens
 from journeyman.testing import ScriptedModel, call, say
 from tests.doors.http.serving import chat, events_of, served
 from tests.doors.http.test_http_approvals import died_in_call
+from tests.waiting import WAIT_SECONDS
 
 MILK: list[Any] = [call("create_task", title="Buy milk"), say("Noted: milk.")]
 DELETES: list[Any] = [call("delete_task", task_id="milk"), say("Gone.")]
@@ -31,7 +32,9 @@ async def test_the_openai_client_does_not_repeat_what_a_failed_run_has_done(
     async with served(tmp_path, model=model) as server:
 
         def whole() -> None:
-            with openai.OpenAI(base_url=f"{server.url}/v1", api_key="ignored", max_retries=2, timeout=20) as client:
+            with openai.OpenAI(
+                base_url=f"{server.url}/v1", api_key="ignored", max_retries=2, timeout=WAIT_SECONDS
+            ) as client:
                 client.chat.completions.create(**ASKED)
 
         with pytest.raises(openai.APIStatusError, match="no more") as caught:
@@ -139,7 +142,7 @@ async def test_what_waits_behind_a_question_to_a_person_says_so_at_once(
         assert told["approvals"] == first["approvals"]
         await client.post(f"/api/v1/approvals/{first['approvals'][0]['id']}/deny", json={})
         handle = await server.service.app.handle(told["run_id"])
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(WAIT_SECONDS):
             assert await handle.wait() in ("completed", "awaiting_approval")
 
 

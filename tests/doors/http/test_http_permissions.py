@@ -32,10 +32,7 @@ ONE_ANSWER = {"Accept": "application/json"}
 @asynccontextmanager
 async def clients(tmp_path: Path) -> AsyncIterator[tuple[Running, dict[str, httpx.AsyncClient]]]:
     async with served(tmp_path, model=ScriptedModel(DELETES), tokens=TOKENS) as server:
-        opened = {
-            name: server.client(headers={"Authorization": f"Bearer {name}-token-0123456789"}, timeout=10)
-            for name in NAMES
-        }
+        opened = {name: server.client(headers={"Authorization": f"Bearer {name}-token-0123456789"}) for name in NAMES}
         try:
             yield server, opened
         finally:
