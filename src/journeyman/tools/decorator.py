@@ -48,8 +48,8 @@ class ToolOptions(TypedDict, total=False):
     """True, or a sentence that says what to use instead."""
 
 
-_OF_THE_CALLABLE = ("retries", "cache_seconds", "repeatable", "isolation")
-_NONE_MEANS_NOT_GIVEN = ("name", "description", "risk", "metadata")
+_NOT_IN_SPECIFICATION = ("retries", "cache_seconds", "repeatable", "isolation")
+_NONE_IS_UNSET = ("name", "description", "risk", "metadata")
 
 
 @overload
@@ -83,7 +83,7 @@ def _make(function: Callable[..., Any], options: ToolOptions) -> Tool[..., Any]:
     fields |= {
         key: value
         for key, value in options.items()
-        if key not in _OF_THE_CALLABLE and not (value is None and key in _NONE_MEANS_NOT_GIVEN)
+        if key not in _NOT_IN_SPECIFICATION and not (value is None and key in _NONE_IS_UNSET)
     }
     if isinstance(fields["description"], str) and not fields["description"].strip():
         raise ToolDefinitionError(f"{where}: has no docstring; write one, or give tool(description=...)")

@@ -74,7 +74,7 @@ class FollowedSources:
     """All sources of one library: opened together, followed one by one.
 
     The first to bring a name keeps it, be it the program or a source; whoever comes later is refused until the name is
-    free again. Two sources that took turns under one name would change a tool behind the back of whoever approved it.
+    free again. Otherwise an approval or a grant could cover a tool that nobody has looked at.
     """
 
     def __init__(self, sources: Iterable[ToolSource], *, taken: Callable[[str], bool], update: Update) -> None:
@@ -136,14 +136,14 @@ class FollowedSources:
     async def _open(self) -> None:
         try:
             outcomes = await asyncio.gather(*map(_open_and_list, self._followed), return_exceptions=True)
-            failed = {
-                each.source.name: outcome
+            failed = [
+                (each.source.name, outcome)
                 for each, outcome in zip(self._followed, outcomes, strict=True)
                 if isinstance(outcome, BaseException)
-            }
+            ]
             if failed:
-                told = [f"the source of tools {name!r} cannot be opened: {_told(why)}" for name, why in failed.items()]
-                raise ConfigurationError("\n".join(told)) from next(iter(failed.values()))
+                lines = [f"the source of tools {name!r} cannot be opened: {_error_text(why)}" for name, why in failed]
+                raise ConfigurationError("\n".join(lines)) from failed[0][1]
         except BaseException:
             await self._close()
             raise
@@ -179,8 +179,8 @@ class FollowedSources:
                 await asyncio.sleep(0)  # one that never waits would stall everybody
                 await self._refresh(each)
         except Exception as error:  # a source's code can raise anything
-            told = f"is no longer watched, so its tools stay as they are: {_told(error)}"
-            each.failure = SourceProblem(each.source.name, told)
+            message = f"is no longer watched, so its tools stay as they are: {_error_text(error)}"
+            each.failure = SourceProblem(each.source.name, message)
             _warn("a source of tools is no longer watched", each.source.name, error=type(error).__name__)
         finally:
             if (aclose := getattr(changes, "aclose", None)) is not None:
@@ -190,8 +190,8 @@ class FollowedSources:
         try:
             each.listed = tuple(await each.source.list())
         except Exception as error:
-            told = f"cannot be listed, so its last known tools are kept: {_told(error)}"
-            each.failure = SourceProblem(each.source.name, told)
+            message = f"cannot be listed, so its last known tools are kept: {_error_text(error)}"
+            each.failure = SourceProblem(each.source.name, message)
             _warn("a source of tools cannot be listed", each.source.name, error=type(error).__name__)
         else:
             each.failure = None
@@ -240,7 +240,7 @@ async def _open_and_list(each: _Followed) -> None:
     each.listed = tuple(await each.source.list())
 
 
-def _told(error: BaseException) -> str:
+def _error_text(error: BaseException) -> str:
     return str(error) if isinstance(error, JourneymanError) else f"{type(error).__name__}: {error}"
 
 
