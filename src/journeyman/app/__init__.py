@@ -20,17 +20,23 @@ if TYPE_CHECKING:
     from journeyman.telemetry.logs import JsonFormatter as JsonFormatter
     from journeyman.tools.decorator import tool as tool
     from journeyman.tools.library import ToolLibrary as ToolLibrary
+    from journeyman.tools.paths import ImportPathError as ImportPathError
+    from journeyman.tools.paths import import_path as import_path
+    from journeyman.tools.paths import split_path as split_path
     from journeyman.tools.tool import Tool as Tool
 
 _HOMES = {
     "Agent": "agent.agent",
+    "ImportPathError": "tools.paths",
     "JsonFormatter": "telemetry.logs",
     "Tool": "tools.tool",
     "ToolLibrary": "tools.library",
     "dump_tools": "gram",
     "explain_choice": "models.resolve",
+    "import_path": "tools.paths",
     "run": "app.direct",
     "run_sync": "app.direct",
+    "split_path": "tools.paths",
     "stream": "app.direct",
     "tool": "tools.decorator",
 }
