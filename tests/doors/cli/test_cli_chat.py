@@ -15,7 +15,7 @@ import pytest
 
 from journeyman.models.embedded.files import supported
 from journeyman.testing import call, hang, http, say
-from tests.doors.cli.box_shop import AGENT, PROGRAM, effects, shop  # noqa: F401
+from tests.doors.cli.box_shop import AGENT, PROGRAM, effects
 from tests.doors.cli.driving import Cli, Open, Serve
 
 Piped = Callable[..., "subprocess.CompletedProcess[str]"]
