@@ -66,7 +66,8 @@ def load_agent(agent: str | None, library: str | None, *, store: SqlStore) -> tu
     found = imported(agent, Agent, option="--agent")
     if library is not None:
         return found, load_library(library)
-    return found, ToolLibrary(_tools_of(imported(place, ModuleType, option="--agent"))) | ToolLibrary(_own_tools(found))
+    module = imported(place, ModuleType, option="--agent")
+    return found, ToolLibrary(_tools_of(module)) | found.own_library
 
 
 def is_document(agent: str) -> bool:
@@ -127,12 +128,8 @@ def _tools_of(module: ModuleType) -> list[Tool[..., Any]]:
     values = list(vars(module).values())
     found = {id(item): item for item in values if isinstance(item, Tool) and not item.unbound}
     names = {item.name for item in found.values()}
-    own = {tool.name: tool for item in values if isinstance(item, Agent) for tool in _own_tools(item)}
+    own = {tool.name: tool for item in values if isinstance(item, Agent) for tool in item.own_tools}
     return [*found.values(), *(tool for name, tool in own.items() if name not in names)]
-
-
-def _own_tools(agent: Agent) -> list[Tool[..., Any]]:
-    return list(getattr(agent, "own_tools", ()))
 
 
 # --- stores
