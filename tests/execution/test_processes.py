@@ -203,8 +203,8 @@ async def test_a_result_that_json_cannot_say_is_an_exception(pool: ProcessPool) 
 @pytest.mark.parametrize(
     ("target", "type_name"),
     [
-        ("no_such_module_anywhere:tool", "ModuleNotFoundError"),
-        ("process_targets:no_such_name", "AttributeError"),
+        ("no_such_module_anywhere:tool", "ImportPathError"),
+        ("process_targets:no_such_name", "ImportPathError"),
         ("process_targets:not_a_tool", "TypeError"),
     ],
 )

@@ -95,12 +95,9 @@ def _text(error: BaseException) -> str:
 
 
 def _resolve(target: str) -> Any:
-    import importlib
+    from journeyman.tools.paths import import_path
 
-    module, _, path = target.partition(":")
-    found: Any = importlib.import_module(module)
-    for name in path.split("."):
-        found = getattr(found, name)
+    found = import_path(target)
     if not hasattr(found, "call_frozen"):
         raise TypeError(f"{target!r} is a {type(found).__name__!r} and not a tool; decorate it with @tool")
     return found

@@ -1,59 +1,179 @@
-"""From ``module:name``, as configuration has it, to the tools it names."""
+"""Objects by import path, ``module:name`` or ``path/to/file.py:name``, as command lines and configuration write it."""
 
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Iterable
-from difflib import get_close_matches
-from operator import attrgetter
-from typing import Any
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from difflib import SequenceMatcher, get_close_matches
+from importlib.util import find_spec
+from pathlib import Path
+from traceback import walk_tb
+from types import ModuleType
+from typing import Any, TypeVar, overload
 
-from journeyman.core.errors import ToolDefinitionError
+from journeyman.core.errors import ConfigurationError, ToolDefinitionError
 from journeyman.tools.decorator import tool
 from journeyman.tools.tool import Tool
+
+T = TypeVar("T")
+
+SUGGESTIONS = 3
+
+_folders: list[str] = []
+"""What was put in front of ``sys.path`` for files. Later folders go behind earlier ones, so that a name which was
+imported keeps its meaning: a child process imports by name, with this ``sys.path``."""
+
+
+class ImportPathError(ConfigurationError):
+    """Nothing usable is at an import path. ``problem`` says why, ``instead`` names paths that may be meant."""
+
+    def __init__(self, path: str, problem: str, *, instead: Sequence[str] = ()) -> None:
+        self.path = path
+        self.problem = problem
+        self.instead = tuple(instead[:SUGGESTIONS])
+        hint = f"; did you mean {' or '.join(map(repr, self.instead))}?" if instead else ""
+        super().__init__(f"{path!r} {problem}{hint}")
+
+
+def split_path(path: str) -> tuple[str, str]:
+    """The module or file of an import path, and the name in it, which may be empty."""
+    if path.endswith(".py"):
+        return path, ""
+    file, mark, name = path.rpartition(".py:")
+    if mark:
+        return f"{file}.py", name
+    place, _, name = path.partition(":")
+    return place, name
+
+
+@overload
+def import_path(path: str) -> Any: ...
+@overload
+def import_path(path: str, *, kind: type[T]) -> T: ...
+def import_path(path: str, *, kind: type[Any] | None = None) -> Any:
+    """The object at an import path, or the module itself where the path has no name. Raises ImportPathError.
+
+    A file is imported once, under the name that other modules import it by; its folder, or the folder of its package,
+    joins ``sys.path``. So it can import its siblings, and a child process can import its tools.
+    """
+    place, name = split_path(path)
+    if not place:
+        raise ImportPathError(path, "is no import path; write 'module:name' or 'file.py:name'")
+    module = _file(path, place) if place.endswith(".py") else _module(path, place)
+    value: Any = module
+    for part in name.split(".") if name else ():
+        try:
+            value = getattr(value, part)
+        except AttributeError:
+            owner = f"module {module.__name__!r}" if value is module else _described(value)
+            near = get_close_matches(name, dir(module), n=SUGGESTIONS) if kind is None else _names(module, kind, name)
+            instead = [f"{place}:{item}" for item in near]
+            raise ImportPathError(path, f"names nothing: {owner} has no {part!r}", instead=instead) from None
+    if kind is not None and not isinstance(value, kind):
+        instead = [f"{place}:{item}" for item in _names(module, kind, name)]
+        raise ImportPathError(path, f"is {_described(value)}, not {_article(kind.__name__)}", instead=instead)
+    return value
 
 
 def tools_at(paths: Iterable[str], *, expand: Callable[[Any], Iterable[Tool[..., Any]] | None]) -> list[Tool[..., Any]]:
     """The tools at some import paths; a plain function becomes one, and ``expand`` says what else holds some.
 
-    Everything that cannot be used is told at once.
+    Raises one ToolDefinitionError that lists everything that cannot be used.
     """
     found: list[Tool[..., Any]] = []
     problems: list[str] = []
     for path in paths:
         try:
-            found += _tools(_named(path), path, expand)
-        except ToolDefinitionError as error:
+            found += _tools(path, expand)
+        except (ImportPathError, ToolDefinitionError) as error:
             problems.append(str(error))
     if problems:
         raise ToolDefinitionError("\n".join(problems))
     return found
 
 
-def _tools(value: Any, path: str, expand: Callable[[Any], Iterable[Tool[..., Any]] | None]) -> list[Tool[..., Any]]:
+def _tools(path: str, expand: Callable[[Any], Iterable[Tool[..., Any]] | None]) -> list[Tool[..., Any]]:
+    if not split_path(path)[1]:
+        raise ToolDefinitionError(f"{path!r} is no import path; write 'module:function' or 'file.py:function'")
+    value = import_path(path)
     if isinstance(value, Tool):
         return [value]
     several = expand(value)
     if several is not None:
         return list(several)
     if isinstance(value, type) or not callable(value):
-        raise ToolDefinitionError(f"{path!r} is a {type(value).__name__}, not a tool, a function or a library")
+        raise ToolDefinitionError(f"{path!r} is {_described(value)}, not a tool, a function or a library")
     return [tool(value)]
 
 
-def _named(path: str) -> Any:
-    module_name, _, name = path.partition(":")
-    if not module_name or not name:
-        raise ToolDefinitionError(f"{path!r} is no import path; write 'module:function'")
+# --- modules
+
+
+def _module(path: str, name: str) -> ModuleType:
+    file = Path(name if "/" in name or "\\" in name else name.replace(".", "/")).with_suffix(".py")
+    instead = [path.replace(name, str(file), 1)] if file.is_file() else []
+    if "/" in name or "\\" in name:
+        raise ImportPathError(path, "is neither a module nor a file with the ending '.py'", instead=instead)
     try:
-        module = importlib.import_module(module_name)
-    except Exception as error:  # a module's code can raise anything
-        raise ToolDefinitionError(
-            f"{path!r}: cannot import {module_name!r}: {type(error).__name__}: {error}"
-        ) from error
+        return importlib.import_module(name)
+    except (Exception, SystemExit) as error:  # a module's code can raise anything
+        if isinstance(error, ModuleNotFoundError) and error.name and f"{name}.".startswith(f"{error.name}."):
+            raise ImportPathError(path, "names no module on the Python path", instead=instead) from None
+        raise _failed(path, error) from error
+
+
+def _file(path: str, place: str) -> ModuleType:
+    file = Path(place)
+    if not file.is_file():
+        raise ImportPathError(path, f"names no file: {place!r} is not there")
+    file = file.resolve()
+    names, root = ([] if file.stem == "__init__" else [file.stem]), file.parent
+    while (root / "__init__.py").is_file():
+        names, root = [root.name, *names], root.parent
+    if any("." in name for name in names):
+        raise ImportPathError(path, "cannot be imported: the name of a module has no dots; rename the file")
+    if str(root) not in sys.path:
+        sys.path.insert(len(_folders), str(root))
+        _folders.append(str(root))
+    if str(file.parent) not in sys.path:  # last, because within a package siblings are imported from the package
+        sys.path.append(str(file.parent))
+    importlib.invalidate_caches()  # the file may be younger than the last look into its folder
+    top = file if len(names) == 1 and file.stem == names[0] else root / names[0] / "__init__.py"
     try:
-        return attrgetter(name)(module)
-    except AttributeError:
-        near = get_close_matches(name, vars(module))
-        hint = f"; did you mean {', '.join(map(repr, near))}?" if near else ""
-        raise ToolDefinitionError(f"{path!r}: module {module_name!r} has no {name!r}{hint}") from None
+        spec = None if names[0] == "__main__" else find_spec(names[0])
+        if spec is not None and spec.origin is not None and Path(spec.origin).resolve() == top:
+            return importlib.import_module(".".join(names))
+    except (Exception, SystemExit) as error:
+        raise _failed(path, error) from error
+    raise ImportPathError(path, f"has the name of another module, {names[0]!r}; rename the file")
+
+
+def _failed(path: str, error: BaseException) -> ImportPathError:
+    """The error of a module's own code, with the line at the top level of a module that led to it."""
+    lines = [
+        f" ({_relative(frame.f_code.co_filename)}, line {number})"
+        for frame, number in walk_tb(error.__traceback__)
+        if frame.f_code.co_name == "<module>"
+    ]
+    # The text of a SyntaxError has its own place in it.
+    where = lines[-1] if lines and not isinstance(error, SyntaxError) else ""
+    return ImportPathError(path, f"cannot be imported: {type(error).__name__}: {error}{where}")
+
+
+def _relative(file: str) -> str:
+    return str(Path(file).relative_to(Path.cwd())) if Path(file).is_relative_to(Path.cwd()) else file
+
+
+def _names(module: ModuleType, kind: type, wanted: str) -> list[str]:
+    """What a module has of a kind, most like the wanted name first."""
+    found = [name for name, value in vars(module).items() if isinstance(value, kind)]
+    return sorted(found, key=lambda name: -SequenceMatcher(None, name, wanted).ratio())
+
+
+def _described(value: object) -> str:
+    return _article(type(value).__name__)
+
+
+def _article(noun: str) -> str:
+    return f"{'an' if noun[0] in 'AEIOUaeiou' else 'a'} {noun}"

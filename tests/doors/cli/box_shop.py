@@ -6,8 +6,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 from tests.waiting import WAIT_SECONDS
 
 SOURCE = '''
@@ -51,13 +49,6 @@ agent = Agent(name="keeper", instruction="Keep the shelves.", tools=(count_boxes
 AGENT = ("--agent", "boxshop:agent")
 LIBRARY = ("--library", "boxshop")
 PROGRAM = "from journeyman.doors.cli import main; main()"
-
-
-@pytest.fixture
-def shop(tmp_path: Path) -> Path:
-    """A folder with the tools in it. A file named deadly kills the process of the next call; effects are noted."""
-    (tmp_path / "boxshop.py").write_text(SOURCE)
-    return tmp_path
 
 
 def effects(folder: Path) -> list[str]:

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from journeyman.doors.cli import main
 from journeyman.models import local_servers
 from journeyman.models.embedded import files
+from journeyman.testing import call
 from journeyman.testing.server import ScriptedServer, ServerTurn
+from tests.doors.cli.box_shop import AGENT, SOURCE
 from tests.doors.cli.driving import Cli, Ended, Open, Piped, Serve, Terminal
 from tests.waiting import WAIT_SECONDS
 
@@ -114,3 +118,20 @@ def terminal() -> Iterator[Open]:
     yield open_one
     for one in opened:
         one.close()
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Path:
+    """A folder with the tools in it. A file named deadly kills the process of the next call; effects are noted."""
+    (tmp_path / "boxshop.py").write_text(SOURCE)
+    return tmp_path
+
+
+@pytest.fixture
+def approval(cli: Cli, serve: Serve, shop: Path) -> dict[str, Any]:
+    """A run of the session 'tuesday' that waits for a word about burning shelf a."""
+    with serve(call("burn_shelf", shelf="a")) as server:
+        ended = cli("run", "Burn it.", "--session", "tuesday", *AGENT, "--model", f"{server.url}#any")
+    assert ended.code == 3
+    found: dict[str, Any] = json.loads(cli("approvals", "list", "--json").out)[0]
+    return found

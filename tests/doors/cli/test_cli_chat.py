@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from journeyman.testing import call, hang, http, say
-from tests.doors.cli.box_shop import AGENT, PROGRAM, effects, shop  # noqa: F401
+from tests.doors.cli.box_shop import AGENT, PROGRAM, effects
 from tests.doors.cli.driving import Cli, Open, Piped, Serve
 from tests.waiting import WAIT_SECONDS
 

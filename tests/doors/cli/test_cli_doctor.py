@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 
@@ -54,13 +55,38 @@ def test_the_doctor_speaks_json_and_knows_our_extras(cli: Cli) -> None:
     assert found["python"] == ".".join(map(str, sys.version_info[:3]))
 
 
-def test_help_is_quick_because_it_loads_no_agent(cli: Cli) -> None:
-    code = "import sys; from journeyman.doors.cli.commands import commands; print('journeyman.app' in sys.modules)"
-    ended = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=WAIT_SECONDS, check=True
-    )
-    assert ended.stdout == "False\n"
-    assert "demo" in cli("--help").out
+def test_the_doctor_counts_what_waits_in_the_store(cli: Cli, approval: dict[str, Any]) -> None:
+    found = json.loads(cli("doctor", "--json").out)["store"]
+    assert (found["healthy"], found["unfinished_runs"], found["pending_approvals"]) == (True, 1, 1)
+    assert "1 unfinished, 1 waiting" in " ".join(cli("doctor").out.split())
+
+
+def test_the_doctor_finds_a_sick_store_and_never_makes_one(cli: Cli, tmp_path: Any) -> None:
+    found = json.loads(cli("doctor", "--json").out)["store"]
+    assert (found["found"], list(tmp_path.glob("*.db"))) == (False, [])
+    (tmp_path / "journeyman.db").write_text("this is no database, and long enough to be seen as none" * 20)
+    found = json.loads(cli("doctor", "--json").out)["store"]
+    assert (found["healthy"], "damaged or no database" in found["told"]) == (False, True)
+    (tmp_path / "journeyman.db").unlink()
+    cli("db", "upgrade")
+    cli("db", "downgrade", "1", "--yes")
+    assert "journeyman db upgrade" in json.loads(cli("doctor", "--json").out)["store"]["told"]
+
+
+def test_the_doctor_says_that_a_server_cannot_be_reached_and_shows_no_password(cli: Cli) -> None:
+    ended = cli("doctor", "--json", "--store", "postgresql://ada:canary@127.0.0.1:1/shop")
+    found = json.loads(ended.out)["store"]
+    assert (ended.code, found["healthy"]) == (0, False)
+    assert "no connection" in found["told"]
+    assert "canary" not in ended.out + ended.err
+
+
+def test_help_is_quick_because_it_loads_no_agent() -> None:
+    program = "try: main()\nfinally: print('journeyman.app' in sys.modules)"
+    command = [sys.executable, "-c", f"import sys; from journeyman.doors.cli import main\n{program}", "--help"]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=WAIT_SECONDS, check=True)
+    assert "demo" in ended.stdout
+    assert ended.stdout.endswith("False\n")
 
 
 def test_the_version_is_the_installed_one(cli: Cli) -> None:

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer.main
 
-from journeyman.doors.cli.commands import commands
+from journeyman.doors.cli import COMMANDS as REGISTERED
+from journeyman.doors.cli import load_command
 
 REFERENCE = Path(__file__).parents[3] / "docs" / "command-line.md"
 
@@ -24,7 +24,9 @@ def every_command(command: Any, name: str) -> Iterator[tuple[str, Any]]:
         yield from every_command(part, f"{name} {word}")
 
 
-COMMANDS = dict(every_command(typer.main.get_command(commands), "journeyman"))
+COMMANDS = {
+    full: command for name in REGISTERED for full, command in every_command(load_command(name), f"journeyman {name}")
+}
 
 
 def usages() -> dict[str, str]:

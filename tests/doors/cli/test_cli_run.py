@@ -99,7 +99,7 @@ def test_yes_approves_but_gives_no_permission(cli: Cli, serve: Serve, shop: None
 
 
 def test_without_an_agent_an_assistant_works_with_the_library(cli: Cli, serve: Serve, shop: None) -> None:
-    with serve(say("Hello.")) as server:
+    with serve(say("Hello."), say("Hello.")) as server:
         arguments = ("run", "Hi", "--library", "boxshop:library", "--model", f"{server.url}#any")
         without, permitted = cli(*arguments), cli(*arguments, "--permission", "shelves:write")
         offered = [[tool["function"]["name"] for tool in asked["tools"]] for asked in server.requests]
@@ -161,10 +161,15 @@ def test_without_any_model_it_says_what_to_install_or_to_set(cli: Cli) -> None:
         (["run", "Hi", "--agent", "boxshop"], "write MODULE:NAME"),
         (["run", "Hi", "--agent", "boxshop:agnet"], "did you mean 'boxshop:agent'?"),
         (["run", "Hi", "--agent", "boxshop:library"], "not an Agent; did you mean 'boxshop:agent'?"),
-        (["run", "Hi", "--agent", "boxshop.py:agent"], "did you mean 'boxshop:agent'?"),
+        (["run", "Hi", "--agent", "boxshop.py"], "write MODULE:NAME"),
+        (["run", "Hi", "--agent", "boxshop.py:agnet"], "did you mean 'boxshop.py:agent'?"),
+        (["run", "Hi", "--agent", "nowhere.py:agent"], "names no file: 'nowhere.py' is not there"),
         (["run", "Hi", "--library", "boxshop:agent"], "not a ToolLibrary; did you mean 'boxshop:library'?"),
         (["run", "Hi", "--library", "json"], "holds no tools"),
-        (["run", "Hi", "--library", "broken"], "cannot be imported: ZeroDivisionError"),
+        (
+            ["run", "Hi", "--library", "broken"],
+            "cannot be imported: ZeroDivisionError: division by zero (broken.py, line 1)",
+        ),
         (["run", "Hi", "--permission", "a b"], "not well-formed"),
         (["run"], "Missing argument"),
         (["frobnicate"], "No such command"),

@@ -20,79 +20,21 @@ from journeyman.app import explain_choice
 from journeyman.core.approvals import ApprovalStatus
 from journeyman.core.context import Secrets
 from journeyman.core.errors import JourneymanError
+from journeyman.core.runs import UNFINISHED
 from journeyman.doors.cli import screen
-from journeyman.doors.cli.options import LOG_VARIABLE
-from journeyman.doors.cli.standing import UNFINISHED
-from journeyman.doors.cli.storage import as_it_is, command, is_there, shown
+from journeyman.doors.cli.loading import command, is_there, unmigrated, without_password
+from journeyman.doors.cli.options import DEFAULT_STORE, LOG_VARIABLE, Json, Store
 
-PATIENCE_SECONDS = 2.0
+STORE_SECONDS = 2.0
+"""How long the store may take to answer."""
 MOST_COUNTED = 1_000
 
 _NEEDS = re.compile(r"""^\s*([\w.-]+).*;.*\bextra\s*==\s*['"]([\w-]+)['"]""")
 
 
-def examine(url: str) -> dict[str, Any]:
-    """The findings, as data."""
-    *looked_at, choice = explain_choice()
-    found = choice.removeprefix("auto: ")
-    return {
-        "journeyman": metadata.version("journeyman"),
-        "python": platform.python_version(),
-        "platform": platform.platform(terse=True),
-        "model": {"auto": found, "found": not found.startswith("nothing found"), "because": looked_at},
-        "extras": extras(),
-        "store": asyncio.run(store_findings(url)),
-        "secrets": sorted(Secrets.from_environment()),
-        "logs": os.environ.get(LOG_VARIABLE) or "off",
-    }
-
-
-async def store_findings(url: str) -> dict[str, Any]:
-    """Whether the store is there and can be used, and what waits in it."""
-    found: dict[str, Any] = {"url": shown(url), "found": False, "healthy": True}
-    if not is_there(url):
-        return {**found, "told": f"none yet: runs live in memory; run --durable keeps them in {shown(url)}"}
-    try:
-        async with as_it_is(url, patience=PATIENCE_SECONDS) as store:
-            found |= {"found": True, "schema_version": (version := await store.schema_version())}
-            if version != store.latest_version:
-                told = f"schema version {version}, this program works with {store.latest_version}"
-                hint = command(url, "db upgrade") if version < store.latest_version else "update the program"
-                return {**found, "healthy": False, "told": f"{told}; {hint}"}
-            runs = await store.runs.list(statuses=UNFINISHED, limit=MOST_COUNTED)
-            asked = await store.approvals.list(status=ApprovalStatus.PENDING, limit=MOST_COUNTED)
-    except JourneymanError as error:
-        return {**found, "healthy": False, "told": str(error)}
-    pending = [item for item in asked if item.expires_at.timestamp() > time.time()]
-    told = f"{_most(len(runs))} unfinished, {_most(len(pending))} waiting for approval"
-    counts = {"unfinished_runs": len(runs), "pending_approvals": len(pending)}
-    return {**found, **counts, "told": f"{shown(url)}, schema version {version}; runs: {told}"}
-
-
-def _most(number: int) -> str:
-    return f"{MOST_COUNTED} or more" if number == MOST_COUNTED else str(number)
-
-
-def extras() -> dict[str, dict[str, Any]]:
-    """Every extra of the package, and which of its packages are not there."""
-    needed: dict[str, list[str]] = {}
-    for line in metadata.requires("journeyman") or []:
-        if (found := _NEEDS.match(line)) and found[2] != "all":
-            needed.setdefault(found[2], []).append(found[1])
-    missing = {extra: [name for name in names if not _installed(name)] for extra, names in needed.items()}
-    return {extra: {"installed": not names, "missing": names} for extra, names in sorted(missing.items())}
-
-
-def _installed(name: str) -> bool:
-    try:
-        metadata.version(name)
-    except metadata.PackageNotFoundError:
-        return False
-    return True
-
-
-def doctor(*, url: str, as_json: bool) -> None:
-    found = examine(url)
+def doctor(store: Store = DEFAULT_STORE, as_json: Json = False) -> None:
+    """Say what was found here, and what to do about what is missing."""
+    found = _examine(store)
     if as_json:
         return screen.print_json(found)
     table = Table(box=None, show_header=False, pad_edge=False)
@@ -109,13 +51,74 @@ def doctor(*, url: str, as_json: bool) -> None:
     if not model["found"]:
         table.add_row("", "", Text("or name one: journeyman run --model ollama:NAME …", style="dim"))
     for extra, state in found["extras"].items():
-        told = "installed" if state["installed"] else f"not installed; pip install 'journeyman[{extra}]'"
-        table.add_row(good if state["installed"] else plain, f"extra {extra}", told)
-    store = found["store"]
-    table.add_row(poor if not store["healthy"] else good if store["found"] else plain, "store", store["told"])
+        text = "installed" if state["installed"] else f"not installed; pip install 'journeyman[{extra}]'"
+        table.add_row(good if state["installed"] else plain, f"extra {extra}", text)
+    kept = found["store"]
+    table.add_row(poor if not kept["healthy"] else good if kept["found"] else plain, "store", kept["told"])
     secrets = ", ".join(found["secrets"]) or "none; set JOURNEYMAN_SECRET_NAME for a tool that needs NAME"
     table.add_row(good if found["secrets"] else plain, "secrets", secrets)
     logs = found["logs"]
     table.add_row(plain, "logs", f"off; {LOG_VARIABLE}=info turns them on" if logs == "off" else logs)
     screen.console().print(table)
     return None
+
+
+def _examine(url: str) -> dict[str, Any]:
+    """The findings, as data."""
+    *looked_at, choice = explain_choice()
+    found = choice.removeprefix("auto: ")
+    return {
+        "journeyman": metadata.version("journeyman"),
+        "python": platform.python_version(),
+        "platform": platform.platform(terse=True),
+        "model": {"auto": found, "found": not found.startswith("nothing found"), "because": looked_at},
+        "extras": _extras(),
+        "store": asyncio.run(_store_findings(url)),
+        "secrets": sorted(Secrets.from_environment()),
+        "logs": os.environ.get(LOG_VARIABLE) or "off",
+    }
+
+
+async def _store_findings(url: str) -> dict[str, Any]:
+    """Whether the store is there and can be used, and what waits in it."""
+    shown = without_password(url)
+    found: dict[str, Any] = {"url": shown, "found": False, "healthy": True}
+    if not is_there(url):
+        return {**found, "told": f"none yet: runs live in memory; run --durable keeps them in {shown}"}
+    try:
+        async with unmigrated(url, retry_seconds=STORE_SECONDS) as store:
+            found |= {"found": True, "schema_version": (version := await store.schema_version())}
+            if version != store.latest_version:
+                told = f"schema version {version}, this program works with {store.latest_version}"
+                hint = command(url, "db upgrade") if version < store.latest_version else "update the program"
+                return {**found, "healthy": False, "told": f"{told}; {hint}"}
+            runs = await store.runs.list(statuses=UNFINISHED, limit=MOST_COUNTED)
+            asked = await store.approvals.list(status=ApprovalStatus.PENDING, limit=MOST_COUNTED)
+    except JourneymanError as error:
+        return {**found, "healthy": False, "told": str(error)}
+    pending = [item for item in asked if item.expires_at.timestamp() > time.time()]
+    told = f"{_most(len(runs))} unfinished, {_most(len(pending))} waiting for approval"
+    counts = {"unfinished_runs": len(runs), "pending_approvals": len(pending)}
+    return {**found, **counts, "told": f"{shown}, schema version {version}; runs: {told}"}
+
+
+def _most(number: int) -> str:
+    return f"{MOST_COUNTED} or more" if number == MOST_COUNTED else str(number)
+
+
+def _extras() -> dict[str, dict[str, Any]]:
+    """Every extra of the package, and which of its packages are not there."""
+    needed: dict[str, list[str]] = {}
+    for line in metadata.requires("journeyman") or []:
+        if (found := _NEEDS.match(line)) and found[2] != "all":
+            needed.setdefault(found[2], []).append(found[1])
+    missing = {extra: [name for name in names if not _installed(name)] for extra, names in needed.items()}
+    return {extra: {"installed": not names, "missing": names} for extra, names in sorted(missing.items())}
+
+
+def _installed(name: str) -> bool:
+    try:
+        metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return False
+    return True

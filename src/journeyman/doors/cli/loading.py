@@ -1,48 +1,78 @@
-"""From ``module:name`` or a gram file on the command line to the agent and the library it names."""
+"""From what is named on the command line to what is meant: agents, libraries and stores."""
 
 from __future__ import annotations
 
-import importlib
+import asyncio
+import logging
+import shlex
 import sys
-from contextlib import redirect_stdout
-from difflib import get_close_matches
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager, redirect_stdout
 from pathlib import Path
 from types import ModuleType
-from typing import Any, NoReturn
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
 
-from journeyman.app import Agent, Tool, ToolLibrary, hello_library, local_library
-from journeyman.app.durable import SqlStore, open_store, task_assistant, task_library
-from journeyman.doors.cli.options import DEFAULT_STORE, WrongUsageError
+from journeyman.app import (
+    Agent,
+    ImportPathError,
+    Journeyman,
+    SqlStore,
+    Tool,
+    ToolLibrary,
+    hello_library,
+    import_path,
+    local_library,
+    open_store,
+    split_path,
+    sqlite_file,
+    task_assistant,
+    task_library,
+)
+from journeyman.core.errors import ConfigurationError
+from journeyman.doors.cli import screen
+from journeyman.doors.cli.options import DEFAULT_STORE, WrongUsageError, default_store
+
+T = TypeVar("T")
 
 LOCAL = "local"
 """The library that looks around in the current folder, by name."""
 
-_DOCUMENT = ".gram"
+GRACE_SECONDS = 5.0
+"""How long a person who ends a command waits for the step under way."""
 
 INSTRUCTION = (
     "You are a careful assistant. Use your tools where they help, and never invent what a tool could tell you. "
     "When a call fails, read why, and either correct it or say what could not be done. Answer briefly, in plain text."
 )
+_DOCUMENT = ".gram"
+
+
+# --- agents
 
 
 def load_agent(agent: str | None, library: str | None, *, store: SqlStore) -> tuple[Agent, ToolLibrary]:
     """The agent and what it may call. Without an agent, an assistant with the library's tools.
 
-    Without a library, an agent finds its tools in the module it comes from, one that a document describes finds them
-    among those that come with Journeyman, and the assistant keeps the tasks that are in ``store``.
+    Without a library, an agent has the tools of its module and its own, one that a document describes has those that
+    come with Journeyman, and the assistant those over the tasks in ``store``.
     """
     if agent is None:
         tools = load_library(library, store=store)
         return task_assistant(tools) if library is None else assistant(tools), tools
     if is_document(agent):
-        described = _described(agent)
+        path, mark, name = agent.rpartition(f"{_DOCUMENT}:")
+        described = Agent.from_gram(Path(path + _DOCUMENT), name) if mark else Agent.from_gram(Path(agent))
         shipped = hello_library() | local_library(Path.cwd()) | task_library(store)
         return described, shipped if library is None else load_library(library, store=store)
-    module, found = _find(agent, option="--agent")
-    if not isinstance(found, Agent):
-        _wrong("--agent", agent, f"is {_kind(found)}, not an Agent", _names_of(module, Agent))
-    tools = load_library(library) if library is not None else ToolLibrary(_tools_of(module))
-    return found, tools
+    place, name = split_path(agent)
+    if not name:
+        raise WrongUsageError(f"--agent {agent!r} names no agent; write MODULE:NAME, e.g. 'shop:agent'")
+    found = imported(agent, Agent, option="--agent")
+    if library is not None:
+        return found, load_library(library)
+    module = imported(place, ModuleType, option="--agent")
+    return found, ToolLibrary(_tools_of(module)) | found.own_library
 
 
 def is_document(agent: str) -> bool:
@@ -50,23 +80,19 @@ def is_document(agent: str) -> bool:
     return agent.endswith(_DOCUMENT) or f"{_DOCUMENT}:" in agent
 
 
-def library_name(agent: str | None, library: str | None) -> str | None:
-    """What to name as --library where a run of this agent is taken up; None where that is not needed."""
+def library_to_resume(agent: str | None, library: str | None) -> str | None:
+    """What to name as --library where a run of this agent is resumed; None where that is not needed."""
     if library is None and agent is not None and not is_document(agent):
-        return agent.partition(":")[0]
+        return split_path(agent)[0]
     return library
-
-
-def _described(agent: str) -> Agent:
-    if agent.endswith(_DOCUMENT):
-        return Agent.from_gram(Path(agent))
-    path, _, name = agent.partition(f"{_DOCUMENT}:")
-    return Agent.from_gram(Path(path + _DOCUMENT), name)
 
 
 def assistant(library: ToolLibrary) -> Agent:
     """The agent that answers when none is named, with any library."""
     return Agent(name="assistant", instruction=INSTRUCTION, tools=tuple(library.specifications()))
+
+
+# --- libraries
 
 
 def load_library(reference: str | None, *, store: SqlStore | None = None) -> ToolLibrary:
@@ -78,64 +104,150 @@ def load_library(reference: str | None, *, store: SqlStore | None = None) -> Too
         return task_library(store or open_store(DEFAULT_STORE))
     if reference == LOCAL:
         return local_library(Path.cwd())
-    module, found = _find(reference, option="--library")
-    if isinstance(found, ToolLibrary):
-        return found
+    found = imported(reference, object, option="--library")
     if not isinstance(found, ModuleType):
-        _wrong("--library", reference, f"is {_kind(found)}, not a ToolLibrary", _names_of(module, ToolLibrary))
+        return imported(reference, ToolLibrary, option="--library")
     tools = _tools_of(found)
     if not tools:
-        _wrong("--library", reference, "holds no tools; decorate functions with @tool, or name a ToolLibrary", [])
+        raise WrongUsageError(
+            f"--library {reference!r} holds no tools; decorate functions with @tool, or name a ToolLibrary"
+        )
     return ToolLibrary(tools)
 
 
-def _find(reference: str, *, option: str) -> tuple[ModuleType, Any]:
-    module_name, _, name = reference.partition(":")
-    path = Path(module_name)
-    if path.suffix == ".py" or len(path.parts) > 1:
-        module_name = ".".join(path.with_suffix("").parts)
-        _wrong(option, reference, "is a file; write MODULE:NAME", [f"{module_name}:{name or 'NAME'}"])
-    if option == "--agent" and not name:
-        _wrong(option, reference, "names no agent; write MODULE:NAME, e.g. 'shop:agent'", [])
-    module = _module(module_name, reference, option)
-    if not name:
-        return module, module
-    try:
-        return module, getattr(module, name)
-    except AttributeError:
-        near = get_close_matches(name, vars(module), n=1)
-        _wrong(option, reference, f"module {module_name!r} has no {name!r}", [f"{module_name}:{n}" for n in near])
-
-
-def _module(name: str, reference: str, option: str) -> ModuleType:
+def imported(path: str, kind: type[T], *, option: str) -> T:
+    """What an option names by ``MODULE:NAME`` or ``FILE.py:NAME``; modules of the current folder are found, too."""
     here = str(Path.cwd())
     if here not in sys.path:
         sys.path.insert(0, here)
     try:
         # What a module prints when it is imported is not part of our answer.
         with redirect_stdout(sys.stderr):
-            return importlib.import_module(name)
-    except Exception as error:  # a module's code can raise anything
-        if isinstance(error, ModuleNotFoundError) and error.name and f"{name}.".startswith(f"{error.name}."):
-            why = f"names no module here or on the Python path; write MODULE:NAME, e.g. 'shop:{option[2:]}'"
-        else:
-            why = f"cannot be imported: {type(error).__name__}: {error}"
-        _wrong(option, reference, why, [])
+            return import_path(path, kind=kind)
+    except ImportPathError as error:
+        raise WrongUsageError(f"{option} {error}") from error
 
 
 def _tools_of(module: ModuleType) -> list[Tool[..., Any]]:
-    found = {id(item): item for item in vars(module).values() if isinstance(item, Tool) and not item.unbound}
-    return list(found.values())
+    """The tools of a module, and those that only its agents have: a run of theirs is resumed with the module's name."""
+    values = list(vars(module).values())
+    found = {id(item): item for item in values if isinstance(item, Tool) and not item.unbound}
+    names = {item.name for item in found.values()}
+    own = {tool.name: tool for item in values if isinstance(item, Agent) for tool in item.own_tools}
+    return [*found.values(), *(tool for name, tool in own.items() if name not in names)]
 
 
-def _names_of(module: ModuleType, kind: type) -> list[str]:
-    return [f"{module.__name__}:{name}" for name, value in vars(module).items() if isinstance(value, kind)]
+# --- stores
 
 
-def _kind(value: object) -> str:
-    return "a module" if isinstance(value, ModuleType) else f"a {type(value).__name__}"
+def open_at(url: str, *, retry_seconds: float = 10.0) -> SqlStore:
+    """The store behind --store, not opened yet."""
+    try:
+        return open_store(url, retry_seconds=retry_seconds)
+    except ConfigurationError as error:
+        raise WrongUsageError(f"--store: {error}") from None
 
 
-def _wrong(option: str, reference: str, problem: str, instead: list[str]) -> NoReturn:
-    hint = f"; did you mean {' or '.join(map(repr, instead[:3]))}?" if instead else ""
-    raise WrongUsageError(f"{option} {reference!r} {problem}{hint}")
+def in_store(
+    url: str, work: Callable[[Journeyman], Awaitable[T]], *, library: ToolLibrary | None = None, create: bool = False
+) -> T:
+    """Do something with an app that carries out no runs. The store must be there, unless it may be created."""
+
+    async def whole() -> T:
+        if not create:
+            must_exist(url)
+        app = Journeyman(library=library, store=open_at(url))
+        await app.store.open()
+        try:
+            return await work(app)
+        finally:
+            await app.store.close()
+
+    return asyncio.run(whole())
+
+
+@asynccontextmanager
+async def running_app(
+    store: SqlStore, *, library: ToolLibrary | None = None, model: str | None = None
+) -> AsyncIterator[Journeyman]:
+    """An app that carries out runs as long as the command lasts. It purges no old ones: that is ``runs purge``."""
+    app = Journeyman(library=library, store=store, model=model, grace_seconds=GRACE_SECONDS, retention_seconds=None)
+    with _pauses_noted():
+        async with app:
+            yield app
+
+
+@asynccontextmanager
+async def tasks_opened(store: SqlStore, *, needed: bool) -> AsyncIterator[None]:
+    """Have the store open where the tools of a run work on its tasks, though the run itself is not kept in it."""
+    if not needed:
+        yield
+        return
+    await store.open()
+    try:
+        yield
+    finally:
+        await store.close()
+
+
+@asynccontextmanager
+async def unmigrated(url: str, *, retry_seconds: float = 5.0) -> AsyncIterator[SqlStore]:
+    """The store with whatever schema it has."""
+    store = open_at(url, retry_seconds=retry_seconds)
+    await store.open(upgrade=False)
+    try:
+        yield store
+    finally:
+        await store.close()
+
+
+class _NoteHandler(logging.Handler):
+    def emit(self, record: logging.LogRecord) -> None:
+        screen.note(record.getMessage())
+
+
+@contextmanager
+def _pauses_noted() -> Iterator[None]:
+    """Note when runs pause because the store cannot be reached, unless logs do so already."""
+    if any(not isinstance(handler, logging.NullHandler) for handler in logging.getLogger("journeyman").handlers):
+        yield
+        return
+    handler = _NoteHandler()
+    logger = logging.getLogger("journeyman.store")
+    logger.addHandler(handler)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+
+
+def must_exist(url: str) -> None:
+    """Refuse a SQLite file that is not there: looking into it would create it, and hide a typing error."""
+    if not is_there(url):
+        raise WrongUsageError(
+            f"there is no store {url!r}; 'journeyman run --durable TASK' makes one, --store names another"
+        )
+
+
+def is_there(url: str) -> bool:
+    """Whether the file of a SQLite store exists; of a server nothing is known before it is asked."""
+    return (file := file_of(url)) is None or file.exists()
+
+
+def file_of(url: str) -> Path | None:
+    """The file of a SQLite store; None for any other store."""
+    try:
+        return sqlite_file(url)
+    except ConfigurationError as error:
+        raise WrongUsageError(f"--store: {error}") from None
+
+
+def without_password(url: str) -> str:
+    parts = urlsplit(url)
+    return url.replace(f":{parts.password}@", ":***@", 1) if parts.password else url
+
+
+def command(url: str, words: str) -> str:
+    """What to type next, with --store where the store would not be found otherwise."""
+    named = "" if url == default_store() else f" --store {shlex.quote(without_password(url))}"
+    return f"journeyman {words}{named}"

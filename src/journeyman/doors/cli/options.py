@@ -1,15 +1,22 @@
-"""Options that several commands share, and what is built from them."""
+"""Options that several commands share, what is read from them, and the exit codes."""
 
 from __future__ import annotations
 
 import getpass
 import json
+import logging
 import os
 import re
-from enum import StrEnum
-from typing import Annotated, Any, TypedDict, cast
+from dataclasses import dataclass
+from enum import IntEnum, StrEnum
+from typing import Annotated, Any, cast
 
 import typer
+
+from journeyman.app import JsonFormatter
+from journeyman.core.errors import InvalidDataError
+from journeyman.core.principals import Principal
+from journeyman.core.runs import RunStatus
 
 LOG_VARIABLE = "JOURNEYMAN_LOG"
 STORE_VARIABLE = "JOURNEYMAN_STORE"
@@ -20,16 +27,20 @@ class WrongUsageError(Exception):
     """What was typed cannot be meant; the message says what to type instead."""
 
 
-class RunOptions(TypedDict):
-    """What every kind of run is given on the command line."""
+class ExitCode(IntEnum):
+    """How a command ended. Ctrl-C gives 130, as everywhere."""
 
-    agent: str | None
-    library: str | None
-    model: str | None
-    permissions: list[str]
-    yes: bool
-    as_json: bool
-    live: bool
+    DONE = 0
+    FAILED = 1
+    WRONG_USAGE = 2
+    WAITING = 3
+
+    @classmethod
+    def of(cls, status: RunStatus) -> ExitCode:
+        """What a run's status means for whoever called the program."""
+        if status is RunStatus.COMPLETED:
+            return cls.DONE
+        return cls.WAITING if status.waiting else cls.FAILED
 
 
 class LogLevel(StrEnum):
@@ -46,8 +57,9 @@ AgentName = Annotated[
     typer.Option(
         "--agent",
         metavar="MODULE:NAME|FILE.gram[:NAME]",
-        help="An Agent. Without --library it finds its tools in its own module, or, described in a gram file, among "
-        "those that come with Journeyman. Without --agent, an assistant with the library's tools.",
+        help="An Agent; MODULE is a module or a Python file. Without --library it finds its tools in its own module, "
+        "or, described in a gram file, among those that come with Journeyman. Without --agent, an assistant with the "
+        "library's tools.",
         show_default=False,
     ),
 ]
@@ -56,8 +68,8 @@ Library = Annotated[
     str | None,
     typer.Option(
         metavar="MODULE[:NAME]",
-        help="A ToolLibrary, or a module: every tool in it; or 'local': the files of the current folder, and notes. "
-        "Without it, the tools over the tasks in the store.",
+        help="A ToolLibrary, or a module or Python file: every tool in it; or 'local': the files of the current "
+        "folder, and notes. Without it, the tools over the tasks in the store.",
         show_default=False,
     ),
 ]
@@ -102,14 +114,39 @@ Log = Annotated[
 ]
 
 
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """What a command that carries out runs was given."""
+
+    store: str
+    agent: str | None = None
+    library: str | None = None
+    model: str | None = None
+    principal: Principal | None = None
+    session: str | None = None
+    yes: bool = False
+    as_json: bool = False
+    log_level: LogLevel | None = None
+
+    @property
+    def live(self) -> bool:
+        """Whether a terminal may redraw what is under way, which log records on stderr would tear apart."""
+        return self.log_level is None
+
+
+def user_with(permissions: list[str] | None) -> Principal:
+    """Who runs the program, with the permissions they say they have."""
+    try:
+        return Principal(user_name(), permissions=permissions or ())
+    except InvalidDataError as error:
+        problem = error.problems[0][1]
+        raise WrongUsageError(f"--permission: {problem}") from None
+
+
 def start_logs(level: LogLevel | None) -> None:
     """Send the package's log records to stderr, a JSON object a line."""
     if level is None:
         return
-    import logging
-
-    from journeyman.app import JsonFormatter
-
     handler = logging.StreamHandler()
     handler.setFormatter(JsonFormatter())
     logger = logging.getLogger("journeyman")
@@ -122,8 +159,15 @@ def default_store() -> str:
     return os.environ.get(STORE_VARIABLE) or DEFAULT_STORE
 
 
+def task_text(text: str) -> str:
+    """A task as it was typed, which must say something."""
+    if not text.strip():
+        raise WrongUsageError(f"a task must say what to do, {text!r} is blank")
+    return text
+
+
 def seconds(text: str, *, option: str) -> float:
-    """A span of time such as 90s, 30m, 12h, 7d or 2w."""
+    """A duration such as 90s, 30m, 12h, 7d or 2w."""
     found = re.fullmatch(r"(\d+(?:\.\d+)?)([smhdw])", text.strip())
     if found is None:
         raise WrongUsageError(f"{option} {text!r} is no span of time; write e.g. 90s, 30m, 12h, 7d or 2w")
@@ -139,7 +183,7 @@ def json_value(text: str, *, option: str) -> Any:
 
 
 def json_object(text: str, *, option: str) -> dict[str, Any]:
-    """What an option gives as JSON."""
+    """The JSON object that an option gives."""
     try:
         value = json.loads(text)
         problem = None if isinstance(value, dict) else "is not a JSON object"

@@ -1,4 +1,4 @@
-"""A run as a person follows it: one line or two per thing that happened, and what is under way right now.
+"""A run in the terminal: a line or two per event, what is under way right now, and the questions about its calls.
 
 On a terminal what is under way grows and vanishes below the lines; in a log there are only the lines.
 """
@@ -6,15 +6,19 @@ On a terminal what is under way grows and vanishes below the lines; in a log the
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+import json
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from datetime import UTC, datetime
+from typing import Any, TypeAlias
 
 from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.panel import Panel
 from rich.spinner import Spinner
 from rich.text import Text
 
-from journeyman.core.approvals import ApprovalStatus
+from journeyman.core.approvals import Approval, ApprovalStatus, Approve, Approver, Deny
 from journeyman.core.calls import ToolCallRecord
 from journeyman.core.events import (
     ApprovalDecided,
@@ -37,14 +41,18 @@ from journeyman.core.events import (
 from journeyman.core.messages import ToolCall
 from journeyman.core.runs import AgentResponse
 from journeyman.doors.cli import screen
-
-if TYPE_CHECKING:
-    from rich.live import Live
+from journeyman.doors.cli.options import user_name
 
 THINKING = "thinking"
 SETTLED = {"rerun": "it runs again", "done": "taken as done", "skip": "left out"}
 TAIL_LINES = 6
 """How much of a growing text is shown."""
+CHOICES = "[y]es, run it · [n]o, and a reason if you like · [e]dit the arguments"
+ALWAYS = " · [a]lways in this session"
+
+Asker: TypeAlias = Callable[[Approval], Awaitable[Approve | Deny]]
+Allow: TypeAlias = Callable[[str], Awaitable[object]]
+"""Lets a tool, by its name, run without asking from now on."""
 
 
 class Trace:
@@ -56,7 +64,7 @@ class Trace:
     def __init__(
         self, console: Console, *, live: bool = True, lines: bool = True, plans: bool = True, name: str = ""
     ) -> None:
-        self._console = console
+        self.console = console
         self._width = console.width if console.is_terminal else screen.LOG_WIDTH
         self._lines = lines
         self._plans = plans
@@ -66,14 +74,9 @@ class Trace:
         self._calls: dict[str, ToolCall] = {}
         self._held: list[tuple[Text, int]] | None = None
         self._asked: dict[str, asyncio.Event] = {}
-        self._live: Live | None = self._make_live() if live and console.is_terminal else None
-
-    def _make_live(self) -> Live:
-        from rich.live import Live
-
-        return Live(console=self._console, transient=True, refresh_per_second=8, get_renderable=self._now)
-
-    # --- being there while the run goes on
+        self._live: Live | None = None
+        if live and console.is_terminal:
+            self._live = Live(console=console, transient=True, refresh_per_second=8, get_renderable=self._now)
 
     def __enter__(self) -> Trace:
         if self._live is not None:
@@ -137,7 +140,7 @@ class Trace:
             case ApprovalRequested(approval=approval):
                 self.recall(event)
                 self._under_way.pop(approval.call_id, None)
-                line = f"? {screen.called(approval.tool_name, approval.arguments, width=self._width - 40)}"
+                line = f"? {screen.call_text(approval.tool_name, approval.arguments, width=self._width - 40)}"
                 self._line(Text.assemble(line, " needs approval · ", screen.risk_text(approval.risk)))
             case ApprovalDecided():
                 self._decided(event)
@@ -170,7 +173,7 @@ class Trace:
         self._text = ""
         self._under_way.pop(THINKING, None)
         if event.calls and event.text.strip():
-            self._line(screen.visible(event.text.strip()), style="italic")
+            self._line(screen.escaped(event.text.strip()), style="italic")
 
     def _planned(self, call: ToolCall) -> None:
         self._calls[call.id] = call
@@ -190,7 +193,7 @@ class Trace:
 
     def _decided(self, event: ApprovalDecided) -> None:
         by = f" by {event.by}" if event.by else ""
-        reason = f": {screen.visible(event.reason)}" if event.reason else ""
+        reason = f": {screen.escaped(event.reason)}" if event.reason else ""
         match event.status:
             case ApprovalStatus.APPROVED if event.arguments is not None:
                 line, style = f"approved{by}, with other arguments", "green"
@@ -218,7 +221,7 @@ class Trace:
         self._line(
             Text.assemble(
                 (f"{icon} ", style),
-                name or screen.called(record.tool_name, record.arguments, width=room),
+                name or screen.call_text(record.tool_name, record.arguments, width=room),
                 "" if record.risk is None else Text.assemble(" · ", screen.risk_text(record.risk)),
                 (f" · {' · '.join(facts)}", "dim"),
             )
@@ -226,9 +229,9 @@ class Trace:
         if record.error is None:
             self._line(f"= {screen.shortened(record.result, self._width - 8)}", style="dim", indent=4)
         else:
-            self._line(screen.visible(f"{record.error.code}: {record.error.message}"), style=style, indent=4)
+            self._line(screen.escaped(f"{record.error.code}: {record.error.message}"), style=style, indent=4)
             if record.error.recover_action:
-                self._line(f"the model is told: {screen.visible(record.error.recover_action)}", style="dim", indent=4)
+                self._line(f"the model is told: {screen.escaped(record.error.recover_action)}", style="dim", indent=4)
 
     # --- lines
 
@@ -239,14 +242,14 @@ class Trace:
         if self._held is not None:
             self._held.append((line, indent))
         else:
-            screen.show(self._console, Text.assemble(self._name, line), indent=indent)
+            screen.show(self.console, Text.assemble(self._name, line), indent=indent)
 
     def _now(self) -> RenderableType:
         """What is under way."""
         lines = [Text(f" {line}", style="dim") for line in self._under_way.values()]
         rows: list[RenderableType] = [Spinner("dots", line) for line in lines]
         if self._text.strip():
-            tail = "\n".join(screen.visible(self._text).strip().splitlines()[-TAIL_LINES:])
+            tail = "\n".join(screen.escaped(self._text).strip().splitlines()[-TAIL_LINES:])
             rows.insert(0, Text(tail[-TAIL_LINES * self._width :], style="italic dim"))
         return Group(*rows)
 
@@ -254,7 +257,7 @@ class Trace:
 def _asked_for(call: ToolCall, *, width: int) -> str:
     if call.malformed is not None:
         return f"{call.tool_name}({screen.shortened(call.malformed, max(16, width - len(call.tool_name)))})"
-    return screen.called(call.tool_name, call.arguments, width=width)
+    return screen.call_text(call.tool_name, call.arguments, width=width)
 
 
 def summary(response: AgentResponse) -> str:
@@ -268,3 +271,101 @@ def summary(response: AgentResponse) -> str:
         screen.duration(seconds),
     ]
     return " · ".join(parts)
+
+
+# --- approvals
+
+
+def approver(trace: Trace, *, yes: bool) -> Approver:
+    """Who answers for a run that lives and dies with this process."""
+    if yes:
+        return lambda approval: Approve(by="--yes")
+    if screen.interactive():
+        return TerminalApprover(trace)
+    return lambda approval: Deny(reason="nobody can be asked here; in a terminal you are asked, and --yes approves")
+
+
+def asker(trace: Trace, *, yes: bool, allow: Allow | None = None) -> Asker | None:
+    """Who answers for a durable run: None when nobody is there, for it can wait until somebody answers elsewhere."""
+    if yes:
+
+        async def approve(approval: Approval) -> Approve:
+            return Approve(by=f"{user_name()} (--yes)")
+
+        return approve
+    return TerminalApprover(trace, allow=allow) if screen.interactive() else None
+
+
+class TerminalApprover:
+    """Shows exactly what would run, and asks. One question at a time. With ``allow``, a yes may be for good."""
+
+    def __init__(self, trace: Trace, *, allow: Allow | None = None) -> None:
+        self._trace = trace
+        self._console = trace.console
+        self._allow = allow
+        self._one_at_a_time = asyncio.Lock()
+
+    async def __call__(self, approval: Approval) -> Approve | Deny:
+        await self._trace.reached(approval.id)
+        async with self._one_at_a_time:
+            with self._trace.held():
+                return await self._ask(approval)
+
+    async def _ask(self, approval: Approval) -> Approve | Deny:
+        screen.discard_typed_ahead()
+        self._console.print(question(approval))
+        while True:
+            answer = await self._read(f"  {CHOICES}{ALWAYS if self._allow else ''}\n  › ")
+            choice, _, reason = answer.partition(" ")
+            match choice.lower():
+                case "y" | "yes":
+                    return Approve(by=user_name())
+                case "n" | "no" | "":
+                    return Deny(reason=reason.strip(), by=user_name())
+                case "e" | "edit":
+                    edited = await self._edited()
+                    if edited is not None:
+                        return Approve(arguments=edited, by=user_name())
+                case "a" | "always" if self._allow is not None:
+                    await self._allow(approval.tool_name)
+                    return Approve(by=user_name())
+                case _:
+                    self._console.print(f"  Please answer with {'y, n, e or a' if self._allow else 'y, n or e'}.")
+
+    async def _edited(self) -> dict[str, Any] | None:
+        text = await self._read("  All arguments, as a JSON object on one line:\n  › ")
+        try:
+            value = json.loads(text)
+        except ValueError as error:
+            self._console.print(f"  That is not JSON: {error}.")
+            return None
+        if isinstance(value, dict):
+            return value
+        self._console.print("  That is not a JSON object.")
+        return None
+
+    async def _read(self, prompt: str) -> str:
+        self._console.print(prompt, end="", soft_wrap=True)
+        try:
+            return await screen.read_line() or ""
+        except asyncio.CancelledError:
+            self._console.print()  # whatever comes next does not belong beside the prompt
+            raise
+
+
+def question(approval: Approval) -> Panel:
+    """One call in full: tool, exact arguments, risk, who it is for."""
+    arguments = json.dumps(approval.arguments, indent=2, ensure_ascii=False)
+    lines = Text.assemble((screen.escaped(approval.tool_name), "bold"), "  ", screen.risk_text(approval.risk), "\n")
+    lines.append(screen.escaped(arguments))
+    if approval.principal is not None:
+        lines.append(f"\nfor {screen.escaped(approval.principal.id)}", style="dim")
+    left = max(0.0, (approval.expires_at - datetime.now(UTC)).total_seconds())
+    return Panel(
+        lines,
+        title="May this run?",
+        title_align="left",
+        subtitle=f"denied after {screen.rough_duration(left)} without an answer",
+        subtitle_align="right",
+        border_style=screen.RISK_STYLES[approval.risk],
+    )

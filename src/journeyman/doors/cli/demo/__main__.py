@@ -1,6 +1,6 @@
 """The process that the demo kills: carries out one request in a store and says on stdout, line by line, how far it is.
 
-``python -m journeyman.doors.cli.doomed URL SESSION SENTENCE``
+``python -m journeyman.doors.cli.demo URL SESSION SENTENCE``
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import sys
 
-from journeyman.app.durable import Journeyman, open_store, task_assistant, task_library
+from journeyman.app import Journeyman, open_store, task_assistant, task_library
 
 
 async def carry_out(url: str, session: str, sentence: str) -> None:

@@ -1,19 +1,87 @@
-"""One durable run as it is followed here: shown while it goes on, and its questions answered where somebody is."""
+"""Where a durable run stands: what it waits for, what blocks it, who works on it; and following it until it stops."""
 
 from __future__ import annotations
 
 import asyncio
+import shlex
+from dataclasses import dataclass
 
-from journeyman.app.durable import Handle, Journeyman
+from journeyman.app import Handle, Journeyman
+from journeyman.app.desk import LOCAL, Desk
 from journeyman.core.approvals import Approval, Approve, Deny
-from journeyman.core.errors import ApprovalError
+from journeyman.core.errors import ApprovalError, ConfigurationError
 from journeyman.core.runs import RunStatus
-from journeyman.doors.cli.asking import Asker
-from journeyman.doors.cli.faults import complain
-from journeyman.doors.cli.trace import Trace
+from journeyman.core.storing import RunRow
+from journeyman.doors.cli import screen
+from journeyman.doors.cli.loading import command
+from journeyman.doors.cli.trace import Asker, Trace
 
+MOST_NAMED = 10
+CALL_WIDTH = 100
 POLL_SECONDS = 0.5
 """How often it is looked whether somebody else has answered the question a person is being asked here."""
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """One thing a person must do before a run can go on."""
+
+    what: str
+    command: str
+
+
+async def needs(app: Journeyman, run_id: str, *, url: str) -> list[Need]:
+    """Everything a person must do, in the order it was asked."""
+    approvals = [
+        Need(
+            f"{screen.call_text(item.tool_name, item.arguments, width=CALL_WIDTH)} needs approval ({item.risk.value})",
+            command(url, f"approvals approve {item.id}"),
+        )
+        for item in await app.approvals.pending(run_id=run_id)
+    ]
+    unknown = [
+        Need(
+            f"{screen.call_text(item.tool_name, item.arguments, width=CALL_WIDTH)} was under way when its process "
+            "died; nobody knows whether it happened",
+            command(url, f"runs resolve {run_id} {item.call_id} rerun|done|skip"),
+        )
+        for item in await (await app.handle(run_id)).unknown()
+    ]
+    return approvals + unknown
+
+
+def next_steps(found: list[Need]) -> list[str]:
+    """As lines for a person."""
+    lines = [line for need in found[:MOST_NAMED] for line in (f"{need.what}:", f"  {need.command}")]
+    if len(found) > MOST_NAMED:
+        lines.append(f"… and {len(found) - MOST_NAMED} more: journeyman approvals list")
+    return lines
+
+
+def resume_command(url: str, run_id: str, *, library: str | None = None) -> str:
+    named = f" --library {shlex.quote(library)}" if library else ""
+    return command(url, f"runs resume {run_id}{named}")
+
+
+async def row_of(app: Journeyman, run_id: str) -> RunRow:
+    row = await app.store.runs.get(run_id)
+    if row is None:
+        raise ConfigurationError(f"there is no run {run_id!r}; 'journeyman runs list' shows what there is")
+    return row
+
+
+def holder_of(app: Journeyman, row: RunRow) -> str | None:
+    """The living process that holds the run's lease, in words; None when none does."""
+    return Desk(app, LOCAL).holder(row)
+
+
+async def blocking_run(app: Journeyman, row: RunRow) -> RunRow | None:
+    """The earlier run of the same session that keeps this one from beginning and that no process works on."""
+    earlier = await app.store.runs.ahead_of(row.id)
+    return None if earlier is None or holder_of(app, earlier) else earlier
+
+
+# --- following
 
 
 async def follow(app: Journeyman, handle: Handle, trace: Trace, *, ask: Asker | None, seen: int = 0) -> RunStatus:
@@ -70,7 +138,7 @@ async def _decide(app: Journeyman, approval: Approval, ask: Asker) -> None:
             case Deny(reason=reason, by=by):
                 await app.approvals.deny(approval.id, by=by or "unnamed", reason=reason)
     except ApprovalError as error:
-        complain(str(error))  # what is still pending is asked again
+        screen.note(str(error))  # what is still pending is asked again
     finally:
         asking.cancel()
         elsewhere.cancel()

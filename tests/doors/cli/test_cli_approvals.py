@@ -1,28 +1,17 @@
-"""Approvals, grants, the audit log and the schema, from the command line; and what the doctor says of the store."""
+"""``journeyman approvals``: what waits, decisions, edited arguments, and grants for a session."""
 
 from __future__ import annotations
 
 import json
-import sqlite3
 from typing import Any
 
 import pytest
 
 from journeyman.testing import call, say
-from tests.doors.cli.box_shop import AGENT, LIBRARY, effects, shop  # noqa: F401
+from tests.doors.cli.box_shop import AGENT, LIBRARY, effects
 from tests.doors.cli.driving import Cli, Serve
 
 pytestmark = pytest.mark.usefixtures("shop")
-
-
-@pytest.fixture
-def approval(cli: Cli, serve: Serve) -> dict[str, Any]:
-    """A run of the session 'tuesday' that waits for a word about burning shelf a."""
-    with serve(call("burn_shelf", shelf="a")) as server:
-        ended = cli("run", "Burn it.", "--session", "tuesday", *AGENT, "--model", f"{server.url}#any")
-    assert ended.code == 3
-    found: dict[str, Any] = json.loads(cli("approvals", "list", "--json").out)[0]
-    return found
 
 
 def test_what_waits_is_listed_and_shown_in_full(cli: Cli, approval: dict[str, Any]) -> None:
@@ -91,56 +80,3 @@ def test_a_run_without_a_session_has_nothing_to_be_allowed_for(cli: Cli, serve: 
     ended = cli("approvals", "approve", waiting["id"], "--for-session")
     assert (ended.code, "belongs to no chat session" in ended.err) == (1, True)
     assert json.loads(cli("approvals", "show", waiting["id"], "--json").out)["status"] == "pending"
-
-
-def test_tampering_with_the_audit_log_is_found_out(cli: Cli, approval: dict[str, Any]) -> None:
-    cli("approvals", "approve", approval["id"], "--for-session", "--by", "grace")
-    assert cli("audit", "verify").out == "2 rows, the chain holds\n"
-    assert "grant_given" in cli("audit", "list").out
-    assert [row["seq"] for row in json.loads(cli("audit", "list", "--after", "1", "--json").out)] == [2]
-    with sqlite3.connect("journeyman.db") as database:
-        database.execute("UPDATE audit SET actor = 'mallory' WHERE seq = 2")
-    database.close()
-    ended = cli("audit", "verify")
-    assert (ended.code, ended.out) == (1, "")
-    assert ended.err == "journeyman: audit row 2 was changed: its content does not fit its hash\n"
-
-
-def test_the_schema_goes_up_and_down_and_never_loses_anything_unasked(cli: Cli) -> None:
-    assert cli("db", "version").code == 2
-    assert cli("db", "upgrade").out.endswith(", was 0\n")
-    latest = int(cli("db", "version").out.split()[-1])
-    assert cli("db", "upgrade").out == f"schema version {latest}, as before\n"
-    refused = cli("db", "downgrade", "2")
-    assert (refused.code, "say --yes" in refused.err) == (2, True)
-    assert cli("db", "version").out == f"schema version {latest}\n"
-    assert cli("db", "downgrade", "2", "--yes").out == f"schema version 2, was {latest}\n"
-    assert f"this program works with {latest}: journeyman db upgrade" in cli("db", "version").out
-    assert cli("db", "downgrade", "9", "--yes").code == 1
-    assert cli("db", "upgrade").out == f"schema version {latest}, was 2\n"
-
-
-def test_the_doctor_counts_what_waits_in_the_store(cli: Cli, approval: dict[str, Any]) -> None:
-    found = json.loads(cli("doctor", "--json").out)["store"]
-    assert (found["healthy"], found["unfinished_runs"], found["pending_approvals"]) == (True, 1, 1)
-    assert "1 unfinished, 1 waiting" in " ".join(cli("doctor").out.split())
-
-
-def test_the_doctor_finds_a_sick_store_and_never_makes_one(cli: Cli, tmp_path: Any) -> None:
-    found = json.loads(cli("doctor", "--json").out)["store"]
-    assert (found["found"], list(tmp_path.glob("*.db"))) == (False, [])
-    (tmp_path / "journeyman.db").write_text("this is no database, and long enough to be seen as none" * 20)
-    found = json.loads(cli("doctor", "--json").out)["store"]
-    assert (found["healthy"], "damaged or no database" in found["told"]) == (False, True)
-    (tmp_path / "journeyman.db").unlink()
-    cli("db", "upgrade")
-    cli("db", "downgrade", "1", "--yes")
-    assert "journeyman db upgrade" in json.loads(cli("doctor", "--json").out)["store"]["told"]
-
-
-def test_the_doctor_says_that_a_server_cannot_be_reached_and_shows_no_password(cli: Cli) -> None:
-    ended = cli("doctor", "--json", "--store", "postgresql://ada:canary@127.0.0.1:1/shop")
-    found = json.loads(ended.out)["store"]
-    assert (ended.code, found["healthy"]) == (0, False)
-    assert "no connection" in found["told"]
-    assert "canary" not in ended.out + ended.err

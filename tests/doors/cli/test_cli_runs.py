@@ -15,7 +15,7 @@ import pytest
 
 from journeyman.core.protocols import ModelResponse
 from journeyman.testing import call, hang, say, together
-from tests.doors.cli.box_shop import AGENT, LIBRARY, PROGRAM, effects, program, shop  # noqa: F401
+from tests.doors.cli.box_shop import AGENT, LIBRARY, PROGRAM, effects, program
 from tests.doors.cli.driving import Cli, Serve
 from tests.waiting import WAIT_SECONDS
 

@@ -1,7 +1,7 @@
 """``journeyman demo``: the main job from start to finish, on the embedded model, in a store that vanishes afterwards.
 
-Nothing here is played: every sentence goes to the model. Where it does something else than a scene is about, the demo
-says so and goes on.
+Nothing here is scripted: every sentence goes to the model. Where it does something else than a scene is about, the demo
+says so and goes on. ``__main__`` is the process that the last scene kills.
 """
 
 from __future__ import annotations
@@ -11,27 +11,29 @@ import os
 import signal
 import sys
 import time
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import typer
 from rich.console import Console
 from rich.panel import Panel
 from rich.rule import Rule
+from rich.table import Table
 from rich.text import Text
 
-from journeyman.app import Agent
-from journeyman.app.durable import Handle, Journeyman, SqlStore, open_store, task_assistant, task_library
+from journeyman.app import Agent, Handle, Journeyman, open_store, task_assistant, task_library
 from journeyman.core.approvals import Approval, Approve, Deny
+from journeyman.core.calls import ToolCallRecord
 from journeyman.core.errors import ConfigurationError
+from journeyman.core.events import CallFinished, Fact, MessageReceived
 from journeyman.core.policy import Policy
 from journeyman.core.runs import AgentResponse, RunStatus
 from journeyman.doors.cli import screen
-from journeyman.doors.cli.asking import Asker, TerminalApprover
-from journeyman.doors.cli.costs import Costs
-from journeyman.doors.cli.faults import ExitCode, complain
-from journeyman.doors.cli.following import follow
-from journeyman.doors.cli.scenes import CRASH, MISSING, WORK, Scene
-from journeyman.doors.cli.trace import Trace
+from journeyman.doors.cli.options import ExitCode, Log, Yes, start_logs
+from journeyman.doors.cli.outcome import follow
+from journeyman.doors.cli.trace import Asker, TerminalApprover, Trace
 
 ANSWER_SECONDS = 60
 """How long a person at a terminal may think."""
@@ -39,13 +41,57 @@ NOBODY_SECONDS = 3
 """How long the demo waits for nobody, to show that an unanswered question ends."""
 CHILD_SECONDS = 120
 SESSION = "demo"
+SHORTEST_COLUMN = 16
+OTHER_COLUMNS = 46
 
 
-def play(*, yes: bool, live: bool) -> ExitCode:
-    """The whole tour."""
-    console = screen.console()
-    someone = screen.someone_is_there() and sys.stdout.isatty()
-    policy = Policy(approval_seconds=ANSWER_SECONDS if yes or someone else NOBODY_SECONDS)
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """One chapter of the tour: a few sentences, each with the tool it is about, or None where no tool serves."""
+
+    title: str
+    told: str
+    says: tuple[tuple[str, str | None], ...]
+
+
+WORK = (
+    Scene(
+        "1 · Words become calls",
+        "The model chooses a tool and fills its arguments; each call is checked, graded, run and recorded.",
+        (
+            ("Create a task to prepare the quarterly report with high priority", "create_task"),
+            ("Create a task to archive the old newsletter", "create_task"),
+        ),
+    ),
+    Scene("2 · Finding things", "Reading changes nothing.", (("Which tasks have high priority?", "query_tasks"),)),
+    Scene(
+        "3 · Changing things",
+        "A task is named by words of its title. The version before is kept, so the change can be undone.",
+        (("Change the priority of the quarterly report to critical", "update_task"),),
+    ),
+    Scene(
+        "4 · Irreversible means: ask",
+        "Deleting is for good, so the run stops until a person has decided about exactly this call.",
+        (("Delete the newsletter task", "delete_task"),),
+    ),
+)
+MISSING = Scene(
+    "5 · What no tool can do",
+    "Nothing is guessed: the answer says what can be done instead, and what is missing is reported.",
+    (("Book me a flight to Paris", None),),
+)
+CRASH = Scene(
+    "6 · A process dies in the middle",
+    "Another process takes this request and is killed with SIGKILL after its call. Then this one takes the run up.",
+    (("Create a task to water the plants", "create_task"),),
+)
+
+
+def demo(yes: Yes = False, log_level: Log = None) -> None:
+    """A guided tour on the embedded model, over real tasks, in a store of its own. No key, no network, a minute."""
+    start_logs(log_level)
+    interactive = screen.interactive() and sys.stdout.isatty()
+    policy = Policy(approval_seconds=ANSWER_SECONDS if yes or interactive else NOBODY_SECONDS)
     with TemporaryDirectory(prefix="journeyman-demo-") as folder:
         url = f"sqlite:///{Path(folder) / 'demo.db'}"
 
@@ -53,39 +99,40 @@ def play(*, yes: bool, live: bool) -> ExitCode:
             store = open_store(url)
             library = task_library(store, github_url=None)
             async with Journeyman(library=library, store=store, model="embedded", policy=policy) as app:
-                tour = Tour(app, store, task_assistant(library), url=url, console=console, live=live)
-                return await tour.lead(yes=yes, someone=someone)
+                tour = _Tour(
+                    app, task_assistant(library), url=url, yes=yes, interactive=interactive, live=not log_level
+                )
+                return await tour.lead()
 
         try:
-            return asyncio.run(whole())
+            raise typer.Exit(asyncio.run(whole()))
         except ConfigurationError as error:
-            complain(f"the demo needs its model: {error}")
-            return ExitCode.FAILED
+            screen.note(f"the demo needs its model: {error}")
+            raise typer.Exit(ExitCode.FAILED) from None
 
 
-class Tour:
+class _Tour:
     """One showing of the demo."""
 
-    def __init__(
-        self, app: Journeyman, store: SqlStore, agent: Agent, *, url: str, console: Console, live: bool
-    ) -> None:
+    def __init__(self, app: Journeyman, agent: Agent, *, url: str, yes: bool, interactive: bool, live: bool) -> None:
         self._app = app
-        self._store = store
         self._agent = agent
         self._url = url
-        self._console = console
+        self._yes = yes
+        self._interactive = interactive
         self._live = live
-        self._costs = Costs()
+        self._console: Console = screen.console()
+        self._costs = _Costs()
         self._began = time.monotonic()
 
-    async def lead(self, *, yes: bool, someone: bool) -> ExitCode:
+    async def lead(self) -> ExitCode:
         self._app.model_for(self._agent)  # raises what keeps the model from being used
         self._welcome()
         for scene in (*WORK, MISSING):
             self._announce(scene)
             for sentence, tool in scene.says:
                 handle = await self._app.session(SESSION).send(self._agent, sentence)
-                response = await self._request(handle, sentence, tool, yes=yes, someone=someone)
+                response = await self._request(handle, sentence, tool)
                 if response.status is RunStatus.FAILED:
                     return self._give_up(response)
                 if scene is MISSING:
@@ -98,20 +145,18 @@ class Tour:
 
     # --- one request
 
-    async def _request(
-        self, handle: Handle, sentence: str, tool: str | None, *, yes: bool, someone: bool
-    ) -> AgentResponse:
+    async def _request(self, handle: Handle, sentence: str, tool: str | None) -> AgentResponse:
         self._said(sentence)
         trace = Trace(self._console, live=self._live)
         with trace:
-            await follow(self._app, handle, trace, ask=self._asker(trace, yes=yes, someone=someone))
+            await follow(self._app, handle, trace, ask=self._asker(trace))
         return await self._answered(handle, sentence, tool)
 
     async def _answered(self, handle: Handle, sentence: str, tool: str | None) -> AgentResponse:
         response = await handle.result()
-        await self._count(handle.run_id, sentence)
+        self._costs.add(sentence, await self._app.store.runs.facts(handle.run_id))
         if response.answer:
-            answer = Text(screen.visible(response.answer), style="green", no_wrap=True, overflow="ellipsis")
+            answer = Text(screen.escaped(response.answer), style="green", no_wrap=True, overflow="ellipsis")
             screen.show(self._console, answer, indent=4)
         called = [record.tool_name for record in response.tool_calls]
         if called != ([] if tool is None else [tool]):
@@ -121,15 +166,12 @@ class Tour:
             screen.show(self._console, Text(told, style="yellow"), indent=2)
         return response
 
-    async def _count(self, run_id: str, sentence: str) -> None:
-        self._costs.add(sentence, await self._store.runs.facts(run_id))
-
-    def _asker(self, trace: Trace, *, yes: bool, someone: bool) -> Asker:
-        if not yes and someone:
-            return TerminalApprover(self._console, trace)
+    def _asker(self, trace: Trace) -> Asker:
+        if not self._yes and self._interactive:
+            return TerminalApprover(trace)
 
         async def answer(approval: Approval) -> Approve | Deny:
-            if yes:
+            if self._yes:
                 return Approve(by="--yes")
             told = f"no terminal, so nobody answers; this expires after {NOBODY_SECONDS} s …"
             screen.show(self._console, told, indent=4)
@@ -158,7 +200,7 @@ class Tour:
         if run_id is None:
             told = "! The other process was done, or gave up, before it could be killed. The tour goes on."
             return screen.show(self._console, Text(told, style="yellow"), indent=2)
-        row = await self._store.runs.get(run_id)
+        row = await self._app.store.runs.get(run_id)
         seen = 0 if row is None else row.last_seq
         screen.show(self._console, f"in the store: {screen.counted(seen, 'fact')} of {run_id}", indent=4)
         trace = Trace(self._console, live=self._live)
@@ -174,7 +216,7 @@ class Tour:
     async def _killed(self, sentence: str) -> str | None:
         """The run that a process left when it was killed right after its first call; None if there was none."""
         child = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "journeyman.doors.cli.doomed", self._url, SESSION, sentence),
+            *(sys.executable, "-m", "journeyman.doors.cli.demo", self._url, SESSION, sentence),
             stdout=asyncio.subprocess.PIPE,
             start_new_session=True,  # its engine, a process of its own, dies with it
         )
@@ -218,7 +260,9 @@ class Tour:
 
     def _give_up(self, response: AgentResponse) -> ExitCode:
         error = response.error
-        complain("the model failed" if error is None else error.message, None if error is None else error.user_guidance)
+        screen.note(
+            "the model failed" if error is None else error.message, None if error is None else error.user_guidance
+        )
         return ExitCode.FAILED
 
     def _close(self) -> None:
@@ -228,3 +272,68 @@ class Tour:
         seconds = time.monotonic() - self._began
         screen.show(self._console, f"{self._costs.told()} · {seconds:.0f} s in all")
         screen.show(self._console, "Next: journeyman chat · journeyman tools list · journeyman doctor")
+
+
+# --- what it cost
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    request: str
+    message: MessageReceived | None
+    record: ToolCallRecord | None
+
+
+class _Costs:
+    """What each step of some runs cost, from their facts: how sure, how long the model and the call took."""
+
+    def __init__(self) -> None:
+        self._rows: list[_Row] = []
+        self._requests = 0
+
+    def add(self, request: str, facts: Sequence[Fact]) -> None:
+        """The steps of one run: a row for each call, one for an answer."""
+        self._requests += 1
+        message: MessageReceived | None = None
+        for fact in facts:
+            if isinstance(fact, MessageReceived):
+                message = fact
+                if not fact.calls:
+                    self._rows.append(_Row(request, fact, None))
+            elif isinstance(fact, CallFinished):
+                self._rows.append(_Row(request, message, fact.record))
+                message = None  # what the model took is told once
+
+    def table(self, *, width: int) -> Table:
+        table = Table(box=None, pad_edge=False, header_style="bold")
+        table.add_column("request", no_wrap=True, max_width=max(SHORTEST_COLUMN, width - OTHER_COLUMNS))
+        table.add_column("did", no_wrap=True)
+        for heading in ("sure", "model", "call"):
+            table.add_column(heading, justify="right", no_wrap=True)
+        shown = ""
+        for row in self._rows:
+            message, record = row.message, row.record
+            confidence = record.confidence if record else message.confidence if message else None
+            table.add_row(
+                row.request if row.request != shown else "",
+                screen.status_text(record.status, record.tool_name) if record else Text("  answer", style="dim"),
+                "–" if confidence is None else f"{confidence:.2f}",
+                "" if message is None else screen.duration((message.time - message.started) * 1000),
+                screen.duration(record.duration_ms) if record else "",
+            )
+            shown = row.request
+        return table
+
+    def told(self) -> str:
+        """All of it in one line."""
+        models = {row.message.model for row in self._rows if row.message is not None and row.message.model}
+        asked = sum(row.message is not None for row in self._rows)
+        calls = sum(row.record is not None for row in self._rows)
+        return " · ".join(
+            [
+                f"answered by {', '.join(sorted(models)) or 'no model'}",
+                screen.counted(self._requests, "request"),
+                f"the model asked {screen.counted(asked, 'time')}",
+                screen.counted(calls, "call"),
+            ]
+        )

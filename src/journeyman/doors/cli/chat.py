@@ -6,28 +6,35 @@ import asyncio
 import signal
 import sys
 from collections.abc import AsyncIterator
+from typing import Annotated
 
-from rich.console import Console
+import typer
 from rich.panel import Panel
 from rich.text import Text
 
-from journeyman.app import Agent
-from journeyman.app.durable import Handle, Journeyman
+from journeyman.app import Agent, Handle, Journeyman
 from journeyman.core.data import new_id
 from journeyman.core.messages import Role
-from journeyman.core.principals import Principal
-from journeyman.core.runs import CHAT_MESSAGE_LIMIT
+from journeyman.core.runs import CHAT_MESSAGE_LIMIT, UNFINISHED
 from journeyman.doors.cli import screen
-from journeyman.doors.cli.asking import asker, piped_lines, read_line
-from journeyman.doors.cli.faults import ExitCode, complain
-from journeyman.doors.cli.lasting import see_through, with_model
-from journeyman.doors.cli.loading import library_name, load_agent
-from journeyman.doors.cli.options import user_name
-from journeyman.doors.cli.running import principal
-from journeyman.doors.cli.standing import UNFINISHED
-from journeyman.doors.cli.storage import command, store_at, workshop
-from journeyman.doors.cli.toolbox import list_tools
-from journeyman.doors.cli.trace import Trace
+from journeyman.doors.cli.loading import command, load_agent, open_at, running_app
+from journeyman.doors.cli.options import (
+    DEFAULT_STORE,
+    AgentName,
+    ExitCode,
+    Library,
+    Log,
+    Model,
+    Permissions,
+    RunOptions,
+    Store,
+    Yes,
+    start_logs,
+    user_name,
+    user_with,
+)
+from journeyman.doors.cli.run import see_through, with_model
+from journeyman.doors.cli.tools import print_tools
 
 PROMPT = "you › "
 UNSURE = 0.3
@@ -42,89 +49,85 @@ Everything else is said to the assistant."""
 
 
 def chat(
-    *,
-    url: str,
-    session: str | None,
-    agent: str | None,
-    library: str | None,
-    model: str | None,
-    permissions: list[str],
-    yes: bool,
-    live: bool,
-) -> ExitCode:
-    """Talk until the person leaves or there are no more lines."""
-    store = store_at(url)
-    who, tools = load_agent(agent, library, store=store)
-    who = with_model(who, model)
-    given_by = principal(permissions)
-    again = library_name(agent, library)
+    agent: AgentName = None,
+    library: Library = None,
+    model: Model = None,
+    session: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME", help="Go on with a stored conversation. Without it, a new one.", show_default=False
+        ),
+    ] = None,
+    permission: Permissions = None,
+    yes: Yes = False,
+    store: Store = DEFAULT_STORE,
+    log_level: Log = None,
+) -> None:
+    """Talk in the terminal; risky calls are asked about there, Ctrl-C cancels. Through a pipe, a line is a message."""
+    start_logs(log_level)
+    options = RunOptions(
+        store=store,
+        agent=agent,
+        library=library,
+        model=model,
+        principal=user_with(permission),
+        session=session,
+        yes=yes,
+        log_level=log_level,
+    )
+    database = open_at(store)
+    loaded, tools = load_agent(agent, library, store=database)
+    loaded = with_model(loaded, model)
 
     async def whole() -> ExitCode:
-        async with workshop(store, library=tools) as app:
-            answers = str(getattr(app.model_for(who), "name", None) or who.model)
-            talk = Talk(
-                app, who, session or new_id("chat"), principal=given_by, url=url, library=again, yes=yes, live=live
-            )
-            return await talk.hold(answers=answers)
+        async with running_app(database, library=tools) as app:
+            return await _Conversation(app, loaded, options).hold()
 
     try:
-        return asyncio.run(whole())
+        raise typer.Exit(asyncio.run(whole()))
     except asyncio.CancelledError:
         raise KeyboardInterrupt from None
 
 
-class Talk:
+class _Conversation:
     """One conversation, as long as the command lasts. What was said stays in the store."""
 
-    def __init__(
-        self,
-        app: Journeyman,
-        agent: Agent,
-        session: str,
-        *,
-        principal: Principal,
-        url: str,
-        library: str | None,
-        yes: bool,
-        live: bool,
-    ) -> None:
+    def __init__(self, app: Journeyman, agent: Agent, options: RunOptions) -> None:
         self._app = app
         self._agent = agent
-        self._session = app.session(session)
-        self._principal = principal
-        self._url = url
-        self._library = library
-        self._yes = yes
-        self._live = live
-        self._console: Console = screen.console(stderr=True)
+        self._options = options
+        self._model = str(getattr(app.model_for(agent), "name", None) or agent.model)
+        self._session = app.session(options.session or new_id("chat"))
+        self._console = screen.console(stderr=True)
         self._under_way: Handle | None = None
         self._cancelling: asyncio.Task[None] | None = None
 
-    async def hold(self, *, answers: str) -> ExitCode:
-        """Everything from the greeting to the farewell."""
+    async def hold(self) -> ExitCode:
+        """Everything from the first line to the last."""
         self._watch_for_ctrl_c()
-        there = screen.someone_is_there()
-        if there:
-            self._greet(answers)
-        code = await self._take_up()
+        interactive = screen.interactive()
+        if interactive:
+            self._greet()
+        code = await self._resume()
         if code is not ExitCode.WAITING:
-            async for line in self._typed() if there else piped_lines():
-                if (text := line.strip()) and not (there and await self._obeyed(text)):
+            async for line in self._typed() if interactive else screen.piped_lines():
+                if (text := line.strip()) and not (interactive and await self._obeyed(text)):
                     code = await self._say(text)
                 if code is ExitCode.WAITING:  # nothing more can be said before somebody has decided
                     break
-        if there:
-            self._console.print(f"go on: {command(self._url, f'chat --session {self._session.id}')}", style="dim")
+        if interactive:
+            again = command(self._options.store, f"chat --session {self._session.id}")
+            self._console.print(f"go on: {again}", style="dim")
             return code if code is ExitCode.WAITING else ExitCode.DONE
         return code
 
     # --- saying something
 
-    async def _take_up(self) -> ExitCode:
+    async def _resume(self) -> ExitCode:
         """Finish what was left unfinished when this conversation was left."""
         rows = await self._app.store.runs.list(statuses=UNFINISHED, session_id=self._session.id, limit=1_000)
         code = ExitCode.DONE
-        for row in sorted(rows, key=lambda row: (row.created_at, row.id)):
+        for row in reversed(rows):  # by turn, the latest first
             if code is not ExitCode.WAITING:
                 self._console.print(f"· left unfinished, taken up again: {row.id}", style="dim")
                 [handle] = await self._app.resume(row.id)
@@ -133,61 +136,50 @@ class Talk:
 
     async def _say(self, text: str) -> ExitCode:
         if len(text) > CHAT_MESSAGE_LIMIT:
-            complain(f"a message has at most {CHAT_MESSAGE_LIMIT:,} characters, this one {len(text):,}; not sent")
+            screen.note(f"a message has at most {CHAT_MESSAGE_LIMIT:,} characters, this one {len(text):,}; not sent")
             return ExitCode.FAILED
-        handle = await self._session.send(self._agent, text, principal=self._principal)
+        handle = await self._session.send(self._agent, text, principal=self._options.principal)
         code = await self._see(handle)
         if code is ExitCode.DONE:
-            await self._tell_what_is_missing(text, handle)
+            await self._report_gap(text, handle)
         return code
 
-    async def _tell_what_is_missing(self, text: str, handle: Handle) -> None:
+    async def _report_gap(self, text: str, handle: Handle) -> None:
         """Where the model called nothing and says that it is not sure, perhaps there is no tool for this."""
         response = await handle.result()
         if response.tool_calls or response.confidence >= UNSURE:
             return
         report = await self._app.gaps.detect(text, confidence=response.confidence, run_id=handle.run_id)
         if report is not None:
-            missing = ", ".join(map(screen.visible, report.missing_tools))
-            kept = command(self._url, "gaps list")
+            missing = ", ".join(map(screen.escaped, report.missing_tools))
+            kept = command(self._options.store, "gaps list")
             self._console.print(Text(f"· no tool for: {missing} · kept: {kept}", style="dim"), soft_wrap=True)
 
     async def _see(self, handle: Handle, *, seen: int = 0) -> ExitCode:
-        trace = Trace(self._console, live=self._live)
         self._under_way = handle
         try:
-            return await see_through(
-                self._app,
-                handle,
-                self._console,
-                trace,
-                ask=asker(self._console, trace, yes=self._yes, allow=self._allow),
-                url=self._url,
-                library=self._library,
-                as_json=False,
-                seen=seen,
-            )
+            return await see_through(self._app, handle, self._options, seen=seen, allow=self._allow)
         finally:
             self._under_way = self._cancelling = None
 
     async def _allow(self, tool_name: str) -> None:
-        await self._app.approvals.grant(self._session.id, tool_name, by=user_name(), principal=self._principal)
+        await self._app.approvals.grant(self._session.id, tool_name, by=user_name(), principal=self._options.principal)
 
     # --- the person at the terminal
 
-    def _greet(self, answers: str) -> None:
-        told = Text.assemble(
-            (self._agent.name, "bold"), f" · model {screen.visible(answers)} · ",
-            screen.counted(len(self._app.library), "tool"), f"\nsession {screen.visible(self._session.id)} · ",
+    def _greet(self) -> None:
+        text = Text.assemble(
+            (self._agent.name, "bold"), f" · model {screen.escaped(self._model)} · ",
+            screen.counted(len(self._app.library), "tool"), f"\nsession {screen.escaped(self._session.id)} · ",
             ("/help", "bold"), " tells what else there is",
         )  # fmt: skip
-        self._console.print(Panel(told, border_style="cyan"))
+        self._console.print(Panel(text, border_style="cyan"))
 
     async def _typed(self) -> AsyncIterator[str]:
         while True:
             self._console.print(Text(f"\n{PROMPT}", style="bold cyan"), end="", soft_wrap=True)
             try:
-                line = await read_line()
+                line = await screen.read_line()
             except asyncio.CancelledError:
                 self._console.print()
                 raise
@@ -203,11 +195,11 @@ class Talk:
             case "/help":
                 self._console.print(HELP)
             case "/tools":
-                list_tools(self._app.library, as_json=False)
+                print_tools((item, None) for item in self._app.library.specifications())
             case "/history":
                 await self._history()
             case _ if line.startswith("/"):
-                complain(f"there is no {line.split()[0]!r}; /help tells what there is")
+                screen.note(f"there is no {line.split()[0]!r}; /help tells what there is")
             case _:
                 return False
         return True

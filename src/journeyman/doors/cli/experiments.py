@@ -1,0 +1,210 @@
+"""``journeyman experiment``: runs the experiment of a file, and shows what experiments found."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, redirect_stdout
+from pathlib import Path
+from types import ModuleType
+from typing import Annotated
+
+import typer
+from rich import progress as bars
+from rich.text import Text
+
+from journeyman.app import Experiment, Journeyman, Progress, Report
+from journeyman.app.service import keep, kept
+from journeyman.core.errors import ConfigurationError, StoreError
+from journeyman.doors.cli import screen
+from journeyman.doors.cli.loading import command, imported, in_store
+from journeyman.doors.cli.options import DEFAULT_STORE, ExitCode, Json, Limit, Store, WrongUsageError
+
+NAME = "experiment"
+EXAMPLE = f"{NAME} = Experiment(agent, arms, inputs, score=..., runner=run)"
+MOST_LINES = 20
+"""How many lines of progress a log gets."""
+LEAST_P = 0.0001
+"""What is less likely is shown as less than this."""
+
+Html = Annotated[
+    Path | None,
+    typer.Option(metavar="PATH", help="Also write the report with plots, as one page.", show_default=False),
+]
+Markdown = Annotated[bool, typer.Option("--markdown", help="Print the report as Markdown on stdout, and nothing else.")]
+
+experiment = typer.Typer(no_args_is_help=True)
+
+
+@experiment.command("run")
+def run_experiment(
+    file: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FILE", help="A Python file that says experiment = Experiment(...).", show_default=False
+        ),
+    ],
+    html: Html = None,
+    markdown: Markdown = False,
+    store: Store = DEFAULT_STORE,
+    as_json: Json = False,
+) -> None:
+    """Run the experiment of a file and keep its report. Exit code 0 with or without a winner."""
+    _check_output(html, markdown=markdown, as_json=as_json)
+    loaded = _load(file)
+
+    async def whole(app: Journeyman) -> tuple[Report, StoreError | None]:
+        # The store was opened before anything runs: one that cannot be had is better known at once.
+        with _progress_shown() as show:
+            report = await loaded.run(show)
+        try:
+            await keep(app.store.experiments, report, now=app.clock.time())
+        except StoreError as error:
+            return report, error
+        return report, None
+
+    # What the file's own code prints is not part of our answer.
+    with redirect_stdout(sys.stderr):
+        report, lost = in_store(store, whole, create=True)
+    code = _present(report, html=html, markdown=markdown, as_json=as_json)
+    if lost is not None:
+        screen.note(f"the report could not be kept: {lost}")
+        raise typer.Exit(ExitCode.FAILED)
+    screen.note(f"kept: {command(store, f'experiment show {report.experiment_id}')}")
+    raise typer.Exit(code)
+
+
+@experiment.command("list")
+def list_experiments(limit: Limit = 50, store: Store = DEFAULT_STORE, as_json: Json = False) -> None:
+    """Experiments that were run, newest first."""
+    rows = in_store(store, lambda app: app.store.experiments.list(limit=limit))
+    if as_json:
+        screen.print_json(screen.dumped(rows))
+    elif not rows:
+        screen.note("no experiments were run")
+    else:
+        table = screen.listing("experiment", "run", "winner", "name")
+        for row in rows:
+            cells = (screen.local_time(row.created_at), row.winner or "–", row.name)
+            table.add_row(row.id, *map(screen.escaped, cells))
+        screen.console().print(table)
+
+
+@experiment.command("show")
+def show_experiment(
+    experiment_id: Annotated[str, typer.Argument(metavar="ID", help="The experiment's id.", show_default=False)],
+    html: Html = None,
+    markdown: Markdown = False,
+    store: Store = DEFAULT_STORE,
+    as_json: Json = False,
+) -> None:
+    """The report of one experiment."""
+    _check_output(html, markdown=markdown, as_json=as_json)
+    report = in_store(store, lambda app: kept(app.store.experiments, experiment_id))
+    if report is None:
+        raise ConfigurationError(
+            f"there is no experiment {experiment_id!r}; 'journeyman experiment list' shows what there is"
+        )
+    raise typer.Exit(_present(report, html=html, markdown=markdown, as_json=as_json))
+
+
+def _check_output(html: Path | None, *, markdown: bool, as_json: bool) -> None:
+    if markdown and as_json:
+        raise WrongUsageError("--markdown and --json both want stdout for themselves; give one of them")
+    if html is not None and (html.is_dir() or not html.parent.is_dir()):
+        raise WrongUsageError(f"--html {str(html)!r} cannot be written: give a file in a folder that is there")
+
+
+def _load(file: Path) -> Experiment:
+    """The ``experiment`` of a Python file."""
+    if file.suffix != ".py" or not file.is_file():
+        what = "is no Python file" if file.exists() else "is not there"
+        raise WrongUsageError(f"FILE {str(file)!r} {what}; give a Python file with a line: {EXAMPLE}")
+    module = imported(str(file), ModuleType, option="FILE")
+    found = vars(module).get(NAME)
+    if isinstance(found, Experiment):
+        return found
+    if found is not None:
+        raise WrongUsageError(f"{NAME!r} in {str(file)!r} is a {type(found).__name__}; write: {EXAMPLE}")
+    others = [name for name, value in vars(module).items() if isinstance(value, Experiment)]
+    hint = f"; rename {others[0]!r}" if others else f"; write: {EXAMPLE}"
+    raise WrongUsageError(f"{str(file)!r} defines no {NAME!r}{hint}")
+
+
+# --- progress
+
+
+@contextmanager
+def _progress_shown() -> Iterator[Callable[[Progress], None]]:
+    """A bar for a person, some lines for a log; on stderr."""
+    console = screen.console(stderr=True)
+    failed = 0
+
+    def so_far(item: Progress) -> str:
+        nonlocal failed
+        failed += item.observation.status != "completed"
+        return f"{item.done} of {screen.counted(item.total, 'run')}" + (f", {failed} failed" if failed else "")
+
+    def line(item: Progress) -> None:
+        text, step = so_far(item), -(-item.total // MOST_LINES)
+        if item.done % step == 0 or item.done == item.total:
+            screen.note(text)
+
+    if not console.is_terminal:
+        yield line
+        return
+    columns = (
+        bars.SpinnerColumn(),
+        bars.BarColumn(),
+        bars.TextColumn("{task.description}"),
+        bars.TimeRemainingColumn(),
+    )
+    with bars.Progress(*columns, console=console, transient=True) as bar:
+        shown = bar.add_task("starting", total=None)
+        yield lambda item: bar.update(shown, completed=item.done, total=item.total, description=so_far(item))
+
+
+# --- reports
+
+
+def _present(report: Report, *, html: Path | None, markdown: bool, as_json: bool) -> ExitCode:
+    if as_json:
+        print(report.to_json())
+    elif markdown:
+        print(report.to_markdown(), end="")
+    else:
+        _print(report)
+    if html is None:
+        return ExitCode.DONE
+    try:
+        report.to_html(html)
+    except OSError as error:
+        screen.note(f"the page could not be written: {error}")
+        return ExitCode.FAILED
+    screen.note(f"wrote {html}")
+    return ExitCode.DONE
+
+
+def _print(report: Report) -> None:
+    """Arms side by side: a terminal is narrower than their figures in a row."""
+    screen.say(screen.escaped(report.name))
+    screen.say(Text(screen.escaped(report.verdict), style="bold"))
+    table = screen.listing("", *(screen.escaped(arm.arm) for arm in report.arms))
+    table.add_row("runs", *(str(arm.observations) for arm in report.arms))
+    table.add_row("failed", *(str(arm.failures) for arm in report.arms))
+    for metric in report.arms[0].figures:
+        figures = [arm.figures[metric] for arm in report.arms]
+        table.add_row(metric, *(f"{item.mean:.3g} ({item.low:.3g}–{item.high:.3g})" for item in figures))
+    screen.console().print(table)
+    for item in report.comparisons:
+        pair = screen.escaped(f"{item.b} against {item.a}")
+        interval = f"{item.difference:+.3f} ({item.low:+.3f} … {item.high:+.3f})"
+        p = f"p = {item.p_corrected:.4f}" if item.p_corrected >= LEAST_P else f"p < {LEAST_P}"
+        screen.say(f"{pair}: score {interval}, {p}")
+    looks = f"; look {report.look} of {report.looks}" if report.looks > 1 else ""
+    kind = "paired by input" if report.paired else "each unit in one arm"
+    screen.say(f"intervals are 95 %; {kind}; a difference counts below p = {report.alpha:.4f}{looks}")
+    broken = next((item for item in report.observations if item.error is not None), None)
+    if broken is not None:
+        first = screen.shortened(f"{broken.arm}, {broken.unit}: {broken.error}", screen.LOG_WIDTH)
+        screen.say(f"the first of the failed runs: {first}")

@@ -1,0 +1,259 @@
+"""``journeyman tools``: what tools there are, what they take, how they read to a model, and one call of one of them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from dataclasses import asdict
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from journeyman.app import Tool, ToolLibrary, dump_tools
+from journeyman.core.calls import CallStatus, ToolCallRecord
+from journeyman.core.messages import ToolCall
+from journeyman.core.protocols import Deltas, ModelRequest, ModelResponse
+from journeyman.core.risk import RiskLevel
+from journeyman.core.runs import AgentResponse
+from journeyman.core.specification import ToolSpecification
+from journeyman.doors.cli import screen
+from journeyman.doors.cli.loading import assistant, load_library, open_at, tasks_opened
+from journeyman.doors.cli.options import (
+    DEFAULT_STORE,
+    ExitCode,
+    Json,
+    Library,
+    Log,
+    Permissions,
+    RunOptions,
+    Store,
+    WrongUsageError,
+    Yes,
+    json_object,
+    start_logs,
+    user_with,
+)
+from journeyman.doors.cli.run import stream_run
+from journeyman.doors.cli.trace import Trace
+
+ToolName = Annotated[str, typer.Argument(metavar="NAME", help="The tool's name.")]
+
+tools = typer.Typer(no_args_is_help=True)
+
+
+@tools.command("list")
+def list_tools(library: Library = None, as_json: Json = False) -> None:
+    """All tools, with their risk."""
+    specifications = load_library(library).specifications()
+    if as_json:
+        screen.print_json(screen.dumped(specifications))
+    else:
+        print_tools((item, None) for item in specifications)
+
+
+@tools.command("show")
+def show_tool(name: ToolName, library: Library = None, as_json: Json = False) -> None:
+    """Everything about one tool."""
+    item = _find(load_library(library), name).specification
+    if as_json:
+        return screen.print_json(item.model_dump(mode="json"))
+    console = screen.console()
+    console.print(Text(item.name, style="bold cyan"), Text(f"version {item.version} · {item.category}", style="dim"))
+    screen.show(console, screen.escaped(item.description), indent=2)
+    console.print()
+    console.print(_properties(item))
+    if item.parameters.get("properties"):
+        console.print()
+        console.print(_parameters(item.parameters))
+    console.print(Text("\nsignature", style="bold"))
+    screen.show(console, item.signature, indent=2)
+    return None
+
+
+@tools.command("search")
+def search_tools(
+    text: Annotated[str, typer.Argument(help="Words that tell what the tool should do.")],
+    library: Library = None,
+    limit: Annotated[int, typer.Option(min=1, help="How many to show at most.")] = 5,
+    as_json: Json = False,
+) -> None:
+    """Tools whose name, description or parameters share words with a text, best first."""
+    found = [(item.specification, score) for item, score in load_library(library).search(text, k=limit)]
+    if as_json:
+        screen.print_json([{"score": round(score, 3), **item.model_dump(mode="json")} for item, score in found])
+    elif not found:
+        screen.note(f"no tool shares a word with {text!r}", "'journeyman tools list' shows all of them")
+    else:
+        print_tools(found)
+
+
+@tools.command("lint")
+def lint_tools(library: Library = None, as_json: Json = False) -> None:
+    """What a model may stumble over in the tools' descriptions. Advice: the exit code is 0."""
+    loaded = load_library(library)
+    findings = loaded.lint()
+    if as_json:
+        return screen.print_json([asdict(item) for item in findings])
+    for item in findings:
+        screen.say(Text.assemble((item.tool, "cyan"), "  ", (item.rule, "yellow"), f"  {screen.escaped(item.message)}"))
+    count = screen.counted(len(findings), "finding") if findings else "nothing to say"
+    screen.say(f"{screen.counted(len(loaded), 'tool')}: {count}")
+    return None
+
+
+@tools.command("export")
+def export_tools(
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="[NAME]...", help="Which tools. Without a name, all of them.")
+    ] = None,
+    library: Library = None,
+    gram: Annotated[bool, typer.Option("--gram", help="As a gram document, which is the default.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Tools as a document that agents in gram files can be written with."""
+    if gram and as_json:
+        raise WrongUsageError("--gram and --json exclude each other; choose one")
+    loaded = load_library(library)
+    specifications = [_find(loaded, name).specification for name in names] if names else loaded.specifications()
+    if as_json:
+        screen.print_json(screen.dumped(specifications))
+    else:
+        print(dump_tools(specifications), end="")
+
+
+def _find(library: ToolLibrary, name: str) -> Tool[..., Any]:
+    found = library.lookup(name)
+    if found is None:
+        near = library.nearest(name)
+        hint = f"did you mean {' or '.join(map(repr, near))}?" if near else "'journeyman tools list' shows all of them"
+        raise WrongUsageError(f"there is no tool {name!r}; {hint}")
+    return found
+
+
+def print_tools(rows: Iterable[tuple[ToolSpecification, float | None]]) -> None:
+    """A listing of tools; with scores, where there are some."""
+    items = list(rows)
+    table = Table(box=None, pad_edge=False, header_style="bold", show_edge=False)
+    if items and items[0][1] is not None:
+        table.add_column("score", justify="right", no_wrap=True)
+    table.add_column("tool", no_wrap=True)
+    table.add_column("risk", no_wrap=True)
+    table.add_column("does", overflow="fold")
+    for item, score in items:
+        head, stop, _ = " ".join(item.description.split()).partition(". ")
+        does = screen.escaped(f"{head}." if stop else head)
+        marks = "" if item.enabled else " (disabled)"
+        marks += " (deprecated)" if item.deprecated else ""
+        cells = [Text(item.name, style="cyan"), screen.risk_text(_declared_risk(item)), Text(does + marks)]
+        table.add_row(*([] if score is None else [f"{score:.1f}"]), *cells)
+    screen.console().print(table)
+
+
+def _declared_risk(item: ToolSpecification) -> RiskLevel | None:
+    """What a tool says of itself; None where it says nothing and the policy decides."""
+    return item.risk or (RiskLevel.REVERSIBLE if item.read_only else None)
+
+
+def _properties(item: ToolSpecification) -> Table:
+    table = screen.fields()
+    risk = _declared_risk(item)
+    if risk is None:
+        table.add_row("risk", "undeclared: a person is asked, unless the policy says otherwise")
+    else:
+        table.add_row("risk", screen.risk_text(risk))
+    kinds = [word for word, holds in (("reads only", item.read_only), ("idempotent", item.idempotent)) if holds]
+    table.add_row("effects", ", ".join(kinds) or "changes things; never repeated on its own")
+    table.add_row("timeout", f"{item.timeout_seconds:g} s")
+    table.add_row("permissions", ", ".join(sorted(item.permissions)) or "none needed")
+    if item.tags:
+        table.add_row("tags", ", ".join(item.tags))
+    if item.deprecated:
+        table.add_row("deprecated", item.deprecated if isinstance(item.deprecated, str) else "yes")
+    return table
+
+
+def _parameters(schema: dict[str, Any]) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for heading in ("parameter", "type", "default", "meaning"):
+        table.add_column(heading, no_wrap=heading == "parameter", overflow="fold")
+    required = schema.get("required", [])
+    for name, part in schema["properties"].items():
+        described: dict[str, Any] = part if isinstance(part, dict) else {}
+        default = "required" if name in required else screen.shortened(described.get("default", "–"), 30)
+        kind = described.get("type") or screen.shortened(
+            {key: value for key, value in described.items() if key not in ("description", "default", "title")}, 60
+        )
+        meaning = screen.escaped(str(described.get("description", "")))
+        table.add_row(Text(name, style="cyan"), str(kind), default, meaning)
+    return table
+
+
+# --- one call
+
+
+class _OneCall:
+    """A model that asks for one given call and is content with whatever comes of it."""
+
+    def __init__(self, call: ToolCall) -> None:
+        self._call = call
+
+    async def respond(self, request: ModelRequest, deltas: Deltas | None = None) -> ModelResponse:
+        return ModelResponse(calls=(self._call,)) if request.step == 1 else ModelResponse(text="done")
+
+
+@tools.command("call")
+def call_tool(
+    name: ToolName,
+    args: Annotated[str, typer.Option(metavar="JSON", help="The arguments, as a JSON object.")] = "{}",
+    library: Library = None,
+    permission: Permissions = None,
+    yes: Yes = False,
+    store: Store = DEFAULT_STORE,
+    as_json: Json = False,
+    log_level: Log = None,
+) -> None:
+    """One call, governed like any other, and its record. Exit code 1 when it did not succeed."""
+    start_logs(log_level)
+    options = RunOptions(store=store, principal=user_with(permission), yes=yes, log_level=log_level)
+    arguments = json_object(args, option="--args")
+    database = open_at(store)
+    loaded = load_library(library, store=database)
+    # The call is a run whose model wants nothing else, so that it is governed and recorded as any other.
+    model = _OneCall(ToolCall(tool_name=_find(loaded, name).name, arguments=arguments))
+    agent = assistant(loaded.only([name]))
+    trace = Trace(screen.console(stderr=True), live=options.live, lines=False)
+
+    async def whole() -> AgentResponse | None:
+        async with tasks_opened(database, needed=library is None):
+            return await stream_run(agent, f"Call {name}", options, tools=loaded, model=model, trace=trace)
+
+    response = asyncio.run(whole())
+    if response is None:
+        screen.note("the call waits for a person")
+        raise typer.Exit(ExitCode.WAITING)
+    [record] = response.tool_calls
+    if as_json:
+        print(record.model_dump_json(indent=2))
+    else:
+        _print_record(record)
+    raise typer.Exit(ExitCode.DONE if record.status is CallStatus.SUCCESS else ExitCode.FAILED)
+
+
+def _print_record(record: ToolCallRecord) -> None:
+    table = screen.fields()
+    table.add_row("tool", record.tool_name)
+    table.add_row("arguments", screen.pretty(record.arguments))
+    table.add_row("status", screen.status_text(record.status))
+    table.add_row("risk", screen.risk_text(record.risk) if record.risk else "not graded: the call did not get so far")
+    table.add_row("took", f"{screen.duration(record.duration_ms)}, {screen.counted(record.attempts, 'attempt')}")
+    if record.error is None:
+        table.add_row("result", screen.pretty(record.result))
+    else:
+        table.add_row("error", screen.escaped(f"{record.error.code}: {record.error.message}"))
+        for label, text in (("model is told", record.error.recover_action), ("you can", record.error.user_guidance)):
+            if text:
+                table.add_row(label, screen.escaped(text))
+    table.add_row("execution id", record.execution_id)
+    screen.console().print(table)
