@@ -19,7 +19,7 @@ from journeyman.core.errors import BindingError, JourneymanError
 from journeyman.core.events import Fact
 from journeyman.core.runs import AgentResponse, RunStatus
 from journeyman.core.storing import RunRow
-from journeyman.doors.cli import screen
+from journeyman.doors.cli import outcome, screen
 from journeyman.doors.cli.loading import command, in_store, load_library, must_exist, open_at, running_app
 from journeyman.doors.cli.options import (
     DEFAULT_STORE,
@@ -38,18 +38,6 @@ from journeyman.doors.cli.options import (
     seconds,
     start_logs,
     user_name,
-)
-from journeyman.doors.cli.outcome import (
-    UNFINISHED,
-    Need,
-    blocking_run,
-    follow,
-    has_owner,
-    needs,
-    next_steps,
-    owner_text,
-    resume_command,
-    row_of,
 )
 from journeyman.doors.cli.run import note_blocked, note_needs, see_through
 from journeyman.doors.cli.trace import Trace, asker
@@ -129,15 +117,15 @@ def show_run(
 ) -> None:
     """How one run stands, what it did, what it waits for, and what to type about that."""
 
-    async def found(app: Journeyman) -> tuple[RunRow, str, list[Need], list[Fact], AgentResponse | None, bool]:
-        row = await row_of(app, run_id)
-        needed = [] if row.status.ended else await needs(app, run_id, url=store)
+    async def found(app: Journeyman) -> tuple[RunRow, str, list[outcome.Need], list[Fact], AgentResponse | None, bool]:
+        row = await outcome.row_of(app, run_id)
+        needed = [] if row.status.ended else await outcome.needs(app, run_id, url=store)
         facts = list(await app.store.runs.facts(run_id))
         response = await (await app.handle(run_id)).so_far()
-        return row, await _task(app, run_id), needed, facts, response, has_owner(app, row)
+        return row, await _task(app, run_id), needed, facts, response, outcome.has_owner(app, row)
 
     row, task, needed, facts, response, owned = in_store(store, found)
-    resume = None if row.status.ended or owned else resume_command(store, row.id)
+    resume = None if row.status.ended or owned else outcome.resume_command(store, row.id)
     if as_json and events:
         screen.print_json(screen.dumped(facts))
     elif as_json:
@@ -155,7 +143,7 @@ def show_run(
     else:
         _print_run(row, task, facts, response, owned=owned)
         if resume is not None:
-            for line in ("", *next_steps(needed), f"{'then' if needed else 'next'}: {resume}"):
+            for line in ("", *outcome.next_steps(needed), f"{'then' if needed else 'next'}: {resume}"):
                 screen.say(line)
 
 
@@ -173,7 +161,7 @@ def _print_run(row: RunRow, task: str, facts: list[Fact], response: AgentRespons
     table.add_row("begun", screen.local_time(row.created_at))
     table.add_row("last seen", screen.local_time(row.updated_at))
     if not row.status.ended:
-        table.add_row("at work", owner_text(row) if owned else "nobody")
+        table.add_row("at work", outcome.owner_text(row) if owned else "nobody")
     console.print(table)
     console.print()
     trace = Trace(console, live=False, plans=False)
@@ -202,7 +190,7 @@ def export_run(
     """The whole run as JSON: what was asked, every fact, what came out."""
 
     async def found(app: Journeyman) -> dict[str, Any]:
-        row = await row_of(app, run_id)
+        row = await outcome.row_of(app, run_id)
         order = await app.store.runs.order(run_id)
         response = await (await app.handle(run_id)).so_far()
         return {
@@ -253,11 +241,11 @@ def resume_runs(
 
 
 async def _resume_one(app: Journeyman, run_id: str, options: RunOptions) -> ExitCode:
-    row = await row_of(app, run_id)
-    if (earlier := await blocking_run(app, row)) is not None:
+    row = await outcome.row_of(app, run_id)
+    if (earlier := await outcome.blocking_run(app, row)) is not None:
         return note_blocked(row, earlier, options)
-    if has_owner(app, row):
-        screen.show(screen.console(stderr=True), f"{owner_text(row)} works on it; followed from here", indent=2)
+    if outcome.has_owner(app, row):
+        screen.show(screen.console(stderr=True), f"{outcome.owner_text(row)} works on it; followed from here", indent=2)
     [handle] = await app.resume(run_id)
     return await see_through(app, handle, options, seen=row.last_seq)
 
@@ -265,10 +253,10 @@ async def _resume_one(app: Journeyman, run_id: str, options: RunOptions) -> Exit
 async def _resume_all(app: Journeyman, options: RunOptions) -> ExitCode:
     console = screen.console(stderr=True)
     rows = await _unfinished(app)
-    free = [row for row in rows if not has_owner(app, row)]
+    free = [row for row in rows if not outcome.has_owner(app, row)]
     for row in rows:
-        if has_owner(app, row):
-            screen.show(console, f"{row.id}: {owner_text(row)} works on it; left alone", indent=2)
+        if outcome.has_owner(app, row):
+            screen.show(console, f"{row.id}: {outcome.owner_text(row)} works on it; left alone", indent=2)
     # Runs of one session go one after another, whatever else goes on beside them.
     chains: dict[str, list[RunRow]] = {}
     for row in sorted(free, key=lambda row: (row.created_at, row.id)):
@@ -294,7 +282,7 @@ async def _resume_all(app: Journeyman, options: RunOptions) -> ExitCode:
 
 async def _unfinished(app: Journeyman) -> list[RunRow]:
     found: list[RunRow] = []
-    while batch := await app.store.runs.list(statuses=UNFINISHED, limit=500, offset=len(found)):
+    while batch := await app.store.runs.list(statuses=outcome.UNFINISHED, limit=500, offset=len(found)):
         found += batch
     return found
 
@@ -310,7 +298,7 @@ async def _resume_chain(
         ask = asker(trace, yes=True) if yes else None
         handle = await app.handle(row.id)
         try:
-            await follow(app, handle, trace, ask=ask, seen=row.last_seq)
+            await outcome.follow(app, handle, trace, ask=ask, seen=row.last_seq)
             response = await handle.result()
         except JourneymanError as error:
             screen.note(f"{row.id}: {error}", OTHER_TOOLS if isinstance(error, BindingError) else None)
@@ -353,7 +341,7 @@ def resolve_call(
             await handle.resolve(call_id, cast("Any", action), result=value, by=by or user_name())
 
     asyncio.run(whole())
-    screen.say(f"call {call_id} is settled: {action}; next: {resume_command(store, run_id)}")
+    screen.say(f"call {call_id} is settled: {action}; next: {outcome.resume_command(store, run_id)}")
 
 
 @runs.command("cancel")
@@ -363,10 +351,10 @@ def cancel_run(run_id: RunId, store: Store = DEFAULT_STORE) -> None:
 
     async def whole() -> tuple[RunRow, bool]:
         async with running_app(open_at(store)) as app:
-            if (row := await row_of(app, run_id)).status.ended:
+            if (row := await outcome.row_of(app, run_id)).status.ended:
                 return row, True
             await app.cancel(run_id)
-            return await row_of(app, run_id), False
+            return await outcome.row_of(app, run_id), False
 
     row, late = asyncio.run(whole())
     if late or (row.status.ended and row.status is not RunStatus.CANCELLED):
@@ -375,7 +363,7 @@ def cancel_run(run_id: RunId, store: Store = DEFAULT_STORE) -> None:
     if row.status.ended:
         screen.say(f"run {run_id} is cancelled")
     else:
-        who = owner_text(row) if row.owner else "whoever takes it up"
+        who = outcome.owner_text(row) if row.owner else "whoever takes it up"
         screen.say(f"run {run_id} is to be cancelled: {who} does so in a moment")
 
 
