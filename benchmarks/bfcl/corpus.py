@@ -6,19 +6,19 @@ without its many dependencies: of those only mpmath is needed by the classes of 
 
 import ast
 import copy
-import hashlib
 import importlib
 import inspect
 import json
 import numbers
-import subprocess
 import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-HOME = Path(__file__).resolve().parents[2] / ".bench" / "bfcl"
+from benchmarks import packages
+
+HOME = packages.HOME / "bfcl"
 REQUIREMENTS = Path(__file__).with_name("requirements.txt")
 CATEGORIES = ("base", "long_context", "miss_func", "miss_param")
 
@@ -43,15 +43,7 @@ class Scenario:
 
 
 def install() -> None:
-    """Put the package into its folder, once for each state of the list with hashes."""
-    stamp = HOME / "installed"
-    wanted = hashlib.sha256(REQUIREMENTS.read_bytes()).hexdigest()
-    if stamp.exists() and stamp.read_text() == wanted:
-        return
-    print(f"installing the corpus into {HOME.parent.name}/{HOME.name}", file=sys.stderr)
-    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--require-hashes", "--upgrade"]
-    subprocess.run([*pip, "--target", HOME, "-r", REQUIREMENTS], check=True)
-    stamp.write_text(wanted)
+    packages.install(HOME.name, REQUIREMENTS)
 
 
 def parse(text: str) -> GroundTruthCall:

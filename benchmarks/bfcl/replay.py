@@ -15,13 +15,10 @@ from journeyman import Policy, RiskLevel, ToolLibrary, tool
 from journeyman.core.calls import ToolCallRecord
 from journeyman.core.messages import ToolCall
 from journeyman.core.protocols import SystemClock
-from journeyman.execution.approval import NobodyToAsk
-from journeyman.execution.breaker import LocalBreaker
-from journeyman.execution.cache import ResultCache
+from journeyman.execution.approval import NoApprover
 from journeyman.execution.executor import CallScope, Executor
 from journeyman.execution.invoke import Invoker
-from journeyman.execution.processes import ProcessPool
-from journeyman.execution.rate import TokenBuckets
+from journeyman.execution.limits import LocalBreaker, ResultCache, TokenBuckets
 from journeyman.execution.recorder import Recorder
 from journeyman.execution.threads import ThreadPool
 from journeyman.stores.in_memory import MemoryJournal
@@ -68,8 +65,8 @@ class Stage:
         self.clock = SystemClock()
         self.executor = Executor(
             policy=EVERYTHING_CAN_BE_UNDONE,
-            gate=NobodyToAsk(),
-            invoker=Invoker(threads=ThreadPool(), processes=ProcessPool()),
+            gate=NoApprover(),
+            invoker=Invoker(threads=ThreadPool()),
             limiter=TokenBuckets(clock=self.clock),
             breaker=LocalBreaker(clock=self.clock),
             cache=ResultCache(clock=self.clock),

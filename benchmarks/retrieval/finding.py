@@ -8,7 +8,7 @@ from typing import Any
 from benchmarks.retrieval import contenders, corpus
 from benchmarks.retrieval.paraphrases import PAIRS
 from journeyman.core.protocols import Embedder
-from journeyman.retrieval.embedders.remembering import Remembering
+from journeyman.retrieval.embedders import CachedEmbedder
 from journeyman.retrieval.index import ExactIndex
 from journeyman.retrieval.search import HybridIndex
 
@@ -29,7 +29,7 @@ async def measure(name: str) -> dict[str, Any]:
     contenders.install()
     start = time.perf_counter()
     bare = contenders.make(name)
-    embedder = Remembering(bare, kept=100_000) if bare else None
+    embedder = CachedEmbedder(bare, kept=100_000) if bare else None
     if bare:
         await bare.embed(["warm"])
     loading = time.perf_counter() - start

@@ -33,7 +33,8 @@ def measure(size: int, searches: int) -> dict[str, Any]:
         count = min(CHUNK, size - start)
         rows = random.standard_normal((count, DIMENSIONS), dtype=np.float32)
         index.put([str(number) for number in range(start, start + count)], rows)
-    matrix = index._domains[""].rows[:size]  # the same matrix, not a copy: caches must be equally warm
+    domain: Any = index._domains[""]
+    matrix = domain.rows[:size]  # the same matrix, not a copy: caches must be equally warm
     raw: list[float] = []
     ours: list[float] = []
     product: list[float] = []

@@ -7,7 +7,7 @@ import sys
 
 from journeyman import Agent, Policy, RiskLevel, ToolLibrary, tool
 from journeyman.app.service import open_service
-from journeyman.doors.http import DoorLimits, serve
+from journeyman.doors.http import ServeOptions, serve
 
 
 @tool(read_only=True)
@@ -27,8 +27,10 @@ async def main(model_url: str, store: str) -> None:
     async with open_service(
         store=store, library=ToolLibrary([look, erase]), agents=[agent], policy=Policy(approval_seconds=3600)
     ) as service:
-        limits = DoorLimits(requests_per_minute=10_000_000)
-        serving = asyncio.create_task(serve(service, port=0, limits=limits, ready=lambda port: print(port, flush=True)))
+        options = ServeOptions(requests_per_minute=10_000_000)
+        serving = asyncio.create_task(
+            serve(service, port=0, options=options, ready=lambda port: print(port, flush=True))
+        )
         await asyncio.to_thread(sys.stdin.read)
         serving.cancel()
         await asyncio.wait((serving,))

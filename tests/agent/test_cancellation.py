@@ -14,6 +14,7 @@ from journeyman.stores.in_memory import MemoryJournal
 from journeyman.testing import ScriptedModel, call, say, together
 from journeyman.testing.scripted import Turn
 from tests.playing import agent_with
+from tests.waiting import WAIT_SECONDS
 
 
 class Cancelled:
@@ -35,7 +36,7 @@ class Cancelled:
 
     async def at(self, point: asyncio.Event) -> list[Fact]:
         waiting = asyncio.ensure_future(point.wait())
-        await asyncio.wait((waiting, self.task), return_when=asyncio.FIRST_COMPLETED, timeout=10)
+        await asyncio.wait((waiting, self.task), return_when=asyncio.FIRST_COMPLETED, timeout=WAIT_SECONDS)
         assert point.is_set()
         self.task.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -90,7 +91,7 @@ async def test_a_synchronous_tool_is_interrupted_and_told() -> None:
 
     facts = await Cancelled([busy], [call("busy")]).at(begun)
     assert records(facts) == {"busy": "cancelled"}
-    assert await asyncio.to_thread(over.wait, 10)
+    assert await asyncio.to_thread(over.wait, WAIT_SECONDS)
 
 
 async def test_finished_siblings_keep_their_results_and_open_ones_are_cancelled() -> None:

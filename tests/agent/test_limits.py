@@ -72,11 +72,11 @@ async def test_time_over_while_the_model_thinks() -> None:
         await asyncio.Event().wait()
         return "never"
 
-    played = await play([look], [call("look", at=1), forever], limits=Limits(seconds=0.2))
+    played = await play([look], [call("look", at=1), forever], limits=Limits(seconds=0.5))
     response = played.response
     assert (response.status, response.total_iterations) == (RunStatus.LIMIT_REACHED, 1)
     assert response.error is not None
-    assert (response.error.category, response.error.message) == ("timeout", "the run reached its limit of 0.2 seconds")
+    assert (response.error.category, response.error.message) == ("timeout", "the run reached its limit of 0.5 seconds")
 
 
 async def test_time_over_while_a_tool_works() -> None:
@@ -85,7 +85,7 @@ async def test_time_over_while_a_tool_works() -> None:
         """Wait."""
         await asyncio.Event().wait()
 
-    played = await play([wait], [call("wait"), say("never")], limits=Limits(seconds=0.2))
+    played = await play([wait], [call("wait"), say("never")], limits=Limits(seconds=0.5))
     assert played.response.status is RunStatus.LIMIT_REACHED
     assert [c.status for c in played.response.tool_calls] == ["timeout"]
     assert len(played.model.requests) == 1

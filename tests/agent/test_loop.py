@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from journeyman import (
@@ -261,7 +261,6 @@ outcomes = st.sampled_from(
 turns = st.lists(outcomes, min_size=1, max_size=4).map(lambda calls: together(*calls)) | st.sampled_from(["", " "])
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(turns, max_size=9), st.integers(1, 12), st.booleans())
 async def test_conversations_stay_well_formed_whatever_happens(script: list[Any], limit: int, finish: bool) -> None:
     model = ScriptedModel([*script, say("end"), say("end"), say("end")])

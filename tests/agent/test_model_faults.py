@@ -14,6 +14,7 @@ from journeyman.core.events import Event
 from journeyman.models.openai import OpenAIModel
 from journeyman.testing import FakeClock, ScriptedServer, call, cut, hang, http, raw, say, together
 from tests.playing import agent_with, assert_well_formed
+from tests.waiting import WAIT_SECONDS
 
 ran: list[str] = []
 
@@ -87,7 +88,7 @@ async def test_a_server_that_says_how_long_to_wait_is_believed() -> None:
     ],
 )
 async def test_a_lasting_fault_fails_the_run_with_what_was_done_so_far(fault: Any, code: str) -> None:
-    async with serving(ORDER, *[fault] * 3, timeout=0.2) as served:
+    async with serving(ORDER, *[fault] * 3, timeout=0.5 if code == "MODEL_TIMEOUT" else WAIT_SECONDS) as served:
         response = await served.run()
     assert response.status is RunStatus.FAILED
     assert response.error is not None

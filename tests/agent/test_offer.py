@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from journeyman import Agent, BindingError, ConfigurationError, Policy, Principal, Tool, ToolLibrary, run, tool
+from journeyman import (
+    Agent,
+    BindingError,
+    ConfigurationError,
+    Journeyman,
+    Policy,
+    Principal,
+    Tool,
+    ToolDefinitionError,
+    ToolLibrary,
+    run,
+    tool,
+)
 from journeyman.testing import ScriptedModel, call, say
 from tests.playing import agent_with, play
 
@@ -106,20 +119,37 @@ async def test_an_agent_that_was_given_tools_or_functions_needs_no_library() -> 
         await run(copy, "go", model=model)
 
 
-async def test_a_librarys_tool_wins_over_the_agents_own_and_its_own_fill_in_what_is_missing() -> None:
+async def test_a_library_that_is_given_is_the_only_one() -> None:
     @tool(name="look", description=look.specification.description, read_only=True)
     def another_look(at: str) -> str:
         return f"{at} is here"
 
-    agent = Agent(name="a", instruction="i", tools=[look, note])
-    model = ScriptedModel([call("look", at="x"), call("note", text="y"), say("done")])
-    ada = Principal("ada", permissions={"notes:write"})
-    response = await run(agent, "go", library=ToolLibrary([another_look]), model=model, principal=ada)
-    assert [record.result for record in response.tool_calls] == ["x is here", "y"]
+    agent = Agent(name="a", instruction="i", tools=[look])
+    model = ScriptedModel([call("look", at="x"), say("done")])
+    response = await run(agent, "go", library=ToolLibrary([another_look]), model=model)
+    assert [record.result for record in response.tool_calls] == ["x is here"]
+    with pytest.raises(BindingError, match="look: no implementation is registered"):
+        await run(agent, "go", library=ToolLibrary(), model=model)
+
+
+async def test_an_app_without_a_library_runs_agents_with_their_own_tools(tmp_path: Path) -> None:
+    agent = Agent(name="a", instruction="i", tools=[tool(lambda_like, risk="irreversible")])
+    model = ScriptedModel([call("lambda_like", text="ab"), say("done")])
+    async with Journeyman(store=f"sqlite:///{tmp_path / 'x.db'}", model=model, poll_seconds=0.05) as app:
+        handle = await app.start(agent, "go")
+        assert await handle.wait() == "awaiting_approval"
+        [approval] = await app.approvals.pending()
+        await app.approvals.approve(approval.id, by="grace")  # the run goes on from the store, with the agent's tools
+        assert [record.result for record in (await handle.result()).tool_calls] == ["abab"]
+
+
+def lambda_like(text: str) -> str:
+    """Say it twice."""
+    return text * 2
 
 
 def test_what_is_no_tool_is_refused_in_our_words() -> None:
-    with pytest.raises(ValueError, match=r"Agent: tools\.0: .*got 3"):
+    with pytest.raises(ToolDefinitionError, match="3 is not a tool; pass a tool, a function or a specification"):
         Agent(name="a", instruction="i", tools=[3])  # type: ignore[list-item]
 
 

@@ -11,6 +11,7 @@ import pytest
 
 from journeyman import ConfigurationError, Journeyman, RiskLevel, RunStatus, ToolError, ToolLibrary, tool
 from journeyman.app.chains import ChainError, UnresolvedError, literal, resolve, start_chain
+from tests.waiting import WAIT_SECONDS
 
 RESULTS = [
     {"id": "t1", "metadata": {"url": "https://a.example", "sizes": [1, 2]}, "count": 3},
@@ -179,7 +180,7 @@ async def test_a_chain_waits_for_a_person_and_goes_on_in_another_process(
         [approval] = await app.approvals.pending()
         assert approval.arguments == {"id": "id-cup"}
         await app.approvals.approve(approval.id, by="grace")
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(WAIT_SECONDS):
             response = await handle.result()
     assert response.status is RunStatus.COMPLETED
     assert workshop.done == ["make cup", "destroy id-cup", "look id-cup"]

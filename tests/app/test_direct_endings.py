@@ -11,8 +11,7 @@ from journeyman import Approval, Approve, Limits, RunStatus, ToolLibrary, run, r
 from journeyman.app import assembly, direct
 from journeyman.testing import FakeClock, ScriptedModel, call, say
 from tests.playing import agent_with
-
-PATIENCE_SECONDS = 20.0
+from tests.waiting import WAIT_SECONDS
 
 
 def test_run_sync_leaves_a_task_behind_that_swallows_its_cancellation(
@@ -24,10 +23,10 @@ def test_run_sync_leaves_a_task_behind_that_swallows_its_cancellation(
 
     async def stubborn() -> None:
         loop = asyncio.get_running_loop()
-        until = loop.time() + PATIENCE_SECONDS
+        until = loop.time() + WAIT_SECONDS
         while loop.time() < until:
             try:
-                await asyncio.sleep(PATIENCE_SECONDS)
+                await asyncio.sleep(WAIT_SECONDS)
             except asyncio.CancelledError:
                 continue
         ended.append("stubborn")

@@ -19,6 +19,8 @@ from journeyman.stores.store import open_store
 from journeyman.testing import CrashPoint, crash_and_recover, crash_points
 from tests.app.durable_program import DIE_AT_LINE, RUN, in_child
 from tests.app.shop import DIE_IN_TOOL, Ledger
+from tests.marking import daily
+from tests.waiting import WAIT_SECONDS
 
 FORKS = multiprocessing.get_context("forkserver")
 FORKS.set_forkserver_preload(["tests.app.durable_program"])
@@ -27,7 +29,7 @@ FACTS = 35
 LINES = 13
 ONCE = {("note", "W-17"): 1, ("delete_order", "W-17"): 1, ("delete_order", "W-18"): 1}
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.slow
 
 
 class Place:
@@ -44,7 +46,7 @@ class Place:
         self._told.unlink(missing_ok=True)
         child = FORKS.Process(target=in_child, args=(self.url, str(self.ledger.path), environment, str(self._told)))
         child.start()
-        child.join(60)
+        child.join(WAIT_SECONDS)
         assert child.exitcode in (0, -signal.SIGKILL), f"exit code {child.exitcode}"
         if child.exitcode != 0:
             return None
@@ -118,9 +120,11 @@ def test_killed_between_any_two_lines_it_goes_on(tmp_path: Path) -> None:
     assert everywhere(tmp_path, DIE_AT_LINE, range(1, LINES + 1)) == LINES
 
 
-def test_killed_at_every_boundary_of_the_journal_it_goes_on(tmp_path: Path) -> None:
-    reached = everywhere(tmp_path, "JOURNEYMAN_CRASH", crash_points(FACTS))
-    assert reached == 2 * FACTS
+@pytest.mark.parametrize("every", daily(3, nightly=1))
+def test_killed_at_the_boundaries_of_the_journal_it_goes_on(tmp_path: Path, every: int) -> None:
+    points = list(crash_points(FACTS))
+    assert len(points) == 2 * FACTS
+    assert everywhere(tmp_path, "JOURNEYMAN_CRASH", points[::every]) == len(points[::every])
 
 
 @pytest.mark.parametrize("when", ["before", "after"])

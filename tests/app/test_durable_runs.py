@@ -16,7 +16,8 @@ from journeyman.stores.store import open_store
 from journeyman.testing import FakeClock, ScriptedModel, call, say
 from tests.app.conftest import Opens
 from tests.app.shop import ADA, Ledger, clerk, deletes, shop, whole_day
-from tests.app.waiting import until
+from tests.marking import daily
+from tests.waiting import until
 
 
 class Gate:
@@ -292,12 +293,10 @@ async def test_traces_are_files_and_old_ones_are_purged_with_their_runs(
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(240)
-async def test_a_thousand_waiting_runs_hold_nothing_and_all_go_on(
-    opens: Opens, agent: Agent, ledger: Ledger, url: str, tmp_path: Path
+@pytest.mark.parametrize("many", daily(200, nightly=1_000))
+async def test_many_waiting_runs_hold_nothing_and_all_go_on(
+    opens: Opens, agent: Agent, ledger: Ledger, url: str, tmp_path: Path, many: int
 ) -> None:
-    many = 1_000
-
     async def all_are(status: RunStatus) -> None:
         async def counted() -> bool:
             return len(await app.store.runs.list(statuses=[status], limit=many + 1)) == many

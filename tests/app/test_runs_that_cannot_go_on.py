@@ -10,7 +10,7 @@ from journeyman.core.storing import RunOrder
 from journeyman.testing import ScriptedModel, say
 from tests.app.conftest import Opens
 from tests.app.shop import ADA, Ledger, deletes
-from tests.app.waiting import until
+from tests.waiting import until
 
 
 async def test_a_task_that_names_tools_there_are_not_is_refused_at_the_start(opens: Opens, agent: Agent) -> None:

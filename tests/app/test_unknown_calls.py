@@ -19,6 +19,7 @@ from journeyman.app.journeyman import Journeyman
 from journeyman.testing import ScriptedModel, call, say, together
 from tests.app.conftest import Opens
 from tests.app.shop import Ledger
+from tests.waiting import WAIT_SECONDS
 
 FORKS = multiprocessing.get_context("forkserver")
 FORKS.set_forkserver_preload(["tests.app.durable_program"])
@@ -35,7 +36,7 @@ def till(ledger: Ledger, *, deadly: bool = False) -> ToolLibrary:
         """Pay an order. Use when it is due."""
         ledger.write("pay", context.idempotency_key, order_id)
         if deadly:
-            both.wait()
+            both.wait(WAIT_SECONDS)
             os.kill(os.getpid(), signal.SIGKILL)
         return f"{order_id} is paid"
 
@@ -60,7 +61,7 @@ async def app(opens: Opens, url: str, ledger: Ledger) -> AsyncIterator[Journeyma
     """An app that went on where another process was killed with two calls under way."""
     child = FORKS.Process(target=die_paying, args=(url, ledger.path))
     child.start()
-    await asyncio.to_thread(child.join, 30)
+    await asyncio.to_thread(child.join, WAIT_SECONDS)
     assert child.exitcode == -signal.SIGKILL
     assert len(ledger.lines()) == 2
     async with opens(BOTH, library=till(ledger)) as opened:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import time
 from collections.abc import Iterator
 
 import pytest
@@ -25,10 +24,10 @@ from journeyman.app.journeyman import Journeyman
 from journeyman.core.events import RunResumed
 from journeyman.testing import ScriptedModel, call, say
 from tests.app.shop import Ledger
-from tests.app.waiting import until
-from tests.app.worker_program import BUSY, LEASE_SECONDS, PAYING, SLOWLY, Crew, workshop
+from tests.app.worker_program import BUSY, PAYING, SLOWLY, Crew, workshop
+from tests.waiting import WAIT_SECONDS, until
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(120)]
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
@@ -76,13 +75,9 @@ async def test_a_worker_killed_in_the_middle_is_replaced_and_the_run_ends(client
         await begun(crew.ledger, "slow")
         second = crew.hire(SLOWLY)
         first.kill()
-        died = time.monotonic()
         assert (await begun(crew.ledger, "slow", 2))[1] == str(second.pid)
-        taken_over = time.monotonic() - died
         crew.open_gate("W-1")
         assert (await handle.result()).status == "completed"
-    print(f"taken over after {taken_over:.1f} s, with a lease of {LEASE_SECONDS:g} s")
-    assert taken_over < 30
     slow = [key for name, key, _ in crew.ledger.lines() if name == "slow"]
     assert slow == [f"{handle.run_id}.call_1_1"] * 2
     assert [name for name, _, _ in crew.ledger.lines()].count("pay") == 1
@@ -108,7 +103,7 @@ async def awakened(client: Journeyman, crew: Crew, *, unfenced: bool) -> list[st
         if unfenced:
             await begun(crew.ledger, "pay", 3)
         os.kill(zombie.pid, signal.SIGTERM)
-        zombie.join(30)
+        zombie.join(WAIT_SECONDS)
         assert [event async for event in handle.events()] == before
     return [pid for name, key, pid in crew.ledger.lines() if name == "pay" and key.startswith(handle.run_id)]
 
@@ -128,7 +123,7 @@ async def test_told_to_leave_a_worker_finishes_its_step_and_hands_over(client: J
         await begun(crew.ledger, "slow")
         first.terminate()
         asyncio.get_running_loop().call_later(0.3, crew.open_gate, "W-1")
-        await asyncio.to_thread(first.join, 30)
+        await asyncio.to_thread(first.join, WAIT_SECONDS)
         assert first.exitcode == 0
         row = await app.store.runs.get(handle.run_id)
         assert row is not None

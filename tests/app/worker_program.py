@@ -18,6 +18,7 @@ from journeyman.core.errors import JournalConflictError
 from journeyman.stores import journal
 from journeyman.testing import ScriptedModel, call, say
 from tests.app.shop import Ledger
+from tests.waiting import WAIT_SECONDS
 
 FORKS = multiprocessing.get_context("forkserver")
 FORKS.set_forkserver_preload(["tests.app.worker_program"])
@@ -31,7 +32,7 @@ def workshop(ledger: Ledger) -> ToolLibrary:
         while not (ledger.path.parent / f"open-{order_id}").exists():
             time.sleep(0.01)
 
-    @tool(risk=RiskLevel.REVERSIBLE, idempotent=True, timeout_seconds=60)
+    @tool(risk=RiskLevel.REVERSIBLE, idempotent=True, timeout_seconds=WAIT_SECONDS)
     def slow(order_id: str, context: ToolContext) -> str:
         """Do something slow. Use when there is time."""
         ledger.write("slow", context.idempotency_key, str(os.getpid()))
@@ -113,4 +114,4 @@ class Crew:
         for worker in self._workers:
             if worker.is_alive() and worker.pid is not None:
                 os.kill(worker.pid, signal.SIGKILL)
-            worker.join(10)
+            worker.join(WAIT_SECONDS)

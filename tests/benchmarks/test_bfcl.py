@@ -7,7 +7,6 @@ from benchmarks.bfcl.replay import replay
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300)
 async def test_results_of_governed_calls_equal_those_of_direct_calls() -> None:
     corpus.install()
     scenarios = [scenario for category in corpus.CATEGORIES for scenario in corpus.load([category])[::8]]

@@ -38,6 +38,7 @@ from journeyman import (
     ToolCallRecord,
     ToolCategory,
     ToolConfiguration,
+    ToolDefinitionError,
     ToolError,
     ToolGapReport,
     ToolSpecification,
@@ -51,6 +52,7 @@ from journeyman.core.events import CallProgress, TextDelta, UnknownFact, read_fa
 from journeyman.core.playbook import Advice, StrategyState
 from journeyman.core.policy import BreakerRule
 
+REFUSALS = (InvalidDataError, ValidationError)  # the latter from model_validate
 NOW = datetime(2025, 6, 1, 12, 0, tzinfo=UTC)
 LATER = NOW + timedelta(seconds=1.5)
 ERROR = ErrorInfo(code="X", message="went wrong")
@@ -188,8 +190,8 @@ def test_the_response_of_a_run_is_told_and_not_journalled() -> None:
 # --- refusals name the field, the value and the rule
 
 
-def refused(match: str, make: Any) -> None:
-    with pytest.raises((InvalidDataError, ValidationError), match=match):  # the latter from model_validate
+def refused(match: str, make: Any, kind: type[Exception] | tuple[type[Exception], ...] = REFUSALS) -> None:
+    with pytest.raises(kind, match=match):
         make()
 
 
@@ -204,27 +206,34 @@ def test_an_agent_says_who_it_is_and_what_to_do() -> None:
     refused("intsruction", lambda: Agent.model_validate({"name": "a", "instruction": "i", "intsruction": "typo"}))
 
 
-def test_a_specification_is_consistent() -> None:
-    refused("name", lambda: ToolSpecification(name="", description="d"))
-    refused("'two words'", lambda: ToolSpecification(name="two words", description="d"))
-    refused("description", lambda: ToolSpecification(name="n", description=" \n"))
-    for seconds in (0.5, 301):
-        refused("timeout_seconds", lambda s=seconds: ToolSpecification(name="n", description="d", timeout_seconds=s))
-    refused("permission 'a b'", lambda: ToolSpecification(name="n", description="d", permissions={"a b"}))
-    refused(
-        "read-only tool is reversible",
-        lambda: ToolSpecification(name="n", description="d", read_only=True, risk="irreversible"),
-    )
-    refused(
-        "do not agree with the signature",
-        lambda: ToolSpecification(
-            name="n",
-            description="d",
-            signature="(a::String)==>(::String)",
-            parameters={"type": "object", "properties": {"b": {"type": "string"}}, "required": ["b"]},
+@pytest.mark.parametrize(
+    ("fields", "told"),
+    [
+        ({"name": ""}, 'name: must have at least 1 character, got ""'),
+        ({"name": "two words"}, """tool 'two words': name: a tool's name has no spaces .*, got "two words\""""),
+        ({"name": None}, "name: must be a string, got null"),
+        ({"description": " \n"}, "description: a tool needs a description"),
+        ({"timeout_seconds": 0.5}, "timeout_seconds: must be greater than or equal to 1, got 0.5"),
+        ({"timeout_seconds": 301}, "timeout_seconds: must be less than or equal to 300, got 301"),
+        ({"permissions": {"a b"}}, "permission 'a b' is not well-formed"),
+        ({"risk": "never"}, "risk: must be 'reversible', .*, got \"never\""),
+        ({"read_only": True, "risk": "irreversible"}, "read-only tool is reversible, this one says 'irreversible'"),
+        ({"parameters": {"type": "array"}}, 'parameters: must be .* type \'object\', got {"type": "array"}'),
+        ({"parameters": {"type": "object", "required": "a"}}, "parameters: the parameters' schema has .* of the wrong"),
+        ({"signature": "(a::String)"}, 'signature: 1:12: the signature ends here; expected .*, got "\\(a::String'),
+        ({"signature": 5}, "signature: must be a string, got 5"),
+        ({"timeout": 5}, r"timeout: unknown field \(known: name, description, .*timeout_seconds"),
+        (
+            {"signature": "(a::String)==>(::String)", "parameters": {"type": "object", "properties": {"b": {}}}},
+            "do not agree with the signature '\\(a::String\\)==>\\(::String\\)': a: only in the specification; b: only",
         ),
-    )
-    refused("type 'object'", lambda: ToolSpecification(name="n", description="d", parameters={"type": "array"}))
+    ],
+)
+def test_a_specification_is_consistent(fields: dict[str, Any], told: str) -> None:
+    described = {"name": "n", "description": "d", **fields}
+    refused(told, lambda: ToolSpecification(**described), ToolDefinitionError)
+    refused(told, lambda: ToolSpecification.model_validate(described), ToolDefinitionError)
+    refused(told, lambda: Agent(name="a", instruction="i", tools=[described]), ToolDefinitionError)  # type: ignore[list-item]
 
 
 def test_a_zero_argument_tool_is_a_tool() -> None:

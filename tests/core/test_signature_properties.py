@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import tree_sitter
 import tree_sitter_gram
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from journeyman.core.errors import SignatureError
@@ -117,7 +117,6 @@ def in_any_order(schema: dict[str, Any]) -> dict[str, Any]:
     return bare | {"properties": schema.get("properties", {}), "required": sorted(schema.get("required", []))}
 
 
-@settings(max_examples=150, deadline=None)
 @given(roots(), st.none() | schemas)
 def test_every_schema_survives_the_way_to_gram_and_back(
     parameters: dict[str, Any], returns: dict[str, Any] | None
@@ -144,13 +143,11 @@ def shuffled(value: Any, draw: random.Random) -> Any:
     return dict(entries)
 
 
-@settings(max_examples=60, deadline=None)
 @given(roots(), st.randoms(use_true_random=False))
 def test_order_makes_no_difference(schema: dict[str, Any], draw: random.Random) -> None:
     assert schema_differences(schema, shuffled(schema, draw)) == []
 
 
-@settings(max_examples=60, deadline=None)
 @given(roots(), roots())
 def test_comparing_is_symmetric(a: dict[str, Any], b: dict[str, Any]) -> None:
     assert same_schema(a, b) == same_schema(b, a)
@@ -204,7 +201,6 @@ PIECES += [
 pieces = st.lists(st.sampled_from(PIECES), max_size=25).map("".join)
 
 
-@settings(max_examples=600, deadline=None)
 @given(st.one_of(st.text(max_size=40), pieces, pieces.map("(a".__add__)))
 def test_any_text_is_read_or_refused(text: str) -> None:
     read = read_or_refused(text)
@@ -224,7 +220,6 @@ SEEDS = [
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-@settings(max_examples=300, deadline=None)
 @given(data=st.data())
 def test_a_path_that_is_accepted_is_gram(seed: str, data: st.DataObject) -> None:
     text = seed

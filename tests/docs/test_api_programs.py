@@ -201,7 +201,7 @@ async def test_leaving_the_events_early_cancels_the_run() -> None:
 
 
 async def test_what_cannot_start_is_raised_by_every_door() -> None:
-    nobody = Agent(name="x", instruction="y", tools=[lookup_order.specification])
+    nobody = Agent(name="x", instruction="y", tools=[lookup_order])
     for start in (run(nobody, "go", library=ToolLibrary(), model="m"), collected(nobody, "go", library=ToolLibrary())):
         with pytest.raises(Exception, match="no implementation is registered"):
             await start

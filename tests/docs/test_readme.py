@@ -17,6 +17,8 @@ from types import ModuleType
 
 import pytest
 
+from tests.waiting import WAIT_SECONDS
+
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "examples" / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCK = re.compile(r"^```python[^\n]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
@@ -61,7 +63,7 @@ def test_the_first_program_prints_what_the_page_says(bare: None, capsys: pytest.
 @pytest.mark.parametrize("example", sorted((ROOT / "examples").glob("*.py")), ids=name_of)
 def test_an_example_runs(example: Path) -> None:
     command = [sys.executable, "-W", "error", "-m", f"examples.{example.stem}"]
-    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=30)
+    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=WAIT_SECONDS)
     assert (ended.returncode, ended.stderr) == (0, "")
     assert ended.stdout
 

@@ -9,14 +9,11 @@ from journeyman import Approval, ErrorInfo, Policy, Principal, RiskLevel, ToolCa
 from journeyman.core.approvals import Decision
 from journeyman.core.events import Event, Fact
 from journeyman.core.protocols import ApprovalGate
-from journeyman.execution.approval import NobodyToAsk
-from journeyman.execution.breaker import LocalBreaker
-from journeyman.execution.cache import ResultCache
-from journeyman.execution.executor import CallPast, CallScope, Executor
+from journeyman.execution.approval import NoApprover
+from journeyman.execution.executor import CallPast, CallScope, Check, Executor
 from journeyman.execution.invoke import Invoker
+from journeyman.execution.limits import LocalBreaker, ResultCache, TokenBuckets
 from journeyman.execution.outcome import Suspended
-from journeyman.execution.processes import ProcessPool
-from journeyman.execution.rate import TokenBuckets
 from journeyman.execution.recorder import Recorder
 from journeyman.execution.threads import default_pool
 from journeyman.stores.in_memory import MemoryJournal
@@ -50,6 +47,7 @@ class Path:
         clock: FakeClock | None = None,
         gate: ApprovalGate | None = None,
         deadline: float | None = None,
+        checks: Sequence[Check] = (),
         **policy: Any,
     ) -> None:
         self.clock = clock or FakeClock()
@@ -59,12 +57,13 @@ class Path:
         self.deadline = deadline
         self.executor = Executor(
             policy=Policy(**{"default_risk": RiskLevel.REVERSIBLE, **policy}),
-            gate=gate or NobodyToAsk(),
-            invoker=Invoker(threads=default_pool(), processes=ProcessPool()),
+            gate=gate or NoApprover(),
+            invoker=Invoker(threads=default_pool()),
             limiter=TokenBuckets(clock=self.clock),
             breaker=LocalBreaker(clock=self.clock),
             cache=ResultCache(clock=self.clock),
             clock=self.clock,
+            checks=checks,
         )
         self.recorder = Recorder("run", self.journal, clock=self.clock, listeners=[self.events.append])
         self._calls = 0

@@ -15,6 +15,7 @@ from journeyman.core.protocols import moment
 from journeyman.execution import invoke
 from journeyman.execution.approval import AskApprover
 from journeyman.testing import FakeClock
+from tests.waiting import WAIT_SECONDS
 
 
 def question(seconds: float = 300, name: str = "a") -> Approval:
@@ -62,7 +63,7 @@ async def test_an_approver_that_swallows_its_cancellation_does_not_keep_the_ques
         return Approve()
 
     asking = asyncio.create_task(AskApprover(stubborn).ask(question(0.01)))
-    await asyncio.wait((asking,), timeout=20)
+    await asyncio.wait((asking,), timeout=WAIT_SECONDS)
     decided = asking.done()
     release.set()
     assert (decided, await asking) == (True, Expired())

@@ -15,6 +15,7 @@ from journeyman.execution.executor import CallPast
 from journeyman.execution.outcome import Suspended
 from journeyman.testing import FakeClock, call
 from tests.execution.pathway import Answers, Path
+from tests.waiting import WAIT_SECONDS
 
 ADA = Principal("ada", permissions={"orders:*"})
 
@@ -144,7 +145,7 @@ async def test_permission_comes_before_the_arguments_are_looked_at() -> None:
     error = await path.error(call("write"))
     assert (error.code, error.category) == ("NOT_PERMITTED", "permission")
     assert "'orders:write'" in error.message
-    assert "nobody in particular" in error.message
+    assert "an anonymous caller" in error.message
     assert (await path.error(call("write"), Principal("bob"))).message.endswith("'bob' does not have")
     assert (await path.error(call("write"), ADA)).code == "INVALID_ARGUMENTS"
     assert (await path.call(call("write", order="W"), ADA)).status is CallStatus.SUCCESS
@@ -345,7 +346,7 @@ async def test_a_tool_that_was_given_up_reports_nothing_more() -> None:
         """Go on after the end."""
         while not released.is_set():
             try:
-                released.wait(30)
+                released.wait(WAIT_SECONDS)
             except BaseException:
                 continue
         context.progress("still here")
@@ -355,7 +356,7 @@ async def test_a_tool_that_was_given_up_reports_nothing_more() -> None:
     path.deadline = path.clock.monotonic() + 0.05
     assert (await path.call(call("stubborn"))).status is CallStatus.TIMEOUT
     released.set()
-    await asyncio.to_thread(over.wait, 10)
+    await asyncio.to_thread(over.wait, WAIT_SECONDS)
     await asyncio.sleep(0)
     assert "call_progress" not in [event.type for event in path.events]
 

@@ -19,6 +19,7 @@ import pytest
 
 from journeyman.execution import threads
 from journeyman.execution.threads import ThreadPool, default_pool
+from tests.waiting import WAIT_SECONDS
 
 
 @pytest.fixture
@@ -59,21 +60,21 @@ class Spinner:
 
 
 async def reached(event: threading.Event) -> None:
-    assert await asyncio.to_thread(event.wait, 30)
+    assert await asyncio.to_thread(event.wait, WAIT_SECONDS)
 
 
 async def test_the_function_runs_in_another_thread_and_returns(pool: ThreadPool) -> None:
-    assert await pool.run(threading.current_thread, timeout=5) is not threading.main_thread()
+    assert await pool.run(threading.current_thread, timeout=WAIT_SECONDS) is not threading.main_thread()
 
 
 async def test_a_thread_is_reused(pool: ThreadPool) -> None:
-    used = {await pool.run(threading.get_ident, timeout=5) for _ in range(20)}
+    used = {await pool.run(threading.get_ident, timeout=WAIT_SECONDS) for _ in range(20)}
     assert len(used) == 1
 
 
 async def test_ten_blocking_functions_run_at_once(pool: ThreadPool) -> None:
     barrier = threading.Barrier(10)
-    numbers = await asyncio.gather(*(pool.run(barrier.wait, timeout=30) for _ in range(10)))
+    numbers = await asyncio.gather(*(pool.run(barrier.wait, timeout=WAIT_SECONDS) for _ in range(10)))
     assert sorted(numbers) == list(range(10))
 
 
@@ -86,7 +87,7 @@ async def test_context_variables_are_copied(pool: ThreadPool) -> None:
         variable.set("tool's")
         return seen
 
-    assert await pool.run(function, timeout=5) == "caller's"
+    assert await pool.run(function, timeout=WAIT_SECONDS) == "caller's"
     assert variable.get() == "caller's"
 
 
@@ -98,7 +99,7 @@ async def test_an_exception_comes_back_as_the_same_object(pool: ThreadPool, kind
         raise error
 
     with pytest.raises(kind) as caught:
-        await pool.run(failing_tool, timeout=5)
+        await pool.run(failing_tool, timeout=WAIT_SECONDS)
     assert caught.value is error
     assert caught.traceback[-1].name == "failing_tool"
 
@@ -109,16 +110,16 @@ async def test_an_exception_that_asyncio_would_misread_is_wrapped(pool: ThreadPo
         raise kind
 
     with pytest.raises(RuntimeError, match=kind.__name__) as caught:
-        await pool.run(function, timeout=5)
+        await pool.run(function, timeout=WAIT_SECONDS)
     assert isinstance(caught.value.__cause__, kind)
 
 
 async def test_a_hanging_loop_is_interrupted_and_its_thread_ends(pool: ThreadPool) -> None:
     spinner = Spinner()
-    with pytest.raises(TimeoutError, match=r"not finished after 0\.05 s"):
-        await pool.run(spinner, timeout=0.05)
+    with pytest.raises(TimeoutError, match=r"not finished after 0\.3 s"):
+        await pool.run(spinner, timeout=0.3)
     await reached(spinner.stopped)
-    await asyncio.to_thread(spinner.thread.join, 30)
+    await asyncio.to_thread(spinner.thread.join, WAIT_SECONDS)
     assert not spinner.thread.is_alive()
 
 
@@ -144,11 +145,11 @@ async def test_a_function_stuck_in_c_costs_no_slot_and_its_result_is_dropped() -
         return "too late"
 
     with pytest.raises(TimeoutError):
-        await pool.run(function, timeout=0.05)
-    assert stuck.is_set()
-    assert await pool.run(lambda: "next", timeout=30) == "next"
+        await pool.run(function, timeout=0.3)
+    await reached(stuck)
+    assert await pool.run(lambda: "next", timeout=WAIT_SECONDS) == "next"
     release.release()
-    await asyncio.to_thread(thread[0].join, 30)
+    await asyncio.to_thread(thread[0].join, WAIT_SECONDS)
     assert not thread[0].is_alive()
     pool.close()
 
@@ -165,8 +166,8 @@ async def test_an_interrupt_that_the_function_swallows_still_ends_its_thread(poo
             return "I survived"
 
     with pytest.raises(TimeoutError):
-        await pool.run(function, timeout=0.05)
-    await asyncio.to_thread(thread[0].join, 30)
+        await pool.run(function, timeout=0.3)
+    await asyncio.to_thread(thread[0].join, WAIT_SECONDS)
     assert not thread[0].is_alive()
 
 
@@ -182,7 +183,7 @@ class Gate:
             self.passages.append(threading.current_thread())
             if len(self.passages) == 2:
                 self.arrived.set()
-                self.opened.wait(30)
+                self.opened.wait(WAIT_SECONDS)
         self.lock.acquire()
 
     def __exit__(self, *_: object) -> None:
@@ -206,9 +207,9 @@ async def test_an_interrupt_that_comes_as_the_function_ends_is_silent_and_hits_n
     with pytest.raises(asyncio.CancelledError):
         await task
     thread = gate.passages[0]
-    assert await pool.run(threading.current_thread, timeout=30) is not thread
+    assert await pool.run(threading.current_thread, timeout=WAIT_SECONDS) is not thread
     gate.opened.set()
-    await asyncio.to_thread(thread.join, 30)
+    await asyncio.to_thread(thread.join, WAIT_SECONDS)
     assert not thread.is_alive()
 
 
@@ -251,7 +252,7 @@ async def test_cancelling_at_any_moment_leaves_the_pool_whole() -> None:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
     barrier = threading.Barrier(4)
-    await asyncio.gather(*(pool.run(barrier.wait, timeout=30) for _ in range(4)))
+    await asyncio.gather(*(pool.run(barrier.wait, timeout=WAIT_SECONDS) for _ in range(4)))
     pool.close()
 
 
@@ -263,7 +264,7 @@ async def test_no_more_than_the_limit_run_at_once_and_the_rest_wait_their_turn()
         order.append(number)
         begun[number].set()
         if number < 2:
-            go.wait(30)
+            go.wait(WAIT_SECONDS)
 
     tasks = [asyncio.create_task(pool.run(partial(function, number), timeout=None)) for number in range(5)]
     await reached(begun[0])
@@ -287,9 +288,9 @@ async def test_those_who_wait_are_served_in_order() -> None:
 
 async def test_waiting_for_a_slot_does_not_count_as_running() -> None:
     pool, hold = ThreadPool(limit=1), threading.Event()
-    first = asyncio.create_task(pool.run(lambda: hold.wait(30), timeout=None))
-    second = asyncio.create_task(pool.run(lambda: "quick", timeout=0.2))
-    done, _ = await asyncio.wait([second], timeout=0.5)
+    first = asyncio.create_task(pool.run(lambda: hold.wait(WAIT_SECONDS), timeout=None))
+    second = asyncio.create_task(pool.run(lambda: "quick", timeout=0.5))
+    done, _ = await asyncio.wait([second], timeout=0.8)
     assert not done
     hold.set()
     assert await second == "quick"
@@ -301,13 +302,13 @@ def test_one_pool_serves_several_event_loops_at_once(pool: ThreadPool) -> None:
     barrier, results = threading.Barrier(3), list[int]()
 
     def program() -> None:
-        results.append(asyncio.run(pool.run(barrier.wait, timeout=30)))
+        results.append(asyncio.run(pool.run(barrier.wait, timeout=WAIT_SECONDS)))
 
     programs = [threading.Thread(target=program) for _ in range(3)]
     for thread in programs:
         thread.start()
     for thread in programs:
-        thread.join(30)
+        thread.join(WAIT_SECONDS)
     assert sorted(results) == [0, 1, 2]
 
 
@@ -316,7 +317,7 @@ def test_a_loop_that_was_closed_meanwhile_disturbs_neither_thread_nor_slot() -> 
 
     def function() -> None:
         begun.set()
-        go.wait(30)
+        go.wait(WAIT_SECONDS)
 
     loop = asyncio.new_event_loop()
     running = loop.create_task(pool.run(function, timeout=None))
@@ -325,7 +326,7 @@ def test_a_loop_that_was_closed_meanwhile_disturbs_neither_thread_nor_slot() -> 
     loop.run_until_complete(loop.shutdown_default_executor())
     loop.close()
     go.set()
-    assert asyncio.run(pool.run(lambda: "fine", timeout=30)) == "fine"
+    assert asyncio.run(pool.run(lambda: "fine", timeout=WAIT_SECONDS)) == "fine"
     for task in (running, waiting):
         task._log_destroy_pending = False  # type: ignore[attr-defined]  # abandoned on purpose
     pool.close()
@@ -335,8 +336,8 @@ async def test_an_idle_thread_keeps_no_result_alive(pool: ThreadPool) -> None:
     class Result:
         pass
 
-    result = await pool.run(Result, timeout=5)
-    await pool.run(lambda: None, timeout=5)
+    result = await pool.run(Result, timeout=WAIT_SECONDS)
+    await pool.run(lambda: None, timeout=WAIT_SECONDS)
     gone = weakref.ref(result)
     del result
     gc.collect()
@@ -348,10 +349,10 @@ async def test_a_closed_pool_ends_its_threads_and_refuses_work() -> None:
 
     def function() -> threading.Thread:
         begun.set()
-        hold.wait(30)
+        hold.wait(WAIT_SECONDS)
         return threading.current_thread()
 
-    idle = await pool.run(threading.current_thread, timeout=5)
+    idle = await pool.run(threading.current_thread, timeout=WAIT_SECONDS)
     tasks = [asyncio.create_task(pool.run(function, timeout=None)) for _ in range(2)]
     late = asyncio.create_task(pool.run(function, timeout=None))
     await reached(begun)
@@ -360,7 +361,7 @@ async def test_a_closed_pool_ends_its_threads_and_refuses_work() -> None:
         await late
     hold.set()
     for thread in [idle, *await asyncio.gather(*tasks)]:
-        await asyncio.to_thread(thread.join, 30)
+        await asyncio.to_thread(thread.join, WAIT_SECONDS)
         assert not thread.is_alive()
     with pytest.raises(RuntimeError, match="closed"):
         await pool.run(function, timeout=None)
@@ -382,7 +383,7 @@ async def main():
         lock = threading.Lock()
         lock.acquire()
         lock.acquire()
-    task = asyncio.create_task(default_pool().run(hang, timeout=0.05))
+    task = asyncio.create_task(default_pool().run(hang, timeout=0.3))
     try:
         await task
     except TimeoutError:
@@ -393,13 +394,15 @@ asyncio.run(main())
 
 
 def test_the_interpreter_ends_quietly_with_a_thread_still_stuck() -> None:
-    ended = subprocess.run([sys.executable, "-W", "error", "-c", PROGRAM], capture_output=True, text=True, timeout=30)
+    ended = subprocess.run(
+        [sys.executable, "-W", "error", "-c", PROGRAM], capture_output=True, text=True, timeout=WAIT_SECONDS
+    )
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, "given up True\n", "")
 
 
 def test_a_forked_process_gets_a_default_pool_that_works() -> None:
-    asyncio.run(default_pool().run(lambda: None, timeout=5))
+    asyncio.run(default_pool().run(lambda: None, timeout=WAIT_SECONDS))
     pid = os.fork()
     if pid == 0:
-        os._exit(asyncio.run(default_pool().run(lambda: 42, timeout=5)))
+        os._exit(asyncio.run(default_pool().run(lambda: 42, timeout=WAIT_SECONDS)))
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 42

@@ -11,7 +11,6 @@ from journeyman.gram import dump_tools, load_tools
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300)
 def test_foreign_function_documents_survive_or_are_refused_with_the_reason() -> None:
     corpus.install()
     documents = function_documents()

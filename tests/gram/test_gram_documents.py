@@ -180,7 +180,7 @@ def test_other_elements_and_annotations_do_no_harm() -> None:
     [
         ("(a)", 1, 1, "no agent is described here"),
         ("[a:Agnet]", 1, 1, "there are 'Agnet'"),
-        ("[a:Agent]", 1, 1, "agent 'a': instruction: Field required"),
+        ("[a:Agent]", 1, 1, "agent 'a': instruction: missing (required)"),
         ("[:Agent {instruction: 'i'}]", 1, 1, "this Agent has no name"),
         ("[a:Agent {instruction: 'i',\n modle: 'x'}]", 2, 2, "unknown property 'modle'; did you mean 'model'"),
         ("[a:Agent {instruction: 'i', instruction: 'j'}]", 1, 29, "property 'instruction' appears twice"),
@@ -202,8 +202,8 @@ def test_what_describes_no_agent_is_refused_with_its_place(text: str, line: int,
 @pytest.mark.parametrize(
     ("text", "column", "message"),
     [
-        ("[t:Tool]", 1, "description: Field required"),
-        ("[t:Tool {description: 'd', risk: never}]", 28, "tool 't': risk: Input should be 'reversible'"),
+        ("[t:Tool]", 1, "description: missing (required)"),
+        ("[t:Tool {description: 'd', risk: never}]", 28, "tool 't': risk: must be 'reversible'"),
         ("[t:Tool {description: 'd', risk: 'irreversible', read_only: true}]", 1, "a read-only tool is reversible"),
         ("[t:Tool {description: 'd', metadata: json`{`}]", 28, "cannot be read"),
         ("[t:Tool {description: 'd', closed: 'yes'}]", 28, "'closed' has a value of the wrong kind"),

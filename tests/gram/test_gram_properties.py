@@ -6,18 +6,16 @@ import random
 import time
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from journeyman import Agent
 from journeyman.agent.documents import dump_agents, load_agents
 from journeyman.gram import Document, GramSyntaxError, dump_tools, dumps, load_tools, parse
 from tests.gram.gram_strategies import agents, documents, specifications
+from tests.marking import daily
 
-quick = settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
-
-@quick
 @given(documents())
 def test_a_document_survives_printing_and_parsing(document: Document) -> None:
     text = dumps(document)
@@ -25,7 +23,6 @@ def test_a_document_survives_printing_and_parsing(document: Document) -> None:
     assert dumps(parse(text)) == text
 
 
-@quick
 @given(agents())
 def test_an_agent_survives_print_parse_print(agent: Agent) -> None:
     text = agent.to_gram()
@@ -33,7 +30,6 @@ def test_an_agent_survives_print_parse_print(agent: Agent) -> None:
     assert Agent.from_gram(text).to_gram() == text
 
 
-@quick
 @given(st.data())
 def test_several_agents_with_shared_tools_survive(data: st.DataObject) -> None:
     shared = data.draw(st.lists(specifications(), min_size=1, max_size=2))
@@ -41,7 +37,6 @@ def test_several_agents_with_shared_tools_survive(data: st.DataObject) -> None:
     assert load_agents(dump_agents(several)) == several
 
 
-@quick
 @given(st.lists(specifications(), max_size=3, unique_by=lambda item: item.name))
 def test_specifications_survive(tools: list[object]) -> None:
     assert load_tools(dump_tools(tools)) == tools  # type: ignore[arg-type]
@@ -93,7 +88,8 @@ def parsed_or_refused(text: str) -> bool:
     return False
 
 
-def survive_mutations(count: int) -> None:
+@pytest.mark.parametrize("count", daily(2_000, nightly=100_000))
+def test_mutations_are_parsed_or_refused(count: int) -> None:
     draw = random.Random(count)
     accepted = 0
     for _ in range(count):
@@ -102,16 +98,6 @@ def survive_mutations(count: int) -> None:
         accepted += parsed_or_refused(text)
         assert time.thread_time() - began < 10, text
     assert 0 < accepted < count
-
-
-def test_mutations_are_parsed_or_refused() -> None:
-    survive_mutations(500)
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(900)
-def test_a_hundred_thousand_mutations_are_parsed_or_refused() -> None:
-    survive_mutations(100_000)
 
 
 @pytest.mark.parametrize(

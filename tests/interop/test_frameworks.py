@@ -13,7 +13,7 @@ from journeyman.testing import ScriptedModel, call, say
 # Their packages warn about themselves and each other.
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.timeout(300),
+    pytest.mark.timeout(900),
     pytest.mark.usefixtures("frameworks"),
     pytest.mark.filterwarnings("ignore"),
 ]

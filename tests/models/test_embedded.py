@@ -19,12 +19,13 @@ from tests.models.asking import Heard, asked, tool
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.timeout(600),  # two threads that wait for each other: minutes where other programs hold the cores
+    pytest.mark.usefixtures("embedded_engine"),
+    pytest.mark.timeout(1200),  # two threads that wait for each other: minutes where other programs hold the cores
     pytest.mark.skipif(not supported(), reason="the engine is built for Linux x86-64"),
 ]
 
 TEXT = {"type": "string"}
-PATIENT = 500.0
+PATIENT = 1000.0
 
 
 TOOLS = (

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from journeyman.core.specification import ToolSpecification
-from journeyman.models.embedded.evidence import Request, stem
+from journeyman.models.embedded.evidence import Request
 from journeyman.models.embedded.filling import MOST_ASKED, Form
 
 MONDAY = date(2026, 11, 16)
@@ -251,13 +251,6 @@ async def test_where_another_tool_is_meant_too_its_words_are_not_one_more_call()
     engine = Engine(task_id=[{"task_id": "milk"}, {"task_id": "bread"}])
     made = await Form(UPDATE, today=MONDAY).fill(engine, "Change milk and show bread", several=False)
     assert [each.arguments for each in made] == [{"task_id": "milk"}]
-
-
-@pytest.mark.parametrize(
-    ("word", "same"), [("tagged", "tags"), ("completed", "complete"), ("renaming", "rename"), ("listing", "lists")]
-)
-def test_forms_of_a_word_are_one(word: str, same: str) -> None:
-    assert stem(word) == stem(same)
 
 
 def test_what_is_cut_out_of_a_request_leaves_the_rest() -> None:

@@ -15,9 +15,9 @@ from benchmarks.embedded import weights
 from journeyman.core.errors import ModelError
 from journeyman.core.messages import Message, Role, ToolCall
 from journeyman.core.specification import ToolSpecification
-from journeyman.models.gguf import GgufModel
-from journeyman.models.gguf_server import gguf_server
+from journeyman.models.gguf import GgufModel, gguf_server
 from tests.models.asking import Heard, asked
+from tests.waiting import WAIT_SECONDS
 
 CONTEXT = 2048
 
@@ -52,7 +52,7 @@ async def test_a_missing_extra_is_named(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(900)
 class TestWithWeights:
     async def test_a_file_that_is_no_model_is_refused(self, model: GgufModel, tmp_path: Path) -> None:
         (tmp_path / "bad.gguf").write_bytes(b"not a model")
@@ -105,6 +105,6 @@ class TestWithWeights:
         address = server._server.listening_address
         assert address.startswith("http://127.0.0.1:")
         with pytest.raises(urllib.error.HTTPError) as refused:
-            await asyncio.to_thread(urllib.request.urlopen, f"{address}/v1/models", timeout=30)
+            await asyncio.to_thread(urllib.request.urlopen, f"{address}/v1/models", timeout=WAIT_SECONDS)
         refused.value.close()
         assert refused.value.code == 401

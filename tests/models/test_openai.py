@@ -20,6 +20,7 @@ from journeyman.core.protocols import ModelResponse
 from journeyman.models.openai import OpenAIModel
 from journeyman.testing import FakeClock, ScriptedServer, call, http, say, together
 from tests.models.asking import KEY, Heard, ask, asked, completion, model_at, spec
+from tests.waiting import WAIT_SECONDS
 
 # --- what is sent ----------------------------------------------------------------------------------------------------
 
@@ -276,7 +277,7 @@ def server_elsewhere(turns: Sequence[Any]) -> Iterator[ScriptedServer]:
     thread = threading.Thread(target=asyncio.run, args=(serve(),))
     thread.start()
     try:
-        yield started.result(timeout=10)
+        yield started.result(WAIT_SECONDS)
     finally:
         stop.set()
         thread.join()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from datetime import UTC, datetime
 from typing import Any
 
@@ -95,11 +94,9 @@ async def test_nobody_waits_longer_than_the_run_has_left() -> None:
 
 @pytest.mark.parametrize("deltas", [None, Heard()], ids=["whole", "streamed"])
 async def test_a_server_that_hangs_is_given_up(deltas: Heard | None) -> None:
-    started = time.monotonic()
     error = await failure(hang(), retries=0, timeout=0.05, deltas=deltas)
     assert (error.info.code, error.info.category) == ("MODEL_TIMEOUT", ErrorCategory.TIMEOUT)
     assert "within 0.05 s" in error.info.message
-    assert time.monotonic() - started < 10
 
 
 async def test_the_runs_own_time_counts_too() -> None:
@@ -110,7 +107,7 @@ async def test_the_runs_own_time_counts_too() -> None:
 
 
 async def test_a_timeout_is_asked_again() -> None:
-    assert (await ask(hang(), "ok", timeout=0.5)).text == "ok"
+    assert (await ask(hang(), "ok", timeout=1.0)).text == "ok"
 
 
 async def test_a_server_that_is_not_there_is_named() -> None:

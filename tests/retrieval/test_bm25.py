@@ -2,25 +2,13 @@
 
 import pytest
 
-from journeyman.retrieval.bm25 import BM25, words
+from journeyman.retrieval.bm25 import BM25, terms
 
 TEXTS = {"cat": "the cat sleeps on the sofa", "dog": "the dog chases the cat", "car": "a red car in the garage"}
 
 
-def test_identifiers_are_split_into_words() -> None:
-    assert words("lookupOrder lookup_orders HTTPServer2") == [
-        "lookup",
-        "order",
-        "lookup",
-        "order",
-        "http",
-        "server",
-        "2",
-    ]
-
-
 def test_polite_words_do_not_count() -> None:
-    assert words("Could you please show me what you have") == ["show"]
+    assert terms("Could you please show me what you have") == ["show"]
 
 
 def test_rare_words_weigh_more_than_common_ones() -> None:

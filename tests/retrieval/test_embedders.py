@@ -20,11 +20,9 @@ from tokenizers.processors import BertProcessing
 
 from journeyman.core.errors import ConfigurationError, ErrorCategory, ModelError
 from journeyman.core.protocols import Vectors
-from journeyman.retrieval.embedders import default_embedder, minilm, resolve_embedder, wordpiece
+from journeyman.retrieval.embedders import CachedEmbedder, FastEmbed, default_embedder, minilm, resolve_embedder
 from journeyman.retrieval.embedders.endpoint import EndpointEmbedder
-from journeyman.retrieval.embedders.fast import FastEmbed
 from journeyman.retrieval.embedders.minilm import MiniLM
-from journeyman.retrieval.embedders.remembering import Remembering
 
 SEEN = web.AppKey("SEEN", list[tuple[str | None, dict[str, object]]])
 
@@ -121,12 +119,12 @@ def test_the_default_is_the_offline_one() -> None:
     assert embedder.name == MiniLM.name
 
 
-# --- remembering
+# --- the cache
 
 
 async def test_a_text_is_embedded_once() -> None:
     behind = Counting()
-    embedder = Remembering(behind)
+    embedder = CachedEmbedder(behind)
     first = await embedder.embed(["a", "bb", "a"])
     second = await embedder.embed(["bb", "ccc"])
     assert behind.asked == ["a", "bb", "ccc"]
@@ -136,7 +134,7 @@ async def test_a_text_is_embedded_once() -> None:
 
 async def test_only_the_latest_texts_are_remembered() -> None:
     behind = Counting()
-    embedder = Remembering(behind, kept=2)
+    embedder = CachedEmbedder(behind, kept=2)
     for text in ("a", "b", "a", "c", "a", "b"):
         await embedder.embed([text])
     assert behind.asked == ["a", "b", "c", "b"]
@@ -212,7 +210,7 @@ async def test_a_server_that_is_not_there_is_a_network_error() -> None:
 @pytest.fixture
 def local_model(tmp_path: Path) -> Path:
     """The default's weights in a folder as fastembed wants it, so that nothing is downloaded."""
-    pieces = Path(wordpiece.__file__).with_name("wordpiece.txt").read_text(encoding="utf-8").splitlines()
+    pieces = Path(minilm.__file__).with_name("wordpiece.txt").read_text(encoding="utf-8").splitlines()
     vocabulary = {piece: number for number, piece in enumerate(pieces)}
     tokenizer = Tokenizer(WordPiece(vocabulary, unk_token="[UNK]"))
     tokenizer.normalizer = BertNormalizer(lowercase=True)

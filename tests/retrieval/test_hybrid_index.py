@@ -2,7 +2,8 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+import os
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,6 @@ import pytest
 from journeyman.core.errors import ModelError
 from journeyman.core.protocols import VectorIndex, Vectors
 from journeyman.retrieval.embedders.minilm import MiniLM
-from journeyman.retrieval.faiss_index import FaissIndex
 from journeyman.retrieval.index import ExactIndex
 from journeyman.retrieval.search import HybridIndex
 
@@ -51,9 +51,9 @@ async def test_without_an_embedder_words_alone_are_compared() -> None:
     assert await index.search("when do I get my teeth looked at?") == []
 
 
-@pytest.mark.parametrize("vectors", [ExactIndex, FaissIndex])
-async def test_with_an_embedder_a_text_is_found_that_shares_no_word(vectors: Callable[[], VectorIndex]) -> None:
-    index = HybridIndex(embedder=MiniLM(), vectors=vectors())
+@pytest.mark.parametrize("vectors", ["exact", "faiss", ExactIndex()])
+async def test_with_an_embedder_a_text_is_found_that_shares_no_word(vectors: VectorIndex | str) -> None:
+    index = HybridIndex(embedder=MiniLM(), vectors=vectors)
     await index.put(NOTES)
     hits = await index.search("When do they look at my teeth?", k=1)
     assert hits[0].id == "dentist"
@@ -158,6 +158,21 @@ async def test_a_snapshot_of_another_embedder_is_not_taken(tmp_path: Path) -> No
     await first.put(NOTES)
     first.save(tmp_path)
     assert not HybridIndex(embedder=Letters("other")).load(tmp_path)
+
+
+async def test_a_snapshot_of_another_kind_of_index_is_not_taken(tmp_path: Path) -> None:
+    first = HybridIndex(embedder=Letters(), vectors="exact")
+    await first.put(NOTES)
+    first.save(tmp_path)
+    assert not HybridIndex(embedder=Letters(), vectors="faiss").load(tmp_path)
+
+
+async def test_the_environment_chooses_the_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JOURNEYMAN_INDEX", "faiss")
+    index = HybridIndex(embedder=Letters())
+    await index.put(NOTES)
+    index.save(tmp_path)
+    assert "1-0.faiss" in os.listdir(tmp_path)
 
 
 async def test_a_snapshot_that_was_broken_off_is_not_taken(tmp_path: Path) -> None:

@@ -1,19 +1,25 @@
 """What every vector index must do, whichever library computes it."""
 
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from journeyman.core.errors import ConfigurationError
 from journeyman.core.protocols import VectorIndex, Vectors
-from journeyman.retrieval.faiss_index import FaissIndex
-from journeyman.retrieval.index import ExactIndex
+from journeyman.retrieval.index import INDEX_VARIABLE, ExactIndex, FaissIndex, vector_index
 
 INDEXES: list[Callable[[], VectorIndex]] = [ExactIndex, FaissIndex]
 every_index = pytest.mark.parametrize("make", INDEXES)
+
+
+@pytest.fixture(autouse=True)
+def _no_choice_in_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(INDEX_VARIABLE, raising=False)
 
 
 def rows(count: int, *, seed: int = 0, dimensions: int = 8) -> Vectors:
@@ -157,7 +163,6 @@ def test_a_vector_that_is_no_number_is_refused(make: Callable[[], VectorIndex]) 
 
 @every_index
 @given(st.lists(st.tuples(st.sampled_from("abcdef"), st.booleans(), st.integers(0, 30)), max_size=40))
-@settings(max_examples=40, deadline=None)
 def test_any_order_of_changes_leaves_what_a_plain_dictionary_would(
     make: Callable[[], VectorIndex], changes: list[tuple[str, bool, int]]
 ) -> None:
@@ -173,3 +178,24 @@ def test_any_order_of_changes_leaves_what_a_plain_dictionary_would(
     query = rows(1, seed=9)[0]
     scores = {name: row @ query / (np.linalg.norm(row) * np.linalg.norm(query)) for name, row in expected.items()}
     assert dict(index.search(query, k=10)) == pytest.approx(scores, abs=1e-5)
+
+
+def test_an_index_is_chosen_by_name_and_then_by_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert type(vector_index()) is ExactIndex
+    monkeypatch.setenv(INDEX_VARIABLE, "faiss")
+    assert type(vector_index()) is FaissIndex
+    assert type(vector_index("exact")) is ExactIndex
+
+
+def test_an_unknown_index_lists_the_known_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ConfigurationError, match="no vector index is named 'hnsw'; use 'exact' or 'faiss'"):
+        vector_index("hnsw")
+    monkeypatch.setenv(INDEX_VARIABLE, "hnsw")
+    with pytest.raises(ConfigurationError, match=r"named 'hnsw' \(JOURNEYMAN_INDEX\)"):
+        vector_index()
+
+
+def test_without_its_extra_faiss_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "faiss", None)
+    with pytest.raises(ConfigurationError, match=r"pip install 'journeyman\[faiss\]'"):
+        vector_index("faiss")

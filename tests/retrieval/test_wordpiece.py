@@ -9,10 +9,10 @@ from tokenizers.normalizers import BertNormalizer
 from tokenizers.pre_tokenizers import BertPreTokenizer
 from tokenizers.processors import BertProcessing
 
-from journeyman.retrieval.embedders import wordpiece
-from journeyman.retrieval.embedders.wordpiece import token_ids
+from journeyman.retrieval.embedders import minilm
+from journeyman.retrieval.embedders.minilm import token_ids
 
-VOCABULARY = Path(wordpiece.__file__).with_name("wordpiece.txt")
+VOCABULARY = Path(minilm.__file__).with_name("wordpiece.txt")
 TEXTS = [
     "Find the area of a triangle with a base of 10 units and height of 5 units.",
     "don't re-do snake_case, a.b.c or (brackets) [too] {really}~`@#$%^&*",

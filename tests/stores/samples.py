@@ -31,12 +31,19 @@ NOW = START
 LATER = NOW + 60
 
 
-def order(run_id: str, *, session: str | None = None, at: float = NOW, priority: int = 0) -> RunOrder:
+def order(
+    run_id: str,
+    *,
+    session: str | None = None,
+    at: float = NOW,
+    priority: int = 0,
+    principal: str | None = "ada",
+) -> RunOrder:
     return RunOrder(
         run_id=run_id,
         agent={"name": "support"},
         task=TaskInput(task_id=f"task-{run_id}", description="Do it", session_id=session),
-        principal=Principal("ada"),
+        principal=None if principal is None else Principal(principal),
         priority=priority,
         created_at=at,
     )
@@ -112,7 +119,9 @@ def step(run_id: str, execution_id: str, *, first: int) -> tuple[Fact, ...]:
     )
 
 
-def question(approval_id: str, *, run_id: str = "r1", expires_at: float = LATER) -> Approval:
+def question(
+    approval_id: str, *, run_id: str = "r1", expires_at: float = LATER, principal: str | None = "ada", at: float = NOW
+) -> Approval:
     return Approval(
         id=approval_id,
         run_id=run_id,
@@ -121,8 +130,8 @@ def question(approval_id: str, *, run_id: str = "r1", expires_at: float = LATER)
         arguments={"amount": 42},
         digest="d" * 32,
         risk=RiskLevel.IRREVERSIBLE,
-        principal=Principal("ada"),
-        requested_at=moment(NOW),
+        principal=None if principal is None else Principal(principal),
+        requested_at=moment(at),
         expires_at=moment(expires_at),
     )
 

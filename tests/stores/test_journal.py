@@ -28,6 +28,7 @@ from tests.stores.samples import (
     step,
     suspended,
 )
+from tests.waiting import WAIT_SECONDS
 
 
 async def test_facts_come_back_as_they_were_written(store: SqlStore) -> None:
@@ -56,7 +57,7 @@ async def test_a_fact_nobody_waits_for_is_accepted_before_it_is_committed(
 async def test_accepted_facts_are_committed_in_a_moment_by_themselves(store: SqlStore, other: SqlStore) -> None:
     journal = await claimed(store, "r1")
     await journal.append("r1", numbered("r1", message()))
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(WAIT_SECONDS):
         # The test is about nobody waiting, so there is nothing to wait for but time.
         while not await other.runs.facts("r1"):  # noqa: ASYNC110
             await asyncio.sleep(0.005)

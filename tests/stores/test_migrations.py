@@ -11,9 +11,9 @@ import pytest
 
 from journeyman.core.errors import ConfigurationError, StoreError
 from journeyman.core.storing import Store
-from journeyman.stores.migrations import MIGRATIONS
+from journeyman.stores.migrations import LISTS_BY_PRINCIPAL, MIGRATIONS
 from journeyman.stores.store import SqlStore, open_store
-from tests.stores.samples import claimed, message, numbered, order
+from tests.stores.samples import claimed, message, numbered, order, question
 
 LATEST = len(MIGRATIONS)
 
@@ -38,6 +38,16 @@ async def test_an_upgrade_of_what_is_up_to_date_keeps_everything(store: SqlStore
     await store.runs.create(order("r1"))
     assert await other.upgrade() == LATEST
     assert await other.runs.get("r1") is not None
+
+
+async def test_questions_kept_before_they_had_a_principal_get_the_one_of_their_run(store: SqlStore) -> None:
+    for run_id, principal in (("r1", "ada"), ("r2", None)):
+        await store.runs.create(order(run_id, principal=principal))
+        await store.approvals.ask(question(f"a-{run_id}", run_id=run_id, principal=principal))
+    await store.downgrade(MIGRATIONS.index(LISTS_BY_PRINCIPAL))
+    await store.upgrade()
+    assert [item.id for item in await store.approvals.list(principal_id="ada")] == ["a-r1"]
+    assert [item.id for item in await store.approvals.list(principal_id=None)] == ["a-r2"]
 
 
 async def test_one_cannot_downgrade_upwards(store: SqlStore) -> None:

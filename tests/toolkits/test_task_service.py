@@ -272,7 +272,7 @@ async def test_addresses_in_title_and_description_become_attachments(service: Ta
         (AttachmentType.URL, "https://example.com/a"),
     ]
     assert task.attachments[0].title == "acme/rocket#12"
-    assert await service.attachments("review") == (await service.get(task.id)).attachments == task.attachments
+    assert (await service.named("review")).attachments == (await service.get(task.id)).attachments == task.attachments
 
 
 async def test_a_new_description_brings_its_new_addresses(service: TaskService) -> None:
@@ -324,7 +324,9 @@ async def test_what_cannot_be_attached_is_refused(service: TaskService) -> None:
 async def test_an_attachment_is_named_by_address_or_words(service: TaskService, name: str) -> None:
     await service.create(f"Review {PULL} and https://example.com/report.pdf")
     assert (await service.detach(name, task="review")).reference == PULL
-    assert [item.reference for item in await service.attachments("review")] == ["https://example.com/report.pdf"]
+    assert [item.reference for item in (await service.named("review")).attachments] == [
+        "https://example.com/report.pdf"
+    ]
 
 
 async def test_attachments_that_cannot_be_told_apart_are_listed(service: TaskService) -> None:
@@ -336,7 +338,7 @@ async def test_attachments_that_cannot_be_told_apart_are_listed(service: TaskSer
     assert error.code == "ATTACHMENT_NOT_FOUND"
     assert "https://example.com/a/report" in error.message
     assert (await refused(service.detach("report"))).code == "ATTACHMENT_NOT_FOUND"
-    assert len(await service.attachments("read")) == 2
+    assert len((await service.named("read")).attachments) == 2
 
 
 # --- search

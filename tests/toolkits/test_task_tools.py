@@ -13,7 +13,7 @@ from journeyman.app.journeyman import Journeyman
 from journeyman.stores.store import SqlStore, open_store
 from journeyman.testing import FakeClock, ScriptedModel, call, say
 from journeyman.toolkits.hello import say_hello
-from journeyman.toolkits.tasks import TaskService, builtin
+from journeyman.toolkits.tasks import TaskService, task_tools
 from tests.playing import Played, agent_with, play
 
 READS = {"query_tasks", "search_tasks", "list_attachments"}
@@ -22,7 +22,7 @@ DELETES = {"delete_task", "delete_attachment"}
 
 @pytest.fixture
 def library(store: SqlStore, clock: FakeClock) -> ToolLibrary:
-    return builtin(store.tasks, clock=clock)
+    return ToolLibrary(task_tools(TaskService(store.tasks, clock)))
 
 
 async def played(library: ToolLibrary, *turns: Any, **options: Any) -> Played:
@@ -220,7 +220,7 @@ async def test_an_agent_needs_no_default_risk_for_the_toolkit(library: ToolLibra
 
 async def test_tasks_and_runs_share_one_store(tmp_path: Path) -> None:
     store = open_store(f"sqlite:///{tmp_path / 'journeyman.db'}")
-    library = builtin(store.tasks)
+    library = ToolLibrary(task_tools(TaskService(store.tasks)))
     model = ScriptedModel([call("create_task", title="Buy milk"), call("delete_task", task_id="milk"), say("Done.")])
     async with Journeyman(library=library, store=store, model=model) as app:
         handle = await app.start(agent_with(*library), "Create it and delete it")

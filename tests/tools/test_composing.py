@@ -1,4 +1,4 @@
-"""Libraries put together from others, and what is told when an agent does not fit one."""
+"""What libraries hold, libraries put together from others, and what is told when an agent does not fit one."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from journeyman import Agent, BindingError, ToolDefinitionError, ToolLibrary, gram, run_sync, tool
+from journeyman import Agent, BindingError, ToolCall, ToolDefinitionError, ToolLibrary, gram, run_sync, tool
+from journeyman.execution.outcome import Refusal
+from journeyman.execution.validate import resolve
 from journeyman.testing import ScriptedModel, call, say
 
 
@@ -33,6 +35,36 @@ def greet_otherwise(name: list[str], loud: bool) -> str:
 def part(name: str) -> str:
     """Part with somebody."""
     return f"Bye, {name}!"
+
+
+def test_a_plain_function_becomes_a_tool() -> None:
+    def count(shelf: str) -> int:
+        """Count what is on a shelf."""
+        return 0
+
+    library = ToolLibrary([greet, count])
+    assert library.register(count, replace=True) is library["count"]
+    assert library["count"]("a") == 0
+    for item in (5, str, "count"):
+        with pytest.raises(ToolDefinitionError, match="is not a tool; pass a tool or a function"):
+            library.register(item)  # type: ignore[arg-type]
+    with pytest.raises(ToolDefinitionError, match="has no annotation"):
+        library.register(lambda x: x)
+
+
+def test_a_tool_can_be_taken_away() -> None:
+    library = ToolLibrary([greet, part])
+    agent = Agent(name="a", instruction="i", tools=[greet])
+    library.bind(agent)
+    version = library.version
+    library.unregister("greet")
+    assert library.version > version
+    assert library.names() == ["part"]
+    assert library.search("greet") == []
+    with pytest.raises(BindingError, match="greet: no implementation"):
+        library.bind(agent)
+    with pytest.raises(ToolDefinitionError, match="no tool named 'parts' is registered; did you mean 'part'"):
+        library.unregister("parts")
 
 
 def test_the_upper_layer_wins_and_the_others_stay_as_they_were() -> None:
@@ -128,3 +160,34 @@ def test_a_handwritten_document_binds_to_a_python_tool() -> None:
     with pytest.raises(BindingError, match=r"times\.default: 2 != 1"):
         library.bind(Agent.from_gram(text % "(name::String)==>(times::Integer {default: 2})==>(::String)"))
     assert gram.load_tools(gram.dump_tools(library.specifications())) == library.specifications()
+
+
+def test_what_does_not_fit_can_be_left_out() -> None:
+    agent = Agent(name="a", instruction="i", tools=[greet, part])
+    library = ToolLibrary([greet_otherwise, part])
+    bound = library.bind(agent, missing="skip")
+    assert dict(bound.by_name) == {"part": part}
+    assert bound.offered == (part.specification,)
+    assert bound.skipped == ("greet",)
+    assert library.bind(agent, missing="skip") is bound
+    assert library.bind(agent, missing="skip", descriptions=False) is not bound
+    with pytest.raises(BindingError):
+        library.bind(agent)
+    refusal = resolve(ToolCall(id="1", tool_name="greet"), bound.by_name, None)
+    assert isinstance(refusal, Refusal)
+    assert refusal.error.code == "UNKNOWN_TOOL"
+    library.register(greet, replace=True)
+    assert library.bind(agent, missing="skip").skipped == ()
+
+
+def test_one_specification_is_bound_to_its_tool() -> None:
+    library = ToolLibrary([greet_briefly])
+    assert library.bind(greet.specification) is greet_briefly
+    assert library.bind(part.specification, missing="skip") is None
+    assert ToolLibrary([greet_otherwise]).bind(greet.specification, missing="skip") is None
+    with pytest.raises(BindingError) as caught:
+        library.bind(part.specification)
+    told = "tool 'part' cannot be bound to this library:\n  - part: no implementation is registered"
+    assert str(caught.value).startswith(told)
+    reworded = greet.specification.model_copy(update={"description": "Say hello."})
+    assert library.bind(reworded, descriptions=False) is greet_briefly

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from journeyman.tools.docstrings import Documentation, read_docstring
+from journeyman.tools.callables import Documentation, read_docstring
 
 GOOGLE = """Look up an order.
 
@@ -148,7 +148,7 @@ def test_a_sloppy_docstring_is_read_without_a_word(caplog: pytest.LogCaptureFixt
 
 def test_the_parser_is_imported_only_for_sections() -> None:
     program = (
-        "import sys; from journeyman.tools.docstrings import read_docstring; read_docstring('Say hello.');"
+        "import sys; from journeyman.tools.callables import read_docstring; read_docstring('Say hello.');"
         "print('griffe' in sys.modules); read_docstring('Do.\\n\\nArgs:\\n    x: y'); print('griffe' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

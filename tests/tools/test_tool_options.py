@@ -69,3 +69,41 @@ def test_what_a_tool_declares_wins_over_its_name() -> None:
     assert not tool(send, name="read_file", risk="irreversible").specification.read_only
     assert not tool(send, name="read_file", risk=RiskLevel.REVERSIBLE).specification.read_only
     assert not tool(send, name="send_email").specification.read_only
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"timeout_seconds": 900}, "timeout_seconds: must be less than or equal to 300, got 900"),
+        ({"timeout_seconds": None}, "timeout_seconds: must be a number, got null"),
+        ({"risk": "never"}, "risk: must be 'reversible', 'reversible_with_delay' or 'irreversible', got \"never\""),
+        ({"name": ["send"]}, "name: must be a string, got"),
+        ({"name": "send it"}, 'name: a tool\'s name has no spaces or control characters, got "send it"'),
+        ({"description": 5}, "description: must be a string, got 5"),
+        ({"permissions": 5}, "permissions: must be a frozenset, got 5"),
+        ({"permissions": ["a b"]}, "permissions: permission 'a b' is not well-formed"),
+        ({"metadata": 5}, "metadata: must be a dictionary, got 5"),
+        ({"tags": "mail"}, 'tags: must be a tuple, got "mail"'),
+        ({"read_only": True, "risk": "irreversible"}, "risk: a read-only tool is reversible"),
+        ({"isolation": "fork"}, "isolation is 'thread' or 'process', got 'fork'"),
+        ({"timeout": 5}, "tool\\(\\) has no option 'timeout'; did you mean 'timeout_seconds'\\?"),
+        ({"colour": "red"}, "tool\\(\\) has no option 'colour'; there are name, description, risk"),
+    ],
+)
+def test_a_wrong_option_is_refused_with_the_function_the_value_and_the_rule(options: Any, told: str) -> None:
+    with pytest.raises(ToolDefinitionError, match=rf"send: {told}"):
+        tool(send, **options)
+
+
+def test_a_variant_is_held_to_the_same_rules() -> None:
+    made = tool(send)
+    with pytest.raises(ToolDefinitionError, match=r"tool 'send': timeout_seconds: must be greater .*, got 0"):
+        made.with_changes(timeout_seconds=0)
+    with pytest.raises(ToolDefinitionError, match="retries: unknown field"):
+        made.with_changes(retries=2)
+
+
+def test_a_schema_from_elsewhere_that_is_none_names_its_tool() -> None:
+    described = ToolSpecification(name="ping", description="Ping.", parameters={"type": "object", "minProperties": "x"})
+    with pytest.raises(ToolDefinitionError, match="tool 'ping': parameters are not a valid JSON Schema"):
+        Tool.from_specification(described, send)

@@ -14,9 +14,12 @@ from typing import TYPE_CHECKING, Any, Self
 from pydantic import Field, field_validator
 
 from journeyman.core.data import FORMAT, Entity
+from journeyman.core.errors import ToolDefinitionError
 from journeyman.core.specification import RESERVED_NAMES, ToolSpecification
-from journeyman.tools.library import ToolLibrary
 from journeyman.tools.tool import Tool
+
+if TYPE_CHECKING:
+    from journeyman.tools.library import ToolLibrary
 
 
 class Agent(Entity):
@@ -70,6 +73,8 @@ class Agent(Entity):
     @cached_property
     def own_library(self) -> ToolLibrary:
         """A library of this agent's own tools, for runs that are given none."""
+        from journeyman.tools.library import ToolLibrary
+
         return ToolLibrary(self.own_tools)
 
     @field_validator("name", "model", "instruction")
@@ -116,9 +121,11 @@ class Agent(Entity):
 
 def _specification(item: Any, own: list[Tool[..., Any]]) -> Any:
     """What stands in ``tools`` for an item. Tools, and functions as tools, are added to ``own``."""
+    if isinstance(item, ToolSpecification | Mapping):
+        return item
     if not isinstance(item, Tool):
         if isinstance(item, type) or not callable(item):
-            return item  # a specification, or nothing that belongs here
+            raise ToolDefinitionError(f"{item!r} is not a tool; pass a tool, a function or a specification")
         from journeyman.tools.decorator import tool
 
         item = tool(item)

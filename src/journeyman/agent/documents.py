@@ -8,9 +8,8 @@ from pathlib import Path
 from journeyman.agent.agent import Agent
 from journeyman.core.errors import ConfigurationError
 from journeyman.gram import dumps
-from journeyman.gram.documents import Described, agents_document
+from journeyman.gram.documents import Described, Reader, agents_document
 from journeyman.gram.parsing import read
-from journeyman.gram.reading import Reader
 
 _FIELDS = [name for name in Agent.model_fields if name not in ("name", "tools")]
 

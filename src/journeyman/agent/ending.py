@@ -71,7 +71,7 @@ async def _close_turn(run: Run) -> None:
             continue
         past = turn.pasts.get(call.id)
         if past is not None and past.started is not None:
-            await run.executor.give_up(call, run.scope, past)
+            await run.executor.abandon(call, run.scope, past)
         else:
             await run.executor.refuse(call, run.scope, cancelled(call.tool_name, under_way=False))
     await run.recorder.record(

@@ -8,7 +8,7 @@ from typing import Any
 from journeyman.core.approvals import Approval, ApprovalStatus, Approve, Decision, Deny, Expired, Grant
 from journeyman.core.data import canonical_json, new_id
 from journeyman.core.errors import ApprovalError, ConfigurationError, EditedArgumentsError
-from journeyman.core.principals import Principal
+from journeyman.core.principals import ANY_PRINCIPAL, Principal, PrincipalFilter
 from journeyman.core.protocols import Clock
 from journeyman.core.specification import ToolSpecification
 from journeyman.core.storing import Store
@@ -65,13 +65,30 @@ class Approvals:
         self._clock = clock
         self._decided = decided
 
-    async def pending(self, *, run_id: str | None = None, limit: int = 50) -> Sequence[Approval]:
+    async def pending(
+        self,
+        *,
+        run_id: str | None = None,
+        principal_id: PrincipalFilter = ANY_PRINCIPAL,
+        limit: int = 50,
+        offset: int = 0,
+    ) -> Sequence[Approval]:
         """What waits, oldest first; what has expired meanwhile is no longer among them."""
         await self._store.approvals.expire(now=self._clock.time())
-        return await self._store.approvals.list(status=ApprovalStatus.PENDING, run_id=run_id, limit=limit)
+        return await self._store.approvals.list(
+            status=ApprovalStatus.PENDING, run_id=run_id, principal_id=principal_id, limit=limit, offset=offset
+        )
 
-    async def list(self, *, run_id: str | None = None, limit: int = 50, offset: int = 0) -> Sequence[Approval]:
-        return await self._store.approvals.list(run_id=run_id, limit=limit, offset=offset)
+    async def list(
+        self,
+        *,
+        run_id: str | None = None,
+        principal_id: PrincipalFilter = ANY_PRINCIPAL,
+        limit: int = 50,
+        offset: int = 0,
+    ) -> Sequence[Approval]:
+        """Decided or not, oldest first."""
+        return await self._store.approvals.list(run_id=run_id, principal_id=principal_id, limit=limit, offset=offset)
 
     async def get(self, approval_id: str) -> Approval | None:
         return await self._store.approvals.get(approval_id)

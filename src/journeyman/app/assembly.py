@@ -30,14 +30,12 @@ from journeyman.core.protocols import (
 )
 from journeyman.core.runs import Limits, TaskInput
 from journeyman.core.specification import ToolSpecification
-from journeyman.execution.breaker import LocalBreaker
-from journeyman.execution.cache import ResultCache
 from journeyman.execution.executor import Around, Executor
 from journeyman.execution.invoke import Invoker
-from journeyman.execution.processes import ProcessPool
-from journeyman.execution.rate import TokenBuckets
+from journeyman.execution.limits import LocalBreaker, ResultCache, TokenBuckets
 from journeyman.execution.recorder import Recorder
 from journeyman.execution.threads import default_pool
+from journeyman.telemetry import tracing
 from journeyman.telemetry.logs import LogListener
 from journeyman.tools.library import ToolLibrary, searchable
 
@@ -54,7 +52,7 @@ class Resources:
         self, clock: Clock, *, limiter: RateLimiter | None = None, breaker: CircuitBreaker | None = None
     ) -> None:
         self.clock = clock
-        self.invoker = Invoker(threads=default_pool(), processes=ProcessPool())
+        self.invoker = Invoker(threads=default_pool())
         self.limiter = limiter or TokenBuckets(clock=clock)
         self.breaker = breaker or LocalBreaker(clock=clock)
         self.cache = ResultCache(clock=clock)
@@ -141,9 +139,7 @@ class Assembly:
         )
 
     def _listeners(self) -> tuple[list[Listener], Around | None]:
-        """The library's counters, logs, spans if anybody traces, and whoever asked."""
-        from journeyman.telemetry.spans import SpanListener, tracing
-
+        """The library's counters, logs, spans if tracing is configured, and the caller's listener."""
         content, library = self.policy.capture_content, self.library
 
         def count(event: Event) -> None:
@@ -153,6 +149,8 @@ class Assembly:
         listeners: list[Listener] = [count, LogListener(capture_content=content)]
         around: Around | None = None
         if tracing():
+            from journeyman.telemetry.spans import SpanListener
+
             spans = SpanListener(self.agent.name, capture_content=content)
             listeners.append(spans)
             around = spans.running

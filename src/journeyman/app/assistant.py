@@ -10,9 +10,8 @@ from journeyman.core.protocols import Embedder
 from journeyman.retrieval.embedders import default_embedder
 from journeyman.retrieval.search import HybridIndex
 from journeyman.stores.store import SqlStore
-from journeyman.toolkits.github import GITHUB_API, GitHub, github_tools
+from journeyman.toolkits.github import GITHUB_API, GitHub, github_tools, refreshing_tools
 from journeyman.toolkits.tasks import TaskService, task_tools
-from journeyman.toolkits.tasks.refreshing import refreshing_tools
 from journeyman.tools.library import ToolLibrary
 
 ASSISTANT = "assistant"

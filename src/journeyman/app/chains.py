@@ -15,8 +15,16 @@ from pydantic import ValidationError
 
 from journeyman.agent.agent import Agent
 from journeyman.agent.state import RunState
-from journeyman.core.data import canonical_json, validation_problems
-from journeyman.core.errors import ConfigurationError, ErrorCategory, ErrorInfo, JourneymanError, ModelError
+from journeyman.core.data import canonical_json
+from journeyman.core.errors import (
+    ConfigurationError,
+    ErrorCategory,
+    ErrorInfo,
+    JourneymanError,
+    ModelError,
+    problem_text,
+    validation_problems,
+)
 from journeyman.core.messages import ToolCall
 from journeyman.core.protocols import Deltas, ModelRequest, ModelResponse
 from journeyman.core.runs import Limits, TaskInput
@@ -207,7 +215,9 @@ def read_steps(steps: Sequence[ChainStep | Mapping[str, Any]]) -> list[ChainStep
         try:
             read.append(step if isinstance(step, ChainStep) else ChainStep.model_validate(step))
         except ValidationError as error:
-            raise ConfigurationError(f"step {number} of the chain, {validation_problems(error)}") from None
+            raise ConfigurationError(
+                f"step {number} of the chain, {problem_text(validation_problems(error))}"
+            ) from None
     _check_order(read)
     return read
 

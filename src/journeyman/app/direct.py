@@ -1,35 +1,32 @@
-"""Runs that live and die with their caller: ``run``, ``run_sync`` and ``stream``."""
+"""Runs that live and die with their caller: ``run``, ``run_sync`` and ``stream``.
+
+Whoever imports these names pays for what a run needs when the first one begins.
+"""
 
 from __future__ import annotations
 
-import asyncio
-import logging
 from collections.abc import AsyncIterator, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Any, TypedDict, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack
 
-from journeyman.agent.agent import Agent
-from journeyman.agent.ending import response
-from journeyman.agent.loop import advance
-from journeyman.agent.run import Run
-from journeyman.agent.state import RunState
-from journeyman.app.assembly import Assembly, begin, close_model, model_named, resources_of
-from journeyman.core.approvals import Approver
-from journeyman.core.data import LOG_FIELDS, new_id
 from journeyman.core.errors import ConfigurationError
-from journeyman.core.events import Event, RunStarted
-from journeyman.core.messages import Message
-from journeyman.core.playbook import StrategySource
-from journeyman.core.policy import Policy
-from journeyman.core.principals import Principal
-from journeyman.core.protocols import ApprovalGate, Journal, Listener, Model
-from journeyman.core.runs import AgentResponse, Limits, TaskInput
-from journeyman.execution.approval import AskApprover, NobodyToAsk
-from journeyman.stores.in_memory import MemoryJournal
-from journeyman.tools.library import ToolLibrary
 
-logger = logging.getLogger("journeyman.app")
+if TYPE_CHECKING:
+    import asyncio
+
+    from journeyman.agent.agent import Agent
+    from journeyman.agent.run import Run
+    from journeyman.agent.state import RunState
+    from journeyman.core.approvals import Approver
+    from journeyman.core.events import Event
+    from journeyman.core.messages import Message
+    from journeyman.core.playbook import StrategySource
+    from journeyman.core.policy import Policy
+    from journeyman.core.principals import Principal
+    from journeyman.core.protocols import ApprovalGate, Journal, Listener, Model
+    from journeyman.core.runs import AgentResponse, Limits, TaskInput
+    from journeyman.tools.library import ToolLibrary
 
 SHUTDOWN_SECONDS = 2.0
 """How long whatever a run has left running may take to end when its event loop closes."""
@@ -66,6 +63,8 @@ async def run(agent: Agent, task: TaskInput | str, **options: Unpack[RunOptions]
 
 def run_sync(agent: Agent, task: TaskInput | str, **options: Unpack[RunOptions]) -> AgentResponse:
     """``run()`` for programs without an event loop."""
+    import asyncio
+
     try:
         asyncio.get_running_loop()
     except RuntimeError:
@@ -75,6 +74,8 @@ def run_sync(agent: Agent, task: TaskInput | str, **options: Unpack[RunOptions])
 
 async def stream(agent: Agent, task: TaskInput | str, **options: Unpack[RunOptions]) -> AsyncIterator[Event]:
     """The same run, as events. The last one carries the response; leaving the loop early cancels the run."""
+    import asyncio
+
     order = _Order(agent, task, **options)
     events: asyncio.Queue[Event | None] = asyncio.Queue()
     running = asyncio.ensure_future(_whole(order, listener=events.put_nowait))
@@ -106,6 +107,10 @@ class _Order:
 
 
 async def _whole(order: _Order, *, listener: Listener | None = None, last: bool = False) -> AgentResponse:
+
+    from journeyman.agent.ending import response
+    from journeyman.agent.loop import advance
+
     async with _prepared(order, listener=listener, last=last) as prepared:
         await advance(prepared)
     return response(prepared.id, prepared.state)
@@ -117,13 +122,21 @@ async def _prepared(order: _Order, *, listener: Listener | None, last: bool) -> 
 
     ``last`` says that the event loop ends with this run: then any model lets go of what is bound to it.
     """
+    from journeyman.app.assembly import Assembly, begin, close_model, model_named, resources_of
+    from journeyman.core.data import new_id
+    from journeyman.core.events import RunStarted
+    from journeyman.core.policy import Policy
+    from journeyman.core.runs import Limits, TaskInput
+    from journeyman.execution.approval import AskApprover, NoApprover
+    from journeyman.stores.in_memory import MemoryJournal
+
     agent = order.agent
     task = TaskInput(description=order.task) if isinstance(order.task, str) else order.task
     library = agent.own_library if order.library is None else order.library
     principal = order.principal or task.principal
     limits = order.limits or Limits()
     resources = resources_of(library)
-    gate: ApprovalGate = NobodyToAsk()
+    gate: ApprovalGate = NoApprover()
     if order.approver is not None:
         gate = AskApprover(order.approver, clock=resources.clock, waited=lambda seconds: prepared.postpone(seconds))
     given = agent.model if order.model is None else order.model
@@ -134,6 +147,7 @@ async def _prepared(order: _Order, *, listener: Listener | None, last: bool) -> 
         model = model_named(given) if isinstance(given, str) else given
         return model
 
+    await library.open()
     try:
         prepared = Assembly(
             run_id=new_id("run"),
@@ -157,10 +171,13 @@ async def _prepared(order: _Order, *, listener: Listener | None, last: bool) -> 
     finally:
         if model is not None and (isinstance(given, str) or last):
             await close_model(model)
+        await library.close()
 
 
 def _to_its_end(work: Coroutine[Any, Any, T]) -> T:
     """``asyncio.run``, except that a task which swallows its cancellation is left behind and not waited for."""
+    import asyncio
+
     runner = asyncio.Runner(loop_factory=asyncio.new_event_loop)
     loop = runner.get_loop()
     try:
@@ -175,6 +192,11 @@ def _to_its_end(work: Coroutine[Any, Any, T]) -> T:
 
 async def _end_others() -> set[asyncio.Task[Any]]:
     """Cancel every other task; those that go on regardless are returned."""
+    import asyncio
+    import logging
+
+    from journeyman.core.data import LOG_FIELDS
+
     others = asyncio.all_tasks() - {asyncio.current_task()}
     if not others:
         return set()
@@ -185,5 +207,6 @@ async def _end_others() -> set[asyncio.Task[Any]]:
         task._log_destroy_pending = False  # type: ignore[attr-defined]  # the warning below says it better
     if left:
         fields = {"tasks": len(left)}
+        logger = logging.getLogger("journeyman.app")
         logger.warning("left tasks behind that ignore their cancellation", extra={LOG_FIELDS: fields})
     return left

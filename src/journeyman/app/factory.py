@@ -46,7 +46,8 @@ class RunFactory:
     """Builds runs from what a store knows of them: the order, then the facts."""
 
     store: Store
-    library: ToolLibrary
+    library: ToolLibrary | None
+    """None where none was given: agents then run with the tools they carry."""
     policy: Policy
     clock: Clock
     owner: str
@@ -79,7 +80,8 @@ class RunFactory:
         # With the first epoch nobody can have written anything.
         facts = () if epoch == 1 else await read(lambda: runs.facts(run_id))
         # The agent as it was ordered: a newer version of it does not change this run.
-        agent, library = self.agent_of(order.agent), self.library_of(order.task)
+        agent = self.agent_of(order.agent)
+        library = self.library_of(agent, order.task)
         run = Assembly(
             run_id=run_id,
             agent=agent,
@@ -119,9 +121,10 @@ class RunFactory:
     def _model_of(self, order: RunOrder, agent: Agent, state: RunState) -> Model:
         return ChainPlanner(order.chain, state) if order.chain else self.model_for(agent)
 
-    def library_of(self, task: TaskInput) -> ToolLibrary:
-        """Where a run finds its tools: in the arm of a split that it was given, or in the app's library."""
-        return (self.split.library_of(task) if self.split is not None else None) or self.library
+    def library_of(self, agent: Agent, task: TaskInput) -> ToolLibrary:
+        """Where a run finds its tools: in its arm of a split, in the app's library, or with its agent."""
+        arm = self.split.library_of(task) if self.split is not None else None
+        return next(library for library in (arm, self.library, agent.own_library) if library is not None)
 
     def resources_of(self, library: ToolLibrary) -> Resources:
         """What runs with one library share. One process counts for itself; several share what the store counts."""

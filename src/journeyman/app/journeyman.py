@@ -26,12 +26,11 @@ from journeyman.core.playbook import StrategySource
 from journeyman.core.policy import Policy
 from journeyman.core.principals import Principal
 from journeyman.core.protocols import Clock, Model, SystemClock
-from journeyman.core.runs import Limits, RunStatus, TaskInput
+from journeyman.core.runs import UNFINISHED, Limits, TaskInput
 from journeyman.core.storing import ChainStep, RunOrder, Store
 from journeyman.tools.library import ToolLibrary
 
 _ALL = 2**31
-_UNFINISHED = frozenset(status for status in RunStatus if not status.ended)
 
 
 class Operation(TypedDict, total=False):
@@ -72,16 +71,16 @@ class Journeyman:
     ) -> None:
         if unknown := operation.keys() - {field.name for field in fields(RunnerSettings)}:
             raise TypeError(f"Journeyman() got unexpected options: {', '.join(sorted(unknown))}")
-        if library is None:
-            library = ToolLibrary() if split is None else split.arms[split.control]
-        self.library = library
+        if library is None and split is not None:
+            library = split.arms[split.control]
+        self.library = ToolLibrary() if library is None else library
         self.split = split
         self.policy = policy or Policy()
         self.store = _opened_by_name(store) if isinstance(store, str) else store
         self.clock = clock or SystemClock()
         self._factory = RunFactory(
             store=self.store,
-            library=self.library,
+            library=library,
             policy=self.policy,
             clock=self.clock,
             owner=new_owner(),
@@ -170,7 +169,7 @@ class Journeyman:
             created_at=self.clock.time(),
         )
         # A run that could never begin is refused here.
-        Offer(agent, self._factory.library_of(given), given, order.principal, most=None).begin()
+        Offer(agent, self._factory.library_of(agent, given), given, order.principal, most=None).begin()
         if agent.own_tools:
             self._factory.remember(agent)
         new = await self.store.runs.create(order)
@@ -209,7 +208,7 @@ class Journeyman:
             await self.runner.resume(run_ids)
             return handles
         # All at once: pages of a list that changes meanwhile would leave some out.
-        rows = await self.store.runs.list(statuses=_UNFINISHED, limit=_ALL)
+        rows = await self.store.runs.list(statuses=UNFINISHED, limit=_ALL)
         await self.runner.resume_all(row.id for row in rows)
         return [Handle(self.runner, row.id) for row in rows]
 

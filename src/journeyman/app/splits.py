@@ -14,7 +14,7 @@ from journeyman.core.audit import AuditStore
 from journeyman.core.errors import ConfigurationError
 from journeyman.core.protocols import Clock
 from journeyman.core.runs import TaskInput
-from journeyman.experiments.assignment import assign
+from journeyman.experiments import assign
 from journeyman.tools.library import ToolLibrary
 
 KEY = "experiment"

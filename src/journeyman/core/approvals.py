@@ -10,7 +10,7 @@ from typing import Any, Protocol, TypeAlias
 from pydantic import Field
 
 from journeyman.core.data import Entity
-from journeyman.core.principals import Principal
+from journeyman.core.principals import ANY_PRINCIPAL, Principal, PrincipalFilter
 from journeyman.core.risk import RiskLevel
 
 
@@ -85,7 +85,13 @@ class ApprovalStore(Protocol):
     async def get(self, approval_id: str) -> Approval | None: ...
 
     async def list(
-        self, *, status: ApprovalStatus | None = None, run_id: str | None = None, limit: int = 50, offset: int = 0
+        self,
+        *,
+        status: ApprovalStatus | None = None,
+        run_id: str | None = None,
+        principal_id: PrincipalFilter = ANY_PRINCIPAL,
+        limit: int = 50,
+        offset: int = 0,
     ) -> Sequence[Approval]:
         """Oldest first."""
 

@@ -7,6 +7,7 @@ from typing import Protocol
 
 from journeyman.core.data import Entity
 from journeyman.core.messages import Message
+from journeyman.core.principals import ANY_PRINCIPAL, PrincipalFilter
 
 
 class SessionRow(Entity):
@@ -25,7 +26,9 @@ class ConversationStore(Protocol):
     async def messages(self, session_id: str, *, last: int | None = None) -> Sequence[Message]:
         """In order; with ``last``, only the latest so many."""
 
-    async def list(self, *, limit: int = 50, offset: int = 0) -> Sequence[SessionRow]:
+    async def list(
+        self, *, principal_id: PrincipalFilter = ANY_PRINCIPAL, limit: int = 50, offset: int = 0
+    ) -> Sequence[SessionRow]:
         """Most recently used first."""
 
     async def get(self, session_id: str) -> SessionRow | None: ...

@@ -8,7 +8,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import re
 import time
 from typing import TYPE_CHECKING, Any, Self
 
@@ -38,7 +37,7 @@ A reader skips fields it does not know, so adding one needs no new version. A ne
 class Entity(BaseModel):
     """Frozen data. Unknown fields are refused, so that a typo is an error and not a silent default."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     if not TYPE_CHECKING:  # type checkers derive the arguments from the fields
 
@@ -46,10 +45,9 @@ class Entity(BaseModel):
             try:
                 self.__pydantic_validator__.validate_python(values, self_instance=self)
             except ValidationError as error:
-                from journeyman.core.errors import InvalidDataError  # errors are entities, too
+                from journeyman.core.errors import InvalidDataError, validation_problems  # errors are entities, too
 
-                details = error.errors(include_url=False, include_context=False)
-                raise InvalidDataError(type(self).__name__, validation_problems(error), details=details) from None
+                raise InvalidDataError(type(self).__name__, validation_problems(error)) from None
 
         # Tells pydantic that validation need not call this: entities inside others are built without it.
         __init__.__pydantic_base_init__ = True
@@ -89,27 +87,6 @@ def _blank(kind: type[BaseModel]) -> tuple[dict[str, Any], set[str]]:
         name: None if field.is_required() or field.default_factory else field.default for name, field in fields.items()
     }
     return _BLANKS.setdefault(kind, (blank, set(fields)))
-
-
-def validation_problems(error: ValidationError) -> str:
-    """What pydantic found wrong, in one line: field, rule and value of each problem."""
-    problems = []
-    for found in error.errors(include_url=False, include_context=False):
-        path = ".".join(map(str, found["loc"]))
-        match found["type"]:
-            case "missing":
-                rule = "is required"
-            case "extra_forbidden":
-                rule = "is not a field"
-            case _:
-                rule = re.sub(r"^(Value error|Assertion failed), ", "", found["msg"])
-                rule = re.sub(r"^[A-Z]\w+ should ", "must ", rule)
-                shown = repr(found["input"])
-                if path and path not in rule and len(shown) <= 80:
-                    rule += f", got {shown}"
-        # A rule that names its field itself need not be told twice.
-        problems.append(rule if not path or rule.startswith(f"{path}:") else f"{path}: {rule}")
-    return "; ".join(problems)
 
 
 def new_id(prefix: str) -> str:
@@ -157,4 +134,4 @@ def digest(*parts: str) -> str:
 class Derived(Entity):
     """An entity whose JSON also shows values derived from its fields; reading it back ignores those."""
 
-    model_config = ConfigDict(frozen=True, extra="ignore")
+    model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)

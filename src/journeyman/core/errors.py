@@ -7,11 +7,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+import re
+from collections.abc import Iterable, Sequence
 from enum import StrEnum
-from typing import Any
+from typing import Any, Self
 
-from pydantic import Field
+from pydantic import Field, ValidationError
 
 from journeyman.core.data import Entity
 
@@ -67,16 +69,25 @@ class JourneymanError(Exception):
 class InvalidDataError(JourneymanError, ValueError):
     """Values do not fit an entity; the text names the entity and, for each problem, field, rule and value."""
 
-    def __init__(self, entity: str, problems: str, *, details: Sequence[Mapping[str, Any]] = ()) -> None:
+    def __init__(self, entity: str, problems: Iterable[tuple[str, str]]) -> None:
         self.entity = entity
-        self.problems = problems
-        self.details = details
-        """One mapping a problem, with ``loc`` (the path to the field), ``msg`` and ``input``."""
-        super().__init__(f"{entity}: {problems}")
+        self.problems = tuple(problems)
+        """Each field that was refused, and why."""
+        super().__init__(f"{entity}: {problem_text(self.problems)}")
 
 
 class ToolDefinitionError(JourneymanError):
-    """A function cannot become a tool; the message names the function, the parameter and the fix."""
+    """Something cannot become a tool; the message names the function, the parameter or field, and the fix."""
+
+    problems: tuple[tuple[str, str], ...] = ()
+    """Of a specification: each field that was refused, and why."""
+
+    @classmethod
+    def of_fields(cls, where: str, problems: Iterable[tuple[str, str]]) -> Self:
+        found = tuple(problems)
+        error = cls(f"{where}: {problem_text(found)}")
+        error.problems = found
+        return error
 
 
 class ConfigurationError(JourneymanError):
@@ -84,13 +95,13 @@ class ConfigurationError(JourneymanError):
 
 
 class BindingError(JourneymanError):
-    """An agent's specifications and a library's tools do not fit; every mismatch is listed."""
+    """Specifications and a library's tools do not fit; every mismatch is listed."""
 
-    def __init__(self, agent: str, mismatches: Sequence[str]) -> None:
+    def __init__(self, agent: str, mismatches: Sequence[str], *, kind: str = "agent") -> None:
         self.agent = agent
         self.mismatches = tuple(mismatches)
         lines = "\n".join(f"  - {line}" for line in self.mismatches)
-        super().__init__(f"agent {agent!r} cannot be bound to this library:\n{lines}")
+        super().__init__(f"{kind} {agent!r} cannot be bound to this library:\n{lines}")
 
 
 class SignatureError(JourneymanError, ValueError):
@@ -193,3 +204,58 @@ class ToolError(Exception):
     def to_dict(self) -> dict[str, Any]:
         """What the model is told."""
         return self.info.for_model()
+
+
+# --- what pydantic found wrong, in plain words
+
+_MOST_PROBLEMS = 10
+_LONGEST_VALUE = 80
+
+
+def validation_problems(
+    error: ValidationError, *, whole: str = "", unknown: str = "unknown field"
+) -> list[tuple[str, str]]:
+    """The path of each wrong field and the rule, with the value that broke it.
+
+    ``whole`` is the path of what is wrong as a whole; ``unknown`` is said of a name at the top level that is not known.
+    """
+    errors = error.errors(include_url=False, include_context=False)
+    problems = []
+    for found in errors[:_MOST_PROBLEMS]:
+        path = re.sub(r"\.(\d+)(?=\.|$)", r"[\1]", ".".join(map(str, found["loc"]))) or whole
+        if found["type"] in ("missing", "missing_argument"):
+            rule = "missing (required)"
+        elif found["type"] == "extra_forbidden":
+            rule = unknown if len(found["loc"]) == 1 else "unknown field"
+        elif found["type"] == "value_error" and not found["loc"]:
+            rule = _rule(found["msg"])  # it is about several fields, and names what it is about
+        else:
+            rule = f"{_rule(found['msg'])}, got {shortened_json(found['input'])}"
+        problems.append((path, rule))
+    if len(errors) > _MOST_PROBLEMS:
+        problems.append(("", f"and {len(errors) - _MOST_PROBLEMS} more"))
+    return problems
+
+
+def problem_text(problems: Iterable[tuple[str, str]]) -> str:
+    """Problems in one line."""
+    return "; ".join(f"{path}: {rule}" if path else rule for path, rule in problems)
+
+
+def _rule(message: str) -> str:
+    """Pydantic's sentence in fewer words: "Input should be a valid integer" is "must be an integer"."""
+    rule = re.sub(r"^(Value error|Assertion failed), ", "", message)
+    rule = re.sub(r"^[A-Z]\w+ should ", "must ", rule)
+    return re.sub(r"\ba valid (?=([aeiou])?)", lambda match: "an " if match[1] else "a ", rule)
+
+
+def shortened_json(value: Any) -> str:
+    """A value for a message; no more of it is written than is shown."""
+    text = ""
+    if isinstance(value, str):
+        value = value[: _LONGEST_VALUE + 1]
+    for chunk in json.JSONEncoder(ensure_ascii=False, default=repr).iterencode(value):
+        text += chunk
+        if len(text) > _LONGEST_VALUE:
+            return f"{text[: _LONGEST_VALUE - 1]}…"
+    return text

@@ -22,6 +22,19 @@ class RateLimit(Entity):
     seconds: Seconds = Field(default=60.0, gt=0)
     per: Literal["tool", "principal"] = "tool"
 
+    def take(self, tokens: float, since: float, now: float) -> tuple[float, float, float]:
+        """Take one token from a bucket that held ``tokens`` at ``since``; a new bucket holds ``calls``.
+
+        Buckets refill evenly: bursts up to ``calls``, never more on average. Returns the tokens left, the time they
+        are counted at, and 0 if a token was taken, else the seconds until there is one.
+        """
+        rate = self.calls / self.seconds
+        now = max(now, since)  # another process's clock may be ahead: then no time has passed
+        tokens = min(float(self.calls), tokens + (now - since) * rate)
+        if tokens >= 1.0 - 1e-9:  # rounding must not make a caller that has waited wait again
+            return tokens - 1.0, now, 0.0
+        return tokens, now, (1.0 - tokens) / rate
+
 
 class BreakerRule(Entity):
     """After so many failures in a row a tool rests for a while, then one call tries it out."""

@@ -4,13 +4,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import Any
+from enum import Enum
+from typing import Any, Final, Literal, TypeAlias
 
 from pydantic import Field, field_validator
 
 from journeyman.core.data import Entity
 
 PERMISSION = re.compile(r"[A-Za-z0-9_.\-]+(:[A-Za-z0-9_.\-]+)*(:\*)?|\*")
+
+
+class _Any(Enum):
+    PRINCIPAL = "any principal"
+
+
+ANY_PRINCIPAL: Final = _Any.PRINCIPAL
+PrincipalFilter: TypeAlias = str | Literal[_Any.PRINCIPAL] | None
+"""Whose rows to list: those of the principal of this id, those of no principal (None), or all (ANY_PRINCIPAL)."""
 
 
 def check_permissions(values: Iterable[str]) -> frozenset[str]:

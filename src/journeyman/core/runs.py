@@ -54,6 +54,7 @@ class RunStatus(StrEnum):
 
 
 _ENDS = frozenset({RunStatus.COMPLETED, RunStatus.FAILED, RunStatus.CANCELLED, RunStatus.LIMIT_REACHED})
+UNFINISHED = frozenset(RunStatus) - _ENDS
 _WAITS = frozenset({RunStatus.AWAITING_APPROVAL, RunStatus.AWAITING_RESOLUTION})
 _NEXT: dict[RunStatus, frozenset[RunStatus]] = {
     RunStatus.QUEUED: frozenset({RunStatus.RUNNING, RunStatus.CANCELLED}),

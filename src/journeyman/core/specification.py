@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import Any, Self
 
-from pydantic import Field, PositiveInt, field_validator, model_validator
+from pydantic import Field, ModelWrapValidatorHandler, PositiveInt, ValidationError, field_validator, model_validator
 
 from journeyman.core.data import Entity
+from journeyman.core.errors import SignatureError, ToolDefinitionError, shortened_json, validation_problems
 from journeyman.core.principals import check_permissions
 from journeyman.core.risk import RiskLevel
-from journeyman.core.signature import read_signature, same_schema, schema_differences, write_signature
+from journeyman.core.signature import write_signature
 
 RESERVED_NAMES = frozenset({"finish", "read_result"})
 """Tools the loop itself offers."""
@@ -54,7 +55,7 @@ class ToolSpecification(Entity):
     @classmethod
     def _printable(cls, value: str) -> str:
         if not re.fullmatch(r"[^\s\x00-\x1f]+", value):
-            raise ValueError(f"a tool's name has no spaces or control characters, this one is {value!r}")
+            raise ValueError("a tool's name has no spaces or control characters")
         return value
 
     @field_validator("description")
@@ -72,20 +73,28 @@ class ToolSpecification(Entity):
     @model_validator(mode="before")
     @classmethod
     def _schema_from_signature(cls, data: Any) -> Any:
-        if not isinstance(data, dict):
+        if not isinstance(data, dict) or not isinstance(text := data.get("signature") or "", str):
             return data
-        text, parameters = data.get("signature"), data.get("parameters")
+        parameters = data.get("parameters")
         if not text:
             if parameters is not None and (not isinstance(parameters, dict) or parameters.get("type") != "object"):
-                raise ValueError("parameters: must be a JSON Schema of type 'object'")
-            made = write_signature(parameters or no_parameters(), data.get("returns"))
-            return {**data, "signature": made}
-        made_of = read_signature(text)
+                raise ValueError(
+                    f"parameters: must be a JSON Schema of type 'object', got {shortened_json(parameters)}"
+                )
+            try:
+                return {**data, "signature": write_signature(parameters or no_parameters(), data.get("returns"))}
+            except SignatureError as error:
+                raise ValueError(f"parameters: {str(error).removeprefix('1:1: ')}") from error
+        from journeyman.core.signature import read_signature, schema_differences  # not needed by tools made in Python
+
+        try:
+            made_of = read_signature(text)
+        except SignatureError as error:
+            raise ValueError(f"signature: {error}, got {shortened_json(text)}") from error
         if parameters is None:
             return {"returns": made_of.returns, **data, "parameters": made_of.parameters}
-        if not same_schema(made_of.parameters, parameters):
-            found = "; ".join(schema_differences(made_of.parameters, parameters))
-            raise ValueError(f"parameters: do not agree with the signature {text!r}: {found}")
+        if found := schema_differences(made_of.parameters, parameters):
+            raise ValueError(f"parameters: do not agree with the signature {text!r}: {'; '.join(found)}")
         return data
 
     @model_validator(mode="after")
@@ -93,6 +102,18 @@ class ToolSpecification(Entity):
         if self.read_only and self.risk is not None and self.risk is not RiskLevel.REVERSIBLE:
             raise ValueError(f"risk: a read-only tool is reversible, this one says {self.risk.value!r}")
         return self
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _refused_in_plain_words(cls, data: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
+        """Wherever a specification is made, inside an agent too, it is refused with a ToolDefinitionError."""
+        try:
+            return handler(data)
+        except ValidationError as error:
+            name = data.get("name") if isinstance(data, dict) else None
+            unknown = f"unknown field (known: {', '.join(cls.model_fields)})"
+            where = f"tool {name!r}" if isinstance(name, str) and name else "a tool without a name"
+            raise ToolDefinitionError.of_fields(where, validation_problems(error, unknown=unknown)) from error
 
     @property
     def return_type(self) -> str | None:
@@ -108,7 +129,7 @@ class ToolSpecification(Entity):
         return self.read_only or self.idempotent
 
 
-class ToolConfiguration(Entity):
+class ToolConfiguration(Entity, defer_build=True):
     """An operator's settings for one tool."""
 
     tool_name: str = Field(min_length=1)
@@ -128,7 +149,7 @@ class ToolConfiguration(Entity):
         return value
 
 
-class ToolCategory(Entity):
+class ToolCategory(Entity, defer_build=True):
     """Tools that are switched on, permitted and configured together."""
 
     name: str = Field(min_length=1)

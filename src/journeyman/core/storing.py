@@ -16,7 +16,7 @@ from journeyman.core.events import Fact
 from journeyman.core.experiments import ExperimentStore
 from journeyman.core.gaps import GapStore
 from journeyman.core.messages import Message
-from journeyman.core.principals import Principal
+from journeyman.core.principals import ANY_PRINCIPAL, Principal, PrincipalFilter
 from journeyman.core.protocols import CircuitBreaker, Journal, RateLimiter
 from journeyman.core.runs import Limits, RunStatus, TaskInput
 from journeyman.core.tasks import TaskStore
@@ -53,6 +53,8 @@ class RunRow(Entity):
     task_id: str
     agent_name: str
     session_id: str | None
+    turn: int | None
+    """Its place in its session: runs of a session go one after another, in this order."""
     principal_id: str | None
     status: RunStatus
     priority: int
@@ -89,10 +91,14 @@ class RunStore(Protocol):
         *,
         statuses: Collection[RunStatus] | None = None,
         session_id: str | None = None,
+        principal_id: PrincipalFilter = ANY_PRINCIPAL,
         limit: int = 50,
         offset: int = 0,
     ) -> Sequence[RunRow]:
-        """Newest first."""
+        """Newest first: those of one session by turn, others by when they were created."""
+
+    async def ahead_of(self, run_id: str) -> RunRow | None:
+        """The first unfinished run of the same session before this one; None when the run is next or has begun."""
 
     async def claim(
         self,

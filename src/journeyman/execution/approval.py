@@ -1,10 +1,10 @@
-"""Who is asked when a call needs a person: an approver in this process, or nobody. Stores bring their own gate."""
+"""Approval gates without a store: an approver in this process, or none. Stores have their own gate."""
 
 from __future__ import annotations
 
 import inspect
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import Any
 
 from pydantic_core import from_json
@@ -13,24 +13,22 @@ from journeyman.core.approvals import Approval, ApprovalStatus, Approve, Approve
 from journeyman.core.data import LOG_FIELDS, canonical_json
 from journeyman.core.events import ApprovalDecided
 from journeyman.core.protocols import Clock, SystemClock
-from journeyman.execution.invoke import GaveUpError, within
+from journeyman.execution.invoke import AttemptTimeoutError, awaited, run_with_timeout
 
 logger = logging.getLogger("journeyman.approval")
 
-NOBODY = "nobody could be asked: no approver was given and no store keeps the question"
 
-
-class NobodyToAsk:
-    """No approver, no store: what needs approval is denied."""
+class NoApprover:
+    """Denies every call that needs approval."""
 
     async def ask(self, approval: Approval) -> Decision | None:
-        return Deny(reason=NOBODY)
+        return Deny(reason="nobody could be asked: no approver was given and no store keeps the question")
 
 
 class AskApprover:
     """Asks a callable and waits until the approval expires. Anything but ``Approve`` denies, errors included.
 
-    ``waited`` is told how long a person took: that is not the run's time.
+    ``waited`` is called with the seconds spent waiting, which do not count against the run's deadline.
     """
 
     def __init__(
@@ -39,58 +37,50 @@ class AskApprover:
         self._approver = approver
         self._clock = clock or SystemClock()
         self._waited = waited
-        self._waiting = 0
-        self._told_at = 0.0
+        self._open = 0
+        self._reported_until = 0.0
 
     async def ask(self, approval: Approval) -> Decision | None:
         asked_at = self._clock.monotonic()
-        if self._waiting == 0:
-            self._told_at = asked_at
-        self._waiting += 1
+        if self._open == 0:
+            self._reported_until = asked_at
+        self._open += 1
         try:
             return await self._ask(approval, asked_at)
         finally:
-            self._waiting -= 1
-            # Questions may be open side by side: each stretch of time is told once, as soon as anybody goes on.
+            self._open -= 1
+            # Approvals may be open at the same time: each second is reported once, as soon as one call continues.
             now = self._clock.monotonic()
             if self._waited is not None:
-                self._waited(now - self._told_at)
-            self._told_at = now
+                self._waited(now - self._reported_until)
+            self._reported_until = now
 
     async def _ask(self, approval: Approval, asked_at: float) -> Decision:
         seconds = (approval.expires_at - approval.requested_at).total_seconds()
-        # The approver gets a copy: nothing it does to the question changes what runs.
-        question = approval.model_copy(deep=True)
         try:
-            decision: Any = self._approver(question)
+            # A copy: nothing the approver does to it changes what runs.
+            decision: Any = self._approver(approval.model_copy(deep=True))
             if inspect.isawaitable(decision):
-                decision = await within(_answer(decision), seconds)
-        except GaveUpError:
+                decision = await run_with_timeout(awaited(decision), seconds)
+        except AttemptTimeoutError:
             return Expired()
         except Exception as error:
-            return self._failed(approval, type(error).__name__)
-        # One that blocks cannot be interrupted, but its answer comes too late all the same.
+            name = type(error).__name__
+            fields = {"run_id": approval.run_id, "call_id": approval.call_id, "error": name}
+            logger.warning("approver failed", extra={LOG_FIELDS: fields})
+            return Deny(reason=f"the approver failed with {name}")
+        # A blocking approver cannot be interrupted, but its answer is too late all the same.
         if self._clock.monotonic() - asked_at > seconds:
             return Expired()
         if isinstance(decision, Approve) and decision.arguments is not None:
-            return _own_copy(decision)
+            return _with_json_arguments(decision)
         if isinstance(decision, Approve | Deny):
             return decision
         return Deny(reason=f"the approver returned {type(decision).__name__}, not Approve or Deny")
 
-    @staticmethod
-    def _failed(approval: Approval, error: str) -> Deny:
-        fields = {"run_id": approval.run_id, "call_id": approval.call_id, "error": error}
-        logger.warning("approver failed", extra={LOG_FIELDS: fields})
-        return Deny(reason=f"the approver failed with {error}")
 
-
-async def _answer(decision: Awaitable[Any]) -> Any:
-    return await decision
-
-
-def _own_copy(decision: Approve) -> Approve | Deny:
-    """The decision with arguments that nobody else holds and that a journal can keep."""
+def _with_json_arguments(decision: Approve) -> Approve | Deny:
+    """The decision with a copy of its arguments that a journal can keep."""
     try:
         edited = from_json(canonical_json(decision.arguments))
     except (ValueError, TypeError, RecursionError) as error:
@@ -98,8 +88,7 @@ def _own_copy(decision: Approve) -> Approve | Deny:
     return decision.model_copy(update={"arguments": edited})
 
 
-def decided(approval: Approval, decision: Decision) -> ApprovalDecided:
-    """A decision as the fact that is journalled."""
+def decision_fact(approval: Approval, decision: Decision) -> ApprovalDecided:
     match decision:
         case Approve(arguments=edited, by=by):
             status, reason = ApprovalStatus.APPROVED, None

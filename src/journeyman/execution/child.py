@@ -2,7 +2,7 @@
 
 Started by file path with the number of a socket; until the first call arrives it imports the standard library only,
 so it starts fast. Frames are JSON behind a length: nothing that a tool returns can run code in the parent. When the
-parent is gone, so is this process with everything it started.
+parent dies, this process ends with everything it started.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def encode(frame: Frame) -> bytes:
 
 
 class _Call:
-    """One call: finds the tool, runs it, and says what became of it."""
+    """One call: imports the tool, runs it, and sends the outcome."""
 
     def __init__(self, request: Frame, write: Callable[[bytes], None]) -> None:
         self._request = request
@@ -55,18 +55,18 @@ class _Call:
             message = f"a result of type {type(value).__name__!r} cannot be written as JSON: {_text(error)}"
             self._send("exception", type="UnserialisableResult", message=message, traceback="")
 
-    def _context(self, facts: Mapping[str, Any]) -> Any:
+    def _context(self, fields: Mapping[str, Any]) -> Any:
         from journeyman.core.context import Secrets, ToolContext
         from journeyman.core.principals import Principal
 
-        facts = dict(facts)
-        principal = facts.pop("principal", None)
-        self._secrets = Secrets(facts.pop("secrets", None) or {})
+        fields = dict(fields)
+        principal = fields.pop("principal", None)
+        self._secrets = Secrets(fields.pop("secrets", None) or {})
         return ToolContext(
             principal=None if principal is None else Principal(**principal),
             secrets=self._secrets,
             report=lambda message, fraction: self._send("progress", message=message, fraction=fraction),
-            **facts,
+            **fields,
         )
 
     def _fail(self, error: BaseException) -> None:
@@ -124,17 +124,17 @@ def _read(channel: socket.socket, size: int) -> bytes:
 
 
 def _listen(channel: socket.socket, requests: SimpleQueue[Frame]) -> None:
-    """Take requests, also while a tool runs: that is how this process learns that its parent is gone."""
+    """Read requests, also while a tool runs: that is how this process learns that its parent has died."""
     try:
         while True:
             size = int.from_bytes(_read(channel, HEADER_BYTES), "big")
             requests.put(json.loads(_read(channel, size)))
     except (EOFError, OSError):
-        _leave()
+        _exit_group()
 
 
-def _leave() -> None:
-    """Nobody is there to answer any more: end, with everything that was started here."""
+def _exit_group() -> None:
+    """The parent is gone: end, with everything that was started here."""
     if os.getpgrp() == os.getpid():
         os.killpg(0, signal.SIGKILL)
     os._exit(1)
@@ -143,7 +143,7 @@ def _leave() -> None:
 def main(descriptor: int) -> None:
     """Serve one call after the other, until the parent closes its end."""
     channel = socket.socket(fileno=descriptor)
-    # A process that the tool starts must not keep the line open after this one has died.
+    # A process that the tool starts must not keep the socket open after this one has died.
     os.set_inheritable(descriptor, False)
     os.register_at_fork(after_in_child=channel.close)
     sys.stdout = sys.stderr
@@ -156,7 +156,7 @@ def main(descriptor: int) -> None:
             with writing:
                 channel.sendall(data)
         except OSError:
-            _leave()
+            _exit_group()
 
     while True:
         request = requests.get()

@@ -1,17 +1,17 @@
-"""The path of one tool call. Every call of every tool from every door passes here, once.
+"""The pipeline of one tool call. Every call of every tool from every door passes through it, once.
 
-requested → resolve → permission → validate and freeze → grade → approve → cache
+requested → resolve → permission → validate and freeze → added checks → grade → approve → cache
 → deadline[ attempt( rate limit → breaker → journal started → timeout[invoke] ) × retries ] → journal outcome
 
-Each stage either hands on or ends the call with a value that a model can read. Nothing rewrites the arguments after
-they were frozen, except a person who approves others in their place: those are frozen and graded anew.
+Each stage passes the call on or ends it with a value that a model can read. Nothing rewrites the arguments after
+they were frozen, except a person who approves others in their place: those are frozen, checked and graded again.
 """
 
 from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -26,63 +26,69 @@ from journeyman.core.policy import Policy
 from journeyman.core.principals import Principal
 from journeyman.core.protocols import ApprovalGate, CircuitBreaker, Clock, RateLimiter, moment
 from journeyman.core.risk import RiskLevel, requires_approval
-from journeyman.execution.approval import decided
-from journeyman.execution.arguments import binding, freeze
-from journeyman.execution.cache import MISS, ResultCache
+from journeyman.execution.approval import decision_fact
 from journeyman.execution.invoke import Invoker
+from journeyman.execution.limits import MISS, ResultCache
 from journeyman.execution.outcome import (
     Refusal,
     Success,
     Suspended,
+    abandoned,
     cancelled,
+    circuit_open,
+    deadline_passed,
     denied,
-    never_settled,
     outcome_unknown,
     rate_limited,
-    resting,
-    too_late,
 )
 from journeyman.execution.recorder import Recorder
-from journeyman.execution.resolve import resolve
 from journeyman.execution.risk import grade
-from journeyman.tools.tool import ArgumentsError, FrozenArguments, Tool
+from journeyman.execution.validate import binding, freeze, resolve
+from journeyman.tools.library import AnyTool
+from journeyman.tools.tool import ArgumentsError, FrozenArguments
 
-AnyTool: TypeAlias = Tool[..., Any]
 Around: TypeAlias = Callable[[str, str], AbstractContextManager[None]]
-"""Call id and tool name in; what surrounds the tool's run out, e.g. a current span."""
-Ending: TypeAlias = Success | Refusal
+"""From call id and tool name to a context manager around each attempt, e.g. a current span."""
+Outcome: TypeAlias = Success | Refusal
 
 
 @dataclass(slots=True)
 class CallScope:
-    """What a call needs to know of the run it belongs to."""
+    """The part of its run that a call needs."""
 
     run_id: str
     recorder: Recorder
     tools: Mapping[str, AnyTool]
-    """What may be called in this run."""
+    """The tools bound to this run, by name."""
     principal: Principal | None = None
     correlation_id: str = ""
     deadline: float | None = None
-    """When the run must end, by the clock's monotonic time; put off while a person is asked."""
+    """The run's deadline, by the clock's monotonic time; postponed while a person is asked."""
     around: Around | None = None
     """Entered around each attempt, in the task that makes it."""
 
 
+Check: TypeAlias = Callable[[AnyTool, FrozenArguments, CallScope], Awaitable[Refusal | None]]
+"""An added stage: None passes the call on, a refusal ends it, an exception propagates and nothing is run.
+
+It must not change the arguments.
+"""
+
+
 @dataclass(slots=True)
 class CallPast:
-    """What the journal already knows of a call, when a run goes on after an interruption."""
+    """What the journal holds of a call, when a run is resumed."""
 
     approval: Approval | None = None
     decision: Decision | None = None
     started: CallStarted | None = None
     unknown: ToolCallRecord | None = None
-    """The record of a call whose process died while it ran, until a person has settled it."""
+    """The record of a call whose process died while it ran, until a person has resolved it."""
 
 
 @dataclass(slots=True)
 class _CallInProgress:
-    """One call on its way: collects what its record will say."""
+    """Collects the fields of the call's record."""
 
     call: ToolCall
     scope: CallScope
@@ -90,50 +96,40 @@ class _CallInProgress:
     started_at: float
     started_clock: float
     arguments: dict[str, Any]
+    requested_at: float
     attempts: int = 0
     risk: RiskLevel | None = None
     approval_id: str | None = None
-    requested_at: float = 0.0
 
     @property
     def execution_id(self) -> str:
         return f"{self.scope.run_id}.{self.call.id}"
 
 
+@dataclass(slots=True, kw_only=True, eq=False)
 class Executor:
     """Holds the parts that stages use. One executor serves any number of runs at once."""
 
-    def __init__(
-        self,
-        *,
-        policy: Policy,
-        gate: ApprovalGate,
-        invoker: Invoker,
-        limiter: RateLimiter,
-        breaker: CircuitBreaker,
-        cache: ResultCache,
-        clock: Clock,
-    ) -> None:
-        self.policy = policy
-        self._gate = gate
-        self._invoker = invoker
-        self._limiter = limiter
-        self._breaker = breaker
-        self._cache = cache
-        self._clock = clock
+    policy: Policy
+    gate: ApprovalGate
+    invoker: Invoker
+    limiter: RateLimiter
+    breaker: CircuitBreaker
+    cache: ResultCache
+    clock: Clock
+    checks: Sequence[Check] = ()
+    """Stages of the caller's own, run in order after validation and before the risk is graded."""
 
     async def execute(
         self, call: ToolCall, scope: CallScope, past: CallPast | None = None
     ) -> ToolCallRecord | Suspended:
-        """Take a requested call to its outcome, or to the person it must wait for."""
-        current = _CallInProgress(
-            call, scope, past or CallPast(), self._clock.time(), self._clock.monotonic(), call.arguments
-        )
-        current.requested_at = current.started_at
+        """Run a requested call to its outcome, or suspend it until a person has decided."""
+        current = self._begin(call, scope, past or CallPast())
         try:
             outcome = await self._govern(current)
         except asyncio.CancelledError:
-            await self._abandoned(current)
+            # Nothing may be left started without an outcome.
+            await self._finish(current, cancelled(call.tool_name, under_way=current.attempts > 0))
             raise
         if isinstance(outcome, Suspended):
             return outcome
@@ -141,11 +137,10 @@ class Executor:
 
     async def refuse(self, call: ToolCall, scope: CallScope, refusal: Refusal) -> ToolCallRecord:
         """Record a call that the loop itself refuses, e.g. because it is repeated."""
-        current = self._begin(call, scope, CallPast())
-        return await self._finish(current, refusal)
+        return await self._finish(self._begin(call, scope, CallPast()), refusal)
 
-    async def give_up(self, call: ToolCall, scope: CallScope, past: CallPast) -> ToolCallRecord:
-        """Record a call that was under way when its process died, in a run that will not go on."""
+    async def abandon(self, call: ToolCall, scope: CallScope, past: CallPast) -> ToolCallRecord:
+        """Record a call that was under way when its process died, in a run that is ended and not resumed."""
         current = self._begin(call, scope, past)
         if past.started is not None:
             current.started_at = past.started.time
@@ -153,17 +148,17 @@ class Executor:
         if past.unknown is not None:
             current.risk = past.unknown.risk
         current.approval_id = None if past.approval is None else past.approval.id
-        return await self._finish(current, never_settled(call.tool_name))
+        return await self._finish(current, abandoned(call.tool_name))
 
     def _begin(self, call: ToolCall, scope: CallScope, past: CallPast) -> _CallInProgress:
-        now = self._clock.time()
-        return _CallInProgress(call, scope, past, now, self._clock.monotonic(), call.arguments, requested_at=now)
+        now = self.clock.time()
+        return _CallInProgress(call, scope, past, now, self.clock.monotonic(), call.arguments, now)
 
     # --- the stages, in order
 
-    async def _govern(self, current: _CallInProgress) -> Ending | Suspended:
+    async def _govern(self, current: _CallInProgress) -> Outcome | Suspended:
         if current.past.started is not None:
-            return await self._go_on(current, current.past.started)
+            return await self._resume(current, current.past.started)
         tool = resolve(current.call, current.scope.tools, current.scope.principal)
         if isinstance(tool, Refusal):
             return tool
@@ -171,15 +166,17 @@ class Executor:
         if isinstance(frozen, Refusal):
             return frozen
         current.arguments = frozen.arguments
+        if self.checks and (refusal := await self._check(current, tool, frozen)) is not None:
+            return refusal
         current.risk = grade(tool.specification, frozen.arguments, self.policy)
         if requires_approval(current.risk, current.call.confidence, threshold=self.policy.approval_confidence):
             approved = await self._approve(current, tool, frozen)
             if not isinstance(approved, FrozenArguments):
                 return approved
             frozen = approved
-        return await self._answer(current, tool, frozen)
+        return await self._cached_or_run(current, tool, frozen)
 
-    async def _go_on(self, current: _CallInProgress, started: CallStarted) -> Ending | Suspended:
+    async def _resume(self, current: _CallInProgress, started: CallStarted) -> Outcome | Suspended:
         """A call that had started when its process died: repeat it only where that is safe."""
         past, tool = current.past, current.scope.tools.get(current.call.tool_name)
         current.arguments = started.arguments
@@ -194,6 +191,12 @@ class Executor:
             await self._finish(current, outcome_unknown(current.call.tool_name))
         return Suspended(current.call.id, current.call.id, unknown=True)
 
+    async def _check(self, current: _CallInProgress, tool: AnyTool, frozen: FrozenArguments) -> Refusal | None:
+        for check in self.checks:
+            if (refusal := await check(tool, frozen, current.scope)) is not None:
+                return refusal
+        return None
+
     async def _approve(
         self, current: _CallInProgress, tool: AnyTool, frozen: FrozenArguments
     ) -> FrozenArguments | Refusal | Suspended:
@@ -202,21 +205,21 @@ class Executor:
         bound_to = binding(tool, frozen, scope.principal)
         approval = past.approval
         if approval is None or approval.digest != bound_to:
-            approval = self._question(current, tool, frozen, bound_to)
+            approval = self._approval(current, tool, frozen, bound_to)
             await scope.recorder.record(ApprovalRequested(approval=approval))
             past.decision = None
         current.approval_id = approval.id
         current.requested_at = approval.requested_at.timestamp()
         decision = past.decision
         if decision is None:
-            decision = await self._gate.ask(approval)
+            decision = await self.gate.ask(approval)
             if decision is None:
                 return Suspended(current.call.id, approval.id)
-            await scope.recorder.record(decided(approval, decision))
-        return self._settle(current, tool, frozen, approval, decision)
+            await scope.recorder.record(decision_fact(approval, decision))
+        return await self._apply(decision, current, tool, frozen, approval)
 
-    def _question(self, current: _CallInProgress, tool: AnyTool, frozen: FrozenArguments, bound_to: str) -> Approval:
-        now = self._clock.time()
+    def _approval(self, current: _CallInProgress, tool: AnyTool, frozen: FrozenArguments, bound_to: str) -> Approval:
+        now = self.clock.time()
         return Approval(
             id=f"appr_{digest(current.execution_id, bound_to)[:20]}",
             run_id=current.scope.run_id,
@@ -231,8 +234,8 @@ class Executor:
             expires_at=moment(now + self.policy.approval_seconds),
         )
 
-    def _settle(
-        self, current: _CallInProgress, tool: AnyTool, frozen: FrozenArguments, approval: Approval, decision: Decision
+    async def _apply(
+        self, decision: Decision, current: _CallInProgress, tool: AnyTool, frozen: FrozenArguments, approval: Approval
     ) -> FrozenArguments | Refusal:
         match decision:
             case Approve(arguments=None):
@@ -243,6 +246,8 @@ class Executor:
                 except (ArgumentsError, ValueError, RecursionError) as error:
                     return denied("APPROVAL_INVALID", f"the person's edited arguments are not valid: {error}")
                 current.arguments = changed.arguments
+                if self.checks and (refusal := await self._check(current, tool, changed)) is not None:
+                    return refusal
                 current.risk = grade(tool.specification, changed.arguments, self.policy)
                 return changed
             case Deny(reason=reason):
@@ -251,22 +256,21 @@ class Executor:
                 seconds = (approval.expires_at - approval.requested_at).total_seconds()
                 return denied("APPROVAL_EXPIRED", f"nobody allowed {tool.name!r} within {seconds:g} s")
 
-    async def _answer(self, current: _CallInProgress, tool: AnyTool, frozen: FrozenArguments) -> Ending | Suspended:
-        """From the cache where the tool allows it, else by running it."""
+    async def _cached_or_run(self, current: _CallInProgress, tool: AnyTool, frozen: FrozenArguments) -> Outcome:
         if tool.cache_seconds is None or not tool.specification.read_only:
             return await self._attempts(current, tool, frozen)
         key = binding(tool, frozen, current.scope.principal)
-        if (hit := self._cache.get(key)) is not MISS:
+        if (hit := self.cache.get(key)) is not MISS:
             return Success(hit, cached=True)
         outcome = await self._attempts(current, tool, frozen)
         if isinstance(outcome, Success):
-            self._cache.put(key, outcome.value, seconds=tool.cache_seconds)
+            self.cache.put(key, outcome.value, seconds=tool.cache_seconds)
         return outcome
 
-    async def _attempts(self, current: _CallInProgress, tool: AnyTool, frozen: FrozenArguments) -> Ending:
-        """Attempts until one succeeds, retrying is unsafe or useless, or the deadline comes."""
+    async def _attempts(self, current: _CallInProgress, tool: AnyTool, frozen: FrozenArguments) -> Outcome:
+        """Attempts until one succeeds, a retry is unsafe or useless, or the deadline passes."""
         timeout = tool.specification.timeout_seconds
-        deadline = self._clock.monotonic() + self.policy.wait_seconds + timeout * (tool.retries + 1)
+        deadline = self.clock.monotonic() + self.policy.wait_seconds + timeout * (tool.retries + 1)
         if current.scope.deadline is not None:
             deadline = min(deadline, current.scope.deadline)
         last = current.attempts + tool.retries + 1
@@ -274,34 +278,34 @@ class Executor:
             if (refusal := await self._admit(current, tool, deadline)) is not None:
                 return refusal
             current.attempts += 1
-            outcome = await self._attempt(current, tool, frozen, min(timeout, deadline - self._clock.monotonic()))
+            outcome = await self._attempt(current, tool, frozen, min(timeout, deadline - self.clock.monotonic()))
             if isinstance(outcome, Success) or not outcome.retry or current.attempts >= last:
                 return outcome
             pause = self.policy.retry_backoff_seconds * 2 ** (current.attempts - 1)
-            if self._clock.monotonic() + pause >= deadline:
+            if self.clock.monotonic() + pause >= deadline:
                 return outcome
-            await self._clock.sleep(pause)
+            await self.clock.sleep(pause)
             frozen = tool.freeze(frozen.text)  # the function may have changed the values it was given
 
     async def _admit(self, current: _CallInProgress, tool: AnyTool, deadline: float) -> Refusal | None:
-        """Rate limit, then circuit breaker: each attempt takes its own token."""
+        """Rate limit, circuit breaker, deadline: each attempt takes its own token."""
         if (limit := self.policy.rate_limits.get(tool.name)) is not None:
             principal = current.scope.principal
             key = tool.name if limit.per == "tool" or principal is None else f"{tool.name}\n{principal.id}"
-            while (wait := await self._limiter.take(key, limit)) > 0:
-                if self._clock.monotonic() + wait > deadline:
+            while (wait := await self.limiter.take(key, limit)) > 0:
+                if self.clock.monotonic() + wait > deadline:
                     return rate_limited(tool.name, wait)
-                await self._clock.sleep(wait)
+                await self.clock.sleep(wait)
         rule = self.policy.breaker
-        if rule is not None and (rest := await self._breaker.blocked(tool.name, rule)) > 0:
-            return resting(tool.name, rest)
-        if self._clock.monotonic() >= deadline:
-            return too_late(tool.name)
+        if rule is not None and (wait := await self.breaker.blocked(tool.name, rule)) > 0:
+            return circuit_open(tool.name, wait)
+        if self.clock.monotonic() >= deadline:
+            return deadline_passed(tool.name)
         return None
 
     async def _attempt(
         self, current: _CallInProgress, tool: AnyTool, frozen: FrozenArguments, timeout: float
-    ) -> Ending:
+    ) -> Outcome:
         scope, call = current.scope, current.call
         await scope.recorder.record(
             CallStarted.unchecked(
@@ -318,7 +322,7 @@ class Executor:
             principal=scope.principal,
             secrets=Secrets.from_environment() if watched else None,
             idempotency_key=current.execution_id,
-            deadline=self._clock.time() + timeout,
+            deadline=self.clock.time() + timeout,
             correlation_id=scope.correlation_id,
             run_id=scope.run_id,
             call_id=call.id,
@@ -326,26 +330,21 @@ class Executor:
             report=_progress(scope.recorder, call.id) if watched else None,
         )
         with nullcontext() if scope.around is None else scope.around(call.id, tool.name):
-            outcome = await self._invoker.attempt(tool, frozen, context, timeout)
+            outcome = await self.invoker.attempt(tool, frozen, context, timeout)
         if self.policy.breaker is not None:
             healthy = isinstance(outcome, Success) or not outcome.unhealthy
-            await self._breaker.report(tool.name, self.policy.breaker, healthy=healthy)
+            await self.breaker.report(tool.name, self.policy.breaker, healthy=healthy)
         return outcome
 
     # --- the outcome
 
-    async def _finish(self, current: _CallInProgress, outcome: Ending) -> ToolCallRecord:
-        record = self._record(current, outcome)
-        await current.scope.recorder.record(CallFinished.unchecked(record=record))
-        return record
-
-    def _record(self, current: _CallInProgress, outcome: Ending) -> ToolCallRecord:
+    async def _finish(self, current: _CallInProgress, outcome: Outcome) -> ToolCallRecord:
         match outcome:
             case Success(value, cached):
                 status, result, error = CallStatus.SUCCESS, value, None
             case Refusal(status, error):
                 result, cached = None, False
-        return ToolCallRecord.unchecked(
+        record = ToolCallRecord.unchecked(
             execution_id=current.execution_id,
             call_id=current.call.id,
             tool_name=current.call.tool_name,
@@ -355,7 +354,7 @@ class Executor:
             error=error,
             start_time=moment(current.started_at),
             # From the monotonic clock, so that a step of the wall clock gives no negative duration.
-            end_time=moment(current.started_at + self._clock.monotonic() - current.started_clock),
+            end_time=moment(current.started_at + self.clock.monotonic() - current.started_clock),
             attempts=current.attempts,
             cached=cached,
             risk=current.risk,
@@ -363,23 +362,20 @@ class Executor:
             approval_id=current.approval_id,
             correlation_id=current.scope.correlation_id,
         )
-
-    async def _abandoned(self, current: _CallInProgress) -> None:
-        """The run is being cancelled: leave a record, so that nothing is started without an outcome."""
-        outcome = cancelled(current.call.tool_name, under_way=current.attempts > 0)
-        await current.scope.recorder.record(CallFinished(record=self._record(current, outcome)))
+        await current.scope.recorder.record(CallFinished.unchecked(record=record))
+        return record
 
 
 def _progress(recorder: Recorder, call_id: str) -> Callable[[str, float | None], None]:
-    """Where a tool reports how far it has come, from whichever thread it runs in: listeners belong to the loop's."""
-    loop, home = asyncio.get_running_loop(), threading.get_ident()
+    """What a tool's progress reports call, from any thread: listeners run in the event loop's thread."""
+    loop, loop_thread = asyncio.get_running_loop(), threading.get_ident()
 
     def report(message: str, fraction: float | None) -> None:
         event = CallProgress(call_id=call_id, message=message, fraction=fraction)
-        if threading.get_ident() == home:
+        if threading.get_ident() == loop_thread:
             recorder.signal(event)
             return
-        with suppress(RuntimeError):  # the loop was closed: nobody is watching any more
+        with suppress(RuntimeError):  # the loop was closed
             loop.call_soon_threadsafe(recorder.signal, event)
 
     return report

@@ -1,4 +1,4 @@
-"""The closed set of ways a stage of the path can end a call. Refusals are values that a model can read."""
+"""The closed set of ways in which a stage ends a call. Refusals are values that a model can read."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from journeyman.core.errors import ErrorCategory, ErrorInfo, Severity
 
 @dataclass(frozen=True, slots=True)
 class Success:
-    """It ran (or its answer was in the cache); the value is plain JSON."""
+    """It ran (or its result was in the cache); the value is plain JSON."""
 
     value: Any
     cached: bool = False
@@ -19,19 +19,19 @@ class Success:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """It did not run, or did not end well."""
+    """It did not run, or failed."""
 
     status: CallStatus
     error: ErrorInfo
     unhealthy: bool = False
-    """Whether this speaks against the tool's health, so that the circuit breaker counts it."""
+    """Whether the circuit breaker counts this as a failure of the tool."""
     retry: bool = False
     """Whether another attempt is safe and may help."""
 
 
 @dataclass(frozen=True, slots=True)
 class Suspended:
-    """A person must decide first: an approval, or (``unknown``) what became of a call that was under way."""
+    """A person must decide first: an approval, or (``unknown``) whether an interrupted call took effect."""
 
     call_id: str
     waiting_for: str
@@ -48,8 +48,10 @@ def refuse(
     severity: Severity = Severity.MEDIUM,
     retryable: bool = False,
     guidance: str | None = None,
+    unhealthy: bool = False,
+    retry: bool = False,
 ) -> Refusal:
-    """A refusal with everything its readers need."""
+    """A refusal with everything its readers need: the model, the operator, the retry loop and the breaker."""
     info = ErrorInfo(
         code=code,
         message=message,
@@ -59,11 +61,11 @@ def refuse(
         recover_action=recover,
         user_guidance=guidance,
     )
-    return Refusal(status, info)
+    return Refusal(status, info, unhealthy, retry)
 
 
 def denied(code: str, message: str) -> Refusal:
-    """A person said no, or there was none to ask."""
+    """The approval was denied, has expired, or nobody could be asked."""
     return refuse(
         CallStatus.DENIED,
         code,
@@ -75,7 +77,7 @@ def denied(code: str, message: str) -> Refusal:
 
 
 def skipped(tool_name: str) -> Refusal:
-    """The process died while the call ran, and a person left it at that."""
+    """The process died while the call ran, and a person decided to skip it."""
     return refuse(
         CallStatus.ERROR,
         "SKIPPED",
@@ -86,7 +88,7 @@ def skipped(tool_name: str) -> Refusal:
 
 
 def outcome_unknown(tool_name: str) -> Refusal:
-    """The process died while the call ran."""
+    """The process died while the call ran; the run waits until a person has resolved it."""
     return refuse(
         CallStatus.UNKNOWN,
         "OUTCOME_UNKNOWN",
@@ -98,8 +100,8 @@ def outcome_unknown(tool_name: str) -> Refusal:
     )
 
 
-def never_settled(tool_name: str) -> Refusal:
-    """The process died while the call ran, and the run was ended before a person had found out what became of it."""
+def abandoned(tool_name: str) -> Refusal:
+    """The process died while the call ran, and the run was ended before a person had resolved the call."""
     return refuse(
         CallStatus.ERROR,
         "OUTCOME_UNKNOWN",
@@ -134,11 +136,11 @@ def rate_limited(tool_name: str, wait: float) -> Refusal:
     )
 
 
-def resting(tool_name: str, rest: float) -> Refusal:
+def circuit_open(tool_name: str, wait: float) -> Refusal:
     return refuse(
         CallStatus.ERROR,
         "CIRCUIT_OPEN",
-        f"{tool_name!r} failed several times in a row and is not tried again for {rest:.0f} s",
+        f"{tool_name!r} failed several times in a row and is not tried again for {wait:.0f} s",
         category=ErrorCategory.SYSTEM_ERROR,
         severity=Severity.HIGH,
         retryable=True,
@@ -146,7 +148,7 @@ def resting(tool_name: str, rest: float) -> Refusal:
     )
 
 
-def too_late(tool_name: str) -> Refusal:
+def deadline_passed(tool_name: str) -> Refusal:
     return refuse(
         CallStatus.ERROR,
         "DEADLINE_PASSED",

@@ -1,7 +1,7 @@
 """Child processes for tools that must be killable: one call at a time in each, idle ones reused.
 
-The child's own program, and the frames between the two, are in ``child``. Needs a POSIX system: a child is the head
-of its own process group, and the whole group is killed. What a child starts in a session of its own escapes.
+The child's own program, and the frames between the two, are in ``child``. Needs a POSIX system: a child leads its own
+process group, and the whole group is killed. A process that a child starts in another session is not.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
 
-from journeyman.core.errors import ConfigurationError
+from journeyman.core.errors import ConfigurationError, ToolError
 from journeyman.execution import child
 
 START_SECONDS = 60.0
@@ -31,19 +31,7 @@ OnProgress = Callable[[str, float | None], None]
 
 
 class RemoteError(Exception):
-    """A call in another process did not return a value."""
-
-
-class RemoteToolError(RemoteError):
-    """The tool raised ``ToolError``; ``info`` holds the fields of its ``ErrorInfo``."""
-
-    def __init__(self, info: dict[str, Any]) -> None:
-        self.info = info
-        super().__init__(f"{info['code']}: {info['message']}")
-
-
-class RemoteException(RemoteError):  # noqa: N818 - it may be any exception
-    """The tool raised something else. The child's traceback is a note on this exception."""
+    """The tool raised an exception other than ``ToolError``. The child's traceback is a note on this one."""
 
     def __init__(self, type_name: str, message: str) -> None:
         self.type_name = type_name
@@ -51,30 +39,31 @@ class RemoteException(RemoteError):  # noqa: N818 - it may be any exception
         super().__init__(f"{type_name}: {message}")
 
 
-class RemoteCrash(RemoteError):  # noqa: N818 - nobody raised it
+class RemoteCrashError(RemoteError):
     """The child died before it could answer; ``code`` is its exit code, or minus the signal that killed it."""
 
     def __init__(self, target: str, code: int) -> None:
         self.code = code
         how = f"exited with code {code}" if code >= 0 else f"was killed by {_signal_name(-code)}"
-        super().__init__(f"the process of {target!r} {how} before it answered; what the call has done is not known")
+        message = f"the process of {target!r} {how} before it answered; what the call has done is not known"
+        super().__init__("Crash", message)
 
 
-class _LineError(Exception):
-    """The line to the child is dead."""
+class _ConnectionLostError(Exception):
+    """The child's end of the socket is closed."""
 
 
-class _Child:
-    """One process and the line to it. Bound to no event loop, so that any loop may reuse it."""
+class _ChildProcess:
+    """A child and the socket to it. Bound to no event loop, so that any loop may reuse it."""
 
     def __init__(self) -> None:
         self._calls = 0
-        self._begun = False
-        self._line, theirs = socket.socketpair()
-        self._line.setblocking(False)
+        self._started = False
+        self._socket, theirs = socket.socketpair()
+        self._socket.setblocking(False)
         try:
             self._process = subprocess.Popen(
-                # -P: the folder of the child's program must not shadow anybody's modules
+                # -P: modules in the folder of the child's program must not shadow those that tools import
                 [sys.executable, "-P", child.__file__, str(theirs.fileno())],
                 stdin=subprocess.DEVNULL,
                 stdout=2,
@@ -82,7 +71,7 @@ class _Child:
                 start_new_session=True,
             )
         except BaseException:
-            self._line.close()
+            self._socket.close()
             raise
         finally:
             theirs.close()
@@ -92,14 +81,14 @@ class _Child:
     ) -> dict[str, Any]:
         """Send a request; returns the frame that ends it."""
         self._calls += 1
-        self._begun = False
+        self._started = False
         try:
             async with asyncio.timeout(START_SECONDS):
                 await self._send({"call": self._calls, "target": target, **request})
                 frame = await self._receive()
         except TimeoutError:
             raise TimeoutError(f"{target!r} could not be imported within {START_SECONDS:g} s") from None
-        self._begun = True
+        self._started = True
         try:
             async with asyncio.timeout(timeout):
                 while frame["kind"] in ("started", "progress"):
@@ -112,46 +101,46 @@ class _Child:
 
     @property
     def died_idle(self) -> bool:
-        """Of a child that was lost in a call: whether it had served before, and did not get to this call's tool."""
-        return self._calls > 1 and not self._begun
+        """Of a child that was lost in a call: whether it died between calls, before this call's tool started."""
+        return self._calls > 1 and not self._started
 
     def alive(self) -> bool:
-        """Whether an idle child still listens. Asks the line: asking the process would reap it."""
+        """Whether an idle child's socket is open. Polling the process instead would reap it."""
         try:
-            return bool(self._line.recv(1, socket.MSG_PEEK))
+            return bool(self._socket.recv(1, socket.MSG_PEEK))
         except BlockingIOError:
             return True
         except ConnectionError:
             return False
 
     def kill(self) -> None:
-        """Kill the process and all it started, unless it was reaped: its number may be somebody else's by then."""
+        """Kill the process group, unless the process was reaped: its number may have been reused by then."""
         if self._process.returncode is None:
-            # Both say that all of them are gone already; the second is how macOS puts it.
+            # Both mean that the group is gone already; macOS raises the second.
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(self._process.pid, signal.SIGKILL)
 
-    def hang_up(self) -> None:
-        """Close the line. Only when nobody waits for a frame: an event loop does not notice a closed socket."""
-        self._line.close()
+    def close_socket(self) -> None:
+        """Only while no task waits for a frame: an event loop does not notice that a socket was closed."""
+        self._socket.close()
 
     async def reaped(self) -> int:
-        """The exit code of a killed process, once the system has let go of it."""
+        """The exit code of a killed process, once it has been reaped."""
         while (code := self._process.poll()) is None:  # noqa: ASYNC110 - no portable event says it without a thread
             await asyncio.sleep(0.002)
         return code
 
-    def end_now(self) -> None:
-        """Kill, reap and hang up without an event loop."""
+    def end_blocking(self) -> None:
+        """Kill, reap and close without an event loop."""
         self.kill()
         self._process.wait()
-        self.hang_up()
+        self.close_socket()
 
     async def _send(self, frame: dict[str, Any]) -> None:
         try:
-            await asyncio.get_running_loop().sock_sendall(self._line, child.encode(frame))
+            await asyncio.get_running_loop().sock_sendall(self._socket, child.encode(frame))
         except ConnectionError as error:
-            raise _LineError from error
+            raise _ConnectionLostError from error
 
     async def _receive(self) -> dict[str, Any]:
         while True:
@@ -166,11 +155,11 @@ class _Child:
         view = memoryview(data)
         while view:
             try:
-                received = await loop.sock_recv_into(self._line, view)
+                received = await loop.sock_recv_into(self._socket, view)
             except ConnectionError as error:
-                raise _LineError from error
+                raise _ConnectionLostError from error
             if not received:
-                raise _LineError
+                raise _ConnectionLostError
             view = view[received:]
         return data
 
@@ -183,8 +172,8 @@ class ProcessPool:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._children: set[_Child] = set()
-        self._idle: list[_Child] = []
+        self._children: set[_ChildProcess] = set()
+        self._idle: list[_ChildProcess] = []
         self._closed = False
         # Also runs when the interpreter ends, so a forgotten pool leaves neither processes nor warnings behind.
         weakref.finalize(self, _end_all, self._children, os.getpid())
@@ -203,9 +192,9 @@ class ProcessPool:
         ``context`` holds the keywords of ``ToolContext`` as plain data: ``principal`` with its ``id`` and
         ``permissions``, ``secrets`` by name; those that the tool reads are masked in all it sends.
 
-        Returns the result as a JSON value. Raises RemoteToolError, RemoteException, RemoteCrash, or TimeoutError
-        after ``timeout`` seconds; starting the child and importing the tool do not count. On timeout and on
-        cancellation the child and all its descendants are killed before this returns.
+        Returns the result as a JSON value. Raises ToolError, RemoteError, RemoteCrashError, or TimeoutError after
+        ``timeout`` seconds; starting the child and importing the tool do not count. On timeout and on cancellation
+        the child and all its descendants are killed before this returns.
         """
         _check_importable(target)
         request = {"arguments": arguments, "context": dict(context), "path": sys.path, "directory": os.getcwd()}
@@ -214,26 +203,26 @@ class ProcessPool:
             frame = await process.call(target, request, timeout=timeout, on_progress=on_progress)
         except BaseException as error:
             code = await asyncio.shield(asyncio.ensure_future(self._end(process)))
-            if not isinstance(error, _LineError):
+            if not isinstance(error, _ConnectionLostError):
                 raise
             if not process.died_idle:
-                raise RemoteCrash(target, code) from None
+                raise RemoteCrashError(target, code) from None
         else:
             await self._keep(process)
             return _outcome(frame)
         return await self.run(target, arguments, timeout=timeout, context=context, on_progress=on_progress)
 
     async def close(self) -> None:
-        """Kill all children, also those at work."""
+        """Kill all children, busy ones too."""
         with self._lock:
             self._closed = True
             idle, self._idle = self._idle, []
             busy = self._children.difference(idle)
         for process in busy:
-            process.kill()  # whoever waits for its answer finds it dead and clears up
+            process.kill()  # the task that waits for its answer removes it
         await asyncio.gather(*(self._end(process) for process in idle), *(process.reaped() for process in busy))
 
-    def _take(self) -> _Child:
+    def _take(self) -> _ChildProcess:
         with self._lock:
             if self._closed:
                 raise RuntimeError("this process pool is closed; make a new one to run more tools")
@@ -241,23 +230,23 @@ class ProcessPool:
                 process = self._idle.pop()
                 if process.alive():
                     return process
-                process.end_now()
+                process.end_blocking()
                 self._children.discard(process)
-            process = _Child()
+            process = _ChildProcess()
             self._children.add(process)
             return process
 
-    async def _keep(self, process: _Child) -> None:
+    async def _keep(self, process: _ChildProcess) -> None:
         with self._lock:
             if len(self._idle) < KEEP_IDLE and not self._closed:
                 self._idle.append(process)
                 return
         await asyncio.shield(asyncio.ensure_future(self._end(process)))
 
-    async def _end(self, process: _Child) -> int:
+    async def _end(self, process: _ChildProcess) -> int:
         process.kill()
         code = await process.reaped()
-        process.hang_up()
+        process.close_socket()
         with self._lock:
             self._children.discard(process)
         return code
@@ -268,9 +257,9 @@ def _outcome(frame: dict[str, Any]) -> Any:
         case "result":
             return frame["value"]
         case "tool_error":
-            raise RemoteToolError(frame["info"])
+            raise ToolError(**frame["info"])
         case _:
-            error = RemoteException(frame["type"], frame["message"])
+            error = RemoteError(frame["type"], frame["message"])
             if frame["traceback"]:
                 error.add_note(frame["traceback"])
             raise error
@@ -292,8 +281,8 @@ def _signal_name(number: int) -> str:
         return f"signal {number}"
 
 
-def _end_all(children: set[_Child], owner: int) -> None:
+def _end_all(children: set[_ChildProcess], owner: int) -> None:
     if os.getpid() != owner:
-        return  # a forked copy of this pool: the children are not its own
+        return  # a forked copy of this pool: the children belong to the parent
     for process in children:
-        process.end_now()
+        process.end_blocking()

@@ -1,4 +1,4 @@
-"""Gives facts their numbers, writes them to the journal, then tells whoever listens. The only way to record a fact."""
+"""Numbers facts, writes them to the journal, then notifies listeners. The only way to record a fact."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ logger = logging.getLogger("journeyman.recorder")
 
 
 class Recorder:
-    """One per run and process. Listeners hear a fact only after the journal has taken it, and in order.
+    """One per run and process. Listeners get a fact only after it is in the journal, and in order.
 
-    ``fold`` is the run's own state: it hears every fact first, and unlike a listener it may not fail, because a loop
-    whose state does not follow its facts would never end. ``format`` tells the version that every program at work on
-    the journal can read; newer types of facts are not recorded until all of them can.
+    ``fold`` applies every fact to the run's state, before any listener. Unlike a listener's, its exceptions propagate:
+    a loop whose state does not follow its facts would never end. ``format`` is the version that every program at work
+    on the journal can read; newer types of facts are not recorded until all of them can.
     """
 
     def __init__(
@@ -41,7 +41,7 @@ class Recorder:
         self._seq = seq
         self._format = format
         self._published = seq
-        self._early: dict[int, Fact] = {}
+        self._out_of_order: dict[int, Fact] = {}
         self._closed = False
 
     async def record(self, *facts: Fact, sync: bool = False) -> None:
@@ -50,7 +50,7 @@ class Recorder:
             raise JournalConflictError(f"run {self.run_id!r} was handed over; this process records nothing more")
         now = self._clock.time()
         if any(fact.since > 1 for fact in facts):
-            # An older program at work on this journal could not make sense of them.
+            # An older program at work on this journal could not read them.
             facts = tuple(fact for fact in facts if fact.since <= self._format())
             if not facts:
                 return
@@ -60,7 +60,7 @@ class Recorder:
         try:
             await self._journal.append(self.run_id, facts, sync=sync)
         except asyncio.CancelledError:
-            # The journal writes them all the same, and the facts that close the run must follow from them.
+            # The journal writes them all the same, and the facts that close the run are derived from them.
             self._publish(facts)
             raise
         self._publish(facts)
@@ -68,27 +68,27 @@ class Recorder:
     def _publish(self, facts: Sequence[Fact]) -> None:
         for fact in facts:
             if fact.seq != self._published + 1:
-                # Siblings record at the same time, and a journal may take a later fact before an earlier is synced.
-                self._early[fact.seq or 0] = fact
+                # Parallel calls record concurrently, and a journal may return from a later append first.
+                self._out_of_order[fact.seq or 0] = fact
                 continue
             ready: Fact | None = fact
             while ready is not None:
                 self._published += 1
                 if self._fold is not None:
                     self._fold(ready)
-                self._tell(ready)
-                ready = self._early.pop(self._published + 1, None) if self._early else None
+                self._notify(ready)
+                ready = self._out_of_order.pop(self._published + 1, None) if self._out_of_order else None
 
     def close(self) -> None:
-        """Record nothing more: from here on the run belongs to somebody else."""
+        """Refuse further facts: another process owns the run now."""
         self._closed = True
 
     def signal(self, event: Signal | StepRestarted) -> None:
-        """Tell listeners something that is not worth keeping."""
+        """Notify listeners of an event that is not journalled."""
         event.stamp(self.run_id, None, self._clock.time())
-        self._tell(event)
+        self._notify(event)
 
-    def _tell(self, event: Fact | Signal) -> None:
+    def _notify(self, event: Fact | Signal) -> None:
         for listener in self._listeners:
             try:
                 listener(event)

@@ -1,4 +1,4 @@
-"""A tool's answer as plain JSON, and as much of it as a model should read."""
+"""A tool's result as plain JSON, and as the text that a model reads."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ def _plain(value: Any) -> Any:
     if value is None or kind is bool or kind is int:
         return value
     if kind is str:
-        return readable(value)
+        return encodable(value)
     if kind is float and math.isfinite(value):
         return value
     try:
-        made = _jsonable(value)
+        plain = _jsonable(value)
         try:
-            data = storable_json(made)
+            data = storable_json(plain)
         except PydanticSerializationError:
-            made = _with_readable_texts(made)
-            data = storable_json(made)
-        # What JSON has no number for stays readable as text.
-        return from_json(to_json(made, inf_nan_mode="strings")) if b"NaN" in data or b"Infinity" in data else made
-    except Exception as error:  # serialising runs code of the value's own
+            plain = _with_encodable_texts(plain)
+            data = storable_json(plain)
+        # JSON has no such numbers: they become text.
+        return from_json(to_json(plain, inf_nan_mode="strings")) if b"NaN" in data or b"Infinity" in data else plain
+    except Exception as error:  # serialising may run the value's own code
         raise UnserialisableResultError(f"{kind.__qualname__}: {error}") from error
 
 
@@ -49,7 +49,7 @@ def _jsonable(value: Any) -> Any:
     try:
         return to_jsonable_python(value, bytes_mode="base64", fallback=_number_like)
     except UnicodeEncodeError:  # a key
-        return to_jsonable_python(_with_readable_texts(value), bytes_mode="base64", fallback=_number_like)
+        return to_jsonable_python(_with_encodable_texts(value), bytes_mode="base64", fallback=_number_like)
 
 
 def _number_like(value: Any) -> Any:
@@ -65,38 +65,37 @@ def _number_like(value: Any) -> Any:
     raise TypeError(f"{type(value).__qualname__} has no JSON form")
 
 
-def readable(text: str) -> str:
-    """The text with a "?" for what no encoding can say: bytes of odd file names arrive as lone surrogates."""
+def encodable(text: str) -> str:
+    """The text with "?" for lone surrogates, which UTF-8 cannot encode; undecodable file names contain them."""
     return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
-def _with_readable_texts(value: Any) -> Any:
+def _with_encodable_texts(value: Any) -> Any:
     if isinstance(value, str):
-        return readable(value)
+        return encodable(value)
     if isinstance(value, list | tuple):
-        return [_with_readable_texts(item) for item in value]
+        return [_with_encodable_texts(item) for item in value]
     if isinstance(value, dict):
-        return {_with_readable_texts(key): _with_readable_texts(item) for key, item in value.items()}
+        return {_with_encodable_texts(key): _with_encodable_texts(item) for key, item in value.items()}
     return value
 
 
 def result_text(value: Any) -> str:
-    """A JSON value as a model reads it: texts as they are, the rest as JSON."""
+    """A JSON value as a model reads it: a string as it is, anything else as JSON."""
     return value if isinstance(value, str) else to_json(value).decode()
 
 
 def text_for_model(record: ToolCallRecord) -> str:
-    """What the model is told about a call: its result, or its error."""
+    """The tool message for a call: its result, or its error."""
     if record.status is CallStatus.SUCCESS:
         return result_text(record.result)
-    told = {} if record.error is None else record.error.for_model()
-    return to_json({"status": record.status.value, **told}).decode()
+    error = {} if record.error is None else record.error.for_model()
+    return to_json({"status": record.status.value, **error}).decode()
 
 
 def shrink(text: str, *, handle: str, limit: int) -> str:
-    """Head and tail of a long text, with the way to the rest in between."""
-    head = limit * 7 // 10
-    tail = limit * 2 // 10
+    """Head and tail of a long text; the note between them says how to read the rest."""
+    head, tail = limit * 7 // 10, limit * 2 // 10
     return text[:head] + _note(len(text), handle, head, tail) + text[-tail:]
 
 
@@ -106,16 +105,16 @@ def _note(whole: int, handle: str, head: int, tail: int, *, lost: bool = False) 
 
 
 def without_the_rest(shrunk: str, *, handle: str) -> str:
-    """The text as ``shrink`` left it, when the rest can no longer be read; any other text as it is.
+    """What ``shrink`` returned, its note changed to say that the rest is gone; any other text as it is.
 
-    What a tool says may look like our note. Only a note that is ours stands where it says the text was cut, with the
+    A tool's own text may look like the note. Only the note itself stands where it says the text was cut, with the
     right numbers and the call's own handle.
     """
-    promise = f'read_result(handle="{handle}", offset='
-    for found in re.finditer(re.escape(promise) + r"(\d{1,12})\) reads on\] …\n", shrunk):
+    pointer = f'read_result(handle="{handle}", offset='
+    for found in re.finditer(re.escape(pointer) + r"(\d{1,12})\) reads on\] …\n", shrunk):
         head, tail = int(found[1]), len(shrunk) - found.end()
-        told = re.match(r"\n… \[[\d,]+ of ([\d,]{1,20}) characters", shrunk[head : found.start()])
-        whole = int(told[1].replace(",", "") or 0) if told else 0
+        start = re.match(r"\n… \[[\d,]+ of ([\d,]{1,20}) characters", shrunk[head : found.start()])
+        whole = int(start[1].replace(",", "") or 0) if start else 0
         if shrunk[head : found.end()] == _note(whole, handle, head, tail):
             return shrunk[:head] + _note(whole, handle, head, tail, lost=True) + shrunk[found.end() :]
     return shrunk

@@ -1,6 +1,6 @@
-"""Grades one exact call: the operator's word, the tool's own, well-known names, the default; arguments can only raise.
+"""The risk of one call: by the operator's policy, the tool's declaration, known names, or the default.
 
-Who is asked about a risky call is the approval stage's business.
+Arguments that name credentials raise it, and nothing lowers it.
 """
 
 from __future__ import annotations
@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any
-from urllib.parse import parse_qsl, unquote, urlsplit
 
 from journeyman.core.policy import Policy
 from journeyman.core.risk import RiskLevel
@@ -26,7 +25,7 @@ KNOWN_RISKS: Mapping[str, RiskLevel] = {
     "modify_production": RiskLevel.IRREVERSIBLE,
 }
 
-# Branches that begin with a letter are quick to rule out: what stands before it is looked at afterwards.
+# Alternatives that begin with a letter fail fast; what stands before the letter is a lookbehind.
 _SENSITIVE_PATH = re.compile(
     r"""etc(?<![\w.-]etc)/(?:shadow|gshadow|sudoers)\b
       | proc(?<![\w.-]proc)/[^/\s]+(?:/task/[^/\s]+)?/environ\b
@@ -39,8 +38,8 @@ _SENSITIVE_PATH = re.compile(
     """,
     re.VERBOSE | re.IGNORECASE,
 )
-_MOST_DECODINGS = 5
-"""How often a text is percent-decoded in search of what it hides."""
+_MAX_DECODINGS = 5
+"""How often a text is percent-decoded, since an escape can be escaped again."""
 _URL = re.compile(r"[a-z][a-z0-9+.\-]*://[^\s'\"<>]+", re.IGNORECASE)
 _SECRET_FIELD = re.compile(
     r"(?:^|[_\-.])(?:token|secret|password|passwd|pwd|api_?key|apikey|access_?key|auth|signature|sig|credential)s?$",
@@ -50,7 +49,7 @@ _SECRET_FIELD = re.compile(
 
 def categorize_action_risk(tool_name: str, parameters: Mapping[str, Any]) -> RiskLevel:
     """The risk of a call by its tool's name alone; unknown names are irreversible, arguments can raise the level."""
-    return _raised(KNOWN_RISKS.get(tool_name, RiskLevel.IRREVERSIBLE), parameters)
+    return _raised_by_arguments(KNOWN_RISKS.get(tool_name, RiskLevel.IRREVERSIBLE), parameters)
 
 
 def grade(specification: ToolSpecification, arguments: Mapping[str, Any], policy: Policy) -> RiskLevel:
@@ -61,21 +60,20 @@ def grade(specification: ToolSpecification, arguments: Mapping[str, Any], policy
             level = RiskLevel.REVERSIBLE
         else:
             level = KNOWN_RISKS.get(specification.name, policy.default_risk)
-    return _raised(level, arguments)
+    return _raised_by_arguments(level, arguments)
 
 
-def _raised(level: RiskLevel, arguments: Mapping[str, Any]) -> RiskLevel:
+def _raised_by_arguments(level: RiskLevel, arguments: Mapping[str, Any]) -> RiskLevel:
     if level is RiskLevel.IRREVERSIBLE:
         return level
     for value in arguments.values():
-        # Numbers and the like say nothing; most calls have few texts.
-        if isinstance(value, str | list | dict | tuple) and any(_sensitive(text) for text in _texts(value)):
+        if isinstance(value, str | list | dict | tuple) and any(_sensitive(text) for text in _strings(value)):
             return RiskLevel.IRREVERSIBLE
     return RiskLevel.IRREVERSIBLE if any(map(_sensitive, arguments)) else level
 
 
-def _texts(value: Any) -> Iterator[str]:
-    # An explicit stack: arguments can be nested as deeply as their schema allows.
+def _strings(value: Any) -> Iterator[str]:
+    # An explicit stack: arguments can be nested deeper than Python recurses.
     stack = [value]
     while stack:
         match stack.pop():
@@ -91,28 +89,30 @@ def _texts(value: Any) -> Iterator[str]:
 def _sensitive(text: str) -> bool:
     if _names_secret(text):
         return True
-    # Few texts have any of these, and a path can only be disguised with them.
+    # Only escapes and these path elements can disguise a path, and few texts contain any of them.
     if "%" not in text and "//" not in text and "/." not in text and "\\" not in text:
         return False
     decoded = _decoded(text)
     if decoded != text and _names_secret(decoded):
         return True
-    # A path may have blanks, and a text may have several paths: neither reading may hide the other's find.
+    # A path may contain blanks, and a text several paths: both readings are searched.
     words = decoded.split()
-    resolved = {_resolved(decoded), " ".join(map(_resolved, words))} if len(words) > 1 else {_resolved(decoded)}
-    return any(map(_SENSITIVE_PATH.search, resolved))
+    readings = {_normalised(decoded), " ".join(map(_normalised, words))} if len(words) > 1 else {_normalised(decoded)}
+    return any(map(_SENSITIVE_PATH.search, readings))
 
 
 def _decoded(text: str) -> str:
-    for _ in range(_MOST_DECODINGS):
+    from urllib.parse import unquote
+
+    for _ in range(_MAX_DECODINGS):
         if "%" not in text or (decoded := unquote(text)) == text:
             break
         text = decoded
     return text
 
 
-def _resolved(path: str) -> str:
-    """The path without what leads nowhere: doubled slashes, "." and "..". It need not exist."""
+def _normalised(path: str) -> str:
+    """The path without doubled slashes, "." and "..". It need not exist."""
     steps: list[str] = []
     for step in path.replace("\\", "/").split("/"):
         if step == ".." and steps:
@@ -129,6 +129,8 @@ def _names_secret(text: str) -> bool:
 
 
 def _carries_secret(url: str) -> bool:
+    from urllib.parse import parse_qsl, urlsplit
+
     try:
         parts = urlsplit(url)
         if parts.password:

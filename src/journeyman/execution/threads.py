@@ -1,8 +1,7 @@
-"""A pool of threads for synchronous tools, in which a hanging function costs nobody else a slot.
+"""A pool of threads for synchronous tools, in which a hanging function does not keep its slot.
 
-The standard library's executor counts a hung thread for ever and waits for it when the interpreter ends. Here a
-function that is given up is interrupted, forgotten by the pool, and never waited for. Which tools run here, and for
-how long, is decided elsewhere.
+The standard library's executor counts a hung thread for ever and waits for it when the interpreter exits. Here a
+function that times out is interrupted, loses its slot, and is never waited for.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ T = TypeVar("T")
 
 
 class _Interrupt(BaseException):
-    """Raised from outside in a thread whose function was given up. No ``except Exception`` stops it."""
+    """Raised from outside in a thread whose function was abandoned. No ``except Exception`` catches it."""
 
 
 class _State(Enum):
@@ -34,10 +33,10 @@ class _State(Enum):
 
 
 class _Job(Generic[T]):
-    """One function on its way through a thread.
+    """One call of a function in a thread.
 
     The state decides every race between the thread and the caller. An interrupt is sent only to a running job and
-    under its lock, so it strikes a thread that is still inside this job, or on its way out for good.
+    under its lock, so it reaches a thread that is still inside this job, or one that is about to end.
     """
 
     def __init__(self, function: Callable[[], T], loop: asyncio.AbstractEventLoop) -> None:
@@ -71,8 +70,8 @@ class _Job(Generic[T]):
         return True
 
     def stop(self) -> _State:
-        """Give the function up; says in which state it was."""
-        import ctypes  # costs milliseconds, and few programs ever need it
+        """Abandon the function; returns the state it was in."""
+        import ctypes  # takes milliseconds, and few programs ever need it
 
         with self._lock:
             before = self._state
@@ -85,11 +84,11 @@ class _Job(Generic[T]):
 
     def deliver(self) -> None:
         """Wake the caller, from the thread that ran the function."""
-        with suppress(RuntimeError):  # its loop was closed meanwhile: nobody wants the result
-            self._loop.call_soon_threadsafe(_wake, self.future)
+        with suppress(RuntimeError):  # its event loop was closed meanwhile
+            self._loop.call_soon_threadsafe(wake, self.future)
 
     def take(self) -> T:
-        """What the function returned, or raise what it raised."""
+        """Return what the function returned, or raise what it raised."""
         error, self._error = self._error, None
         if error is None:
             return self._result
@@ -108,7 +107,7 @@ _Inbox = SimpleQueue["_Job[Any] | None"]
 class ThreadPool:
     """Runs at most ``limit`` blocking functions at once, for any number of event loops.
 
-    Threads are daemons, started when needed and reused. Close a pool that you made; its idle threads wait for ever.
+    Threads are daemons, started when needed and reused. Close a pool that you made: idle threads never end otherwise.
     """
 
     def __init__(self, *, limit: int = 64) -> None:
@@ -126,9 +125,9 @@ class ThreadPool:
         """Call the function in a thread, with a copy of the caller's context variables.
 
         Raises TimeoutError when it takes longer than ``timeout`` seconds; waiting for a free slot does not count.
-        On timeout and on cancellation the thread is interrupted: a loop in Python stops, a call stuck in C is left
-        alone. Either way it holds no slot any more and its late result is dropped. A function that ends in the very
-        moment of its timeout counts as ended.
+        On timeout and on cancellation the thread is interrupted: a loop in Python stops, a call stuck in C goes on.
+        Either way it no longer holds a slot and its late result is dropped. A function that ends in the very moment
+        of its timeout counts as ended.
         """
         await self._take_slot()
         loop = asyncio.get_running_loop()
@@ -146,17 +145,17 @@ class ThreadPool:
         return job.take()
 
     def close(self) -> None:
-        """End the idle threads, and the busy ones as soon as their function returns. Waits for nobody."""
+        """End the idle threads, and the busy ones as soon as their function returns. Does not wait."""
         with self._lock:
             self._closed = True
             idle, self._idle = self._idle, []
             waiting, self._waiting = self._waiting, deque()
-            self._running += len(waiting)  # they wake up as if served, find the pool closed and let go
+            self._running += len(waiting)  # they wake up with a slot, find the pool closed and free it
         for inbox in idle:
             inbox.put(None)
         for waiter in waiting:
             with suppress(RuntimeError):
-                waiter.get_loop().call_soon_threadsafe(_wake, waiter)
+                waiter.get_loop().call_soon_threadsafe(wake, waiter)
 
     async def _take_slot(self) -> None:
         with self._lock:
@@ -177,7 +176,7 @@ class ThreadPool:
             raise
 
     def _free_slot(self) -> None:
-        """Pass a slot on to whoever waits longest, in whichever loop."""
+        """Pass a slot on to the longest waiter, in any event loop."""
         while True:
             with self._lock:
                 if not self._waiting:
@@ -185,7 +184,7 @@ class ThreadPool:
                     return
                 waiter = self._waiting.popleft()
             try:
-                waiter.get_loop().call_soon_threadsafe(_wake, waiter)
+                waiter.get_loop().call_soon_threadsafe(wake, waiter)
             except RuntimeError:
                 continue  # that loop was closed; the slot goes to the next
             return
@@ -207,7 +206,7 @@ class ThreadPool:
         inbox.put(job)
 
     def _work(self, inbox: _Inbox) -> None:
-        """The life of one thread."""
+        """The main loop of one thread."""
         try:
             while (job := inbox.get()) is not None:
                 if not job.perform():
@@ -225,7 +224,7 @@ class ThreadPool:
             return
 
     def _stop(self, job: _Job[Any]) -> bool:
-        """Give a job up; False when it had ended before. One that never began is found and freed by its thread."""
+        """Abandon a job; False if it had ended. The slot of one that has not begun is freed by its thread."""
         before = job.stop()
         if before is _State.RUNNING:
             self._free_slot()
@@ -236,7 +235,7 @@ class ThreadPool:
             job.future.set_exception(TimeoutError(f"not finished after {timeout:g} s; the thread was interrupted"))
 
 
-def _wake(future: asyncio.Future[None]) -> None:
+def wake(future: asyncio.Future[None]) -> None:
     if not future.done():
         future.set_result(None)
 
@@ -245,14 +244,14 @@ _default = ThreadPool()
 
 
 def default_pool() -> ThreadPool:
-    """The pool that everybody in this process shares."""
+    """The pool that all runs of this process share."""
     return _default
 
 
-def _start_afresh() -> None:
+def _replace_default_pool() -> None:
     global _default
     _default = ThreadPool()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_start_afresh)  # threads do not survive a fork
+    os.register_at_fork(after_in_child=_replace_default_pool)  # threads do not survive a fork

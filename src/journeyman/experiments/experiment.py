@@ -1,4 +1,4 @@
-"""Runs the arms over the inputs, measures, and asks the statistics."""
+"""Runs the arms over the inputs, measures each run, and compares."""
 
 from __future__ import annotations
 
@@ -13,10 +13,8 @@ from journeyman.agent.agent import Agent
 from journeyman.core.data import new_id
 from journeyman.core.errors import ConfigurationError
 from journeyman.core.runs import AgentResponse, TaskInput
-from journeyman.experiments.assignment import assign
-from journeyman.experiments.report import Report, compare
-from journeyman.experiments.results import Observation
-from journeyman.experiments.statistics import alpha_at
+from journeyman.experiments.report import Observation, Report, compare
+from journeyman.experiments.statistics import alpha_at, assign
 
 Runner: TypeAlias = Callable[..., Awaitable[AgentResponse]]
 Score: TypeAlias = Callable[[AgentResponse, Any], float | bool]
@@ -38,7 +36,7 @@ class Experiment:
     An arm is a library, or a mapping of keywords for the runner: ``{"library": …, "model": …, "playbook": …}``.
     ``score(response, input)`` gives a bool or a number from 0 to 1. By default every arm runs every input, and the
     comparison is paired; with ``assignment="sticky"`` every input (its ``unit(input)``, e.g. a user) gets one arm.
-    ``looks`` plans interim looks: the experiment may stop early, and the price for looking is paid.
+    ``looks`` plans interim analyses: the experiment may stop early, and each look is held to a stricter alpha.
     """
 
     def __init__(
@@ -80,24 +78,22 @@ class Experiment:
         self._seed = seed
 
     async def run(self, progress: Callable[[Progress], None] | None = None) -> Report:
-        """Run to the end, or to the first look at which the evidence decides. ``progress`` hears of every run."""
+        """Run to the end, or to the first look with a winner. ``progress`` is called after every run."""
         total = sum(len(self._arms_of(index)) for index in range(len(self._inputs)))
         observations: list[Observation] = []
-        report: Report | None = None
         done = 0
 
-        def told(item: Observation) -> None:
+        def measured(item: Observation) -> None:
             nonlocal done
             done += 1
             if progress is not None:
                 progress(Progress(done, total, item))
 
         for look, batch in enumerate(self._batches(), start=1):
-            observations += await self._observe(batch, told)
+            observations += await self._observe(batch, measured)
             report = self._report(observations, look)
             if report.winner is not None:
                 break
-        assert report is not None
         return report
 
     def _report(self, observations: Sequence[Observation], look: int) -> Report:
@@ -128,8 +124,8 @@ class Experiment:
             return [assign(self._unit_of(index), list(self._arms), experiment=self.name)]
         return list(self._arms)
 
-    async def _observe(self, batch: Sequence[int], told: Callable[[Observation], None]) -> list[Observation]:
-        # Whatever drifts over time (caches, load, the model itself) must not fall on one arm alone.
+    async def _observe(self, batch: Sequence[int], measured: Callable[[Observation], None]) -> list[Observation]:
+        # Shuffled, so that whatever drifts over time (caches, load, the model) affects all arms alike.
         rng = random.Random(f"{self._seed}/{batch[0] if batch else 0}")
         work = []
         for index in batch:
@@ -144,7 +140,7 @@ class Experiment:
         async def one(arm: str, index: int) -> Observation:
             async with slots:
                 observation = await self._measure(arm, index)
-            told(observation)
+            measured(observation)
             return observation
 
         return list(await asyncio.gather(*(one(arm, index) for arm, index in work)))
@@ -155,7 +151,7 @@ class Experiment:
         try:
             response = await self._runner(self._agent, given, **self._arms[arm])
             score = float(self._score(response, given))
-        except Exception as error:  # one run that breaks is evidence against its arm, not the end of the experiment
+        except Exception as error:  # a failing run counts against its arm and does not end the experiment
             seconds = time.perf_counter() - start
             return Observation(arm=arm, unit=unit, score=0.0, seconds=seconds, error=f"{type(error).__name__}: {error}")
         if not 0 <= score <= 1:

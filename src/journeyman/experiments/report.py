@@ -1,10 +1,14 @@
-"""What an experiment found: figures with intervals, comparisons with their evidence, and a winner or none."""
+"""What an experiment found: figures with intervals, comparisons with p-values, and a winner or none.
+
+A report is plain data; it prints itself as JSON, as Markdown, or as one HTML page with plots.
+"""
 
 from __future__ import annotations
 
 import math
 import random
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from html import escape
 from itertools import combinations
 from pathlib import Path
 from statistics import fmean
@@ -14,16 +18,32 @@ from pydantic import BeforeValidator, Field
 
 from journeyman.core.data import Entity
 from journeyman.experiments import statistics
-from journeyman.experiments.page import page
-from journeyman.experiments.results import METRICS, Observation, by_arm, paired, unit_means
+
+METRICS = ("score", "iterations", "calls", "seconds", "tokens")
+"""The score decides; the others are reported beside it."""
 
 
-def _number(value: Any) -> Any:
+class Observation(Entity):
+    """One run of one arm on one input, measured."""
+
+    arm: str
+    unit: str
+    """The input's (or user's) name: what makes two observations a pair."""
+    score: float = Field(ge=0, le=1)
+    iterations: int = 0
+    calls: int = 0
+    seconds: float = 0.0
+    tokens: int = 0
+    status: str = ""
+    error: str | None = None
+
+
+def _nan_from_null(value: Any) -> Any:
     return math.nan if value is None else value
 
 
-Bound: TypeAlias = Annotated[float, BeforeValidator(_number)]
-"""An end of an interval. Of no observations it is not a number, for which JSON has only null."""
+Bound: TypeAlias = Annotated[float, BeforeValidator(_nan_from_null)]
+"""An end of an interval; NaN where there are no observations, which JSON writes as null."""
 
 
 class Figure(Entity):
@@ -67,13 +87,13 @@ class Report(Entity):
     name: str
     paired: bool
     alpha: float
-    """What a comparison's corrected p must stay below; less than planned where looks were paid for."""
+    """What a comparison's corrected p must stay below; less than planned where there are several looks."""
     look: int
     looks: int
     arms: tuple[ArmSummary, ...]
     comparisons: tuple[Comparison, ...]
     winner: str | None = None
-    """The arm that is better than every other beyond doubt; None when the evidence does not decide."""
+    """The arm that is significantly better than every other; None when the evidence does not decide."""
     observations: tuple[Observation, ...] = Field(default=(), repr=False)
 
     @property
@@ -82,39 +102,42 @@ class Report(Entity):
             return f"{self.winner} is better than {'every other arm' if len(self.arms) > 2 else 'the other'}."
         return "No winner: the evidence does not decide."
 
+    @property
+    def _method(self) -> str:
+        kind = "paired by input" if self.paired else "by sticky assignment"
+        return f"Compared {kind}; look {self.look} of {self.looks}; a difference counts below p = {self.alpha:.4f}."
+
     def to_json(self) -> str:
         return self.model_dump_json(indent=2)
 
     def to_markdown(self) -> str:
         """Tables for a pull request or a terminal."""
-        kind = "paired by input" if self.paired else "by sticky assignment"
-        lines = [f"# {self.name}", "", f"**{self.verdict}**", ""]
-        lines += [f"Compared {kind}; look {self.look} of {self.looks}; a difference counts below p = {self.alpha:.4f}."]
-        head = "| arm | units | runs | failed | " + " | ".join(METRICS) + " |"
-        lines += ["", head, "|" + "---|" * (4 + len(METRICS))]
+        lines = [f"# {self.name}", "", f"**{self.verdict}**", "", self._method, ""]
+        lines += [_row("arm", "units", "runs", "failed", *METRICS), "|" + "---|" * (4 + len(METRICS))]
         for arm in self.arms:
-            cells = [_interval(arm.figures[metric]) for metric in METRICS]
-            lines.append(
-                f"| {arm.arm} | {arm.units} | {arm.observations} | {arm.failures} | " + " | ".join(cells) + " |"
-            )
+            figures = [arm.figures[metric] for metric in METRICS]
+            cells = [f"{figure.mean:.3g} ({figure.low:.3g}–{figure.high:.3g})" for figure in figures]
+            lines.append(_row(arm.arm, arm.units, arm.observations, arm.failures, *cells))
         lines += ["", "| comparison (score) | difference | 95 % interval | p | p corrected |", "|---|---|---|---|---|"]
         for item in self.comparisons:
-            lines.append(
-                f"| {item.b} against {item.a} | {item.difference:+.3f} | {item.low:+.3f} … {item.high:+.3f} "
-                f"| {item.p:.4f} | {item.p_corrected:.4f} |"
-            )
+            interval = f"{item.low:+.3f} … {item.high:+.3f}"
+            p, corrected = f"{item.p:.4f}", f"{item.p_corrected:.4f}"
+            lines.append(_row(f"{item.b} against {item.a}", f"{item.difference:+.3f}", interval, p, corrected))
         return "\n".join(lines) + "\n"
 
     def to_html(self, path: str | Path | None = None) -> str:
         """One self-contained page with plots; written to ``path`` when given."""
-        text = page(self)
+        text = _page(self)
         if path is not None:
             Path(path).write_text(text, encoding="utf-8")
         return text
 
 
-def _interval(figure: Figure) -> str:
-    return f"{figure.mean:.3g} ({figure.low:.3g}–{figure.high:.3g})"
+def _row(*cells: object) -> str:
+    return f"| {' | '.join(map(str, cells))} |"
+
+
+# --- comparing
 
 
 def compare(
@@ -129,9 +152,9 @@ def compare(
     looks: int,
     seed: int,
 ) -> Report:
-    """Make the report."""
+    """The report on some observations."""
     rng = random.Random(seed)
-    groups = by_arm(observations, arms)
+    groups = {arm: [item for item in observations if item.arm == arm] for arm in arms}
     comparisons = _comparisons(groups, arms, is_paired=paired, rng=rng)
     return Report(
         experiment_id=experiment_id,
@@ -147,11 +170,19 @@ def compare(
     )
 
 
+def _unit_means(observations: Iterable[Observation], metric: str) -> dict[str, float]:
+    """The mean of each unit: several runs of one unit are one piece of evidence, not several."""
+    values: dict[str, list[float]] = {}
+    for item in observations:
+        values.setdefault(item.unit, []).append(float(getattr(item, metric)))
+    return {unit: sum(found) / len(found) for unit, found in values.items()}
+
+
 def _summary(arm: str, observations: Sequence[Observation], rng: random.Random) -> ArmSummary:
     figures = {}
     units: dict[str, float] = {}
     for metric in METRICS:
-        units = unit_means(observations, metric)
+        units = _unit_means(observations, metric)
         low, high = statistics.bootstrap_mean(list(units.values()), rng=rng)
         figures[metric] = Figure(mean=fmean(units.values()) if units else 0.0, low=low, high=high)
     failures = sum(item.status != "completed" for item in observations)
@@ -163,8 +194,8 @@ def _comparisons(
 ) -> tuple[Comparison, ...]:
     found: list[Comparison] = []
     for a, b in combinations(arms, 2):
-        means_a, means_b = unit_means(groups[a], "score"), unit_means(groups[b], "score")
-        pairs = paired(means_a, means_b)
+        means_a, means_b = _unit_means(groups[a], "score"), _unit_means(groups[b], "score")
+        pairs = [(means_a[unit], means_b[unit]) for unit in means_a if unit in means_b]
         if is_paired:
             differences = [second - first for first, second in pairs]
             p = statistics.paired_p(pairs, rng=rng)
@@ -175,20 +206,10 @@ def _comparisons(
             p = statistics.unpaired_p(first, second, rng=rng)
             low, high = statistics.bootstrap_difference(first, second, rng=rng)
             difference = fmean(second) - fmean(first) if first and second else 0.0
-        found.append(
-            Comparison(
-                a=a,
-                b=b,
-                difference=difference,
-                low=low,
-                high=high,
-                p=p,
-                p_corrected=p,
-                pairs=len(pairs) if is_paired else None,
-            )
-        )
-    corrected = statistics.holm({f"{item.a}\n{item.b}": item.p for item in found})
-    return tuple(item.model_copy(update={"p_corrected": corrected[f"{item.a}\n{item.b}"]}) for item in found)
+        count = len(pairs) if is_paired else None
+        found.append(Comparison(a=a, b=b, difference=difference, low=low, high=high, p=p, p_corrected=p, pairs=count))
+    corrected = statistics.holm({(item.a, item.b): item.p for item in found})
+    return tuple(item.model_copy(update={"p_corrected": corrected[item.a, item.b]}) for item in found)
 
 
 def _winner(arms: Sequence[str], comparisons: Sequence[Comparison], alpha: float) -> str | None:
@@ -198,3 +219,88 @@ def _winner(arms: Sequence[str], comparisons: Sequence[Comparison], alpha: float
             better, worse = (item.b, item.a) if item.difference > 0 else (item.a, item.b)
             beaten[better].add(worse)
     return next((arm for arm in arms if len(beaten[arm]) == len(arms) - 1), None)
+
+
+# --- the page: no script, no external asset, light and dark, plots as inline SVG
+
+_STYLE = """
+:root { color-scheme: light dark; --ink: #1c2430; --paper: #ffffff; --faint: #d5dae2; --mark: #2f6f9f; }
+@media (prefers-color-scheme: dark) { :root { --ink: #e6e9ee; --paper: #14181f; --faint: #3a4250; --mark: #7db8e0; } }
+body { font: 16px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--paper);
+       max-width: 60rem; margin: 2rem auto; padding: 0 1rem; }
+table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }
+th, td { text-align: left; padding: .4rem .6rem; border-bottom: 1px solid var(--faint); }
+.wide { overflow-x: auto; } .verdict { font-size: 1.2rem; font-weight: 600; }
+svg { width: 100%; height: auto; } svg text { fill: var(--ink); font-size: 13px; }
+svg .axis { stroke: var(--faint); } svg .bar { stroke: var(--mark); stroke-width: 3; } svg .dot { fill: var(--mark); }
+"""
+
+
+def _page(report: Report) -> str:
+    parts = [
+        "<!doctype html><html lang=en><head><meta charset=utf-8>",
+        "<meta name=viewport content='width=device-width, initial-scale=1'>",
+        f"<title>{escape(report.name)}</title><style>{_STYLE}</style></head><body><main>",
+        f"<h1>{escape(report.name)}</h1><p class=verdict>{escape(report.verdict)}</p>",
+        f"<p>{report._method} Bars are 95 % bootstrap intervals.</p>",
+    ]
+    for metric in METRICS:
+        figures = [(arm.arm, arm.figures[metric]) for arm in report.arms]
+        rows = [(arm, figure.mean, figure.low, figure.high) for arm, figure in figures]
+        parts += [f"<h2>{metric.capitalize()}</h2>", _plot(rows, f"{metric} by arm", from_zero=True)]
+    rows = [(f"{c.b} − {c.a}", c.difference, c.low, c.high) for c in report.comparisons]
+    parts += ["<h2>Differences in score</h2>", _plot(rows, "difference in score by pair")]
+    parts += [_comparison_table(report.comparisons), _arm_table(report.arms), "</main></body></html>"]
+    return "".join(parts)
+
+
+def _plot(rows: list[tuple[str, float, float, float]], label: str, *, from_zero: bool = False) -> str:
+    """Dots with intervals, one row each, on a common axis; zero is always in view."""
+    ends = [value for _, mean, low, high in rows for value in (mean, low, high) if value == value]
+    lowest, highest = min([0.0, *ends]), max([0.0, *ends])
+    if lowest == highest:
+        highest = lowest + 1.0
+    left, right, height = 180, 690, 34
+
+    def x(value: float) -> float:
+        return left + (value - lowest) / (highest - lowest) * (right - left)
+
+    total = height * len(rows) + 30
+    parts = [f"<svg viewBox='0 0 720 {total}' role=img aria-label='{escape(label, quote=True)}'>"]
+    for tick in range(5):
+        value = lowest + (highest - lowest) * tick / 4
+        parts.append(f"<line class=axis x1={x(value):.1f} x2={x(value):.1f} y1=0 y2={total - 22} />")
+        parts.append(f"<text x={x(value):.1f} y={total - 6} text-anchor=middle>{value:.3g}</text>")
+    if not from_zero:
+        parts.append(f"<line class=axis x1={x(0):.1f} x2={x(0):.1f} y1=0 y2={total - 22} stroke-width=2 />")
+    for number, (name, mean, low, high) in enumerate(rows):
+        y = height * number + 18
+        parts.append(f"<text x={left - 12} y={y + 4} text-anchor=end>{escape(name[:24])}</text>")
+        if low == low:
+            parts.append(f"<line class=bar x1={x(low):.1f} x2={x(high):.1f} y1={y} y2={y} />")
+        parts.append(f"<circle class=dot cx={x(mean):.1f} cy={y} r=6><title>{mean:.4g}</title></circle>")
+    return "".join([*parts, "</svg>"])
+
+
+def _comparison_table(comparisons: tuple[Comparison, ...]) -> str:
+    rows = "".join(
+        f"<tr><td>{escape(c.b)} against {escape(c.a)}</td><td>{c.difference:+.3f}</td>"
+        f"<td>{c.low:+.3f} … {c.high:+.3f}</td><td>{c.p:.4f}</td><td>{c.p_corrected:.4f}</td></tr>"
+        for c in comparisons
+    )
+    head = "<tr><th>comparison</th><th>difference</th><th>95 % interval</th><th>p</th><th>p corrected</th></tr>"
+    return f"<div class=wide><table><thead>{head}</thead><tbody>{rows}</tbody></table></div>"
+
+
+def _arm_table(arms: tuple[ArmSummary, ...]) -> str:
+    head = "".join(f"<th>{metric}</th>" for metric in METRICS)
+    rows = "".join(
+        f"<tr><td>{escape(arm.arm)}</td><td>{arm.units}</td><td>{arm.observations}</td><td>{arm.failures}</td>"
+        + "".join(f"<td>{arm.figures[metric].mean:.4g}</td>" for metric in METRICS)
+        + "</tr>"
+        for arm in arms
+    )
+    return (
+        f"<h2>Arms</h2><div class=wide><table><thead><tr><th>arm</th><th>units</th><th>runs</th><th>failed</th>{head}"
+        f"</tr></thead><tbody>{rows}</tbody></table></div>"
+    )

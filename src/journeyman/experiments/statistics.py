@@ -1,4 +1,4 @@
-"""The statistics of a comparison, without a dependency: exact tests where they exist, resampling elsewhere.
+"""Assignment to arms, and the statistics of a comparison: exact tests where they exist, resampling elsewhere.
 
 * Paired binary scores: McNemar's exact test. Other paired scores: a sign-flip permutation test.
 * Unpaired binary scores: Fisher's exact test. Other unpaired scores: a permutation test.
@@ -8,24 +8,45 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 import random
 from collections.abc import Mapping, Sequence
 from statistics import NormalDist, fmean
+from typing import TypeVar
+
+from journeyman.core.errors import ConfigurationError
+
+K = TypeVar("K")
 
 RESAMPLES = 1_000
 
 
-def binary(values: Sequence[float]) -> bool:
-    return all(value in (0.0, 1.0) for value in values)
+def assign(unit: str, arms: Sequence[str] | Mapping[str, float], *, experiment: str = "") -> str:
+    """The arm of a unit (a user, a session): the same one every time, in any process.
+
+    With weights, arms get their shares. A unit's hash is a point between 0 and 1, which the arms divide in their
+    order; so raising the share of one arm moves units into that arm only.
+    """
+    weights = dict(arms) if isinstance(arms, Mapping) else dict.fromkeys(arms, 1.0)
+    total = sum(weights.values())
+    if not weights or total <= 0 or any(weight < 0 for weight in weights.values()):
+        raise ConfigurationError(f"arms need weights that are not negative and not all zero, got {weights}")
+    digest = hashlib.sha256(f"{experiment}\x1f{unit}".encode()).digest()
+    point = int.from_bytes(digest[:8], "big") / 2**64 * total
+    for name, weight in weights.items():
+        if point < weight:
+            return name
+        point -= weight
+    return next(name for name in reversed(weights) if weights[name] > 0)
 
 
 def paired_p(pairs: Sequence[tuple[float, float]], *, rng: random.Random) -> float:
-    """How surprising the difference within pairs is, if the arms were the same (two-sided)."""
+    """The two-sided p-value of the differences within pairs."""
     differences = [b - a for a, b in pairs if a != b]
     if not differences:
         return 1.0
-    if binary([value for pair in pairs for value in pair]):
+    if all(value in (0.0, 1.0) for pair in pairs for value in pair):
         return _binomial_p(sum(d > 0 for d in differences), len(differences))
     observed = abs(sum(differences))
     hits = sum(
@@ -35,10 +56,10 @@ def paired_p(pairs: Sequence[tuple[float, float]], *, rng: random.Random) -> flo
 
 
 def unpaired_p(a: Sequence[float], b: Sequence[float], *, rng: random.Random) -> float:
-    """How surprising the difference between two groups is, if the arms were the same (two-sided)."""
+    """The two-sided p-value of the difference between two groups."""
     if not a or not b:
         return 1.0
-    if binary([*a, *b]):
+    if all(value in (0.0, 1.0) for value in (*a, *b)):
         return _fisher_p(round(sum(a)), len(a), round(sum(b)), len(b))
     pooled, observed = [*a, *b], abs(fmean(b) - fmean(a))
     hits = 0
@@ -72,7 +93,7 @@ def _log_choose(n: int, k: int) -> float:
 
 
 def bootstrap_mean(values: Sequence[float], *, rng: random.Random, level: float = 0.95) -> tuple[float, float]:
-    """An interval for a mean."""
+    """A bootstrap confidence interval of a mean."""
     if not values:
         return (math.nan, math.nan)
     if min(values) == max(values):
@@ -85,7 +106,7 @@ def bootstrap_mean(values: Sequence[float], *, rng: random.Random, level: float 
 def bootstrap_difference(
     a: Sequence[float], b: Sequence[float], *, rng: random.Random, level: float = 0.95
 ) -> tuple[float, float]:
-    """An interval for the difference of two groups' means, b - a."""
+    """A bootstrap confidence interval of the difference of two means, b - a."""
     if not a or not b:
         return (math.nan, math.nan)
     found = sorted(fmean(rng.choices(b, k=len(b))) - fmean(rng.choices(a, k=len(a))) for _ in range(RESAMPLES))
@@ -97,9 +118,9 @@ def _percentiles(ordered: Sequence[float], level: float) -> tuple[float, float]:
     return ordered[int(low * len(ordered))], ordered[min(len(ordered) - 1, int((1 - low) * len(ordered)))]
 
 
-def holm(p_values: Mapping[str, float]) -> dict[str, float]:
-    """P-values corrected for looking at several comparisons."""
-    adjusted: dict[str, float] = {}
+def holm(p_values: Mapping[K, float]) -> dict[K, float]:
+    """P-values corrected for several comparisons, by Holm's method."""
+    adjusted: dict[K, float] = {}
     highest = 0.0
     for rank, (name, p) in enumerate(sorted(p_values.items(), key=lambda item: item[1])):
         highest = max(highest, min(1.0, p * (len(p_values) - rank)))
@@ -108,7 +129,7 @@ def holm(p_values: Mapping[str, float]) -> dict[str, float]:
 
 
 def alpha_at(look: int, looks: int, *, alpha: float) -> float:
-    """What may be spent at this of several equally spaced looks, so that all together spend no more than alpha."""
+    """The significance level at one of several equally spaced looks; all together spend no more than ``alpha``."""
     return _spent(look / looks, alpha) - (_spent((look - 1) / looks, alpha) if look > 1 else 0.0)
 
 

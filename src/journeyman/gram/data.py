@@ -1,4 +1,5 @@
-"""A gram document as plain frozen data: what was said, not how it was spelled.
+"""A gram document as plain frozen data: what was said, not how it was spelled; what can be wrong with one; and values
+of JSON ⇄ values of gram.
 
 Quotes, hexadecimal digits, white space, empty records and empty brackets leave no trace. ``at`` is the place in the
 source (an offset in its UTF-8 bytes); it is None for what was made in Python, and does not count in comparisons.
@@ -6,12 +7,26 @@ source (an offset in its UTF-8 bytes); it is None for what was made in Python, a
 
 from __future__ import annotations
 
+import json
+import math
+import re
 from bisect import bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple, TypeAlias
 
+from journeyman.core.errors import JourneymanError
+
 Identifier: TypeAlias = str | int
+
+_SHOWN_WIDTH = 100
+"""How much of a line is shown around an error."""
+
+_AWKWARD = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ufeff\ud800-\udfff]")
+"""Characters that gram cannot hold, or that editors and files do not keep; JSON can escape them."""
+
+_LARGEST = 10**250
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +154,7 @@ class Pattern:
     """``[subject | elements]``."""
 
     subject: Subject = NOBODY
-    elements: tuple[Pattern | Path | Reference, ...] = ()
+    elements: tuple[Inner, ...] = ()
     comments: tuple[str, ...] = ()
     at: int | None = field(default=None, compare=False)
 
@@ -155,14 +170,8 @@ class Annotated:
     at: int | None = field(default=None, compare=False)
 
 
+Inner: TypeAlias = Pattern | Path | Reference
 Element: TypeAlias = Pattern | Path | Annotated
-
-
-class Position(NamedTuple):
-    """A place for people: both numbers count from 1."""
-
-    line: int
-    column: int
 
 
 class Source:
@@ -175,21 +184,18 @@ class Source:
 
     @cached_property
     def _lines(self) -> list[int]:
-        starts, at = [0], self.encoded.find(b"\n")
-        while at >= 0:
-            starts.append(at + 1)
-            at = self.encoded.find(b"\n", at + 1)
-        return starts
+        return [0, *(found.end() for found in re.finditer(b"\n", self.encoded))]
 
-    def position(self, at: int) -> Position:
+    def position(self, at: int) -> tuple[int, int]:
+        """The line and the column of an offset, for people: both count from 1."""
         line = bisect_right(self._lines, at)
-        before = self.encoded[self._lines[line - 1] : at]
-        return Position(line, len(before.decode("utf-8", "replace")) + 1)
+        return line, len(self.encoded[self._lines[line - 1] : at].decode("utf-8", "replace")) + 1
 
-    def line(self, number: int) -> str:
-        start = self._lines[number - 1]
-        end = self.encoded.find(b"\n", start)
-        return self.encoded[start : end if end >= 0 else None].decode("utf-8", "replace").rstrip("\r")
+    def fault(self, at: int, message: str, expected: str) -> Fault:
+        line, column = self.position(at)
+        bounds = [*self._lines[line - 1 : line + 1], len(self.encoded)]
+        shown = self.encoded[bounds[0] : bounds[1]].decode("utf-8", "replace").rstrip("\r\n")
+        return Fault(line, column, message, expected, shown)
 
 
 @dataclass(frozen=True)
@@ -203,3 +209,127 @@ class Document:
     ending: tuple[str, ...] = ()
     """Those after the last element."""
     source: Source | None = field(default=None, compare=False, repr=False)
+
+
+# -- what can be wrong
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One thing that is wrong, and where; line and column count from 1, columns in characters."""
+
+    line: int
+    column: int
+    message: str
+    expected: str
+    source: str = ""
+    """The whole line, for people to see."""
+
+    def __str__(self) -> str:
+        told = f"{self.line}:{self.column}: {self.message}; expected {self.expected}"
+        return f"{told}\n{_caret(self.source, self.column)}" if self.source else told
+
+
+class GramError(JourneymanError, ValueError):
+    """A document cannot be used. All that was found wrong is in ``errors``; the other attributes are the first's."""
+
+    def __init__(self, errors: Sequence[Fault], *, file: str | None = None) -> None:
+        first = errors[0]
+        self.file = file
+        self.errors = tuple(errors)
+        self.line = first.line
+        self.column = first.column
+        self.expected = first.expected
+        prefix = f"{file}:" if file is not None else ""
+        super().__init__("\n".join(f"{prefix}{fault}" for fault in errors))
+
+
+class GramSyntaxError(GramError):
+    """A text is not gram."""
+
+
+class GramDocumentError(GramError):
+    """A text is gram, but does not describe the agents or tools that were asked for."""
+
+
+def _caret(line: str, column: int) -> str:
+    start = max(0, column - 1 - _SHOWN_WIDTH * 3 // 4)
+    shown = line[start : start + _SHOWN_WIDTH]
+    # a tab before the caret keeps both lines aligned wherever tabs stop
+    indent = "".join("\t" if character == "\t" else " " for character in shown[: column - 1 - start])
+    return f"    {shown}\n    {indent}^"
+
+
+# -- values of JSON; what gram cannot say is JSON in a tagged string
+
+
+def awkward(text: str) -> bool:
+    """Whether a text needs JSON's escapes."""
+    return _AWKWARD.search(text) is not None
+
+
+def to_gram(value: Any) -> Value:
+    """A JSON value as gram. ValueError says what is no JSON, or would not come back as it was."""
+    scalar = _scalar(value)
+    if scalar is not None:
+        return scalar
+    if isinstance(value, list) and value:
+        items = [_scalar(each) for each in value]
+        if None not in items:
+            return tuple(each for each in items if each is not None)
+    if isinstance(value, dict) and value and not any(not isinstance(key, str) or awkward(key) for key in value):
+        entries = {key: _scalar(each) for key, each in value.items()}
+        if None not in entries.values():
+            return Map(tuple(Property(key, each) for key, each in entries.items() if each is not None))
+    return Tagged("json", _json(value))
+
+
+def from_gram(value: Value) -> Any:
+    """A gram value as JSON has it. ValueError says what JSON has no word for."""
+    if isinstance(value, tuple):
+        return [from_gram(each) for each in value]
+    if isinstance(value, Map):
+        return {item.name: from_gram(item.value) for item in value.entries}
+    if isinstance(value, Symbol):
+        return None if value.name == "null" else value.name
+    if isinstance(value, Tagged):
+        return _read_json(value.text) if value.tag == "json" else value.text
+    if isinstance(value, Range | Measurement):
+        raise ValueError(f"a {type(value).__name__.lower()} has no meaning here; write a number or a string")
+    return value
+
+
+def _scalar(value: Any) -> Scalar | None:
+    if isinstance(value, str):
+        return None if awkward(value) else str(value)
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, int):
+        return int(value) if abs(value) < _LARGEST else None
+    if isinstance(value, float):
+        return float(value) if math.isfinite(value) and (value == 0 or 1e-250 < abs(value) < 1e250) else None
+    return None
+
+
+def _json(value: Any) -> str:
+    try:
+        text = json.dumps(value, ensure_ascii=False, allow_nan=False)
+        if awkward(text):
+            text = json.dumps(value, allow_nan=False)
+        exact = json.loads(text) == value
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ValueError(f"it is not plain JSON: {error}") from error
+    if not exact:
+        raise ValueError("it would not come back from JSON as it is; use lists, dicts with text as keys, and scalars")
+    return text
+
+
+def _read_json(text: str) -> Any:
+    try:
+        return json.loads(text, parse_constant=_no_constant)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"a json`…` string that cannot be read: {error}") from error
+
+
+def _no_constant(text: str) -> Any:
+    raise ValueError(f"{text} is not JSON")

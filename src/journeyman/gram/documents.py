@@ -12,26 +12,31 @@
   that agent's own, but may be referred to where no other has its name.
 * ``closed: true`` says that a schema forbids other arguments (``additionalProperties: false``). Where a signature does
   not give a specification's schemas back to the letter, ``parameters`` and ``returns`` hold them as JSON.
-* Elements with other labels are none of our business.
-
-This module writes; `reading` reads.
+* Elements with other labels are left alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from difflib import get_close_matches
+from typing import Any, Generic, NoReturn, TypeVar
 
-from journeyman.core.signature import read_signature, write_signature
+from journeyman.core.errors import InvalidDataError, SignatureError, ToolDefinitionError
+from journeyman.core.signature import Signature, read_signature, write_signature
 from journeyman.core.specification import ToolSpecification
-from journeyman.gram.data import Document, Label, Path, Pattern, Property, Reference, Subject
+from journeyman.gram import data
 from journeyman.gram.parsing import parse
-from journeyman.gram.values import awkward, to_gram
+from journeyman.gram.printing import path_text
 
-SIGNATURE = "typeSignature"
-SCHEMAS = ("parameters", "returns")
-TOOL_FIELDS = [name for name in ToolSpecification.model_fields if name not in ("name", "signature", *SCHEMAS)]
+A = TypeVar("A")
+
+_SIGNATURE = "typeSignature"
+_SCHEMAS = ("parameters", "returns")
+_TOOL_FIELDS = [name for name in ToolSpecification.model_fields if name not in ("name", "signature", *_SCHEMAS)]
+_TOOL_PROPERTIES = ["name", *_TOOL_FIELDS, _SIGNATURE, "closed", *_SCHEMAS]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +51,7 @@ class Described:
 # -- writing
 
 
-def agents_document(agents: Sequence[Described]) -> Document:
+def agents_document(agents: Sequence[Described]) -> data.Document:
     """Agents as a document; tools that several of them share stand at its end, once."""
     uses: dict[str, list[ToolSpecification]] = {}
     for agent in agents:
@@ -55,53 +60,248 @@ def agents_document(agents: Sequence[Described]) -> Document:
     shared = {
         name: found[0]
         for name, found in uses.items()
-        if len(found) > 1 and all(each == found[0] for each in found) and not awkward(name)
+        if len(found) > 1 and all(each == found[0] for each in found) and not data.awkward(name)
     }
-    elements = [_agent_element(agent, shared) for agent in agents]
-    return Document(elements=(*elements, *map(_tool_element, shared.values())))
+    elements: list[data.Element] = []
+    for agent in agents:
+        tools = (data.Reference(item.name) if item.name in shared else _tool_element(item) for item in agent.tools)
+        elements.append(data.Pattern(_subject("Agent", agent.name, agent.fields), tuple(tools)))
+    return data.Document(elements=(*elements, *map(_tool_element, shared.values())))
 
 
-def tools_document(tools: Iterable[ToolSpecification]) -> Document:
+def tools_document(tools: Iterable[ToolSpecification]) -> data.Document:
     """Tools as a document."""
-    return Document(elements=tuple(map(_tool_element, tools)))
+    return data.Document(elements=tuple(map(_tool_element, tools)))
 
 
-def _agent_element(agent: Described, shared: Mapping[str, ToolSpecification]) -> Pattern:
-    tools = tuple(Reference(item.name) if item.name in shared else _tool_element(item) for item in agent.tools)
-    return Pattern(_subject("Agent", agent.name, agent.fields), tools)
-
-
-def _tool_element(item: ToolSpecification) -> Pattern:
+def _tool_element(item: ToolSpecification) -> data.Pattern:
     fields: dict[str, Any] = {}
     for name, field in ToolSpecification.model_fields.items():
         value = getattr(item, name)
-        if name in TOOL_FIELDS and value != field.get_default(call_default_factory=True):
+        if name in _TOOL_FIELDS and value != field.get_default(call_default_factory=True):
             fields[name] = sorted(value) if isinstance(value, frozenset) else value
     said = read_signature(item.signature)
     canonical = write_signature(said.parameters, said.returns)
     if item.signature != canonical:
-        fields[SIGNATURE] = item.signature
+        fields[_SIGNATURE] = item.signature
     if item.parameters != said.parameters:
         closed = item.parameters == said.parameters | {"additionalProperties": False}
         fields |= {"closed": True} if closed else {"parameters": item.parameters}
     if item.returns != said.returns:
         fields["returns"] = item.returns
-    return Pattern(_subject("Tool", item.name, fields), () if SIGNATURE in fields else (_signature_path(canonical),))
+    path: Any = () if _SIGNATURE in fields else parse(canonical).elements
+    return data.Pattern(_subject("Tool", item.name, fields), path)
 
 
-def _signature_path(signature: str) -> Path:
-    [path] = parse(signature).elements
-    assert isinstance(path, Path)
-    return path
-
-
-def _subject(label: str, name: str, fields: Mapping[str, Any]) -> Subject:
-    said = {"name": name, **fields} if awkward(name) else fields
+def _subject(label: str, name: str, fields: Mapping[str, Any]) -> data.Subject:
+    said = {"name": name, **fields} if data.awkward(name) else fields
     properties = []
     for key, value in said.items():
         plain = list(value) if isinstance(value, tuple) else value
         try:
-            properties.append(Property(key, to_gram(plain)))
+            properties.append(data.Property(key, data.to_gram(plain)))
         except ValueError as error:
             raise ValueError(f"{label.lower()} {name!r}: {key!r} cannot be written as gram: {error}") from error
-    return Subject(None if awkward(name) else name, (Label(label),), tuple(properties))
+    return data.Subject(None if data.awkward(name) else name, (data.Label(label),), tuple(properties))
+
+
+# -- reading
+
+
+class _RefusedError(Exception):
+    """What is being read cannot be used; why is among the faults already."""
+
+
+class Reader(Generic[A]):
+    """One document, read into agents and tools. Everything that is wrong is collected, then raised at once."""
+
+    def __init__(self, document: data.Document, make: Callable[..., A], fields: Iterable[str]) -> None:
+        self._source = document.source
+        self._make = make
+        self._properties = ["name", *fields]
+        self._faults: list[data.Fault] = []
+        self._tools: dict[int, ToolSpecification | None] = {}
+        top = [item.element if isinstance(item, data.Annotated) else item for item in document.elements]
+        patterns = [item for item in top if isinstance(item, data.Pattern)]
+        self._agents = [item for item in patterns if _is(item, "Agent")]
+        self._beside = [item for item in patterns if _is(item, "Tool")]
+        self._labels = sorted({label.name for item in patterns for label in item.subject.labels})
+        inside = [each for agent in self._agents for each in agent.elements if isinstance(each, data.Pattern)]
+        self._inside = [item for item in inside if _is(item, "Tool")]
+
+    def agents(self) -> list[A]:
+        """All agents of the document; every tool is checked, used or not."""
+        made = [agent for pattern in self._agents if (agent := self._attempt(self._agent, pattern)) is not None]
+        self._all_tools()
+        if not made and not self._faults:
+            found = f"; there are {', '.join(map(repr, self._labels))}" if self._labels else ""
+            self._note(0, f"no agent is described here{found}", '[name:Agent {instruction: "…"} | tools]')
+        self._raise()
+        return made
+
+    def tools(self) -> list[ToolSpecification]:
+        """All tools of the document, each once; equal ones of several agents count as one."""
+        found: list[ToolSpecification] = []
+        for item in self._all_tools():
+            if item not in found:
+                found.append(item)
+        twice = _repeated(item.name for item in found)
+        if twice and not self._faults:
+            names = ", ".join(map(repr, twice))
+            self._note(0, f"several agents have different tools of one name: {names}", "a name for each")
+        self._raise()
+        return found
+
+    def _all_tools(self) -> list[ToolSpecification]:
+        for name in _repeated(_name(item) for item in self._beside):
+            again = [item for item in self._beside if _name(item) == name][1]
+            self._note(again.at, f"tool {name!r} is described twice", "one description")
+        made = [self._tool(item) for item in (*self._beside, *self._inside)]
+        return [item for item in made if item is not None]
+
+    # -- one agent, one tool
+
+    def _agent(self, pattern: data.Pattern) -> A:
+        values, places = self._values(pattern, self._properties, "Agent")
+        tools = [self._element_tool(element) for element in pattern.elements]
+        values["tools"] = tuple(item for item in tools if item is not None)
+        made: A = self._build(self._make, values, places, pattern)
+        return made
+
+    def _element_tool(self, element: data.Inner) -> ToolSpecification | None:
+        if isinstance(element, data.Pattern) and _is(element, "Tool"):
+            return self._tool(element)
+        if not isinstance(element, data.Reference):
+            self._note(element.at, "this is no tool", "[name:Tool {…} | signature], or a tool's identifier")
+            return None
+        name = str(element.identifier)
+        found = [item for item in self._beside if _name(item) == name]
+        found = found or [item for item in self._inside if _name(item) == name]
+        if not found:
+            known = [_name(item) or "" for item in (*self._beside, *self._inside)]
+            near = get_close_matches(name, known)
+            hint = f" (nearest: {', '.join(near)})" if near else ""
+            self._note(element.at, f"no tool {name!r} is described here{hint}", "a tool's identifier")
+            return None
+        tools = [self._tool(item) for item in found]
+        if any(item != tools[0] for item in tools):
+            self._note(element.at, f"agents have different tools called {name!r}", "one, described beside the agents")
+            return None
+        return tools[0]
+
+    def _tool(self, pattern: data.Pattern) -> ToolSpecification | None:
+        if id(pattern) not in self._tools:
+            self._tools[id(pattern)] = self._attempt(self._read_tool, pattern)
+        return self._tools[id(pattern)]
+
+    def _read_tool(self, pattern: data.Pattern) -> ToolSpecification:
+        values, places = self._values(pattern, _TOOL_PROPERTIES, "Tool")
+        text, place = self._signature_text(pattern, values, places)
+        closed = values.pop("closed", False)
+        if not isinstance(closed, bool):
+            self._refuse(places["closed"], "'closed' has a value of the wrong kind", "true or false")
+        if text is not None:
+            said = self._signature(text, place, values["name"])
+            parameters = said.parameters | {"additionalProperties": False} if closed else said.parameters
+            values = {"parameters": parameters, "returns": said.returns, **values}
+            values["signature"] = text if _SIGNATURE in places else write_signature(said.parameters, said.returns)
+        made: ToolSpecification = self._build(ToolSpecification, values, places, pattern)
+        return made
+
+    def _signature_text(
+        self, pattern: data.Pattern, values: dict[str, Any], places: Mapping[str, int | None]
+    ) -> tuple[str | None, int | None]:
+        """The signature and where it stands; None where none is given."""
+        written = values.pop(_SIGNATURE, None)
+        if not pattern.elements:
+            if written is not None and not isinstance(written, str):
+                self._refuse(places[_SIGNATURE], f"{_SIGNATURE!r} has a value of the wrong kind", "a string")
+            return written, places.get(_SIGNATURE)
+        path = pattern.elements[-1]
+        if len(pattern.elements) > 1 or not isinstance(path, data.Path):
+            self._refuse(path.at, "this is no signature", "one path, such as (name::String)==>(::String)")
+        if written is not None:
+            self._refuse(path.at, "the signature is said twice", f"a path or {_SIGNATURE!r}, not both")
+        return path_text(path), path.at
+
+    def _signature(self, text: str, place: int | None, name: str) -> Signature:
+        try:
+            return read_signature(text)
+        except SignatureError as error:
+            wrong = str(error).partition("; expected")[0].partition(": ")[2]
+            shown = text.split("\n")[error.line - 1][error.column - 1 :][:40]
+            self._refuse(place, f"the signature of {name!r} is wrong before {shown!r}: {wrong}", error.expected)
+
+    def _values(
+        self, pattern: data.Pattern, known: Sequence[str], label: str
+    ) -> tuple[dict[str, Any], dict[str, int | None]]:
+        """A subject's properties as plain values, and where they stand."""
+        values: dict[str, Any] = {}
+        places: dict[str, int | None] = {}
+        for item in pattern.subject.properties:
+            name = _SIGNATURE if item.name == "signature" and label == "Tool" else item.name
+            if name not in known:
+                near = get_close_matches(name, known, n=1)
+                hint = f"; did you mean {near[0]!r}?" if near else ""
+                self._note(item.at, f"unknown property {name!r}{hint}", f"one of {', '.join(known)}")
+            elif name in places:
+                self._note(item.at, f"property {name!r} appears twice", "each property once")
+            else:
+                places[name] = item.at
+                try:
+                    values[name] = data.from_gram(item.value)
+                except ValueError as error:
+                    self._note(item.at, f"property {name!r}: {error}", "another value")
+        values.setdefault("name", _name(pattern))
+        if values["name"] is None:
+            self._refuse(pattern.at, f"this {label} has no name", f"an identifier, [name:{label} …]")
+        return values, places
+
+    def _build(
+        self, make: Callable[..., Any], values: dict[str, Any], places: Mapping[str, int | None], pattern: data.Pattern
+    ) -> Any:
+        kind = "tool" if make is ToolSpecification else "agent"
+        try:
+            return make(**values)
+        except (ToolDefinitionError, InvalidDataError) as error:
+            for path, rule in error.problems:
+                field = re.split(r"[.[]", path)[0]
+                message = f"{kind} {values['name']!r}: {path}{': ' if path else ''}{rule}"
+                self._note(places.get(field, pattern.at), message, f"a valid {field or kind}")
+            raise _RefusedError from error
+
+    # -- faults
+
+    def _attempt(self, read: Callable[[data.Pattern], Any], pattern: data.Pattern) -> Any:
+        """What was read, or None where anything was wrong with it."""
+        before = len(self._faults)
+        try:
+            made = read(pattern)
+        except _RefusedError:
+            return None
+        return made if len(self._faults) == before else None
+
+    def _refuse(self, at: int | None, message: str, expected: str) -> NoReturn:
+        self._note(at, message, expected)
+        raise _RefusedError
+
+    def _note(self, at: int | None, message: str, expected: str) -> None:
+        source = self._source
+        self._faults.append(source.fault(at or 0, message, expected) if source else data.Fault(1, 1, message, expected))
+
+    def _raise(self) -> None:
+        if self._faults:
+            faults = sorted(self._faults, key=lambda fault: (fault.line, fault.column))
+            raise data.GramDocumentError(faults, file=self._source.file if self._source is not None else None)
+
+
+def _is(pattern: data.Pattern, label: str) -> bool:
+    return any(each.name == label for each in pattern.subject.labels)
+
+
+def _name(pattern: data.Pattern) -> str | None:
+    return None if pattern.subject.identifier is None else str(pattern.subject.identifier)
+
+
+def _repeated(names: Iterable[str | None]) -> list[str]:
+    return [name for name, count in Counter(names).items() if count > 1 and name is not None]

@@ -11,36 +11,16 @@ from collections.abc import Iterable
 from decimal import Decimal
 from typing import assert_never
 
-from journeyman.gram.data import (
-    Annotated,
-    Arrow,
-    Document,
-    Element,
-    Identifier,
-    Label,
-    Map,
-    Measurement,
-    Path,
-    Pattern,
-    Property,
-    Range,
-    Reference,
-    Subject,
-    Symbol,
-    Tagged,
-    Value,
-)
+from journeyman.core.signature import SYMBOL, quoted
+from journeyman.gram import data
 
 WIDTH = 100
 
-_SYMBOL = re.compile(r"[A-Za-z_][0-9A-Za-z_.\-@]*")
-_TO_ESCAPE = re.compile('["`\\\\\n\r\t\b\f]')
-_ESCAPES = {"\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\b": "\\b", "\f": "\\f"}
 _UNSPEAKABLE = re.compile("[\0\ud800-\udfff]")
 _ARROW = re.compile(r"(<?[-=~])([-=~]>?)")
 
 
-def dumps(document: Document) -> str:
+def dumps(document: data.Document) -> str:
     """The document's canonical text; parsing it gives the document back.
 
     Raises ValueError for data that gram cannot say, which no parsed document holds.
@@ -57,7 +37,7 @@ def dumps(document: Document) -> str:
     return "\n".join(f"{block}\n" for block in blocks)
 
 
-def path_text(path: Path) -> str:
+def path_text(path: data.Path) -> str:
     """A path on one line, whatever its strings hold."""
     return "".join(_steps(path))
 
@@ -65,18 +45,18 @@ def path_text(path: Path) -> str:
 # -- elements
 
 
-def _element(element: Element | Reference, indent: str) -> list[str]:
+def _element(element: data.Element | data.Reference, indent: str) -> list[str]:
     """An element's lines; the first are its comments."""
     lines = _comments(element.comments, indent)
     match element:
-        case Annotated():
+        case data.Annotated():
             lines += [_annotations(element), *_element(element.element, indent)]
-        case Pattern():
+        case data.Pattern():
             lines += _pattern(element, indent)
-        case Path():
+        case data.Path():
             line = indent + path_text(element)
             lines += [line] if len(line) <= WIDTH else [indent + f"\n{indent}  ".join(_steps(element))]
-        case Reference():
+        case data.Reference():
             lines.append(indent + _identifier(element.identifier))
         case _:
             assert_never(element)
@@ -92,7 +72,7 @@ def _comments(comments: Iterable[str], indent: str) -> list[str]:
     return lines
 
 
-def _annotations(annotated: Annotated) -> str:
+def _annotations(annotated: data.Annotated) -> str:
     parts = []
     if annotated.identity.identifier is not None or annotated.identity.labels:
         parts.append("@@" + _subject(annotated.identity, "", 0))
@@ -100,14 +80,15 @@ def _annotations(annotated: Annotated) -> str:
     return "\n".join(parts)
 
 
-def _pattern(pattern: Pattern, indent: str) -> list[str]:
+def _pattern(pattern: data.Pattern, indent: str) -> list[str]:
     if not pattern.elements:
         return [f"{indent}[{_subject(pattern.subject, indent, 2)}]"]
     subject = _subject(pattern.subject, indent, 3)
     opening = f"{indent}[{subject} |" if subject else f"{indent}[|"
     blocks = [_element(element, f"{indent}  ") for element in pattern.elements]
     # a comment needs its line, and a pattern within a pattern reads better on its own
-    if all(len(block) == 1 for block in blocks) and not any(isinstance(each, Pattern) for each in pattern.elements):
+    nested = any(isinstance(each, data.Pattern) for each in pattern.elements)
+    if not nested and all(len(block) == 1 for block in blocks):
         line = f"{opening} {', '.join(block[0].strip() for block in blocks)}]"
         if "\n" not in line and len(line) <= WIDTH:
             return [line]
@@ -117,17 +98,17 @@ def _pattern(pattern: Pattern, indent: str) -> list[str]:
     return [*lines, *blocks[-1], f"{indent}]"]
 
 
-def _steps(path: Path) -> list[str]:
+def _steps(path: data.Path) -> list[str]:
     """A path's first node, and each further one with the arrow that leads to it."""
     further = zip(path.arrows, path.nodes[1:], strict=True)
     return [_node(path.nodes[0]), *(_arrow(arrow) + _node(node) for arrow, node in further)]
 
 
-def _node(node: Subject) -> str:
+def _node(node: data.Subject) -> str:
     return f"({_subject(node, '', None)})"
 
 
-def _arrow(arrow: Arrow) -> str:
+def _arrow(arrow: data.Arrow) -> str:
     halves = _ARROW.fullmatch(arrow.shape)
     if halves is None or halves[1][-1] != halves[2][0]:
         raise ValueError(f"{arrow.shape!r} is no arrow; write e.g. '-->', '<==' or '~~'")
@@ -138,17 +119,17 @@ def _arrow(arrow: Arrow) -> str:
 # -- subjects and records
 
 
-def _subject(subject: Subject, indent: str, around: int | None) -> str:
+def _subject(subject: data.Subject, indent: str, around: int | None) -> str:
     """A subject, with its record over several lines where ``around`` characters more would be too many for one."""
     text = "" if subject.identifier is None else _identifier(subject.identifier)
-    text += "".join(map(_label, subject.labels))
+    text += "".join(f"{'::' if label.typed else ':'}{_name(label.name)}" for label in subject.labels)
     if not subject.properties:
         return text
     used = None if around is None else len(indent) + len(text) + around
     return f"{text} {_record(subject.properties, indent, used)}".lstrip()
 
 
-def _record(properties: tuple[Property, ...], indent: str, used: int | None) -> str:
+def _record(properties: tuple[data.Property, ...], indent: str, used: int | None) -> str:
     fences = used is not None
     entries = [
         f"{_key(item.name)}{'::' if item.typed else ':'} {_value(item.value, fences=fences)}" for item in properties
@@ -160,24 +141,20 @@ def _record(properties: tuple[Property, ...], indent: str, used: int | None) -> 
     return f"{{\n{indent}  {separator.join(entries)}\n{indent}}}"
 
 
-def _identifier(identifier: Identifier) -> str:
+def _identifier(identifier: data.Identifier) -> str:
     return _name(identifier) if isinstance(identifier, str) else str(int(identifier))
 
 
-def _label(label: Label) -> str:
-    return f"{'::' if label.typed else ':'}{_name(label.name)}"
+def _name(name: str, *, quote: str = "`") -> str:
+    return name if SYMBOL.fullmatch(name) else _quoted(name, quote)
 
 
 def _key(name: str) -> str:
-    return name if _SYMBOL.fullmatch(name) else _quoted(name, '"')
-
-
-def _name(name: str) -> str:
-    return name if _SYMBOL.fullmatch(name) else _quoted(name, "`")
+    return _name(name, quote='"')
 
 
 def _symbol(name: str) -> str:
-    if not _SYMBOL.fullmatch(name):
+    if not SYMBOL.fullmatch(name):
         raise ValueError(f"{name!r} is no gram symbol: letters, digits, '_', '.', '-' and '@', not a digit first")
     return name
 
@@ -185,10 +162,8 @@ def _symbol(name: str) -> str:
 # -- values
 
 
-def _value(value: Value | None, *, fences: bool = True) -> str:
+def _value(value: data.Value, *, fences: bool = True) -> str:
     match value:
-        case None:
-            return ""
         case bool():
             return "true" if value else "false"
         case int():
@@ -197,18 +172,18 @@ def _value(value: Value | None, *, fences: bool = True) -> str:
             return _decimal(value)
         case str():
             return f"```\n{value}```" if fences and _fenceable(value) else _quoted(value, '"')
-        case Symbol():
+        case data.Symbol():
             return _symbol(value.name)
-        case Tagged():
+        case data.Tagged():
             tag = _symbol(value.tag)
             fenced = fences and _fenceable(value.text)
             return f"```{tag}\n{value.text}```" if fenced else tag + _quoted(value.text, "`")
-        case Measurement():
+        case data.Measurement():
             return f"{value.amount}{value.unit}"
-        case Range():
-            dots = ".." if value.lower is not None and value.upper is not None else "..."
-            return f"{_value(value.lower)}{dots}{_value(value.upper)}"
-        case Map():
+        case data.Range():
+            lower, upper = ("" if bound is None else _value(bound) for bound in (value.lower, value.upper))
+            return f"{lower}{'..' if lower and upper else '...'}{upper}"
+        case data.Map():
             entries = [f"{_key(item.name)}: {_value(item.value, fences=fences)}" for item in value.entries]
             return f"{{{', '.join(entries)}}}"
         case tuple():
@@ -237,12 +212,4 @@ def _fenceable(text: str) -> bool:
 def _quoted(text: str, quote: str) -> str:
     if _UNSPEAKABLE.search(text):
         raise ValueError(f"gram cannot hold NUL or half a character, as in {text!r}; JSON in a tagged string can")
-    escaped = _TO_ESCAPE.sub(lambda found: _escape(found.group(), quote), text)
-    # gram takes what begins with // for a comment, even between quotes
-    if text.lstrip().startswith("//"):
-        escaped = escaped.replace("//", "/\\/", 1)
-    return f"{quote}{escaped}{quote}"
-
-
-def _escape(character: str, quote: str) -> str:
-    return f"\\{character}" if character == quote else _ESCAPES.get(character, character)
+    return quoted(text, quote)

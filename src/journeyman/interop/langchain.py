@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from langchain_core.tools import BaseTool, ToolException
 
 from journeyman.core.errors import ToolError
-from journeyman.interop.making import plain_parameters, specification
+from journeyman.core.specification import ToolSpecification
+from journeyman.tools.schema import model_parameters
 from journeyman.tools.tool import Tool
 
 
@@ -20,8 +22,19 @@ def from_langchain(item: BaseTool, **fields: Any) -> Tool[..., Any]:
     """
     schema = item.tool_call_schema
     parameters = schema if isinstance(schema, dict) else schema.model_json_schema()
-    described = specification(item.name, item.description, plain_parameters(parameters), fields)
-    return Tool.from_specification(described, _asynchronous(item) if _is_async(item) else _synchronous(item))
+    described = {"name": item.name, "description": item.description, "parameters": model_parameters(parameters)}
+
+    def call(**arguments: Any) -> Any:
+        with _errors_for_the_model(item):
+            return item.invoke(arguments)
+
+    async def call_async(**arguments: Any) -> Any:
+        with _errors_for_the_model(item):
+            return await item.ainvoke(arguments)
+
+    return Tool.from_specification(
+        ToolSpecification(**{**described, **fields}), call_async if _is_async(item) else call
+    )
 
 
 def _is_async(item: BaseTool) -> bool:
@@ -31,21 +44,9 @@ def _is_async(item: BaseTool) -> bool:
     return inspect.getattr_static(type(item), "_arun") is not inspect.getattr_static(BaseTool, "_arun")
 
 
-def _synchronous(item: BaseTool) -> Callable[..., Any]:
-    def call(**arguments: Any) -> Any:
-        try:
-            return item.invoke(arguments)
-        except ToolException as error:
-            raise ToolError("TOOL_ERROR", str(error) or f"{item.name} failed") from error
-
-    return call
-
-
-def _asynchronous(item: BaseTool) -> Callable[..., Any]:
-    async def call(**arguments: Any) -> Any:
-        try:
-            return await item.ainvoke(arguments)
-        except ToolException as error:
-            raise ToolError("TOOL_ERROR", str(error) or f"{item.name} failed") from error
-
-    return call
+@contextmanager
+def _errors_for_the_model(item: BaseTool) -> Iterator[None]:
+    try:
+        yield
+    except ToolException as error:
+        raise ToolError("TOOL_ERROR", str(error) or f"{item.name} failed") from error

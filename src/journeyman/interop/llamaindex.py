@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict
 from journeyman.core.data import canonical_json
 from journeyman.core.errors import ToolDefinitionError, ToolError
 from journeyman.core.specification import ToolSpecification
-from journeyman.interop.making import plain_parameters, specification
+from journeyman.tools.schema import model_parameters
 from journeyman.tools.tool import Tool
 
 
@@ -24,8 +24,11 @@ def from_llamaindex(item: FunctionTool, **fields: Any) -> Tool[..., Any]:
             f"{facts.get_name()!r} wants a workflow's context, which only LlamaIndex can give; "
             "wrap a function that does without"
         )
-    parameters = plain_parameters(facts.get_parameters_dict())
-    described = specification(facts.get_name(), facts.description, parameters, fields)
+    described = {
+        "name": facts.get_name(),
+        "description": facts.description,
+        "parameters": model_parameters(facts.get_parameters_dict()),
+    }
 
     def call(**arguments: Any) -> Any:
         return _result(item.call(**arguments))
@@ -33,7 +36,8 @@ def from_llamaindex(item: FunctionTool, **fields: Any) -> Tool[..., Any]:
     async def call_async(**arguments: Any) -> Any:
         return _result(await item.acall(**arguments))
 
-    return Tool.from_specification(described, call_async if inspect.iscoroutinefunction(item.real_fn) else call)
+    function = call_async if inspect.iscoroutinefunction(item.real_fn) else call
+    return Tool.from_specification(ToolSpecification(**{**described, **fields}), function)
 
 
 def to_llamaindex(item: Tool[..., Any]) -> FunctionTool:

@@ -7,8 +7,7 @@ from copy import deepcopy
 from typing import Any
 
 from journeyman.core.errors import ToolDefinitionError
-from journeyman.core.specification import ToolSpecification
-from journeyman.interop.making import specification
+from journeyman.core.specification import ToolSpecification, no_parameters
 from journeyman.tools.tool import Tool
 
 
@@ -34,4 +33,5 @@ def from_openai(function: Mapping[str, Any], **fields: Any) -> ToolSpecification
     parameters = inner.get("parameters")
     if parameters is not None and not isinstance(parameters, dict):
         raise ToolDefinitionError(f"{inner['name']!r}: 'parameters' is no JSON Schema but {parameters!r}")
-    return specification(inner["name"], inner.get("description") or "", deepcopy(parameters), fields)
+    described = {"name": inner["name"], "description": inner.get("description") or ""}
+    return ToolSpecification(**{**described, "parameters": deepcopy(parameters) or no_parameters(), **fields})

@@ -6,9 +6,10 @@ A report names what is missing in the request's own words; nothing in it is inve
 from __future__ import annotations
 
 import re
+import string
 
 from journeyman.core.gaps import ToolGapReport
-from journeyman.retrieval.fusion import Hit
+from journeyman.retrieval.search import Hit
 from journeyman.tools.library import ToolLibrary
 
 NEEDED = 0.305
@@ -27,8 +28,8 @@ _ASKING = re.compile(
     re.IGNORECASE,
 )
 _PHRASE_ENDS = frozenset(("for", "to", "from", "with", "in", "into", "on", "at", "by", "about", "as", "until", "after"))
+_PUNCTUATION = string.punctuation + "“”‘’«»…–—"
 _LEFT_OUT = frozenset(("a", "an", "the", "my", "our", "your", "me", "us", "some", "this", "that", "these", "please"))
-_WORD = re.compile(r"[^\W\d_][\w'’-]*")
 
 
 class ToolGapDetector:
@@ -42,7 +43,7 @@ class ToolGapDetector:
 
         Each part of the task is looked up by itself. ``confidence`` is what the model's adapter reported for the whole.
         """
-        parts = [part.strip() for part in _CLAUSES.split(task_text) if _WORD.search(part)]
+        parts = [part.strip() for part in _CLAUSES.split(task_text) if any(map(str.isalpha, part))]
         missing = [phrase(part) for part in parts if not await self._served(part, confidence)]
         if not missing:
             return None
@@ -72,7 +73,10 @@ def phrase(request: str) -> str:
     'retrieve stock portfolio performance'
     """
     kept: list[str] = []
-    for word in _WORD.findall(_ASKING.sub("", request)):
+    for written in _ASKING.sub("", request).split():
+        word = written.strip(_PUNCTUATION)
+        if not word[:1].isalpha():
+            continue
         folded = word.lower()
         if folded in _PHRASE_ENDS and kept:
             break

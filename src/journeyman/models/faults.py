@@ -16,19 +16,27 @@ SHOWN = 300
 
 
 class Faults:
-    """Writes the errors of one model at one server. Never shows the key, not even where the server repeats it."""
+    """Writes the errors of one model at one server. Never shows the key, not even where the server repeats it.
 
-    def __init__(self, *, model: str, server: str, secret: str = "") -> None:
+    ``key`` and ``address`` name the environment variables that hold the two; ``address`` is empty where there is none.
+    """
+
+    def __init__(
+        self, *, model: str, server: str, secret: str = "", key: str = "OPENAI_API_KEY", address: str = ""
+    ) -> None:
         self._model = model
         self._server = server
         self._secret = secret
+        self._key = key
+        self._address = address
 
-    def no_key(self) -> ModelError:
+    def no_key(self, reason: str = "") -> ModelError:
+        keyless = f", or set {self._address} to a server that needs no key" if self._address else ""
         return ModelError(
             "MODEL_AUTHENTICATION",
-            f"no API key for {self._server}",
+            f"no API key for {self._server}" + (f": {self._shorten(reason)}" if reason else ""),
             category=ErrorCategory.AUTHENTICATION,
-            user_guidance="set OPENAI_API_KEY, or set OPENAI_BASE_URL to a server that needs no key",
+            user_guidance=f"set {self._key}{keyless}",
         )
 
     def timed_out(self, seconds: float) -> ModelError:
@@ -47,7 +55,9 @@ class Faults:
             f"cannot reach {self._server}: {reason}",
             category=ErrorCategory.NETWORK,
             retryable=True,
-            user_guidance="start the model server, or check OPENAI_BASE_URL",
+            user_guidance=f"start the model server, or check {self._address}"
+            if self._address
+            else "check the network connection, and whether the provider reports an outage",
         )
 
     def cut(self) -> ModelError:
@@ -64,7 +74,9 @@ class Faults:
         return ModelError(
             "MODEL_BAD_ANSWER",
             f"{self._server} answered with {what}" + (f": {shown!r}" if shown else ""),
-            user_guidance="check that OPENAI_BASE_URL is the address of an OpenAI-compatible API; it often ends in /v1",
+            user_guidance=f"check that {self._address} is the address of an OpenAI-compatible API; it often ends in /v1"
+            if self._address
+            else "try again; if it happens often, name another model",
         )
 
     def reported(self, report: Any) -> ModelError:
@@ -75,7 +87,7 @@ class Faults:
             return self.refused(code, body)
         return self.bad_answer("an error", body)
 
-    def refused(self, status: int, body: bytes, *, location: str = "") -> ModelError:
+    def refused(self, status: int, body: bytes, *, location: str = "", out_of_quota: bool = False) -> ModelError:
         said = self._shorten(readable(body))
         message = f"{self._server} answered {status}" + (f": {said}" if said else "")
         if status in (401, 403):
@@ -83,17 +95,18 @@ class Faults:
                 "MODEL_AUTHENTICATION",
                 message,
                 category=ErrorCategory.AUTHENTICATION,
-                user_guidance="check OPENAI_API_KEY and what the key may use",
+                user_guidance=f"check {self._key} and what the key may use",
             )
         if status == 404:
             return ModelError(
                 "MODEL_NOT_FOUND",
                 f"{message} (asked for model {self._model!r})",
                 category=ErrorCategory.INVALID_INPUT,
-                user_guidance="check the model's name, and that OPENAI_BASE_URL is right; it often ends in /v1",
+                user_guidance="check the model's name"
+                + (f", and that {self._address} is right; it often ends in /v1" if self._address else ""),
             )
         if status == 429:
-            return self._rate_limited(message, out_of_quota=b"insufficient_quota" in body)
+            return self._rate_limited(message, out_of_quota=out_of_quota or b"insufficient_quota" in body)
         if status in (408, 409) or status >= 500:
             return ModelError(
                 "MODEL_TIMEOUT" if status == 408 else "MODEL_UNAVAILABLE",
@@ -107,7 +120,7 @@ class Faults:
                 "MODEL_REFUSED_REQUEST",
                 f"{self._server} answered {status}, a redirect to {location!r}",
                 category=ErrorCategory.INVALID_INPUT,
-                user_guidance="set OPENAI_BASE_URL to the address it redirects to",
+                user_guidance=f"set {self._address} to the address it redirects to" if self._address else None,
             )
         return ModelError("MODEL_REFUSED_REQUEST", message, category=ErrorCategory.INVALID_INPUT)
 
@@ -133,7 +146,7 @@ def readable(body: bytes) -> str:
         value = from_json(body)
     except ValueError:
         return plain_text(body.decode("utf-8", "replace"))
-    for key in ("error", "message", "detail"):
+    for key in ("error", "Error", "message", "Message", "detail"):
         if isinstance(value, dict) and value.get(key):
             value = value[key]
     return value if isinstance(value, str) else to_json(value).decode()

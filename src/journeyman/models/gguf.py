@@ -1,21 +1,34 @@
-"""Local GGUF models, in this process, through xllamacpp: the adapter. ``gguf_server`` owns the weights.
+"""Local GGUF models, in this process, through xllamacpp.
 
 Small models choose tools badly when they write freely. So the choice is made by likelihood: of each tool's whole name,
 and of giving an answer instead. Arguments are then written under the tool's own schema, so they always parse.
+
+xllamacpp also listens on a port of the loopback interface, open to whoever finds it; a random key, which is kept
+nowhere, closes that.
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
 import math
+import secrets
+import threading
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+from journeyman.core.errors import ErrorCategory, ModelError
 from journeyman.core.messages import Message, Role, ToolCall, Usage
 from journeyman.core.protocols import Deltas, ModelRequest, ModelResponse
 from journeyman.core.specification import ToolSpecification
-from journeyman.models.gguf_server import GgufServer, gguf_server
+
+Count = Callable[[Mapping[str, Any]], None]
+
+QUIET = -1
+UNLIKELY = -30.0
+"""The logarithm of the chance given to what the model did not write at all."""
 
 ANSWER = "answer"
 """Stands for no tool; never a tool's name here, because it is written with a space before it."""
@@ -44,26 +57,26 @@ class GgufModel:
     async def respond(self, request: ModelRequest, deltas: Deltas | None = None) -> ModelResponse:
         """One call, or prose."""
         server = await gguf_server(self.path, context=self._context)
-        spent = Spent()
-        history = _history(request.messages)
+        spent, talk = Spent(), Conversation(request.messages)
         if request.tools:
-            chances = await self._chances(server, request.tools, history, spent)
+            chances = await self._chances(server, request.tools, talk, spent)
             best = max(chances, key=lambda name: chances[name])
             tool = next((tool for tool in request.tools if tool.name == best), None)
             if tool is not None:
-                arguments, malformed = await self._arguments(server, tool, history, spent)
+                arguments, malformed = await self._arguments(server, tool, talk, spent)
                 call = ToolCall(tool_name=tool.name, arguments=arguments, malformed=malformed, confidence=chances[best])
-                if not _already_made(call, request.messages):
+                if not talk.has(call):
                     return ModelResponse(calls=(call,), usage=spent.usage(), confidence=chances[best], model=self.name)
-        text = await self._prose(server, request.messages, history, spent, deltas)
+        hear = deltas.text if deltas is not None else None
+        text = await server.write(talk.after(), most=MOST_TOKENS, count=spent.add, hear=hear)
         return ModelResponse(text=text, usage=spent.usage(), model=self.name)
 
     async def _chances(
-        self, server: GgufServer, tools: Sequence[ToolSpecification], history: list[dict[str, str]], spent: Spent
+        self, server: GgufServer, tools: Sequence[ToolSpecification], talk: Conversation, spent: Spent
     ) -> dict[str, float]:
         """How likely each name is as the model's next words, together 1."""
         listed = "\n".join(f"- {tool.name}: {' '.join(tool.description.split())}" for tool in tools)
-        asked = [_system(CHOOSE.format(tools=listed)), *history, {"role": "assistant", "content": '{"tool": "'}]
+        asked = [*talk.after(CHOOSE.format(tools=listed)), {"role": "assistant", "content": '{"tool": "'}]
         written = {tool.name: tool.name for tool in tools} | {" " + ANSWER: " " + ANSWER}
         scores = {name: await server.likelihood(asked, text + '"', count=spent.add) for name, text in written.items()}
         top = max(scores.values())
@@ -72,30 +85,17 @@ class GgufModel:
         return {name: weight / total for name, weight in weights.items()}
 
     async def _arguments(
-        self, server: GgufServer, tool: ToolSpecification, history: list[dict[str, str]], spent: Spent
+        self, server: GgufServer, tool: ToolSpecification, talk: Conversation, spent: Spent
     ) -> tuple[dict[str, Any], str | None]:
         if not tool.parameters.get("properties"):
             return {}, None
-        asked = [_system(FILL.format(name=tool.name, description=" ".join(tool.description.split()))), *history]
+        asked = talk.after(FILL.format(name=tool.name, description=" ".join(tool.description.split())))
         text = await server.write(asked, schema=tool.parameters, most=ARGUMENT_TOKENS, count=spent.add)
         try:
             value = json.loads(text)
         except ValueError:  # cut off at the limit
             return {}, text
         return (value, None) if isinstance(value, dict) else ({}, text)
-
-    async def _prose(
-        self,
-        server: GgufServer,
-        messages: Sequence[Message],
-        history: list[dict[str, str]],
-        spent: Spent,
-        deltas: Deltas | None,
-    ) -> str:
-        instruction = "\n".join(message.content for message in messages if message.role is Role.SYSTEM)
-        asked = [_system(instruction), *history] if instruction else history
-        hear: Callable[[str], None] | None = deltas.text if deltas is not None else None
-        return await server.write(asked, most=MOST_TOKENS, count=spent.add, hear=hear)
 
 
 class Spent:
@@ -113,29 +113,178 @@ class Spent:
         return Usage(input_tokens=self._input, output_tokens=self._output, requests=self._requests)
 
 
-def _system(text: str) -> dict[str, str]:
-    return {"role": "system", "content": text}
-
-
-def _history(messages: Sequence[Message]) -> list[dict[str, str]]:
+class Conversation:
     """The conversation in the three roles that every chat template knows."""
-    told: list[dict[str, str]] = []
-    for message in messages:
-        if message.role is Role.USER:
-            told.append({"role": "user", "content": message.content})
-        elif message.role is Role.FUNCTION:
-            told.append({"role": "user", "content": f"Result of {message.name}: {message.content}"})
-        elif message.role is Role.ASSISTANT:
-            calls = [json.dumps({"tool": call.tool_name, "arguments": call.arguments}) for call in message.calls]
-            told.append({"role": "assistant", "content": "\n".join(filter(None, [message.content, *calls]))})
-    return told
+
+    def __init__(self, messages: Sequence[Message]) -> None:
+        self._messages = messages
+        self._instruction = "\n\n".join(message.content for message in messages if message.role is Role.SYSTEM)
+        self._turns = [_turn(message) for message in messages if message.role is not Role.SYSTEM]
+
+    def after(self, order: str = "") -> list[dict[str, str]]:
+        """The turns after the agent's own instruction and, nearer to them, what we want of the model."""
+        system = "\n\n".join(filter(None, [self._instruction, order]))
+        return [{"role": "system", "content": system}, *self._turns] if system else self._turns
+
+    def has(self, call: ToolCall) -> bool:
+        """Whether this call was made since the latest request: small models like to repeat themselves."""
+        for message in reversed(self._messages):
+            if message.role is Role.USER:
+                return False
+            if any((made.tool_name, made.arguments) == (call.tool_name, call.arguments) for made in message.calls):
+                return True
+        return False
 
 
-def _already_made(call: ToolCall, messages: Sequence[Message]) -> bool:
-    """Small models like to repeat themselves: since the latest request, the same call is not made again."""
-    for message in reversed(messages):
-        if message.role is Role.USER:
-            return False
-        if any((made.tool_name, made.arguments) == (call.tool_name, call.arguments) for made in message.calls):
-            return True
-    return False
+def _turn(message: Message) -> dict[str, str]:
+    if message.role is Role.ASSISTANT:
+        calls = [json.dumps({"tool": call.tool_name, "arguments": call.arguments}) for call in message.calls]
+        return {"role": "assistant", "content": "\n".join(filter(None, [message.content, *calls]))}
+    result = f"Result of {message.name}: " if message.role is Role.FUNCTION else ""
+    return {"role": "user", "content": result + message.content}
+
+
+# --- the weights
+
+_loading = threading.Lock()
+_loaded: dict[tuple[str, int, int, int], GgufServer] = {}
+
+
+async def gguf_server(path: Path, *, context: int) -> GgufServer:
+    """The loaded file; loading it takes seconds, once."""
+    return await asyncio.to_thread(_load, path, context)
+
+
+class GgufServer:
+    """One file's weights. Questions are answered one after another, in a thread."""
+
+    def __init__(self, server: Any) -> None:
+        self._server = server
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="journeyman-gguf")
+
+    async def likelihood(self, messages: Sequence[Mapping[str, str]], text: str, *, count: Count) -> float:
+        """The logarithm of the chance that the model goes on with exactly this text."""
+        body = {
+            "messages": list(messages),
+            "temperature": 0,
+            "max_tokens": len(text.encode()) + 1,
+            "grammar": f"root ::= {json.dumps(text, ensure_ascii=False)}",
+            "logprobs": True,
+            "top_logprobs": 1,
+        }
+        answer = await self._ask(body)
+        count(answer.get("usage") or {})
+        choice = answer["choices"][0]
+        tokens = (choice.get("logprobs") or {}).get("content") or []
+        scores = [token["logprob"] for token in tokens if token.get("token")]
+        return sum(scores) if scores else UNLIKELY
+
+    async def write(
+        self,
+        messages: Sequence[Mapping[str, str]],
+        *,
+        most: int,
+        count: Count,
+        schema: Mapping[str, Any] | None = None,
+        hear: Callable[[str], None] | None = None,
+    ) -> str:
+        """What the model writes; under a schema it is JSON that fits it. ``hear`` is told the text as it grows."""
+        body: dict[str, Any] = {"messages": list(messages), "temperature": 0, "max_tokens": most}
+        if schema is not None:
+            body["response_format"] = {"type": "json_schema", "json_schema": {"schema": dict(schema)}}
+        if hear is None:
+            answer = await self._ask(body)
+            count(answer.get("usage") or {})
+            return answer["choices"][0]["message"].get("content") or ""
+        return await self._stream({**body, "stream": True, "stream_options": {"include_usage": True}}, hear, count)
+
+    async def _stream(self, body: dict[str, Any], hear: Callable[[str], None], count: Count) -> str:
+        loop = asyncio.get_running_loop()
+        text: list[str] = []
+        abandoned = threading.Event()
+
+        def take(chunk: Mapping[str, Any]) -> None:
+            if chunk.get("usage"):
+                count(chunk["usage"])
+            for choice in chunk.get("choices") or ():
+                if piece := (choice.get("delta") or {}).get("content"):
+                    text.append(piece)
+                    hear(piece)
+
+        def pass_on(chunk: Mapping[str, Any]) -> bool:
+            """Called in the server's thread; True stops the writing."""
+            if not abandoned.is_set():
+                loop.call_soon_threadsafe(take, chunk)
+            return abandoned.is_set()
+
+        try:
+            await self._ask(body, pass_on)
+        except asyncio.CancelledError:
+            abandoned.set()
+            raise
+        return "".join(text)
+
+    async def _ask(self, body: dict[str, Any], hear: Callable[[Any], bool] | None = None) -> dict[str, Any]:
+        arguments = (body,) if hear is None else (body, hear)
+        try:
+            answer = await asyncio.wrap_future(self._thread.submit(self._server.handle_chat_completions, *arguments))
+        except (ValueError, RuntimeError) as error:
+            raise _refused(str(error)) from None
+        if isinstance(answer, dict) and answer.get("error"):
+            raise _refused(str(answer["error"]))
+        return answer if isinstance(answer, dict) else {}
+
+
+def _load(path: Path, context: int) -> GgufServer:
+    try:
+        state = path.stat()
+    except OSError as error:
+        raise ModelError(
+            "MODEL_NOT_FOUND",
+            f"there is no model in {str(path)!r}: {error.strerror}",
+            category=ErrorCategory.INVALID_INPUT,
+            user_guidance="write 'gguf:PATH' with the path of a .gguf file on this machine",
+        ) from None
+    key = (str(path), state.st_mtime_ns, state.st_size, context)
+    with _loading:
+        if key not in _loaded:
+            _loaded[key] = GgufServer(_open(path, context))
+        return _loaded[key]
+
+
+def _open(path: Path, context: int) -> Any:
+    try:
+        import xllamacpp
+    except ImportError:
+        raise ModelError(
+            "MODEL_NOT_INSTALLED",
+            "local GGUF models need the package 'xllamacpp', which is missing",
+            user_guidance="pip install 'journeyman[local]', or name another model",
+        ) from None
+    parameters = xllamacpp.CommonParams()
+    parameters.model.path = str(path)
+    parameters.n_ctx = context
+    parameters.n_parallel = 1
+    parameters.warmup = False
+    parameters.verbosity = QUIET
+    parameters.ui = False
+    parameters.endpoint_slots = False
+    parameters.api_keys = [secrets.token_hex(32)]
+    try:
+        return xllamacpp.Server(parameters)
+    except RuntimeError as error:
+        raise ModelError(
+            "MODEL_BAD_FILE",
+            f"{str(path)!r} cannot be loaded: {error}",
+            category=ErrorCategory.INVALID_INPUT,
+            user_guidance="check that it is a whole .gguf file of a chat model, and that it fits into memory",
+        ) from None
+
+
+def _refused(reason: str) -> ModelError:
+    return ModelError(
+        "MODEL_REFUSED_REQUEST",
+        f"the local model refused the request: {reason}",
+        category=ErrorCategory.INVALID_INPUT,
+        user_guidance="offer fewer tools or a shorter conversation, or name a model with more context",
+    )

@@ -1,6 +1,6 @@
 """The adapter for every server that speaks OpenAI's chat completions, on aiohttp.
 
-HTTP, retries and sessions live here; the wire format is in ``wire`` and ``answer``, the errors are in ``faults``.
+HTTP lives here; the wire format is in ``wire`` and ``answer``, the errors in ``faults``, retries in ``remote``.
 """
 
 from __future__ import annotations
@@ -8,10 +8,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import io
-import logging
 import os
-import random
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import Mapping
+from functools import partial
 from typing import Any, Self
 from urllib.request import getproxies, proxy_bypass
 
@@ -19,22 +18,26 @@ import aiohttp
 from aiohttp.payload import BytesPayload
 from yarl import URL
 
-from journeyman.core.errors import ConfigurationError, ModelError
+from journeyman.core.errors import ConfigurationError
 from journeyman.core.protocols import Clock, Deltas, ModelRequest, ModelResponse, SystemClock
 from journeyman.core.specification import ToolSpecification
-from journeyman.models.answer import BadAnswerError, ServerReportedError, StreamedAnswer, read_answer, read_body
+from journeyman.models.answer import (
+    BadAnswerError,
+    EventParser,
+    ServerReportedError,
+    StreamedAnswer,
+    read_answer,
+    read_body,
+)
 from journeyman.models.faults import Faults, retry_after
-from journeyman.models.sse import EventParser
+from journeyman.models.remote import AttemptDeltas, AttemptError, PerEventLoop, with_retries
 from journeyman.models.wire import Offer, encode, encode_messages, make_offer
 
 PUBLIC_ENDPOINT = "https://api.openai.com/v1"
-LONGEST_PAUSE = 30.0
 LARGE_BODY = 1_000_000
 OFFERS_KEPT = 64
 DRAIN_SECONDS = 0.1
 OWN_FIELDS = frozenset({"model", "messages", "tools", "stream", "stream_options"})
-
-logger = logging.getLogger(__name__)
 
 
 class OpenAIModel:
@@ -76,10 +79,10 @@ class OpenAIModel:
         self._headers.update(headers or {})
         self._keyless = self.base_url.host == URL(PUBLIC_ENDPOINT).host and "Authorization" not in self._headers
         server = f"{self.base_url.host}:{self.base_url.port}"
-        self._faults = Faults(model=name, server=server, secret=api_key or "")
+        self._faults = Faults(model=name, server=server, secret=api_key or "", address="OPENAI_BASE_URL")
         self._head = encode({"model": name, **(options or {})})[:-1] + b',"messages":['
         self._offers: dict[int, Offer] = {}
-        self._sessions: dict[asyncio.AbstractEventLoop, tuple[aiohttp.ClientSession, AsyncGenerator[Any]]] = {}
+        self._sessions = PerEventLoop(self._new_session)
 
     def __repr__(self) -> str:
         return f"OpenAIModel({self.name!r}, base_url={str(self.base_url.with_user(None))!r})"
@@ -90,29 +93,12 @@ class OpenAIModel:
             raise self._faults.no_key()
         offer = self._offer(request.tools)
         body = self._body(request, offer, stream=deltas is not None)
-        listener = None if deltas is None else _Listener(deltas)
-        ends = None if request.timeout is None else self._clock.monotonic() + request.timeout
-        attempt = 0
-        while True:
-            left = None if ends is None else ends - self._clock.monotonic()
-            try:
-                return await self._attempt(body, offer, listener, left)
-            except _AttemptError as failed:
-                pause = self._pause(failed, attempt, left=None if ends is None else ends - self._clock.monotonic())
-                if pause is None:
-                    raise failed.error from None
-                attempt += 1
-                code = failed.error.info.code
-                logger.info("run %s: %s; asking again in %.1f s (%d)", request.run_id, code, pause, attempt)
-            if listener is not None:
-                listener.restart()
-            await self._clock.sleep(pause)
+        attempt = partial(self._attempt, body, offer)
+        return await with_retries(attempt, request, deltas, retries=self._retries, clock=self._clock)
 
     async def aclose(self) -> None:
         """Close the connections of this event loop. Asking again opens new ones."""
-        opened = self._sessions.pop(asyncio.get_running_loop(), None)
-        if opened is not None:
-            await opened[1].aclose()
+        await self._sessions.aclose()
 
     async def __aenter__(self) -> Self:
         return self
@@ -135,48 +121,48 @@ class OpenAIModel:
         return b"".join((self._head, messages, b"]", offer.encoded, tail))
 
     async def _attempt(
-        self, body: bytes, offer: Offer, listener: _Listener | None, left: float | None
+        self, body: bytes, offer: Offer, stream: AttemptDeltas | None, left: float | None
     ) -> ModelResponse:
         timeout, seconds = self._client_timeout, self._timeout
         if left is not None and left < seconds:
             if left <= 0:
-                raise _AttemptError(self._faults.timed_out(0))
+                raise AttemptError(self._faults.timed_out(0))
             timeout, seconds = aiohttp.ClientTimeout(total=left), left
         # aiohttp warns of large bytes: they would be written in one go and stall the event loop. The smaller ones come
         # as what aiohttp would make of them after looking through its list of kinds.
         data = BytesPayload(body, content_type="application/json") if len(body) < LARGE_BODY else io.BytesIO(body)
         try:
-            session = self._session() or await self._open_session()
+            session = await self._sessions.get()
             async with session.post(self._url, data=data, timeout=timeout, allow_redirects=False) as response:
                 if response.status >= 300:
                     raise await self._refusal(response)
-                if listener is not None and response.content_type != "application/json":
-                    answered = await self._read_stream(response, listener)
+                if stream is not None and response.content_type != "application/json":
+                    answered = await self._read_stream(response, stream)
                     return read_answer(answered, names=offer.names, model=self.name)
                 raw = await response.read()
             whole = self._read_whole(raw, offer)
         except TimeoutError:
-            raise _AttemptError(self._faults.timed_out(seconds)) from None
+            raise AttemptError(self._faults.timed_out(seconds)) from None
         except aiohttp.ClientPayloadError:
-            raise _AttemptError(self._faults.cut()) from None
+            raise AttemptError(self._faults.cut()) from None
         except (aiohttp.ClientError, OSError) as error:
-            raise _AttemptError(self._faults.unreachable(error)) from None
+            raise AttemptError(self._faults.unreachable(error)) from None
         except ServerReportedError as error:
-            raise _AttemptError(self._faults.reported(error.report)) from None
+            raise AttemptError(self._faults.reported(error.report)) from None
         except BadAnswerError as error:
-            raise _AttemptError(self._faults.bad_answer(str(error))) from None
-        if listener is not None and whole.text:
-            listener.text(whole.text)
+            raise AttemptError(self._faults.bad_answer(str(error))) from None
+        if stream is not None and whole.text:
+            stream.text(whole.text)
         return whole
 
     def _read_whole(self, raw: bytes, offer: Offer) -> ModelResponse:
         try:
             return read_answer(read_body(raw), names=offer.names, model=self.name)
         except BadAnswerError as error:
-            raise _AttemptError(self._faults.bad_answer(str(error), raw)) from None
+            raise AttemptError(self._faults.bad_answer(str(error), raw)) from None
 
-    async def _read_stream(self, response: aiohttp.ClientResponse, listener: _Listener) -> dict[str, Any]:
-        answer, parser = StreamedAnswer(listener.text), EventParser()
+    async def _read_stream(self, response: aiohttp.ClientResponse, stream: AttemptDeltas) -> dict[str, Any]:
+        answer, parser = StreamedAnswer(stream.text), EventParser()
         try:
             async for piece in response.content.iter_any():
                 if answer.take(parser.feed(piece)):
@@ -187,79 +173,27 @@ class OpenAIModel:
             if not answer.complete:
                 raise
         if not answer.complete:
-            raise _AttemptError(self._faults.cut())
+            raise AttemptError(self._faults.cut())
         # Only a connection that was read to its end can be used again; the end is nearly always there already.
         with contextlib.suppress(aiohttp.ClientError, TimeoutError):
             async with asyncio.timeout(DRAIN_SECONDS):
                 await response.content.read()
         return answer.body()
 
-    async def _refusal(self, response: aiohttp.ClientResponse) -> _AttemptError:
+    async def _refusal(self, response: aiohttp.ClientResponse) -> AttemptError:
         error = self._faults.refused(
             response.status, await response.read(), location=response.headers.get("Location", "")
         )
-        return _AttemptError(error, wait=retry_after(response.headers.get("Retry-After"), now=self._clock.time()))
+        return AttemptError(error, wait=retry_after(response.headers.get("Retry-After"), now=self._clock.time()))
 
-    def _pause(self, failed: _AttemptError, attempt: int, *, left: float | None) -> float | None:
-        """How long to wait before asking again; None when that is no use."""
-        if not failed.error.info.retryable or attempt >= self._retries:
-            return None
-        pause = failed.wait
-        if pause is None:
-            pause = 0.5 * 2**attempt * random.uniform(0.75, 1.25)
-        pause = min(pause, LONGEST_PAUSE)
-        return pause if left is None or pause < left else None
-
-    def _session(self) -> aiohttp.ClientSession | None:
-        opened = self._sessions.get(asyncio.get_running_loop())
-        return opened[0] if opened else None
-
-    async def _open_session(self) -> aiohttp.ClientSession:
-        for loop in list(self._sessions):
-            if loop.is_closed():
-                self._sessions.pop(loop, None)
-        keeper = self._keep_session()
-        session = await anext(keeper)
-        self._sessions[asyncio.get_running_loop()] = (session, keeper)
-        return session
-
-    async def _keep_session(self) -> AsyncGenerator[aiohttp.ClientSession]:
-        """A generator, because an event loop that shuts down finishes its generators: so the session gets closed."""
-        # How much runs at once is the caller's decision: a limit here would only make requests wait into their timeout.
-        connector = aiohttp.TCPConnector(limit=0)
-        async with aiohttp.ClientSession(
-            connector=connector,
+    def _new_session(self) -> aiohttp.ClientSession:
+        return aiohttp.ClientSession(
+            # How much runs at once is the caller's decision: a limit here would only make requests wait for the others.
+            connector=aiohttp.TCPConnector(limit=0),
             headers=self._headers,
             cookie_jar=aiohttp.DummyCookieJar(),
             proxy=_proxy(self.base_url),
-        ) as session:
-            yield session
-
-
-class _AttemptError(Exception):
-    """One attempt failed."""
-
-    def __init__(self, error: ModelError, *, wait: float | None = None) -> None:
-        self.error = error
-        self.wait = wait
-        super().__init__(str(error))
-
-
-class _Listener:
-    """Remembers whether anything was said that a new attempt makes void."""
-
-    def __init__(self, deltas: Deltas) -> None:
-        self._deltas = deltas
-        self._spoke = False
-
-    def text(self, delta: str) -> None:
-        self._spoke = True
-        self._deltas.text(delta)
-
-    def restart(self) -> None:
-        if self._spoke:
-            self._spoke = False
-            self._deltas.restart()
+        )
 
 
 def _checked(base_url: str) -> URL:

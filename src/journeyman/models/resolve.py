@@ -1,26 +1,73 @@
 """From a model's name, as people write it, to a model; and which model is meant when none is named.
 
-Adapters are imported only when they are asked for.
+What comes before a name's first colon is its prefix, and each prefix has a factory: a function that takes the whole
+name and returns a ``Model``. Other packages add prefixes by entry points of the group ``journeyman.models``, in their
+``pyproject.toml``::
+
+    [project.entry-points."journeyman.models"]
+    acme = "acme.journeyman:model"          # def model(name: str) -> Model, called with e.g. "acme:large"
+
+A factory raises ``ConfigurationError`` where it cannot read the name. A model that has an attribute ``rank`` is given
+the function that ranks tools by a text. Adapters are imported only when their prefix is asked for.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from journeyman.core.errors import ConfigurationError, ModelError
 from journeyman.core.protocols import Model
 
 if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
     from journeyman.models.embedded.model import Rank
+
+Factory: TypeAlias = Callable[[str], Model]
+
+GROUP = "journeyman.models"
+PROVIDERS = (
+    *("anthropic", "google", "bedrock", "groq", "mistral", "openrouter", "alibaba", "azure", "cerebras", "cohere"),
+    *("deepseek", "fireworks", "google-cloud", "heroku", "huggingface", "meta", "moonshotai", "nebius", "ovhcloud"),
+    *("sambanova", "snowflake", "together", "vercel", "xai", "zai"),
+)
+"""Names of pydantic-ai's."""
+BUILT_IN: Mapping[str, str] = {
+    "openai": "journeyman.models.resolve:openai_model",
+    "ollama": "journeyman.models.resolve:ollama_model",
+    "http": "journeyman.models.resolve:http_model",
+    "https": "journeyman.models.resolve:http_model",
+    "gguf": "journeyman.models.resolve:gguf_model",
+    "embedded": "journeyman.models.resolve:embedded_model",
+    **dict.fromkeys(PROVIDERS, "journeyman.models.providers:provider_model"),
+}
+"""The same as our entry points: found without reading the metadata of every installed package."""
+FAMILIES: Mapping[str, str] = {
+    "gpt-": "openai",
+    "chatgpt-": "openai",
+    "o1": "openai",
+    "o3": "openai",
+    "o4": "openai",
+    "claude-": "anthropic",
+    "gemini-": "google",
+    "mistral-": "mistral",
+    "deepseek-": "deepseek",
+    "grok-": "xai",
+    "command-": "cohere",
+    "qwen": "ollama",
+    "llama": "ollama",
+}
+"""How names of well-known models begin, and whose they are: for the hint where the prefix is missing."""
 
 DEFAULT_OPENAI_MODEL = "gpt-5-mini"
 OLLAMA_PORT = 11434
 KNOWN = (
     "'auto', 'openai:NAME', 'ollama:NAME', 'http://HOST:PORT/v1#NAME' (any OpenAI-compatible server), "
-    "'gguf:PATH', 'embedded'"
+    f"'gguf:PATH', 'embedded', and PROVIDER:NAME for {', '.join(PROVIDERS)}"
 )
 MODEL_VARIABLE = "JOURNEYMAN_MODEL"
 GGUF_VARIABLE = "JOURNEYMAN_GGUF"
@@ -38,19 +85,61 @@ def model_from_name(name: str, *, rank: Rank | None = None) -> Model:
                 f"no model: {steps[-1].told}; or set OPENAI_API_KEY, or {MODEL_VARIABLE} to one of {KNOWN}"
             )
         name = steps[-1].chosen
-    kind, _, rest = name.partition(":")
-    if kind in ("http", "https"):
-        address, _, model = name.partition("#")
-        return _openai(model, name, base_url=address)
-    if kind == "openai":
-        return _openai(rest, name)
-    if kind == "ollama":
-        return _openai(rest, name, base_url=ollama_address(os.environ.get("OLLAMA_HOST", "")))
-    if kind == "gguf":
-        return _gguf(rest, name)
-    if name == "embedded":
-        return _embedded(rank)
-    raise ConfigurationError(f"model {name!r} is unknown; known are {KNOWN}")
+    model = _factory(name)(name)
+    if rank is not None and hasattr(model, "rank"):
+        model.rank = rank
+    return model
+
+
+def _factory(name: str) -> Factory:
+    prefix, colon, _ = name.partition(":")
+    if prefix in BUILT_IN and (colon or prefix == "embedded"):
+        module, _, attribute = BUILT_IN[prefix].partition(":")
+        factory: Factory = getattr(import_module(module), attribute)
+        return factory
+    others = _entry_points()
+    if prefix in others:
+        return _loaded(name, others[prefix])
+    also = f", and from other packages {', '.join(sorted(others))}" if others else ""
+    raise ConfigurationError(f"model {name!r} is unknown{_hint(name, [*BUILT_IN, *others])}; known are {KNOWN}{also}")
+
+
+def _entry_points() -> dict[str, EntryPoint]:
+    """The prefixes that other packages add."""
+    from importlib.metadata import entry_points
+
+    return {entry.name: entry for entry in entry_points(group=GROUP) if entry.name not in BUILT_IN}
+
+
+def _loaded(name: str, entry: EntryPoint) -> Factory:
+    try:
+        factory: Any = entry.load()
+    except Exception as error:  # it is somebody else's code that is imported here
+        reason = f"{type(error).__name__}: {error}"
+    else:
+        if callable(factory):
+            return factory  # type: ignore[no-any-return]  # what it returns is for it to keep
+        reason = f"it is a {type(factory).__name__}, not a function"
+    package = f"{entry.dist.name} {entry.dist.version}" if entry.dist else "an unknown package"
+    raise ConfigurationError(
+        f"model {name!r}: the entry point {entry.name} = {entry.value!r} of {package} cannot be used: {reason}; "
+        "update or remove that package"
+    )
+
+
+def _hint(name: str, prefixes: list[str]) -> str:
+    """What was probably meant: a prefix that is left out or misspelt."""
+    from difflib import get_close_matches
+
+    prefix, colon, rest = name.partition(":")
+    meant = next((f"{owner}:{name}" for begin, owner in FAMILIES.items() if name.startswith(begin)), "")
+    if name.endswith(".gguf") and not colon:
+        meant = f"gguf:{name}"
+    elif name in prefixes:
+        meant = f"{name}:NAME"
+    elif not meant and (near := get_close_matches(prefix.lower(), prefixes, n=1)):
+        meant = f"{near[0]}:{rest}" if near[0] != "embedded" else "embedded"
+    return f" (did you mean {meant!r}?)" if meant else ""
 
 
 def explain_choice() -> list[str]:
@@ -126,7 +215,23 @@ def ollama_address(host: str) -> str:
     return f"{scheme or 'http'}://{machine}:{port}/{(path.rstrip('/') + '/v1').lstrip('/')}"
 
 
-def _openai(model: str, name: str, *, base_url: str | None = None) -> Model:
+def openai_model(name: str) -> Model:
+    """``openai:NAME``."""
+    return _openai(name, name.partition(":")[2])
+
+
+def ollama_model(name: str) -> Model:
+    """``ollama:NAME``."""
+    return _openai(name, name.partition(":")[2], base_url=ollama_address(os.environ.get("OLLAMA_HOST", "")))
+
+
+def http_model(name: str) -> Model:
+    """``http://HOST:PORT/v1#NAME``."""
+    address, _, model = name.partition("#")
+    return _openai(name, model, base_url=address)
+
+
+def _openai(name: str, model: str, *, base_url: str | None = None) -> Model:
     if not model:
         raise ConfigurationError(f"model {name!r} names no model; write {KNOWN}")
     from journeyman.models.openai import OpenAIModel
@@ -134,7 +239,9 @@ def _openai(model: str, name: str, *, base_url: str | None = None) -> Model:
     return OpenAIModel(model, base_url=base_url)
 
 
-def _gguf(path: str, name: str) -> Model:
+def gguf_model(name: str) -> Model:
+    """``gguf:PATH``."""
+    path = name.partition(":")[2]
     if not path:
         raise ConfigurationError(f"model {name!r} names no file; write 'gguf:PATH'")
     from journeyman.models.gguf import GgufModel
@@ -142,12 +249,15 @@ def _gguf(path: str, name: str) -> Model:
     return GgufModel(path)
 
 
-def _embedded(rank: Rank | None) -> Model:
+def embedded_model(name: str) -> Model:
+    """``embedded``."""
+    if name != "embedded":
+        raise ConfigurationError(f"model {name!r} is unknown (did you mean 'embedded'?); known are {KNOWN}")
     if trouble := _embedded_trouble():
         raise ConfigurationError(trouble)
     from journeyman.models.embedded import EmbeddedModel
 
-    return EmbeddedModel(rank=rank)
+    return EmbeddedModel()
 
 
 def _embedded_trouble() -> str | None:

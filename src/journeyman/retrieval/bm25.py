@@ -1,13 +1,13 @@
-"""Lexical ranking (BM25) over short texts, with words split the way identifiers are written."""
+"""Lexical ranking (BM25) over short texts."""
 
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
-_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+|[^\W\d_a-zA-Z]+")
+from journeyman.core.words import stem, words
+
 # Descriptions of tools hold no pronouns, so a person's "could you please show me" would weigh like rare words.
 _COMMON_WORDS = """
     a an and are as at be by for from has in is it its of on or that the this to was when with
@@ -17,18 +17,9 @@ _COMMON_WORDS = """
 _COMMON = frozenset(_COMMON_WORDS.split())
 
 
-def words(text: str) -> list[str]:
-    """Lower-case words; ``lookupOrder`` and ``lookup_order`` both give ``lookup order``; plurals lose their s."""
-    found = (match.group().lower() for match in _WORD.finditer(text))
-    return [_stem(word) for word in found if word not in _COMMON]
-
-
-def _stem(word: str) -> str:
-    if len(word) > 4 and word.endswith("ies"):
-        return word[:-3] + "y"
-    if len(word) > 3 and word.endswith("s") and not word.endswith(("ss", "us", "is")):
-        return word[:-1]
-    return word
+def terms(text: str) -> list[str]:
+    """The stems of a text's words, without words that every text has."""
+    return [stem(word) for word in words(text) if word not in _COMMON]
 
 
 class BM25:
@@ -52,7 +43,7 @@ class BM25:
     def put(self, key: str, text: str) -> None:
         """Add a text, or replace the one of this key."""
         self.remove(key)
-        counts = Counter(words(text))
+        counts = Counter(terms(text))
         self._counts[key] = counts
         self._lengths[key] = counts.total()
         self._total += counts.total()
@@ -72,14 +63,14 @@ class BM25:
 
     def rank(self, query: str, *, k: int = 5) -> list[tuple[str, float]]:
         """The best keys with their scores; nothing that shares no word with the query."""
-        return sorted(self._scores(_unique(words(query))).items(), key=lambda item: (-item[1], item[0]))[:k]
+        return sorted(self._scores(_unique(terms(query))).items(), key=lambda item: (-item[1], item[0]))[:k]
 
     def shares(self, query: str) -> dict[str, float]:
         """Every key that shares a word with the query, with its score as a share of the highest possible: 0 to 1.
 
         Words that no text holds count too, so unlike a score it says how much of the query was found at all.
         """
-        asked = _unique(words(query))
+        asked = _unique(terms(query))
         highest = sum(map(self._rarity, asked)) * (self._k1 + 1)
         return {key: score / highest for key, score in self._scores(asked).items()}
 

@@ -1,5 +1,6 @@
 """Search by words and by meaning at once: the one index behind tools, memory, gaps and playbooks.
 
+The two are added as they are: both say, on a scale that ends at 1, how much speaks for a text, whatever else was found.
 Without an embedder it finds by words alone. The owner of the texts keeps them; on disk go only the vectors, because
 they are what costs time to make.
 """
@@ -10,6 +11,8 @@ import json
 import logging
 import os
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from heapq import nlargest
 from itertools import islice
 from pathlib import Path
 
@@ -17,7 +20,6 @@ from journeyman.core.data import digest
 from journeyman.core.errors import ModelError
 from journeyman.core.protocols import Embedder, VectorIndex
 from journeyman.retrieval.bm25 import BM25
-from journeyman.retrieval.fusion import Hit, fuse
 
 CANDIDATES = 50
 BATCH = 256
@@ -26,16 +28,34 @@ _TEXTS = "texts.json"
 logger = logging.getLogger(__name__)
 
 
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """One text that was found."""
+
+    id: str
+    score: float
+    """The sum of the two below: about 0 (nothing in common) to 2 (the same text)."""
+    words: float
+    """How much of the query's words the text holds, rare words counting more; 0 to 1."""
+    similarity: float | None
+    """The cosine of the two vectors; None without an embedder, or when too many others were nearer."""
+
+
 class HybridIndex:
-    """Texts by id, in domains that do not see each other."""
+    """Texts by id, in domains that do not see each other.
 
-    def __init__(self, *, embedder: Embedder | None = None, vectors: VectorIndex | None = None) -> None:
+    ``vectors`` is the index for their vectors, or its name as ``vector_index`` reads it.
+    """
+
+    def __init__(self, *, embedder: Embedder | None = None, vectors: VectorIndex | str | None = None) -> None:
         self._embedder = embedder
-        if embedder is not None and vectors is None:
-            from journeyman.retrieval.index import ExactIndex  # numpy: only for those who embed
+        self._vectors: VectorIndex | None = None
+        if isinstance(vectors, str) or (vectors is None and embedder is not None):
+            from journeyman.retrieval.index import vector_index  # numpy: only for those who embed
 
-            vectors = ExactIndex()
-        self._vectors = vectors
+            self._vectors = vector_index(vectors)
+        else:
+            self._vectors = vectors
         self._words: dict[str, BM25] = {}
         self._digests: dict[str, dict[str, str]] = {}
         """Of which text each vector was made."""
@@ -76,7 +96,6 @@ class HybridIndex:
                 self._digests[domain][key] = digest(pending.pop(key))
 
     def remove(self, ids: Iterable[str], *, domain: str = "") -> None:
-        """Forget ids; those that are not there are no error."""
         gone = list(ids)
         for key in gone:
             if domain in self._words:
@@ -92,7 +111,7 @@ class HybridIndex:
         if lexical is None or not text.strip() or k < 1:
             return []
         near = await self._near(text, k=max(k, CANDIDATES), domain=domain)
-        return fuse(lexical.shares(text), near, k=k)
+        return _fuse(lexical.shares(text), near, k=k)
 
     async def _near(self, text: str, *, k: int, domain: str) -> dict[str, float] | None:
         if self._embedder is None or self._vectors is None:
@@ -113,20 +132,35 @@ class HybridIndex:
         (folder / _TEXTS).unlink(missing_ok=True)
         self._vectors.save(folder)
         fresh = folder / f"{_TEXTS}.new"
-        fresh.write_text(json.dumps({"embedder": self._embedder.name, "digests": self._digests}), encoding="utf-8")
+        fresh.write_text(json.dumps({**self._origin(), "digests": self._digests}), encoding="utf-8")
         os.replace(fresh, folder / _TEXTS)
 
     def load(self, folder: Path) -> bool:
         """Take the vectors of a folder over; the texts are then put as usual, and cost nothing where unchanged.
 
-        False when there is nothing to take: no complete snapshot, or one of another embedder.
+        False when there is nothing to take: no complete snapshot, or one of another embedder or another kind of index.
         """
         if self._embedder is None or self._vectors is None or not (folder / _TEXTS).exists():
             return False
         saved = json.loads((folder / _TEXTS).read_text(encoding="utf-8"))
-        if saved["embedder"] != self._embedder.name:
+        if any(saved.get(key) != value for key, value in self._origin().items()):
             return False
         self._vectors.load(folder)
         self._digests = saved["digests"]
         self._pending = {}
         return True
+
+    def _origin(self) -> dict[str, str]:
+        """What made a snapshot's vectors, and its files."""
+        return {"embedder": self._embedder.name if self._embedder else "", "index": type(self._vectors).__name__}
+
+
+def _fuse(words: Mapping[str, float], near: Mapping[str, float] | None, *, k: int) -> list[Hit]:
+    """The best of both; ``near`` holds the nearest only, so anything else is at most as near as the last of them."""
+    least = min(near.values(), default=0.0) if near else 0.0
+    near = near or {}
+    hits = (
+        Hit(key, words.get(key, 0.0) + near.get(key, least), words.get(key, 0.0), near.get(key))
+        for key in dict.fromkeys([*words, *near])
+    )
+    return nlargest(k, hits, key=lambda hit: hit.score)

@@ -9,9 +9,20 @@ from typing import Any
 
 from journeyman.core.approvals import Approval, ApprovalStatus, Grant
 from journeyman.core.data import canonical_json, digest
+from journeyman.core.principals import ANY_PRINCIPAL, PrincipalFilter
 from journeyman.core.protocols import moment
 from journeyman.stores.audit import add_audit
-from journeyman.stores.connection import Connection, Row, columns, entities, json_text, marks
+from journeyman.stores.connection import (
+    Connection,
+    Row,
+    belongs_to,
+    columns,
+    entities,
+    equals,
+    json_text,
+    marks,
+    where,
+)
 from journeyman.stores.database import Database
 
 _COLUMNS = "question, status, decided_at, decided_by, reason"
@@ -25,7 +36,6 @@ class SqlApprovals:
         self._database = database
 
     async def ask(self, approval: Approval) -> Approval:
-        """Keep the question (once) and return it as it stands now."""
         return await self._database.write(partial(_ask, approval=approval))
 
     async def get(self, approval_id: str) -> Approval | None:
@@ -35,14 +45,22 @@ class SqlApprovals:
         return _approval(rows[0]) if rows else None
 
     async def list(
-        self, *, status: ApprovalStatus | None = None, run_id: str | None = None, limit: int = 50, offset: int = 0
+        self,
+        *,
+        status: ApprovalStatus | None = None,
+        run_id: str | None = None,
+        principal_id: PrincipalFilter = ANY_PRINCIPAL,
+        limit: int = 50,
+        offset: int = 0,
     ) -> Sequence[Approval]:
-        """Oldest first."""
-        wanted = {"status = ?": None if status is None else status.value, "run_id = ?": run_id}
-        given = {test: value for test, value in wanted.items() if value is not None}
-        where = f"WHERE {' AND '.join(given)}" if given else ""
-        sql = f"SELECT {_COLUMNS} FROM approvals {where} ORDER BY requested_at, id LIMIT ? OFFSET ?"
-        rows = await self._database.read(lambda connection: connection.query(sql, *given.values(), limit, offset))
+        clause, values = where(
+            # Written out: a partial index is used only where the condition is known before the values are.
+            None if status is None else (f"status = '{status.value}'", ()),
+            equals("run_id", run_id),
+            belongs_to(principal_id),
+        )
+        sql = f"SELECT {_COLUMNS} FROM approvals {clause} ORDER BY requested_at, id LIMIT ? OFFSET ?"
+        rows = await self._database.read(lambda connection: connection.query(sql, *values, limit, offset))
         return tuple(_approval(row) for row in rows)
 
     async def decide(
@@ -55,10 +73,6 @@ class SqlApprovals:
         reason: str | None = None,
         arguments: dict[str, Any] | None = None,
     ) -> Approval | None:
-        """Decide a pending approval that has not expired; None when it was decided or had expired before.
-
-        One conditional write: of two people deciding at once, one wins. Leaves an audit row.
-        """
         if not status.final:
             raise ValueError(f"approval {approval_id!r} cannot become {status.value!r}: give a final status")
         edited = None if arguments is None else canonical_json(arguments)
@@ -67,7 +81,6 @@ class SqlApprovals:
         )
 
     async def edited_arguments(self, approval_id: str) -> dict[str, Any] | None:
-        """The arguments a person put in place of the asked ones, where they did."""
         rows = await self._database.read(
             lambda connection: connection.query("SELECT edited FROM approvals WHERE id = ?", approval_id)
         )
@@ -77,7 +90,6 @@ class SqlApprovals:
         return edited
 
     async def expire(self, *, now: float) -> Sequence[Approval]:
-        """Mark what is past its time as expired, with an audit row each; returns them."""
         return await self._database.write(partial(_expire, now=now))
 
     async def next_expiry(self) -> float | None:
@@ -90,10 +102,11 @@ class SqlApprovals:
 
 def _ask(connection: Connection, *, approval: Approval) -> Approval:
     connection.execute(
-        "INSERT INTO approvals (id, run_id, status, requested_at, expires_at, consumed, question) "
-        "VALUES (?, ?, ?, ?, ?, 0, ?) ON CONFLICT (id) DO NOTHING",
+        "INSERT INTO approvals (id, run_id, principal_id, status, requested_at, expires_at, consumed, question) "
+        "VALUES (?, ?, ?, ?, ?, ?, 0, ?) ON CONFLICT (id) DO NOTHING",
         approval.id,
         approval.run_id,
+        None if approval.principal is None else approval.principal.id,
         approval.status.value,
         approval.requested_at.timestamp(),
         approval.expires_at.timestamp(),
@@ -202,23 +215,20 @@ class SqlGrants:
         return await self._database.write(lambda connection: _revoke(connection, "id", grant_id, by=by, now=now) > 0)
 
     async def list(self, *, session_id: str | None = None, active_only: bool = True) -> Sequence[Grant]:
-        """Oldest first."""
-        tests = ["revoked_at IS NULL"] if active_only else []
-        values = [] if session_id is None else [session_id]
-        tests += ["session_id = ?"] if values else []
-        where = f"WHERE {' AND '.join(tests)}" if tests else ""
-        sql = f"SELECT {columns(Grant)} FROM grants {where} ORDER BY granted_at, id"
+        clause, values = where(("revoked_at IS NULL", ()) if active_only else None, equals("session_id", session_id))
+        sql = f"SELECT {columns(Grant)} FROM grants {clause} ORDER BY granted_at, id"
         return entities(Grant, await self._database.read(lambda connection: connection.query(sql, *values)))
 
     async def allows(self, session_id: str, tool_name: str, *, principal_id: str | None) -> Grant | None:
         """The grant under which this tool may run without asking in this session, on this principal's behalf."""
-        rows = await self._database.read(
-            lambda connection: connection.query(
-                f"SELECT {columns(Grant)} FROM grants WHERE session_id = ? AND tool_name = ? AND revoked_at IS NULL "
-                f"AND principal_id {'IS NULL' if principal_id is None else '= ?'} ORDER BY granted_at, id LIMIT 1",
-                *(session_id, tool_name, *(() if principal_id is None else (principal_id,))),
-            )
+        clause, values = where(
+            equals("session_id", session_id),
+            equals("tool_name", tool_name),
+            ("revoked_at IS NULL", ()),
+            belongs_to(principal_id),
         )
+        sql = f"SELECT {columns(Grant)} FROM grants {clause} ORDER BY granted_at, id LIMIT 1"
+        rows = await self._database.read(lambda connection: connection.query(sql, *values))
         return entities(Grant, rows)[0] if rows else None
 
 

@@ -60,7 +60,6 @@ class SqlAudit:
         return tuple(_row(row) for row in rows)
 
     async def verify(self) -> int:
-        """Check the whole chain and return its length. Raises AuditError naming the first row that does not fit."""
         return await self._database.read(_verify)
 
 

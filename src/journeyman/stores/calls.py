@@ -45,7 +45,6 @@ class SqlCalls:
     async def list(
         self, *, tool_name: str | None = None, run_id: str | None = None, since: float | None = None, limit: int = 100
     ) -> Sequence[CallRow]:
-        """Newest first."""
         wanted = {"tool_name = ?": tool_name, "run_id = ?": run_id, "started_at >= ?": since}
         return await self._database.read(
             partial(_list, wanted={test: value for test, value in wanted.items() if value is not None}, limit=limit)

@@ -17,6 +17,7 @@ from pydantic_core import PydanticSerializationError
 
 from journeyman.core.data import FORMAT, Entity
 from journeyman.core.errors import StoreError
+from journeyman.core.principals import ANY_PRINCIPAL, PrincipalFilter
 
 T = TypeVar("T")
 E = TypeVar("E", bound=Entity)
@@ -149,6 +150,23 @@ def columns(kind: type[Entity]) -> str:
 def marks(values: Sequence[Any]) -> str:
     """``?, ?, ?``: as many as there are values."""
     return ", ".join("?" * len(values))
+
+
+def where(*tests: tuple[str, Sequence[Any]] | None) -> tuple[str, list[Any]]:
+    """A WHERE clause and its values from tests as ``equals`` and ``belongs_to`` give them; None tests nothing."""
+    given = [test for test in tests if test is not None]
+    clause = f"WHERE {' AND '.join(sql for sql, _ in given)}" if given else ""
+    return clause, [value for _, values in given for value in values]
+
+
+def equals(column: str, value: Any) -> tuple[str, Sequence[Any]] | None:
+    return None if value is None else (f"{column} = ?", (value,))
+
+
+def belongs_to(principal_id: PrincipalFilter) -> tuple[str, Sequence[Any]] | None:
+    if principal_id is ANY_PRINCIPAL:
+        return None
+    return equals("principal_id", principal_id) or ("principal_id IS NULL", ())
 
 
 _FORMAT = f'{{"format":{FORMAT}'

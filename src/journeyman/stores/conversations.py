@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
 
 from journeyman.core.conversations import SessionRow
 from journeyman.core.messages import Message
+from journeyman.core.principals import ANY_PRINCIPAL, PrincipalFilter
 from journeyman.core.protocols import Clock
 from journeyman.stores.approvals import revoke_all
-from journeyman.stores.connection import Connection, entities, json_text, marks
+from journeyman.stores.connection import Connection, belongs_to, entities, equals, json_text, marks, where
 from journeyman.stores.database import Database
 
 FORGOTTEN_AT_ONCE = 200
 """Runs to a statement: databases limit how many values one may hold."""
+_SESSIONS = """
+    SELECT id, principal_id, created_at, updated_at, (SELECT COUNT(*) FROM messages WHERE session_id = sessions.id)
+    FROM sessions
+"""
 
 
 def touch_session(connection: Connection, session_id: str, *, principal_id: str | None, now: float) -> None:
@@ -44,22 +48,22 @@ class SqlConversations:
         self._clock = clock
 
     async def messages(self, session_id: str, *, last: int | None = None) -> Sequence[Message]:
-        """In order; with ``last``, only the latest so many."""
         return await self._database.read(partial(_messages, session_id=session_id, last=last))
 
-    async def list(self, *, limit: int = 50, offset: int = 0) -> Sequence[SessionRow]:
-        """Most recently used first."""
-        return await self._database.read(partial(_list, limit=limit, offset=offset))
+    async def list(
+        self, *, principal_id: PrincipalFilter = ANY_PRINCIPAL, limit: int = 50, offset: int = 0
+    ) -> Sequence[SessionRow]:
+        clause, values = where(belongs_to(principal_id))
+        sql = f"{_SESSIONS} {clause} ORDER BY updated_at DESC, id DESC LIMIT ? OFFSET ?"
+        rows = await self._database.read(lambda connection: connection.query(sql, *values, limit, offset))
+        return entities(SessionRow, rows)
 
     async def get(self, session_id: str) -> SessionRow | None:
-        rows = await self._database.read(partial(_rows, where="WHERE id = ?", values=(session_id,)))
-        return rows[0] if rows else None
+        clause, values = where(equals("id", session_id))
+        rows = await self._database.read(lambda connection: connection.query(f"{_SESSIONS} {clause}", *values))
+        return entities(SessionRow, rows)[0] if rows else None
 
     async def delete(self, session_id: str) -> bool:
-        """Forget a session: what was said, its ended runs, what was allowed in it. False when there is none.
-
-        What a person allowed is revoked, lest a new session of the same name inherits it.
-        """
         return await self._database.write(partial(_delete, session_id=session_id, now=self._clock.time()))
 
 
@@ -67,19 +71,6 @@ def _messages(connection: Connection, *, session_id: str, last: int | None) -> S
     sql = "SELECT body FROM messages WHERE session_id = ? ORDER BY number DESC"
     rows = connection.query(sql, session_id) if last is None else connection.query(f"{sql} LIMIT ?", session_id, last)
     return tuple(Message.stored(body) for (body,) in reversed(rows))
-
-
-def _list(connection: Connection, *, limit: int, offset: int) -> Sequence[SessionRow]:
-    return _rows(connection, where="ORDER BY updated_at DESC, id DESC LIMIT ? OFFSET ?", values=(limit, offset))
-
-
-def _rows(connection: Connection, *, where: str, values: Sequence[Any]) -> Sequence[SessionRow]:
-    rows = connection.query(
-        "SELECT id, principal_id, created_at, updated_at, "
-        f"(SELECT COUNT(*) FROM messages WHERE session_id = sessions.id) FROM sessions {where}",
-        *values,
-    )
-    return entities(SessionRow, rows)
 
 
 def _delete(connection: Connection, *, session_id: str, now: float) -> bool:

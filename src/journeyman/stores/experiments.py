@@ -23,11 +23,9 @@ class SqlExperiments:
         self._database = database
 
     async def add(self, experiment: StoredExperiment) -> None:
-        """Keep a report. A later one of the same experiment takes its place."""
         await self._database.write(partial(_add, experiment=experiment))
 
     async def list(self, *, limit: int = 50, offset: int = 0) -> Sequence[ExperimentRow]:
-        """Newest first."""
         return await self._database.read(partial(_list, limit=limit, offset=offset))
 
     async def get(self, experiment_id: str) -> StoredExperiment | None:

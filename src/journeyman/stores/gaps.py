@@ -23,7 +23,6 @@ class SqlGaps:
         return _row(values)
 
     async def list(self, *, limit: int = 50, offset: int = 0) -> Sequence[GapRow]:
-        """Newest first."""
         return await self._database.read(partial(_list, limit=limit, offset=offset))
 
 

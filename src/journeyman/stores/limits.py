@@ -17,31 +17,25 @@ Nearly always none is open, and a read for every call would cost more than the c
 
 
 class SqlBuckets:
-    """One bucket a key, full at first, refilled evenly: bursts up to the limit, never more on average."""
+    """One token bucket a key, full at first."""
 
     def __init__(self, database: Database, *, clock: Clock) -> None:
         self._database = database
         self._clock = clock
 
     async def take(self, key: str, limit: RateLimit) -> float:
-        """Take a token and return 0, or take none and return the seconds until one may be there."""
         return await self._database.write(partial(_take, key=key, limit=limit, now=self._clock.time()), sync=False)
 
 
 def _take(connection: Connection, *, key: str, limit: RateLimit, now: float) -> float:
-    full, rate = float(limit.calls), limit.calls / limit.seconds
     # An update that changes nothing, but locks the row until this transaction ends.
     [(tokens, since)] = connection.query(
         "INSERT INTO buckets (bucket, tokens, since) VALUES (?, ?, ?) "
         "ON CONFLICT (bucket) DO UPDATE SET bucket = excluded.bucket RETURNING tokens, since",
-        *(key, full, now),
+        *(key, float(limit.calls), now),
     )
-    # Another process's clock may be ahead: then no time has passed.
-    now = max(now, since)
-    tokens = min(full, tokens + (now - since) * rate)
-    wait = 0.0 if tokens >= 1.0 - 1e-9 else (1.0 - tokens) / rate
-    left = tokens - 1.0 if wait == 0.0 else tokens
-    connection.execute("UPDATE buckets SET tokens = ?, since = ? WHERE bucket = ?", left, now, key)
+    left, counted_at, wait = limit.take(tokens, since, now)
+    connection.execute("UPDATE buckets SET tokens = ?, since = ? WHERE bucket = ?", left, counted_at, key)
     return wait
 
 
@@ -56,7 +50,6 @@ class SqlBreaker:
         self._fresh_until = float("-inf")
 
     async def blocked(self, tool_name: str, rule: BreakerRule) -> float:
-        """0 when a call may go through, else the seconds until the next try."""
         await self._refresh()
         open_until = self._ailing.get(tool_name)
         if open_until is None:
@@ -71,7 +64,6 @@ class SqlBreaker:
         return 0.0 if probing or until is None else max(0.0, until - now)
 
     async def report(self, tool_name: str, rule: BreakerRule, *, healthy: bool) -> None:
-        """How a call that went through ended."""
         if not healthy:
             self._ailing[tool_name] = await self._database.write(
                 partial(_failed, tool_name=tool_name, rule=rule, now=self._clock.time()), sync=False

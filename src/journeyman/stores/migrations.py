@@ -311,6 +311,32 @@ CURSORS = Migration(
     ),
 )
 
+LISTS_BY_PRINCIPAL = Migration(
+    "lists by principal",
+    up=(
+        "ALTER TABLE approvals ADD COLUMN principal_id TEXT",
+        # A question is asked on behalf of the principal of its run, and deleted with it.
+        "UPDATE approvals SET principal_id = (SELECT principal_id FROM runs WHERE runs.id = approvals.run_id)",
+        "CREATE INDEX approvals_of_principal ON approvals (principal_id, requested_at, id)",
+        "CREATE INDEX approvals_waiting ON approvals (principal_id, requested_at, id) WHERE status = 'pending'",
+        "CREATE INDEX runs_of_principal ON runs (principal_id, created_at, id)",
+        "CREATE INDEX runs_open ON runs (created_at, id) WHERE ended_at IS NULL",
+        "CREATE INDEX runs_open_of_principal ON runs (principal_id, created_at, id) WHERE ended_at IS NULL",
+        "CREATE INDEX runs_open_in_session ON runs (session_id, turn) WHERE ended_at IS NULL",
+        "CREATE INDEX sessions_of_principal ON sessions (principal_id, updated_at, id)",
+    ),
+    down=(
+        "DROP INDEX sessions_of_principal",
+        "DROP INDEX runs_open_in_session",
+        "DROP INDEX runs_open_of_principal",
+        "DROP INDEX runs_open",
+        "DROP INDEX runs_of_principal",
+        "DROP INDEX approvals_waiting",
+        "DROP INDEX approvals_of_principal",
+        "ALTER TABLE approvals DROP COLUMN principal_id",
+    ),
+)
+
 MIGRATIONS = (
     RUNS,
     CONVERSATIONS,
@@ -323,6 +349,7 @@ MIGRATIONS = (
     EXPERIMENTS,
     GRANTS_BY_PRINCIPAL,
     CURSORS,
+    LISTS_BY_PRINCIPAL,
 )
 """Version N of the schema is the first N of these. New ones go to the end; none is ever changed."""
 

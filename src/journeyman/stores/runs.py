@@ -6,10 +6,21 @@ from collections.abc import Collection, Sequence
 from functools import partial
 
 from journeyman.core.events import Fact
+from journeyman.core.principals import ANY_PRINCIPAL, PrincipalFilter
 from journeyman.core.protocols import Journal
 from journeyman.core.runs import RunStatus
 from journeyman.core.storing import RunOrder, RunRow
-from journeyman.stores.connection import Connection, Row, columns, entities, json_text, marks
+from journeyman.stores.connection import (
+    Connection,
+    Row,
+    belongs_to,
+    columns,
+    entities,
+    equals,
+    json_text,
+    marks,
+    where,
+)
 from journeyman.stores.conversations import forget_runs, touch_session
 from journeyman.stores.database import Database
 from journeyman.stores.journal import SqlJournal, read_facts
@@ -22,6 +33,12 @@ _SESSION_FREE = """
         SELECT 1 FROM runs AS earlier
         WHERE earlier.session_id = runs.session_id AND earlier.turn < runs.turn AND earlier.ended_at IS NULL
     )
+"""
+_AHEAD = f"""
+    SELECT {columns(RunRow)} FROM runs
+    WHERE session_id = (SELECT session_id FROM runs WHERE id = ? AND status = ?)
+    AND turn < (SELECT turn FROM runs WHERE id = ?) AND ended_at IS NULL
+    ORDER BY turn LIMIT 1
 """
 _PRINCIPAL_FREE = """
     AND (
@@ -53,7 +70,6 @@ class SqlRuns:
         self._database = database
 
     async def create(self, order: RunOrder) -> bool:
-        """Keep a new run as queued. False when there is one of that id: the first order counts."""
         return await self._database.write(partial(_create, order=order))
 
     async def order(self, run_id: str) -> RunOrder | None:
@@ -73,24 +89,31 @@ class SqlRuns:
         *,
         statuses: Collection[RunStatus] | None = None,
         session_id: str | None = None,
+        principal_id: PrincipalFilter = ANY_PRINCIPAL,
         limit: int = 50,
         offset: int = 0,
     ) -> Sequence[RunRow]:
-        """Newest first."""
         if statuses is not None and not statuses:
             return ()
-        tests, values = [], []
-        if statuses is not None:
-            tests.append(f"status IN ({marks(tuple(statuses))})")
-            values += [status.value for status in statuses]
-        if session_id is not None:
-            tests.append("session_id = ?")
-            values.append(session_id)
-        where = f"WHERE {' AND '.join(tests)}" if tests else ""
-        sql = f"SELECT {columns(RunRow)} FROM runs {where} ORDER BY created_at DESC, id DESC LIMIT ? OFFSET ?"
+        wanted = None if statuses is None else tuple(status.value for status in statuses)
+        clause, values = where(
+            None if wanted is None else (f"status IN ({marks(wanted)})", wanted),
+            # Says nothing new, but lets the indexes over unfinished runs be used.
+            ("ended_at IS NULL", ()) if statuses and not any(status.ended for status in statuses) else None,
+            equals("session_id", session_id),
+            belongs_to(principal_id),
+        )
+        order = "created_at DESC, id DESC" if session_id is None else "turn DESC"
+        sql = f"SELECT {columns(RunRow)} FROM runs {clause} ORDER BY {order} LIMIT ? OFFSET ?"
         return entities(
             RunRow, await self._database.read(lambda connection: connection.query(sql, *values, limit, offset))
         )
+
+    async def ahead_of(self, run_id: str) -> RunRow | None:
+        rows = await self._database.read(
+            lambda connection: connection.query(_AHEAD, run_id, RunStatus.QUEUED.value, run_id)
+        )
+        return entities(RunRow, rows)[0] if rows else None
 
     async def claim(
         self,
@@ -103,12 +126,6 @@ class SqlRuns:
         principal_limit: int | None = None,
         in_turn: bool = True,
     ) -> int | None:
-        """Take a run over and return its new epoch, or None when it cannot be had.
-
-        It can be had when it has not ended, nobody holds a lease on it (or the holder is among ``dead``, or is the
-        claimer itself), no earlier run of its session is unfinished (unless it need not be ``in_turn``), and its
-        principal has fewer than ``principal_limit`` runs under way.
-        """
         free, counted = (_PRINCIPAL_FREE, (now, principal_limit)) if principal_limit is not None else ("", ())
         if in_turn:
             free = f"AND {_SESSION_FREE} {free}"
@@ -129,7 +146,6 @@ class SqlRuns:
         return int(rows[0][0]) if rows else None
 
     async def renew(self, owner: str, *, lease_until: float) -> Sequence[str]:
-        """Prolong the leases of everything this owner holds; returns the runs somebody wants cancelled."""
         rows = await self._database.write(
             lambda connection: connection.query(
                 "UPDATE runs SET lease_until = ? WHERE owner = ? RETURNING id, cancel_wanted", lease_until, owner
@@ -139,7 +155,6 @@ class SqlRuns:
         return tuple(run_id for run_id, wanted in rows if wanted)
 
     async def request_cancel(self, run_id: str) -> bool:
-        """Ask whoever holds the run to cancel it; False when it has ended or does not exist."""
         rows = await self._database.write(
             lambda connection: connection.query(
                 "UPDATE runs SET cancel_wanted = 1 WHERE id = ? AND ended_at IS NULL RETURNING id", run_id
@@ -148,13 +163,11 @@ class SqlRuns:
         return bool(rows)
 
     async def owners(self) -> Sequence[str]:
-        """Everybody who holds an unfinished run."""
         sql = "SELECT DISTINCT owner FROM runs WHERE owner IS NOT NULL AND ended_at IS NULL"
         rows = await self._database.read(lambda connection: connection.query(sql))
         return tuple(owner for (owner,) in rows)
 
     async def release(self, run_id: str, *, epoch: int) -> None:
-        """Give a run back without ending it."""
         await self._database.write(
             lambda connection: connection.execute(
                 "UPDATE runs SET owner = NULL, lease_until = 0 WHERE id = ? AND epoch = ?", run_id, epoch
@@ -165,11 +178,6 @@ class SqlRuns:
     async def due(
         self, *, now: float, dead: Collection[str] = (), run_id: str | None = None, limit: int = 100, offset: int = 0
     ) -> Sequence[str]:
-        """Unheld runs that can go on now (or just this one, if it can), highest priority first, then oldest.
-
-        Queued ones whose session is free, running ones whose holder is gone, and waiting ones of which an approval
-        was decided, or has expired, since.
-        """
         which, named = ("", ()) if run_id is None else ("id = ? AND", (run_id,))
         rows = await self._database.read(
             lambda connection: connection.query(
@@ -188,7 +196,6 @@ class SqlRuns:
         return tuple(found for (found,) in rows)
 
     def journal(self, run_id: str, *, epoch: int) -> Journal:
-        """The run's journal for the holder of this epoch: anybody else's writes raise JournalConflictError."""
         return SqlJournal(self._database, run_id, epoch)
 
     async def facts(self, run_id: str, *, after: int = 0, limit: int | None = None) -> Sequence[Fact]:

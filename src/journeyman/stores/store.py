@@ -63,7 +63,6 @@ class SqlStore:
         await self._database.close()
 
     async def flush(self) -> None:
-        """Return when everything written so far is committed."""
         await self._database.flush()
 
     async def upgrade(self) -> int:

@@ -33,14 +33,12 @@ class SqlTasks:
         self._database = database
 
     async def add(self, task: Task) -> Task:
-        """Keep a new task (once) and return it as it stands."""
         return await self._database.write(partial(_add, task=task))
 
     async def get(self, task_id: str) -> Task | None:
         return await self._database.read(partial(_get, task_id=task_id))
 
     async def get_many(self, task_ids: Sequence[str]) -> Sequence[Task]:
-        """Those of them that there are, in no particular order."""
         return await self._database.read(partial(_get_many, task_ids=list(dict.fromkeys(task_ids))))
 
     async def find(
@@ -60,13 +58,11 @@ class SqlTasks:
         return await self._database.write(partial(_change, task_id=task_id, change=change, now=now))
 
     async def delete(self, task_id: str) -> bool:
-        """Forget a task, its attachments and its versions."""
         return await self._database.write(
             lambda connection: connection.execute("DELETE FROM tasks WHERE id = ?", task_id) > 0
         )
 
     async def versions(self, task_id: str) -> Sequence[TaskVersion]:
-        """What a task was before, newest first."""
         rows = await self._database.read(
             lambda connection: connection.query(
                 "SELECT number, replaced_at, body FROM task_versions WHERE task_id = ? ORDER BY number DESC", task_id
@@ -82,7 +78,6 @@ class SqlTasks:
         return dict(await self._database.read(lambda connection: connection.query("SELECT id, updated_at FROM tasks")))
 
     async def attach(self, attachment: Attachment) -> Attachment | None:
-        """Keep an attachment, unless its task has that reference: returns the one that is kept; None without a task."""
         return await self._database.write(partial(_attach_to_task, attachment=attachment))
 
     async def attachment(self, attachment_id: str) -> Attachment | None:

@@ -26,26 +26,26 @@ from journeyman.core.events import (
 )
 
 logger = logging.getLogger("journeyman.run")
-# A library stays silent until its host says where logs go.
+# A library writes no logs until its host configures logging.
 logging.getLogger("journeyman").addHandler(logging.NullHandler())
 
 
 class LogListener:
-    """``capture_content`` adds arguments, results and texts; off unless the operator says so."""
+    """``capture_content`` adds arguments, results and texts; it is off unless the operator turns it on."""
 
     def __init__(self, *, capture_content: bool = False) -> None:
-        self._content = capture_content
+        self._capture_content = capture_content
 
     def __call__(self, event: Event) -> None:
-        level = _LEVELS.get(type(event))
-        if level is None:
+        if (logged := _LOGGED.get(type(event))) is None:
             return
+        level, message = logged
         if isinstance(event, CallFinished) and event.record.error is not None:
             level = logging.WARNING
         if logger.isEnabledFor(level):
             fields = {"run_id": event.run_id, "seq": event.seq, **self._fields(event)}
-            # Made here, because Logger.log would search the stack for a caller who is always this line.
-            record = logger.makeRecord(logger.name, level, __file__, 0, _SENTENCES[type(event)], (), None)
+            # Logger.log would search the stack for a caller that is always this line.
+            record = logger.makeRecord(logger.name, level, __file__, 0, message, (), None)
             setattr(record, LOG_FIELDS, fields)
             logger.handle(record)
 
@@ -64,7 +64,7 @@ class LogListener:
                 }
                 if record.error is not None:
                     fields["error"] = record.error.code
-                if self._content:
+                if self._capture_content:
                     fields |= {"arguments": record.arguments, "result": record.result}
                 return fields
             case RunStarted():
@@ -78,38 +78,25 @@ class LogListener:
             case ApprovalDecided():
                 return {"approval_id": event.approval_id, "status": event.status.value, "by": event.by}
             case MessageReceived():
-                text = {"text": event.text} if self._content else {}
-                tokens = event.usage.total_tokens
-                return {"iteration": event.iteration, "calls": len(event.calls), "tokens": tokens, **text}
+                fields = {"iteration": event.iteration, "calls": len(event.calls), "tokens": event.usage.total_tokens}
+                return {**fields, "text": event.text} if self._capture_content else fields
             case CallStarted():
                 return {"call_id": event.call_id, "tool": event.tool_name, "attempt": event.attempt}
             case _:
                 return {}
 
 
-_LEVELS: dict[type, int] = {
-    RunStarted: logging.INFO,
-    RunResumed: logging.INFO,
-    RunFinished: logging.INFO,
-    RunSuspended: logging.INFO,
-    RunFailed: logging.ERROR,
-    CallFinished: logging.INFO,
-    ApprovalRequested: logging.INFO,
-    ApprovalDecided: logging.INFO,
-    MessageReceived: logging.DEBUG,
-    CallStarted: logging.DEBUG,
-}
-_SENTENCES: dict[type, str] = {
-    RunStarted: "run started",
-    RunResumed: "run resumed",
-    RunFinished: "run finished",
-    RunSuspended: "run suspended",
-    RunFailed: "run failed",
-    CallFinished: "call finished",
-    ApprovalRequested: "approval requested",
-    ApprovalDecided: "approval decided",
-    MessageReceived: "model answered",
-    CallStarted: "call started",
+_LOGGED: dict[type, tuple[int, str]] = {
+    RunStarted: (logging.INFO, "run started"),
+    RunResumed: (logging.INFO, "run resumed"),
+    RunFinished: (logging.INFO, "run finished"),
+    RunSuspended: (logging.INFO, "run suspended"),
+    RunFailed: (logging.ERROR, "run failed"),
+    CallFinished: (logging.INFO, "call finished"),
+    ApprovalRequested: (logging.INFO, "approval requested"),
+    ApprovalDecided: (logging.INFO, "approval decided"),
+    MessageReceived: (logging.DEBUG, "model answered"),
+    CallStarted: (logging.DEBUG, "call started"),
 }
 
 

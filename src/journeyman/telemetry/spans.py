@@ -1,7 +1,7 @@
-"""Events as OpenTelemetry spans, through the API package: without an SDK they cost next to nothing.
+"""Events as OpenTelemetry spans, through the API package.
 
-Names follow the conventions for generative AI; the constants are ours, because the published ones still move.
-A tool's own spans nest under its call's span: the span is current while the call runs.
+Names follow the semantic conventions for generative AI, whose published constants still change. A call's span is
+current while its tool runs, so a tool's own spans are its children.
 """
 
 from __future__ import annotations
@@ -29,30 +29,16 @@ from journeyman.core.events import (
 )
 
 OPERATION = "gen_ai.operation.name"
-AGENT_NAME = "gen_ai.agent.name"
-CONVERSATION_ID = "gen_ai.conversation.id"
-RESPONSE_MODEL = "gen_ai.response.model"
-INPUT_TOKENS = "gen_ai.usage.input_tokens"
-OUTPUT_TOKENS = "gen_ai.usage.output_tokens"
-TOOL_NAME = "gen_ai.tool.name"
-TOOL_CALL_ID = "gen_ai.tool.call.id"
-TOOL_ARGUMENTS = "gen_ai.tool.call.arguments"
-TOOL_RESULT = "gen_ai.tool.call.result"
 ERROR_TYPE = "error.type"
 
 
-def tracing() -> bool:
-    """Whether anybody has set up tracing. If not, a run need not bother to make spans."""
-    return not isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider)
-
-
 class SpanListener:
-    """One per run: a span for the run, one for each question to the model, one for each call."""
+    """One per run: a span for the run, one for each model request, one for each call."""
 
     def __init__(self, agent: str, *, capture_content: bool = False) -> None:
         self._agent = agent
         self._tracer = trace.get_tracer("journeyman")
-        self._content = capture_content
+        self._capture_content = capture_content
         self._run: Span | None = None
         self._parent: otel_context.Context | None = None
         self._calls: dict[str, Span] = {}
@@ -75,7 +61,11 @@ class SpanListener:
                 pass
 
     def _begin(self, event: Event) -> None:
-        attributes = {OPERATION: "invoke_agent", AGENT_NAME: self._agent, CONVERSATION_ID: event.run_id}
+        attributes = {
+            OPERATION: "invoke_agent",
+            "gen_ai.agent.name": self._agent,
+            "gen_ai.conversation.id": event.run_id,
+        }
         start = _nanoseconds(event.time)
         self._run = self._tracer.start_span(f"invoke_agent {self._agent}", attributes=attributes, start_time=start)
         self._parent = trace.set_span_in_context(self._run)
@@ -85,17 +75,14 @@ class SpanListener:
             f"chat {event.model}".strip(),
             context=self._parent,
             kind=trace.SpanKind.CLIENT,
+            attributes={
+                OPERATION: "chat",
+                "gen_ai.response.model": event.model,
+                "gen_ai.usage.input_tokens": event.usage.input_tokens,
+                "gen_ai.usage.output_tokens": event.usage.output_tokens,
+            },
             start_time=_nanoseconds(event.started),
         )
-        if span.is_recording():
-            span.set_attributes(
-                {
-                    OPERATION: "chat",
-                    RESPONSE_MODEL: event.model,
-                    INPUT_TOKENS: event.usage.input_tokens,
-                    OUTPUT_TOKENS: event.usage.output_tokens,
-                }
-            )
         span.end(_nanoseconds(event.time))
 
     def _call(self, call_id: str, tool_name: str, start: float) -> Span:
@@ -108,7 +95,7 @@ class SpanListener:
 
     @contextmanager
     def running(self, call_id: str, tool_name: str) -> Iterator[None]:
-        """While the tool runs its span is the current one; entered in the task that runs it, unlike events."""
+        """Makes the call's span the current one; entered in the task that runs the tool."""
         span = self._call(call_id, tool_name, time.time())
         token = otel_context.attach(trace.set_span_in_context(span, self._parent))
         try:
@@ -117,17 +104,15 @@ class SpanListener:
             otel_context.detach(token)
 
     def _call_finished(self, record: ToolCallRecord, now: float) -> None:
-        if record.call_id in self._calls:
-            span = self._calls.pop(record.call_id)
-        else:  # refused, or answered from the cache: it never started
-            start = _nanoseconds(record.start_time.timestamp())
-            span = self._tracer.start_span(f"execute_tool {record.tool_name}", context=self._parent, start_time=start)
+        # A call that was refused, or answered from the cache, has no span yet.
+        span = self._call(record.call_id, record.tool_name, record.start_time.timestamp())
+        del self._calls[record.call_id]
         if span.is_recording():
             span.set_attributes(
                 {
                     OPERATION: "execute_tool",
-                    TOOL_NAME: record.tool_name,
-                    TOOL_CALL_ID: record.call_id,
+                    "gen_ai.tool.name": record.tool_name,
+                    "gen_ai.tool.call.id": record.call_id,
                     "journeyman.call.status": record.status.value,
                     "journeyman.call.attempts": record.attempts,
                     "journeyman.call.cached": record.cached,
@@ -137,10 +122,10 @@ class SpanListener:
             if record.error is not None:
                 span.set_attribute(ERROR_TYPE, record.error.code)
                 span.set_status(Status(StatusCode.ERROR, record.error.code))
-            if self._content:
-                # Refused arguments may be anything at all, and a span must end whatever they are.
-                span.set_attribute(TOOL_ARGUMENTS, to_json(record.arguments, fallback=repr).decode())
-                span.set_attribute(TOOL_RESULT, to_json(record.result, fallback=repr).decode())
+            if self._capture_content:
+                # Refused arguments may be anything, JSON or not, and the span must end all the same.
+                span.set_attribute("gen_ai.tool.call.arguments", to_json(record.arguments, fallback=repr).decode())
+                span.set_attribute("gen_ai.tool.call.result", to_json(record.result, fallback=repr).decode())
         span.end(_nanoseconds(now))
 
     def _end(self, status: str, now: float, error: str | None) -> None:

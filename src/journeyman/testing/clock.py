@@ -10,14 +10,14 @@ START = 1_700_000_000.0
 
 
 class FakeClock:
-    """Time stands still until somebody sleeps or advances it.
+    """Time passes only in ``sleep`` and ``advance``.
 
-    ``sleep`` moves the time and returns at once; with ``manual=True`` it waits until ``advance`` has come so far.
+    ``sleep`` advances the time and returns at once; with ``manual=True`` it waits until ``advance`` has reached it.
     """
 
     def __init__(self, start: float = START, *, manual: bool = False) -> None:
         self.slept: list[float] = []
-        """What was asked of ``sleep``, in order."""
+        """The arguments of ``sleep``, in order."""
         self._start = start
         self._passed = 0.0
         self._manual = manual
@@ -35,7 +35,7 @@ class FakeClock:
         if not self._manual:
             self.advance(seconds)
         if not self._manual or seconds <= 0:
-            # Like the real one: a sleep always lets others run.
+            # Like asyncio's: a sleep always lets other tasks run.
             await asyncio.sleep(0)
             return
         woken = asyncio.get_running_loop().create_future()
@@ -43,7 +43,7 @@ class FakeClock:
         await woken
 
     def advance(self, seconds: float) -> None:
-        """Let time pass and wake who has slept long enough, in order."""
+        """Let time pass and wake the sleepers that are due, in order."""
         self._passed += max(0.0, seconds)
         while self._sleepers and self._sleepers[0][0] <= self._passed:
             woken = heapq.heappop(self._sleepers)[2]

@@ -49,14 +49,14 @@ def crash_points(facts: int) -> Iterator[CrashPoint]:
 
 
 def crashing(store: Store, point: CrashPoint | None = None) -> Store:
-    """The same store, which kills this process at the point given, or at the one the environment names, if any."""
+    """The same store, but it kills this process at the given point, or at the one in the environment, if any."""
     point = point or CrashPoint.from_environment()
     return store if point is None else cast("Store", _CrashingStore(store, point))
 
 
 @dataclass(frozen=True, slots=True)
 class Recovery:
-    """How a program came through a crash."""
+    """How a program recovered from a crash."""
 
     crashed: bool
     """Whether the point was reached at all."""
@@ -74,32 +74,23 @@ def crash_and_recover(
 ) -> Recovery:
     """Run a program until it kills itself at the point, then again without, until it exits with 0.
 
-    Raises AssertionError when it dies of anything else, or does not get to its end.
+    Raises AssertionError when it fails in another way, or does not succeed in ``most_attempts``.
     """
-    base = {**os.environ, **(environment or {})}
-    first = subprocess.run(
-        command, env={**base, VARIABLE: str(point)}, capture_output=True, text=True, timeout=timeout, check=False
-    )
-    crashed = first.returncode == -signal.SIGKILL
-    if not crashed and first.returncode != 0:
-        raise AssertionError(f"at {point}: exit {first.returncode}\n{first.stdout}{first.stderr}")
-    output, attempts = first.stdout, 1
-    base.pop(VARIABLE, None)
-    while crashed:
-        if attempts == most_attempts:
-            raise AssertionError(f"at {point}: not done after {attempts} attempts\n{output}")
-        attempts += 1
-        again = subprocess.run(command, env=base, capture_output=True, text=True, timeout=timeout, check=False)
-        output = again.stdout
-        if again.returncode == 0:
+    variables = {**os.environ, **(environment or {}), VARIABLE: str(point)}
+    crashed = False
+    for attempt in range(1, most_attempts + 1):
+        done = subprocess.run(command, env=variables, capture_output=True, text=True, timeout=timeout, check=False)
+        if done.returncode == 0:
+            return Recovery(crashed, attempt, done.stdout)
+        crashed = crashed or done.returncode == -signal.SIGKILL
+        if not crashed:
             break
-        if attempts == most_attempts:
-            raise AssertionError(f"at {point}: exit {again.returncode}\n{again.stdout}{again.stderr}")
-    return Recovery(crashed, attempts, output)
+        variables.pop(VARIABLE, None)
+    raise AssertionError(f"at {point}: exit {done.returncode} in attempt {attempt}\n{done.stdout}{done.stderr}")
 
 
 class _CrashingStore:
-    """Hands everything on, except that journals count."""
+    """Delegates everything but the journals, which count facts."""
 
     def __init__(self, store: Store, point: CrashPoint) -> None:
         self._store = store
@@ -134,7 +125,7 @@ class _CrashingJournal:
         self._runs = runs
 
     async def append(self, run_id: str, facts: Sequence[Fact], *, sync: bool = False) -> None:
-        # Facts that are written together have no boundary between them; siblings count on meanwhile.
+        # Facts that are written together have no boundary between them; parallel calls go on counting meanwhile.
         numbers = range(self._runs.written + 1, self._runs.written + 1 + len(facts))
         self._runs.written += len(facts)
         await self._runs.boundary("before", numbers)

@@ -1,4 +1,4 @@
-"""A language model that says what a test tells it to say."""
+"""A language model that plays a script."""
 
 from __future__ import annotations
 
@@ -60,15 +60,15 @@ def together(*calls: ScriptedCall) -> ModelResponse:
 class ScriptedModel:
     """Plays a script, one turn per step of a run.
 
-    It goes by the run's step number and not by how often it was asked, so it works after a restart and for several
-    runs at once. Tokens are not made up: each answer costs one request and no tokens.
+    The turn is chosen by the run's step number, not by how often the model was asked, so one model works after a
+    restart and for several runs at once. Each answer counts as one request and no tokens.
     """
 
     def __init__(self, turns: Iterable[Turn], *, name: str = "scripted") -> None:
         self.name = name
         self.turns: Sequence[Turn] = tuple(turns)
         self.requests: list[ModelRequest] = []
-        """What it was asked."""
+        """The requests it was sent."""
 
     def __repr__(self) -> str:
         return f"ScriptedModel({len(self.turns)} turns, name={self.name!r})"
@@ -83,8 +83,8 @@ class ScriptedModel:
             )
         turn = self.turns[request.step - 1]
         if callable(turn):
-            made = turn(request)
-            said = await made if inspect.isawaitable(made) else made
+            returned = turn(request)
+            said = await returned if inspect.isawaitable(returned) else returned
         else:
             said = turn
         response = as_response(said)

@@ -56,7 +56,7 @@ def html(status: int = 502) -> Reply:
 
 
 def hang() -> Reply:
-    """No answer, as long as the server lives."""
+    """No answer until the server stops."""
     return Reply(ending="hang")
 
 
@@ -140,7 +140,7 @@ class ScriptedServer:
         await response.prepare(request)
         for piece in reply.pieces if keep is None else (b"".join(reply.pieces)[:keep],):
             await response.write(piece)
-            # Lets the piece go out alone: what is split here arrives split.
+            # Sends each piece on its own, so that it arrives split.
             await asyncio.sleep(0)
         if keep is not None and request.transport is not None:
             request.transport.close()

@@ -1,10 +1,13 @@
-"""Reading pull requests and issues from GitHub, with every refusal turned into advice a model can act on."""
+"""Pull requests and issues of GitHub: reading them, and refreshing the attachments that refer to them.
+
+Every refusal of GitHub becomes an error that a model can act on.
+"""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 from urllib.parse import quote
 
 import aiohttp
@@ -12,7 +15,13 @@ from pydantic_core import from_json
 
 from journeyman.core.context import ToolContext
 from journeyman.core.errors import ErrorCategory, ToolError
+from journeyman.core.protocols import SystemClock, moment
 from journeyman.core.risk import RiskLevel
+from journeyman.core.tasks import Attachment
+from journeyman.toolkits import invalid
+from journeyman.toolkits.tasks.inputs import attachment_not_found, find_attachment
+from journeyman.toolkits.tasks.service import TaskService
+from journeyman.toolkits.tasks.tools import CATEGORY, MaybeText
 from journeyman.tools.decorator import tool
 from journeyman.tools.tool import Tool
 
@@ -32,7 +41,7 @@ _ADDRESS = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Numbered:
+class PullOrIssue:
     """A pull request or an issue of a repository."""
 
     owner: str
@@ -44,7 +53,7 @@ class Numbered:
         return f"{self.owner}/{self.repository}#{self.number}"
 
     @classmethod
-    def read(cls, reference: str) -> Numbered | None:
+    def read(cls, reference: str) -> PullOrIssue | None:
         found = _SHORT.fullmatch(reference.strip()) or _ADDRESS.fullmatch(reference.strip())
         if found is None:
             return None
@@ -54,18 +63,18 @@ class Numbered:
 
 
 class GitHub:
-    """A few questions to GitHub's API. ``base_url`` is another server's, e.g. GitHub Enterprise's."""
+    """A client for GitHub's API; ``base_url`` may be that of GitHub Enterprise."""
 
     def __init__(self, *, base_url: str = GITHUB_API) -> None:
         self._base_url = base_url.rstrip("/")
 
-    async def fetch(self, item: Numbered, *, token: str | None = None) -> dict[str, Any]:
+    async def fetch(self, item: PullOrIssue, *, token: str | None = None) -> dict[str, Any]:
         """A pull request or an issue as GitHub describes it. Raises ToolError."""
         kind = "issues" if item.is_issue else "pulls"
         path = f"/repos/{quote(item.owner)}/{quote(item.repository)}/{kind}/{item.number}"
         status, headers, body = await self._get(path, token=token)
         if status != 200:
-            raise _refused(str(item), status, headers)
+            raise _error(str(item), status, headers)
         try:
             found = from_json(body)
         except ValueError:
@@ -84,7 +93,7 @@ class GitHub:
         if token:
             headers["Authorization"] = f"Bearer {token}"
         try:
-            # Redirects would carry the token elsewhere; a repository that has moved is said to be not found.
+            # A redirect could send the token to another host; a repository that was renamed counts as not found.
             async with (
                 aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=SECONDS)) as session,
                 session.get(self._base_url + path, headers=headers, allow_redirects=False) as response,
@@ -114,7 +123,7 @@ class GitHub:
             ) from None
 
 
-def _refused(item: str, status: int, headers: dict[str, str]) -> ToolError:
+def _error(item: str, status: int, headers: dict[str, str]) -> ToolError:
     limited = status == 429 or (status == 403 and headers.get("x-ratelimit-remaining") == "0")
     if limited or (status == 403 and "retry-after" in headers):
         wait = headers.get("retry-after", "")
@@ -159,8 +168,8 @@ def _refused(item: str, status: int, headers: dict[str, str]) -> ToolError:
     )
 
 
-def described(found: dict[str, Any]) -> dict[str, Any]:
-    """What matters of a pull request or an issue."""
+def _summary(found: dict[str, Any]) -> dict[str, Any]:
+    """The fields of a pull request or an issue that a model needs."""
     body = found.get("body") or ""
     shown: dict[str, Any] = {
         "title": found.get("title"),
@@ -176,10 +185,6 @@ def described(found: dict[str, Any]) -> dict[str, Any]:
         if name in found:
             shown[name] = found[name]
     return shown
-
-
-def token_of(context: ToolContext) -> str | None:
-    return context.secrets.get(TOKEN)
 
 
 def github_tools(github: GitHub) -> list[Tool[..., Any]]:
@@ -202,14 +207,83 @@ def github_tools(github: GitHub) -> list[Tool[..., Any]]:
         Args:
             reference: Its address, e.g. "https://github.com/acme/rocket/pull/7", or short "acme/rocket#7".
         """
-        item = Numbered.read(reference)
+        item = PullOrIssue.read(reference)
         if item is None:
-            raise ToolError(
+            raise invalid(
                 "INVALID_REFERENCE",
                 f"{reference!r} names no pull request or issue",
-                category=ErrorCategory.INVALID_INPUT,
-                recover_action='Give its address, or write it as "owner/repository#number"',
+                'Give its address, or write it as "owner/repository#number"',
             )
-        return described(await github.fetch(item, token=token_of(context)))
+        return _summary(await github.fetch(item, token=context.secrets.get(TOKEN)))
 
     return [fetch_github_pr]
+
+
+# --- attachments
+
+
+class AttachmentUpdates(Protocol):
+    """A store in which an attachment can be changed."""
+
+    async def update_attachment(self, attachment: Attachment) -> bool: ...
+
+
+async def _refreshed(attachment: Attachment, github: GitHub, *, token: str | None) -> Attachment:
+    """The attachment with what GitHub has now. Raises ToolError.
+
+    Only addresses of GitHub are fetched: otherwise whoever can write a task could make this machine send requests
+    into its own network.
+    """
+    item = PullOrIssue.read(attachment.reference)
+    if item is None:
+        raise invalid(
+            "NOT_REFRESHABLE",
+            f"{attachment.reference!r} is no pull request or issue of GitHub, and nothing else is fetched",
+            "Tell the user that this attachment is kept as an address only",
+        )
+    found = _summary(await github.fetch(item, token=token))
+    now = moment(SystemClock().time())
+    body = found.pop("body")
+    return attachment.model_copy(
+        update={
+            "title": found.pop("title"),
+            "content": body or None,
+            "metadata": {**attachment.metadata, **found, "refreshed_at": now.isoformat()},
+            "updated_at": now,
+        }
+    )
+
+
+def refreshing_tools(service: TaskService, updates: AttachmentUpdates, github: GitHub) -> list[Tool[..., Any]]:
+    """``refresh_attachment``, for a ``ToolLibrary``."""
+
+    @tool(
+        category=CATEGORY,
+        risk=RiskLevel.REVERSIBLE,
+        idempotent=True,
+        tags=("update", "reload", "github"),
+        examples=[{"task_id": "login bug", "attachment_id": "https://github.com/acme/rocket/pull/7"}],
+    )
+    async def refresh_attachment(
+        attachment_id: str, task_id: MaybeText = None, *, context: ToolContext
+    ) -> dict[str, Any]:
+        """Fetch what an attachment refers to and keep its title, state and text. Use when the user wants news of it.
+
+        Works for GitHub pull requests and issues. Returns the attachment. Errors: ATTACHMENT_NOT_FOUND,
+        TASK_NOT_FOUND, NOT_REFRESHABLE, GITHUB_NOT_FOUND, GITHUB_FORBIDDEN, GITHUB_RATE_LIMITED; AMBIGUOUS_ATTACHMENT
+        or AMBIGUOUS_TASK, then ask the user which one.
+
+        Args:
+            attachment_id: The attachment: its id or, with task_id, its address or words of its title.
+            task_id: The task it belongs to: its id, or words of its title.
+        """
+        if task_id:
+            found = find_attachment(await service.named(task_id), attachment_id)
+        else:
+            found = await service.attachment(attachment_id)
+        fresh = await _refreshed(found, github, token=context.secrets.get(TOKEN))
+        if not await updates.update_attachment(fresh):
+            raise attachment_not_found(attachment_id, "it was removed a moment ago")
+        return fresh.model_dump(mode="json")
+
+    return [refresh_attachment]

@@ -5,9 +5,12 @@ Files are only read; notes are the one thing written. Nothing outside the folder
 
 from __future__ import annotations
 
+import ast
+import math
+import operator
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
@@ -18,7 +21,7 @@ from pydantic import Field
 from journeyman.core.context import ToolContext
 from journeyman.core.errors import ErrorCategory, ToolError
 from journeyman.core.risk import RiskLevel
-from journeyman.toolkits.arithmetic import evaluate
+from journeyman.toolkits import invalid
 from journeyman.tools.decorator import tool
 from journeyman.tools.tool import Tool
 
@@ -57,12 +60,8 @@ class LocalTools:
         try:
             zone = UTC if timezone == "UTC" else ZoneInfo(timezone)
         except (ZoneInfoNotFoundError, ValueError, OSError):
-            raise ToolError(
-                "UNKNOWN_TIMEZONE",
-                f"no time zone {timezone!r} is known here",
-                category=ErrorCategory.INVALID_INPUT,
-                recover_action="Use an IANA name such as 'Europe/London', or 'UTC'",
-            ) from None
+            recover = "Use an IANA name such as 'Europe/London', or 'UTC'"
+            raise invalid("UNKNOWN_TIMEZONE", f"no time zone {timezone!r} is known here", recover) from None
         now = datetime.now(zone)
         return {"time": now.isoformat(timespec="seconds"), "weekday": now.strftime("%A"), "timezone": timezone}
 
@@ -77,7 +76,8 @@ class LocalTools:
         """
         start = self._inside(folder)
         if not start.is_dir():
-            raise _not_found(f"there is no folder {folder!r}", "Call list_files without arguments to see what there is")
+            recover = "Call list_files without arguments to see what there is"
+            raise invalid("NOT_FOUND", f"there is no folder {folder!r}", recover)
         files: list[dict[str, Any]] = []
         for path in _visible(start):
             if len(files) == MOST_FILES:
@@ -92,14 +92,14 @@ class LocalTools:
         Args:
             path: A file, relative to the working folder.
         """
-        text = _text(self._file(path))
+        place = self._inside(path)
+        # Reading a pipe or a device might never end.
+        if not place.is_file():
+            raise invalid("NOT_FOUND", f"there is no file {path!r}", "Use a path that list_files shows")
+        text = _text(place)
         if text is None:
-            raise ToolError(
-                "NOT_TEXT",
-                f"{path!r} is not a text file of at most {LARGEST_FILE:,} bytes",
-                category=ErrorCategory.INVALID_INPUT,
-                recover_action="Choose another file, or look for what you need with search_text",
-            )
+            message = f"{path!r} is not a text file of at most {LARGEST_FILE:,} bytes"
+            raise invalid("NOT_TEXT", message, "Choose another file, or look for what you need with search_text")
         return text
 
     @tool(risk=RiskLevel.REVERSIBLE, read_only=True)
@@ -141,14 +141,10 @@ class LocalTools:
             expression: Numbers, parentheses and + - * / // % **, e.g. "(19.90 + 42.50) * 3".
         """
         try:
-            return evaluate(expression)
+            return _evaluate(expression)
         except ValueError as error:
-            raise ToolError(
-                "NOT_ARITHMETIC",
-                str(error),
-                category=ErrorCategory.INVALID_INPUT,
-                recover_action="Write numbers, parentheses and + - * / // % ** only",
-            ) from None
+            recover = "Write numbers, parentheses and + - * / // % ** only"
+            raise invalid("NOT_ARITHMETIC", str(error), recover) from None
 
     @tool(risk=RiskLevel.REVERSIBLE)
     def write_note(self, title: Title, text: str) -> dict[str, str]:
@@ -165,12 +161,7 @@ class LocalTools:
             with path.open("x", encoding="utf-8") as file:
                 file.write(text)
         except FileExistsError:
-            raise ToolError(
-                "NOTE_EXISTS",
-                f"there is a note {title!r} already",
-                category=ErrorCategory.INVALID_INPUT,
-                recover_action="Choose another title",
-            ) from None
+            raise invalid("NOTE_EXISTS", f"there is a note {title!r} already", "Choose another title") from None
         return {"title": title, "path": self._name(path)}
 
     @tool(risk=RiskLevel.IRREVERSIBLE)
@@ -181,15 +172,17 @@ class LocalTools:
             path.unlink()
         except FileNotFoundError:
             known = ", ".join(repr(file.stem) for file in sorted(self._notes.glob("*.md"))[:20]) or "none"
-            raise _not_found(f"there is no note {title!r} (known: {known})", "Use the title of a known note") from None
+            raise invalid(
+                "NOT_FOUND", f"there is no note {title!r} (known: {known})", "Use the title of a known note"
+            ) from None
         return {"deleted": title}
 
     def _inside(self, path: str) -> Path:
-        """The place a path names, links followed; refused where it is not below the root."""
+        """The path with links resolved; refused where it is not below the root."""
         try:
             place = (self._root / path).resolve()
         except (OSError, ValueError, RuntimeError):
-            raise _not_found(f"{path!r} is not a path", "Use a path that list_files shows") from None
+            raise invalid("NOT_FOUND", f"{path!r} is not a path", "Use a path that list_files shows") from None
         if not place.is_relative_to(self._root):
             raise ToolError(
                 "OUTSIDE_FOLDER",
@@ -199,29 +192,14 @@ class LocalTools:
             )
         return place
 
-    def _file(self, path: str) -> Path:
-        place = self._inside(path)
-        # A pipe or a device would be read for ever.
-        if not place.is_file():
-            raise _not_found(f"there is no file {path!r}", "Use a path that list_files shows")
-        return place
-
     def _note(self, title: str) -> Path:
         if not re.fullmatch(r"[\w][\w .,'()-]*", title):
-            raise ToolError(
-                "INVALID_TITLE",
-                f"the title {title!r} cannot be the name of a file",
-                category=ErrorCategory.INVALID_INPUT,
-                recover_action="Use letters, digits, spaces and . , ' ( ) - only, a letter or digit first",
-            )
+            recover = "Use letters, digits, spaces and . , ' ( ) - only, a letter or digit first"
+            raise invalid("INVALID_TITLE", f"the title {title!r} cannot be the name of a file", recover)
         return self._notes / f"{title}.md"
 
     def _name(self, path: Path) -> str:
         return os.path.relpath(path, self._root).replace(os.sep, "/")
-
-
-def _not_found(message: str, recover: str) -> ToolError:
-    return ToolError("NOT_FOUND", message, category=ErrorCategory.INVALID_INPUT, recover_action=recover)
 
 
 def _visible(folder: Path) -> Iterator[Path]:
@@ -235,7 +213,7 @@ def _visible(folder: Path) -> Iterator[Path]:
 
 
 def _text(path: Path) -> str | None:
-    """What is in a file, where that is text of a reasonable size."""
+    """A file's text; None where it is too large or not text."""
     try:
         if path.stat().st_size > LARGEST_FILE:
             return None
@@ -243,3 +221,69 @@ def _text(path: Path) -> str | None:
     except (OSError, UnicodeDecodeError):
         return None
     return None if "\0" in text else text
+
+
+# --- arithmetic, by walking the syntax tree: numbers and operators, no names, no calls, bounded size
+
+Number = int | float
+
+MOST_BITS = 4_096
+"""The size of an integer: 9**9**9 would take all memory there is."""
+
+_BINARY: dict[type[ast.operator], Callable[[Number, Number], Number]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod,
+}
+_UNARY: dict[type[ast.unaryop], Callable[[Number], Number]] = {ast.UAdd: operator.pos, ast.USub: operator.neg}
+
+
+def _evaluate(expression: str) -> Number:
+    """The value of an arithmetic expression. Raises ValueError with the reason for the model."""
+    try:
+        tree = ast.parse(expression.strip(), mode="eval")
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        raise ValueError(f"{expression!r} is not an arithmetic expression") from error
+    try:
+        value = _value(tree.body)
+    except ZeroDivisionError as error:
+        raise ValueError(f"{expression!r} divides by zero") from error
+    except OverflowError as error:
+        raise ValueError(f"{expression!r} is too large") from error
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ValueError(f"{expression!r} has no finite value")
+    return value
+
+
+def _value(node: ast.expr) -> Number:
+    match node:
+        case ast.Constant(value=bool()):
+            raise ValueError("True and False are not numbers")
+        case ast.Constant(value=int() | float() as number):
+            return _bounded(number)
+        case ast.UnaryOp(op=sign, operand=operand) if type(sign) in _UNARY:
+            return _UNARY[type(sign)](_value(operand))
+        case ast.BinOp(left=left, op=ast.Pow(), right=right):
+            return _power(_value(left), _value(right))
+        case ast.BinOp(left=left, op=sign, right=right) if type(sign) in _BINARY:
+            return _bounded(_BINARY[type(sign)](_value(left), _value(right)))
+        case _:
+            raise ValueError(f"{ast.unparse(node)!r} is not a number or one of + - * / // % **")
+
+
+def _power(base: Number, exponent: Number) -> Number:
+    if isinstance(base, int) and isinstance(exponent, int) and base.bit_length() * abs(exponent) > MOST_BITS:
+        raise OverflowError
+    value = base**exponent
+    if isinstance(value, complex):
+        raise ValueError(f"{base}**{exponent} is not a real number")
+    return _bounded(value)
+
+
+def _bounded(value: Number) -> Number:
+    if isinstance(value, int) and value.bit_length() > MOST_BITS:
+        raise OverflowError
+    return value

@@ -4,134 +4,111 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, ParamSpec, TypeVar, overload
+from typing import Any, ParamSpec, TypedDict, TypeVar, Unpack, overload
 
 from journeyman.core.context import ToolContext
-from journeyman.core.errors import InvalidDataError, ToolDefinitionError
+from journeyman.core.errors import ToolDefinitionError
 from journeyman.core.risk import RiskLevel
-from journeyman.core.specification import DEFAULT_TIMEOUT, RESERVED_NAMES, ToolSpecification
-from journeyman.tools.callables import without_partials
-from journeyman.tools.schema import function_name, function_schema
+from journeyman.core.specification import RESERVED_NAMES, ToolSpecification
+from journeyman.tools.callables import function_name, without_partials
+from journeyman.tools.schema import function_schema
 from journeyman.tools.tool import KNOWN_READS, Isolation, Tool, check_options, is_async
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 
-@overload
-def tool(function: Callable[P, R], /) -> Tool[P, R]: ...
+class ToolOptions(TypedDict, total=False):
+    """What can be said about a tool besides its function."""
+
+    name: str | None
+    """The function's, unless given."""
+    description: str | None
+    """The docstring without its sections about parameters, results and exceptions, unless given."""
+    risk: RiskLevel | str | None
+    """None means undeclared: then known names and the policy's default decide."""
+    read_only: bool
+    idempotent: bool
+    category: str
+    permissions: Iterable[str]
+    timeout_seconds: float
+    """1 to 300; 30 unless given."""
+    retries: int
+    cache_seconds: float | None
+    """For read-only tools."""
+    repeatable: bool
+    """Exempt from the repeat guard, for polling."""
+    isolation: Isolation
+    """"thread", or "process" for importable functions that must be killable."""
+    tags: Sequence[str]
+    examples: Sequence[Any]
+    metadata: Mapping[str, Any] | None
+    version: str
+    deprecated: bool | str
+    """True, or a sentence that says what to use instead."""
+
+
+_NOT_IN_SPECIFICATION = ("retries", "cache_seconds", "repeatable", "isolation")
+_NONE_IS_UNSET = ("name", "description", "risk", "metadata")
 
 
 @overload
-def tool(
-    function: Callable[P, R],
-    /,
-    *,
-    name: str | None = None,
-    description: str | None = None,
-    risk: RiskLevel | str | None = None,
-    read_only: bool = False,
-    idempotent: bool = False,
-    category: str = "general",
-    permissions: Iterable[str] = (),
-    timeout_seconds: float = DEFAULT_TIMEOUT,
-    retries: int = 0,
-    cache_seconds: float | None = None,
-    repeatable: bool = False,
-    isolation: Isolation = "thread",
-    tags: Sequence[str] = (),
-    examples: Sequence[Any] = (),
-    metadata: Mapping[str, Any] | None = None,
-    version: str = "1",
-    deprecated: bool | str = False,
-) -> Tool[P, R]: ...
+def tool(function: Callable[P, R], /, **options: Unpack[ToolOptions]) -> Tool[P, R]: ...
 
 
 @overload
-def tool(
-    *,
-    name: str | None = None,
-    description: str | None = None,
-    risk: RiskLevel | str | None = None,
-    read_only: bool = False,
-    idempotent: bool = False,
-    category: str = "general",
-    permissions: Iterable[str] = (),
-    timeout_seconds: float = DEFAULT_TIMEOUT,
-    retries: int = 0,
-    cache_seconds: float | None = None,
-    repeatable: bool = False,
-    isolation: Isolation = "thread",
-    tags: Sequence[str] = (),
-    examples: Sequence[Any] = (),
-    metadata: Mapping[str, Any] | None = None,
-    version: str = "1",
-    deprecated: bool | str = False,
-) -> Callable[[Callable[P, R]], Tool[P, R]]: ...
+def tool(**options: Unpack[ToolOptions]) -> Callable[[Callable[P, R]], Tool[P, R]]: ...
 
 
-def tool(function: Any = None, /, **options: Any) -> Any:
+def tool(function: Any = None, /, **options: Unpack[ToolOptions]) -> Any:
     """Make a tool of a function, a method or an object with ``__call__``; as a decorator or as a plain call.
 
-    Options: name, description, risk, read_only, idempotent, category, permissions, timeout_seconds (1–300),
-    retries, cache_seconds (read-only tools), repeatable (exempt from the repeat guard: polling), isolation
-    ("thread", or "process" for importable functions that must be killable), tags, examples, metadata, version,
-    deprecated.
+    Raises ToolDefinitionError, which names the function, the parameter or option, and the fix.
     """
     if function is None:
-        return lambda decorated: _make(decorated, **options)
-    return _make(function, **options)
+        return lambda decorated: _make(decorated, options)
+    return _make(function, options)
 
 
-def _make(
-    function: Callable[..., Any],
-    *,
-    name: str | None = None,
-    description: str | None = None,
-    retries: int = 0,
-    cache_seconds: float | None = None,
-    repeatable: bool = False,
-    isolation: Isolation = "thread",
-    permissions: Iterable[str] = (),
-    metadata: Mapping[str, Any] | None = None,
-    **fields: Any,
-) -> Tool[..., Any]:
+def _make(function: Callable[..., Any], options: ToolOptions) -> Tool[..., Any]:
     where = function_name(function)
     if isinstance(function, Tool):
         raise ToolDefinitionError(f"{where} is a tool already; use tool.with_changes(...) for a variant")
+    _check_names(where, options)
     unbound = _is_method_in_class_body(function)
     schema = function_schema(function, context_type=ToolContext, skip_first=unbound)
-    called = name or _plain_name(function)
-    if called in RESERVED_NAMES:
-        raise ToolDefinitionError(f"{where}: the name {called!r} is reserved; give another with tool(name=...)")
-    told = description if description is not None else schema.documentation.description
-    if not told.strip():
+    named = without_partials(function)
+    name = getattr(named, "__name__", None) or type(named).__name__
+    fields: dict[str, Any] = {"name": name, "description": schema.documentation.description}
+    fields |= {
+        key: value
+        for key, value in options.items()
+        if key not in _NOT_IN_SPECIFICATION and not (value is None and key in _NONE_IS_UNSET)
+    }
+    if isinstance(fields["description"], str) and not fields["description"].strip():
         raise ToolDefinitionError(f"{where}: has no docstring; write one, or give tool(description=...)")
-    if isinstance(permissions, str):
+    if isinstance(permissions := fields.get("permissions"), str):
         raise ToolDefinitionError(f"{where}: permissions must be a collection, write {{{permissions!r}}}")
-    if called in KNOWN_READS and fields.get("risk") is None:
-        fields.setdefault("read_only", True)
-    check_options(where, retries=retries, cache_seconds=cache_seconds, read_only=bool(fields.get("read_only")))
     try:
-        specification = ToolSpecification(
-            name=called,
-            description=told,
-            parameters=schema.parameters,
-            returns=schema.returns,
-            permissions=frozenset(permissions),
-            metadata=dict(metadata or {}),
-            **fields,
+        specification = ToolSpecification(parameters=schema.parameters, returns=schema.returns, **fields)
+    except ToolDefinitionError as error:
+        raise ToolDefinitionError.of_fields(where, error.problems) from error
+    if specification.name in RESERVED_NAMES:
+        raise ToolDefinitionError(
+            f"{where}: the name {specification.name!r} is reserved; give another with tool(name=...)"
         )
-    except InvalidDataError as error:
-        raise ToolDefinitionError(f"{where}: {error.problems}") from None
+    if specification.name in KNOWN_READS and "read_only" not in fields and "risk" not in fields:
+        specification = specification.model_copy(update={"read_only": True})
+    retries, cache_seconds = options.get("retries", 0), options.get("cache_seconds")
+    check_options(where, retries=retries, cache_seconds=cache_seconds, read_only=specification.read_only)
     made: Tool[..., Any] = Tool(
         specification=specification,
         function=function,
         schema=schema,
         retries=retries,
         cache_seconds=cache_seconds,
-        repeatable=repeatable,
-        isolation=isolation,
+        repeatable=options.get("repeatable", False),
+        isolation=options.get("isolation", "thread"),
         is_async=is_async(function),
         unbound=unbound,
     )
@@ -139,23 +116,27 @@ def _make(
     return made
 
 
+def _check_names(where: str, options: ToolOptions) -> None:
+    known = list(ToolOptions.__annotations__)
+    for name in options:
+        if name not in known:
+            from difflib import get_close_matches
+
+            near = get_close_matches(name, known, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}"
+            raise ToolDefinitionError(f"{where}: tool() has no option {name!r}; {hint}")
+
+
 def _check_isolation(made: Tool[..., Any], where: str) -> None:
     if made.isolation not in ("thread", "process"):
         raise ToolDefinitionError(f"{where}: isolation is 'thread' or 'process', got {made.isolation!r}")
-    if made.isolation == "process" and (made.unbound or not _importable(made.function)):
+    function: Any = made.function
+    importable = inspect.isfunction(function) and function.__module__ != "__main__" and "." not in function.__qualname__
+    if made.isolation == "process" and (made.unbound or not importable):
         raise ToolDefinitionError(
             f"{where}: isolation='process' needs a function that another process can import; "
             "move it to the top level of a module (not __main__, not inside a function or class)"
         )
-
-
-def _importable(function: Callable[..., Any]) -> bool:
-    return inspect.isfunction(function) and function.__module__ != "__main__" and "." not in function.__qualname__
-
-
-def _plain_name(function: Callable[..., Any]) -> str:
-    named = without_partials(function)
-    return getattr(named, "__name__", None) or type(named).__name__
 
 
 def _is_method_in_class_body(function: Callable[..., Any]) -> bool:

@@ -4,23 +4,26 @@ from __future__ import annotations
 
 import re
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
-from difflib import get_close_matches
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, TypeAlias, overload
+from weakref import WeakSet
 
 from journeyman.core.errors import BindingError, ToolDefinitionError
-from journeyman.core.protocols import Embedder
-from journeyman.core.specification import RESERVED_NAMES, ToolSpecification
-from journeyman.retrieval.bm25 import BM25
-from journeyman.retrieval.fusion import Hit
-from journeyman.retrieval.search import HybridIndex
-from journeyman.tools.lint import Finding, lint_tools
-from journeyman.tools.mismatches import specification_mismatches
-from journeyman.tools.paths import tools_at
-from journeyman.tools.tool import Tool
+from journeyman.core.specification import ToolSpecification
+from journeyman.tools.decorator import tool
+from journeyman.tools.tool import Tool, why_not_registrable
+
+if TYPE_CHECKING:
+    from journeyman.core.protocols import Embedder
+    from journeyman.retrieval.bm25 import BM25
+    from journeyman.retrieval.search import Hit, HybridIndex
+    from journeyman.tools.checks import Finding
+    from journeyman.tools.sources import FollowedSources, SourceProblem, ToolSource
 
 AnyTool: TypeAlias = Tool[..., Any]
+Missing: TypeAlias = Literal["refuse", "skip"]
 
 _BINDINGS_KEPT = 64
 _WORD_ENDS = re.compile(r"[._-]+|(?<=[a-z0-9])(?=[A-Z])")
@@ -51,51 +54,131 @@ class BoundTools:
     by_name: Mapping[str, AnyTool]
     offered: tuple[ToolSpecification, ...]
     """What a model is told; the same object for every run, so that adapters can encode it once."""
+    skipped: tuple[str, ...] = ()
+    """Names without a fitting implementation, where those are left out."""
 
 
 class ToolLibrary:
-    """Holds implementations. Names are unique; what is not registered does not exist for any agent."""
+    """Holds implementations. Names are unique; what is not registered does not exist for any agent.
 
-    def __init__(self, tools: Iterable[AnyTool] = (), *, embedder: Embedder | None = None) -> None:
+    The tools of ``sources`` are there while the library is open (``async with library:``), and come and go as the
+    sources say. ``only()``, ``|`` and ``prefixed()`` make views, which follow the libraries they are made of; opening a
+    view opens these.
+    """
+
+    def __init__(
+        self,
+        tools: Iterable[AnyTool | Callable[..., Any]] = (),
+        *,
+        embedder: Embedder | None = None,
+        sources: Iterable[ToolSource] = (),
+    ) -> None:
+        self.version = 0
+        """Grows with every change: whoever decides what a model is offered looks here whether to decide again."""
         self._tools: dict[str, AnyTool] = {}
         self._counts: dict[str, Counts] = {}
-        self._index: BM25 | None = None
         self._embedder = embedder
-        self._hybrid = HybridIndex(embedder=embedder)
-        self._indexed = False
-        self.version = 0
-        self._bindings: OrderedDict[int, tuple[tuple[ToolSpecification, ...], BoundTools]] = OrderedDict()
+        self._by_words: BM25 | None = None
+        self._by_meaning: HybridIndex | None = None
+        self._indexed: dict[str, AnyTool] = {}
+        """The tools whose texts ``_by_meaning`` holds."""
+        self._bindings: OrderedDict[tuple[int, Missing, bool], tuple[Any, BoundTools]] = OrderedDict()
+        self._bases: tuple[ToolLibrary, ...] = ()
+        self._derive: Callable[[], Iterable[AnyTool]] = tuple
+        self._derived: dict[str, AnyTool] = {}
+        self._views: WeakSet[ToolLibrary] = WeakSet()
+        self._sources: FollowedSources | None = None
+        if given := list(sources):
+            from journeyman.tools.sources import FollowedSources
+
+            self._sources = FollowedSources(given, taken=self.__contains__, update=self._update)
         for item in tools:
             self.register(item)
 
-    def register(self, item: AnyTool, *, replace: bool = False) -> None:
-        """Add a tool. A name that is taken is refused unless ``replace`` is set."""
+    # --- what changes it
+
+    def register(self, item: AnyTool | Callable[..., Any], *, replace: bool = False) -> AnyTool:
+        """Add a tool, or a plain function as one. A name that is taken is refused unless ``replace`` is set."""
         if not isinstance(item, Tool):
-            raise ToolDefinitionError(f"{item!r} is not a tool; decorate it with @tool or pass tool({item!r})")
-        if item.unbound:
-            raise ToolDefinitionError(f"{item.name!r} is a method of a class; register it from an instance")
-        if item.name in RESERVED_NAMES:
-            raise ToolDefinitionError(f"the name {item.name!r} is reserved; give another with tool(name=...)")
+            if isinstance(item, type) or not callable(item):
+                raise ToolDefinitionError(f"{item!r} is not a tool; pass a tool or a function")
+            item = tool(item)
+        if (why := why_not_registrable(item)) is not None:
+            raise ToolDefinitionError(why)
         if item.name in self._tools and not replace:
             raise ToolDefinitionError(f"a tool named {item.name!r} is registered already; names are unique")
-        self._tools[item.name] = item
-        self._changed()
+        if self._sources is not None:
+            self._sources.release(item.name)
+        self._update({item.name: item})
+        return item
 
     def unregister(self, name: str) -> None:
-        del self._tools[name]
+        """Take a tool away. One that a source has brought stays away until the source changes it."""
+        if name not in self._tools:
+            raise ToolDefinitionError(self._unknown(name))
+        if self._sources is not None:
+            self._sources.release(name)
+        self._update({}, [name])
+        if self._sources is not None:
+            self._sources.retry_refused()
+
+    def deprecate(self, name: str, instead: str | None = None) -> None:
+        """Mark a tool as deprecated: it still works, and models are told not to start using it."""
+        self._update({name: self[name].with_changes(deprecated=instead or True)})
+
+    def _update(self, tools: Mapping[str, AnyTool], gone: Iterable[str] = ()) -> None:
+        for name in gone:
+            self._tools.pop(name, None)
+        self._tools.update(tools)
         self._changed()
-
-    async def open(self) -> None:
-        pass
-
-    async def close(self) -> None:
-        pass
 
     def _changed(self) -> None:
         self.version += 1
-        self._index = None
-        self._indexed = False
+        self._by_words = None
         self._bindings.clear()
+        for view in tuple(self._views):
+            view._follow_bases()
+
+    # --- sources
+
+    async def open(self) -> None:
+        """Open every source, register its tools and follow it; once for all who have opened the library.
+
+        Raises ConfigurationError, which names each source that cannot be opened; then none is left open.
+        """
+        if not self._bases and self._sources is None:
+            return
+        async with AsyncExitStack() as opened:
+            for base in self._bases:
+                await base.open()
+                opened.push_async_callback(base.close)
+            if self._sources is not None:
+                await self._sources.open()
+            opened.pop_all()
+
+    async def close(self) -> None:
+        """Undo one ``open()``; with the last one the tools of the sources go away."""
+        if self._sources is not None:
+            await self._sources.close()
+        for base in self._bases:
+            await base.close()
+
+    async def __aenter__(self) -> Self:
+        await self.open()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    def problems(self) -> list[SourceProblem]:
+        """What is wrong with the sources of an open library and their tools, such as names that are taken."""
+        found = [problem for base in self._bases for problem in base.problems()]
+        return found + self._sources.problems() if self._sources is not None else found
+
+    def _may_bring_more(self) -> bool:
+        """Whether there are sources that have not been opened yet."""
+        waits = self._sources is not None and not self._sources.is_open
+        return waits or any(base._may_bring_more() for base in self._bases)
 
     # --- looking up
 
@@ -106,15 +189,13 @@ class ToolLibrary:
         try:
             return self._tools[name]
         except KeyError:
-            near = self.nearest(name)
-            hint = f"; did you mean {', '.join(map(repr, near))}?" if near else ""
-            raise KeyError(f"no tool named {name!r} is registered{hint}") from None
+            raise KeyError(self._unknown(name)) from None
 
     def __contains__(self, name: object) -> bool:
         return name in self._tools
 
     def __iter__(self) -> Iterator[AnyTool]:
-        return iter(self._tools.values())
+        return iter(tuple(self._tools.values()))
 
     def __len__(self) -> int:
         return len(self._tools)
@@ -129,20 +210,58 @@ class ToolLibrary:
         """Registered names that look or read most like this one."""
         return nearest_names(name, self._tools, k=k)
 
+    def _unknown(self, name: str) -> str:
+        near = self.nearest(name)
+        hint = f"; did you mean {', '.join(map(repr, near))}?" if near else ""
+        return f"no tool named {name!r} is registered{hint}"
+
+    # --- views
+
     def only(self, names: Iterable[str]) -> ToolLibrary:
-        """A view with just these tools; counts stay shared. Unknown names are an error that lists them all."""
+        """A view with just these tools; counts stay shared. Unknown names are an error that lists them all.
+
+        Before the sources are opened nobody knows what they bring: then any name may be given.
+        """
         wanted = list(names)
-        if unknown := [name for name in wanted if name not in self._tools]:
+        unknown = [name for name in wanted if name not in self._tools]
+        if unknown and not self._may_bring_more():
             raise ToolDefinitionError(f"not registered: {', '.join(map(repr, unknown))}")
-        view = ToolLibrary((self._tools[name] for name in wanted), embedder=self._embedder)
+        view = self._view(self, derive=lambda: [self._tools[name] for name in wanted if name in self._tools])
         view._counts = self._counts
         return view
 
-    def deprecate(self, name: str, instead: str | None = None) -> None:
-        """Mark a tool as deprecated: it still works, and models are told not to start using it."""
-        self.register(self[name].with_changes(deprecated=instead or True), replace=True)
+    def __or__(self, over: ToolLibrary) -> ToolLibrary:
+        """A view of the tools of both. Where both have a name, the right one's counts."""
+        if not isinstance(over, ToolLibrary):
+            return NotImplemented
+        return self._view(self, over, derive=lambda: {**self._tools, **over._tools}.values())
 
-    # --- composing
+    def prefixed(self, prefix: str) -> ToolLibrary:
+        """A view of the same tools under names that begin so, for libraries whose names would clash."""
+        made: dict[str, tuple[AnyTool, AnyTool]] = {}
+
+        def derive() -> Iterator[AnyTool]:
+            for name, item in self._tools.items():
+                if name not in made or made[name][0] is not item:
+                    made[name] = (item, item.with_changes(name=f"{prefix}{name}"))
+                yield made[name][1]
+
+        return self._view(self, derive=derive)
+
+    def _view(self, *bases: ToolLibrary, derive: Callable[[], Iterable[AnyTool]]) -> ToolLibrary:
+        view = ToolLibrary(embedder=next((base._embedder for base in reversed(bases) if base._embedder), None))
+        view._bases, view._derive = bases, derive
+        for base in bases:
+            base._views.add(view)
+        view._follow_bases()
+        return view
+
+    def _follow_bases(self) -> None:
+        derived = {item.name: item for item in self._derive()}
+        if derived != self._derived:
+            own = {name: item for name, item in self._tools.items() if self._derived.get(name) is not item}
+            self._derived, self._tools = derived, {**derived, **own}
+            self._changed()
 
     @classmethod
     def from_paths(cls, paths: Iterable[str]) -> ToolLibrary:
@@ -150,6 +269,8 @@ class ToolLibrary:
 
         A path may lead to a tool, a plain function or a whole library.
         """
+        from journeyman.tools.paths import tools_at
+
         return cls(tools_at(paths, expand=lambda value: value if isinstance(value, ToolLibrary) else None))
 
     @classmethod
@@ -162,81 +283,108 @@ class ToolLibrary:
             raise ToolDefinitionError(f"no layer of tools for the environment {environment!r}; there are {known}")
         return (base if base is not None else cls()) | layers[environment]
 
-    def __or__(self, over: ToolLibrary) -> ToolLibrary:
-        """A library with the tools of both. Where both have a name, the right one's counts."""
-        if not isinstance(over, ToolLibrary):
-            return NotImplemented
-        return ToolLibrary({**self._tools, **over._tools}.values())
-
-    def prefixed(self, prefix: str) -> ToolLibrary:
-        """The same tools under names that begin so, for libraries whose names would clash."""
-        return ToolLibrary(item.with_changes(name=f"{prefix}{item.name}") for item in self)
-
     # --- binding
 
+    @overload
     def bind(
-        self, agent: HasTools, *, missing: Literal["refuse", "skip"] = "refuse", descriptions: bool = True
-    ) -> BoundTools:
-        """Give every specification of the agent its implementation, or list every mismatch at once.
+        self, agent: ToolSpecification, *, missing: Literal["refuse"] = ..., descriptions: bool = ...
+    ) -> AnyTool: ...
 
-        A run that began under older descriptions goes on with them: then ``descriptions`` need not be equal.
+    @overload
+    def bind(
+        self, agent: ToolSpecification, *, missing: Literal["skip"], descriptions: bool = ...
+    ) -> AnyTool | None: ...
+
+    @overload
+    def bind(self, agent: HasTools, *, missing: Missing = ..., descriptions: bool = ...) -> BoundTools: ...
+
+    def bind(
+        self, agent: HasTools | ToolSpecification, *, missing: Missing = "refuse", descriptions: bool = True
+    ) -> BoundTools | AnyTool | None:
+        """Give every specification of an agent its implementation, or one specification its own.
+
+        Every mismatch is listed at once in a BindingError; with ``missing="skip"``, what has no fitting implementation
+        is left out instead, for runs that go on although tools have come and gone. A run that began under older
+        descriptions goes on with them: then ``descriptions`` need not be equal.
         """
-        if not descriptions or missing == "skip":
-            return self._bind(agent, missing=missing, descriptions=descriptions)
-        kept = self._bindings.get(id(agent.tools))
+        if isinstance(agent, ToolSpecification):
+            found = self._fitting(agent, descriptions=descriptions)
+            if not isinstance(found, Tool) and missing == "refuse":
+                raise BindingError(agent.name, found, kind="tool")
+            return found if isinstance(found, Tool) else None
+        key = (id(agent.tools), missing, descriptions)
+        kept = self._bindings.get(key)
         if kept is not None and kept[0] is agent.tools:
             return kept[1]
-        bound = self._bind(agent)
-        self._bindings[id(agent.tools)] = (agent.tools, bound)
+        bound = self._bind(agent, missing, descriptions=descriptions)
+        self._bindings[key] = (agent.tools, bound)
         while len(self._bindings) > _BINDINGS_KEPT:
             self._bindings.popitem(last=False)
         return bound
 
-    def _bind(self, agent: HasTools, *, missing: str = "refuse", descriptions: bool = True) -> BoundTools:
-        mismatches: list[str] = []
+    def _bind(self, agent: HasTools, missing: Missing, *, descriptions: bool) -> BoundTools:
+        mismatches: dict[str, list[str]] = {}
         by_name: dict[str, AnyTool] = {}
-        own = {item.name: item for item in getattr(agent, "own_tools", ())}
         for wanted in agent.tools:
-            found = self._tools.get(wanted.name) or own.get(wanted.name)
-            if found is None:
-                near = self.nearest(wanted.name)
-                hint = f" (nearest: {', '.join(near)})" if near else ""
-                mismatches.append(f"{wanted.name}: no implementation is registered{hint}")
-                continue
-            differ = specification_mismatches(wanted, found.specification, descriptions=descriptions)
-            mismatches += differ
-            if differ and missing == "skip":
-                continue
-            by_name[wanted.name] = found
+            found = self._fitting(wanted, descriptions=descriptions)
+            if isinstance(found, Tool):
+                by_name[wanted.name] = found
+            else:
+                mismatches[wanted.name] = found
         if mismatches and missing == "refuse":
-            raise BindingError(agent.name, mismatches)
+            raise BindingError(agent.name, [line for lines in mismatches.values() for line in lines])
         # The library's word counts where the two are free to differ: a tool switched off here is not offered.
-        return BoundTools(by_name, tuple(t.specification for t in by_name.values() if t.specification.enabled))
+        offered = tuple(found.specification for found in by_name.values() if found.specification.enabled)
+        return BoundTools(by_name, offered, tuple(mismatches))
+
+    def _fitting(self, wanted: ToolSpecification, *, descriptions: bool) -> AnyTool | list[str]:
+        """The implementation of a specification, or why there is none."""
+        found = self._tools.get(wanted.name)
+        if found is None:
+            near = self.nearest(wanted.name)
+            hint = f" (nearest: {', '.join(near)})" if near else ""
+            return [f"{wanted.name}: no implementation is registered{hint}"]
+        if found.specification is wanted:
+            return found
+        from journeyman.tools.checks import specification_mismatches
+
+        return specification_mismatches(wanted, found.specification, descriptions=descriptions) or found
 
     # --- search, lint, counts
 
     def search(self, text: str, *, k: int = 5) -> list[tuple[AnyTool, float]]:
         """Tools whose name, description, tags and parameters share words with the text, best first."""
-        if self._index is None:
-            self._index = BM25({name: searchable(item.specification) for name, item in self._tools.items()})
-        return [(self._tools[name], score) for name, score in self._index.rank(text, k=k)]
+        if self._by_words is None:
+            from journeyman.retrieval.bm25 import BM25
+
+            self._by_words = BM25({name: searchable(item.specification) for name, item in self._tools.items()})
+        return [(self._tools[name], score) for name, score in self._by_words.rank(text, k=k)]
 
     async def find(self, text: str, *, k: int = 5) -> list[tuple[AnyTool, Hit]]:
         """Like ``search``, and with an embedder also by meaning. The first call makes the vectors of new tools."""
-        if not self._indexed:
-            self._indexed = True  # before waiting: a tool registered meanwhile makes it False again
-            await self._hybrid.put({name: searchable(item.specification) for name, item in self._tools.items()})
-        return [(self._tools[hit.id], hit) for hit in await self._hybrid.search(text, k=k)]
+        if self._by_meaning is None:
+            from journeyman.retrieval.search import HybridIndex
+
+            self._by_meaning = HybridIndex(embedder=self._embedder)
+        if self._indexed != self._tools:
+            self._by_meaning.remove(name for name in self._indexed if name not in self._tools)
+            # Before waiting: who registers a tool meanwhile makes the two differ again.
+            self._indexed = dict(self._tools)
+            await self._by_meaning.put({name: searchable(item.specification) for name, item in self._indexed.items()})
+        hits = await self._by_meaning.search(text, k=k)
+        return [(self._tools[hit.id], hit) for hit in hits if hit.id in self._tools]
 
     def lint(self) -> list[Finding]:
         """What a model may stumble over; nothing here is an error."""
+        from journeyman.tools.checks import lint_tools
+
         return lint_tools(self.specifications())
 
     def counts(self, name: str) -> Counts:
         return self._counts.setdefault(name, Counts())
 
     def count(self, name: str, *, success: bool) -> None:
-        counts = self._counts.setdefault(name, Counts())
+        counts = self.counts(name)
         if success:
             counts.success_count += 1
         else:
@@ -245,6 +393,8 @@ class ToolLibrary:
 
 def nearest_names(name: str, known: Iterable[str], *, k: int = 3) -> list[str]:
     """Known names that look most like this one, ignoring case and underscores."""
+    from difflib import get_close_matches
+
     folded: dict[str, str] = {}
     for candidate in known:
         folded.setdefault(candidate.lower().replace("_", ""), candidate)
@@ -255,7 +405,7 @@ def nearest_names(name: str, known: Iterable[str], *, k: int = 3) -> list[str]:
 def searchable(specification: ToolSpecification) -> str:
     """What a tool is found by."""
     properties: Mapping[str, Any] = specification.parameters.get("properties", {})
-    described: Sequence[str] = [
+    described = [
         f"{name} {schema.get('description', '') if isinstance(schema, dict) else ''}"
         for name, schema in properties.items()
     ]

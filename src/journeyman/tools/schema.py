@@ -1,7 +1,6 @@
 """From a Python function to the JSON Schema a model sees and the gate its arguments pass.
 
-Nothing here calls the function. What a callable takes is read in ``callables``, what its docstring says in
-``docstrings``.
+Nothing here calls the function. What it says about itself is read in ``callables``.
 """
 
 from __future__ import annotations
@@ -11,7 +10,6 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,18 +18,18 @@ from pydantic.errors import PydanticUndefinedAnnotation, PydanticUserError
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaWarningKind
 from pydantic_core import InitErrorDetails, SchemaError, core_schema, from_json, to_json
 
-from journeyman.core.errors import ToolDefinitionError
-from journeyman.tools.callables import EMPTY, Parameter, Signature, function_name, read_callable
-from journeyman.tools.docstrings import Documentation, read_docstring
-from journeyman.tools.json_schemas import choices_of, is_mistaken, tidy
+from journeyman.core.errors import ToolDefinitionError, problem_text, validation_problems
+from journeyman.tools.callables import EMPTY, Documentation, Parameter, Signature, read_callable, read_docstring
 from journeyman.tools.tool import ArgumentsError
 
-__all__ = ["FunctionSchema", "argument_problems", "function_name", "function_schema"]
-
-_MOST_PROBLEMS = 10
-_LONGEST_VALUE = 80
 _LARGEST_FLOAT = int(math.ldexp(1 - 2**-53, 1024))
 _UNSAID: Any = object()
+_PREFIX = "#/$defs/"
+# Of these, ``uniqueItems`` comes from sets, which take duplicates and drop them.
+_NOISE = frozenset({"title", "discriminator", "uniqueItems"})
+_NAMED = frozenset({"properties", "patternProperties", "dependentSchemas"})
+_LISTED = frozenset({"anyOf", "oneOf", "allOf", "prefixItems"})
+_SINGLE = frozenset({"items", "additionalProperties", "propertyNames", "contains", "not", "if", "then", "else"})
 _PYDANTIC_ERRORS = (PydanticUserError, PydanticUndefinedAnnotation, SchemaError)
 
 
@@ -90,7 +88,7 @@ class FunctionSchema:
             details = InitErrorDetails(type="finite_number", loc=path, input="a number beyond all bounds")
             raise ValidationError.from_exception_data("arguments", [details])
         for name, choices in self._choices.items():
-            if name in given and is_mistaken(given[name], choices):
+            if name in given and _is_mistaken(given[name], choices):
                 expected = {"expected": " or ".join(map(json.dumps, choices))}
                 refused = InitErrorDetails(type="literal_error", loc=(name,), input=given[name], ctx=expected)
                 raise ValidationError.from_exception_data("arguments", [refused])
@@ -112,8 +110,7 @@ def function_schema(function: Callable[..., Any], *, context_type: type, skip_fi
         schema = tidy(adapter.json_schema(schema_generator=_Quiet))
     except _PYDANTIC_ERRORS as error:
         for parameter in signature.parameters:
-            with _blaming(parameter, signature.name):
-                TypeAdapter(parameter.annotation).json_schema(schema_generator=_Quiet)
+            _check_annotation(parameter, signature.name)
         raise ToolDefinitionError(f"{signature.name}: its parameters have no JSON Schema ({error})") from error
     for parameter in signature.parameters:
         described = schema["properties"][parameter.name]
@@ -132,28 +129,14 @@ def function_schema(function: Callable[..., Any], *, context_type: type, skip_fi
         positional_only=signature.positional_only,
         _adapter=adapter,
         _unsaid=unsaid,
-        _choices={name: found for name, each in schema["properties"].items() if (found := choices_of(each))},
+        _choices={name: found for name, each in schema["properties"].items() if (found := _choices_of(each))},
     )
 
 
 def argument_problems(error: ValidationError, *, known: Iterable[str] = ()) -> str:
     """What is wrong with some arguments, for the model that wrote them; ``known`` are the names it may use."""
-    errors = error.errors(include_url=False, include_context=False)
-    problems = []
-    for found in errors[:_MOST_PROBLEMS]:
-        path = re.sub(r"\.(\d+)(?=\.|$)", r"[\1]", ".".join(map(str, found["loc"]))) or "arguments"
-        if found["type"] in ("missing", "missing_argument"):
-            rule = "missing (required)"
-        elif found["type"] == "extra_forbidden":
-            rule = (
-                f"unknown argument (known: {', '.join(known) or 'none'})" if len(found["loc"]) == 1 else "unknown field"
-            )
-        else:
-            rule = f"{_rule(found['msg'])}, got {_shortened(found['input'])}"
-        problems.append(f"{path}: {rule}")
-    if len(errors) > _MOST_PROBLEMS:
-        problems.append(f"and {len(errors) - _MOST_PROBLEMS} more")
-    return "; ".join(problems)
+    unknown = f"unknown argument (known: {', '.join(known) or 'none'})"
+    return problem_text(validation_problems(error, whole="arguments", unknown=unknown))
 
 
 class _Quiet(GenerateJsonSchema):
@@ -214,10 +197,9 @@ def _returns_schema(annotation: Any) -> dict[str, Any] | None:
         return None
 
 
-@contextmanager
-def _blaming(parameter: Parameter, function: str) -> Iterator[None]:
+def _check_annotation(parameter: Parameter, function: str) -> None:
     try:
-        yield
+        TypeAdapter(parameter.annotation).json_schema(schema_generator=_Quiet)
     except _PYDANTIC_ERRORS as error:
         said = inspect.formatannotation(parameter.annotation)
         reason = re.split(r"[.;\n]\s", str(error), maxsplit=1)[0]
@@ -282,19 +264,80 @@ def _with_integers(text: str | bytes, error: ValidationError) -> bytes | None:
     return to_json(arguments)
 
 
-def _rule(message: str) -> str:
-    """Pydantic's sentence in fewer words: "Input should be a valid integer" is "must be an integer"."""
-    rule = re.sub(r"^(Value error|Assertion failed), ", "", message)
-    rule = re.sub(r"^[A-Z]\w+ should ", "must ", rule)
-    return re.sub(r"\ba valid (?=([aeiou])?)", lambda match: "an " if match[1] else "a ", rule)
+# -- JSON Schemas made short, and what they list
 
 
-def _shortened(value: Any) -> str:
-    text = ""
-    if isinstance(value, str):
-        value = value[: _LONGEST_VALUE + 1]
-    for chunk in json.JSONEncoder(ensure_ascii=False, default=repr).iterencode(value):
-        text += chunk
-        if len(text) > _LONGEST_VALUE:
-            return f"{text[: _LONGEST_VALUE - 1]}…"
-    return text
+def tidy(schema: dict[str, Any]) -> dict[str, Any]:
+    """The same schema, shorter: no titles, and definitions where they are used. The given one is left as it is.
+
+    A definition that contains itself has no such place; it stays under ``$defs``.
+    """
+    definitions = schema.get("$defs", {})
+    recursive = {name for name in definitions if name in _reachable(name, definitions)}
+    inline = {name: schema for name, schema in definitions.items() if name not in recursive}
+    tidied = _tidy({key: value for key, value in schema.items() if key != "$defs"}, inline)
+    if recursive:
+        tidied["$defs"] = {name: _tidy(definitions[name], inline) for name in definitions if name in recursive}
+    return tidied
+
+
+def model_parameters(schema: dict[str, Any]) -> dict[str, Any]:
+    """A pydantic model's schema as that of a tool's parameters."""
+    return tidy({key: value for key, value in schema.items() if key not in ("title", "description", "$schema")})
+
+
+def _tidy(schema: dict[str, Any], inline: dict[str, Any]) -> dict[str, Any]:
+    name = schema.get("$ref", "").removeprefix(_PREFIX)
+    if name in inline:
+        # What stands beside the reference is about this use of it, so it wins.
+        beside = {key: value for key, value in schema.items() if key != "$ref"}
+        return _tidy({**inline[name], **beside}, inline)
+    return {key: _tidy_value(key, value, inline) for key, value in schema.items() if key not in _NOISE}
+
+
+def _tidy_value(key: str, value: Any, inline: dict[str, Any]) -> Any:
+    # Only schemas are entered: a default or an enum may well hold a "title" of its own.
+    if key in _NAMED:
+        return {name: _tidy(inner, inline) for name, inner in value.items()}
+    if key in _LISTED:
+        return [_tidy(inner, inline) for inner in value]
+    if key in _SINGLE and isinstance(value, dict):
+        return _tidy(value, inline)
+    return value
+
+
+def _reachable(name: str, definitions: dict[str, Any]) -> set[str]:
+    found: set[str] = set()
+    waiting = list(_references(definitions[name]))
+    while waiting:
+        reference = waiting.pop()
+        if reference not in found and reference in definitions:
+            found.add(reference)
+            waiting += _references(definitions[reference])
+    return found
+
+
+def _references(node: Any) -> Iterator[str]:
+    if isinstance(node, dict):
+        if isinstance(node.get("$ref"), str):
+            yield node["$ref"].removeprefix(_PREFIX)
+        node = list(node.values())
+    if isinstance(node, list):
+        for inner in node:
+            yield from _references(inner)
+
+
+def _choices_of(schema: dict[str, Any]) -> list[Any]:
+    """The values a schema lists, where Python could take one of them for another: to Python, True is 1."""
+    listed: list[Any] = []
+    for member in schema.get("anyOf", [schema]):
+        if "enum" not in member and "const" not in member and member.get("type") != "null":
+            return []
+        listed += member.get("enum", [member.get("const")])
+    return listed if any(isinstance(value, int) for value in listed) else []
+
+
+def _is_mistaken(value: Any, choices: list[Any]) -> bool:
+    """Whether a truth value passes for a number among the choices, or the other way round."""
+    same = [choice for choice in choices if choice == value]
+    return bool(same) and all(isinstance(choice, bool) is not isinstance(value, bool) for choice in same)

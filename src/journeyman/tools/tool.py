@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 import math
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from typing import Any, Generic, Literal, ParamSpec, Protocol, TypeVar
+
+from pydantic_core import from_json
 
 from journeyman.core.context import ToolContext
 from journeyman.core.data import canonical_json
 from journeyman.core.errors import ToolDefinitionError
-from journeyman.core.specification import ToolSpecification
+from journeyman.core.specification import RESERVED_NAMES, ToolSpecification
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -24,6 +26,7 @@ KNOWN_READS = frozenset({"web_search", "read_file", "get_current_time", "search_
 """Names that everybody understands as reads; what a tool declares itself wins."""
 
 _ITEMS_AT_A_TIME = 100
+_MOST_PROBLEMS = 10
 
 
 class ArgumentsError(ValueError):
@@ -112,7 +115,11 @@ class Tool(Generic[P, R]):
         outcome = self.invoke(self.freeze(arguments_json).values, context)
         if inspect.isasyncgen(outcome):
             outcome = collected(outcome)
-        return asyncio.run(_result(outcome)) if inspect.isawaitable(outcome) else outcome
+        if not inspect.isawaitable(outcome):
+            return outcome
+        import asyncio
+
+        return asyncio.run(_result(outcome))
 
     def with_changes(self, **changes: Any) -> Tool[P, R]:
         """The same function under a changed specification, e.g. another name or version."""
@@ -130,21 +137,57 @@ class Tool(Generic[P, R]):
         repeatable: bool = False,
     ) -> Tool[..., Any]:
         """A tool whose schema comes from elsewhere (a document, another server); the function takes keywords."""
-        from journeyman.tools.foreign import ForeignSchema
-
-        if not callable(function):
-            raise ToolDefinitionError(f"tool {specification.name!r}: {function!r} is not callable")
         where = f"tool {specification.name!r}"
+        if not callable(function):
+            raise ToolDefinitionError(f"{where}: {function!r} is not callable")
         check_options(where, retries=retries, cache_seconds=cache_seconds, read_only=specification.read_only)
         return Tool(
             specification=specification,
             function=function,
-            schema=ForeignSchema(specification.parameters),
+            schema=ForeignSchema(specification.parameters, where=where),
             retries=retries,
             cache_seconds=cache_seconds,
             repeatable=repeatable,
             is_async=is_async(function),
         )
+
+
+class ForeignSchema:
+    """The gate of tools whose JSON Schema was not made from a Python function; fills in defaults of the top level."""
+
+    context_parameter: str | None = None
+    positional_only: tuple[str, ...] = ()
+
+    def __init__(self, parameters: dict[str, Any], *, where: str) -> None:
+        import jsonschema_rs
+
+        self._defaults = {
+            name: schema["default"]
+            for name, schema in parameters.get("properties", {}).items()
+            if isinstance(schema, dict) and "default" in schema
+        }
+        try:
+            self._validator = jsonschema_rs.Draft202012Validator(parameters)
+        except (ValueError, jsonschema_rs.ValidationError) as error:
+            raise ToolDefinitionError(f"{where}: parameters are not a valid JSON Schema: {error}") from error
+
+    def read(self, text: str) -> tuple[dict[str, Any], dict[str, Any]]:
+        try:
+            given = from_json(text, allow_inf_nan=False)
+        except ValueError as error:
+            raise ArgumentsError(f"not valid JSON: {error}") from error
+        if not isinstance(given, dict):
+            raise ArgumentsError(f"must be a JSON object, got {type(given).__name__}")
+        problems = []
+        for found in self._validator.iter_errors(given):
+            path = ".".join(str(part) for part in found.instance_path) or "arguments"
+            problems.append(f"{path}: {found.message[:200]}")
+            if len(problems) == _MOST_PROBLEMS:
+                break
+        if problems:
+            raise ArgumentsError("; ".join(problems))
+        frozen = {**deepcopy(self._defaults), **given}
+        return deepcopy(frozen), frozen
 
 
 async def _result(outcome: Any) -> Any:
@@ -153,6 +196,8 @@ async def _result(outcome: Any) -> Any:
 
 async def collected(items: AsyncGenerator[Any, Any]) -> list[Any]:
     """All that an asynchronous generator gives, as a list."""
+    import asyncio
+
     found: list[Any] = []
     async with aclosing(items):
         async for item in items:
@@ -172,6 +217,15 @@ def is_async(function: Any) -> bool:
         for asks in (inspect.iscoroutinefunction, inspect.isasyncgenfunction)
         for called in (unwrapped, type(unwrapped).__call__)
     )
+
+
+def why_not_registrable(item: Tool[..., Any]) -> str | None:
+    """Why a tool cannot be in any library; None where it can."""
+    if item.unbound:
+        return f"{item.name!r} is a method of a class; register it from an instance"
+    if item.name in RESERVED_NAMES:
+        return f"the name {item.name!r} is reserved; give another with tool(name=...)"
+    return None
 
 
 def check_options(where: str, *, retries: Any, cache_seconds: Any, read_only: bool) -> None:

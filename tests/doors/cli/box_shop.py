@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.waiting import WAIT_SECONDS
+
 SOURCE = '''
 import os, signal
 from pathlib import Path
@@ -57,4 +59,6 @@ def effects(folder: Path) -> list[str]:
 def program(*arguments: str) -> subprocess.CompletedProcess[str]:
     """The command in a process of its own, with nobody at a terminal."""
     command = [sys.executable, "-c", PROGRAM, *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=50, stdin=subprocess.DEVNULL, check=False)
+    return subprocess.run(
+        command, capture_output=True, text=True, timeout=WAIT_SECONDS, stdin=subprocess.DEVNULL, check=False
+    )

@@ -20,7 +20,8 @@ from journeyman.models.embedded import files
 from journeyman.testing import call
 from journeyman.testing.server import ScriptedServer, ServerTurn
 from tests.doors.cli.box_shop import AGENT, SOURCE
-from tests.doors.cli.driving import Cli, Ended, Open, Serve, Terminal
+from tests.doors.cli.driving import Cli, Ended, Open, Piped, Serve, Terminal
+from tests.waiting import WAIT_SECONDS
 
 
 @pytest.fixture(autouse=True)
@@ -64,6 +65,21 @@ def cli(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> 
 
 
 @pytest.fixture
+def piped(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> Piped:
+    """Chat through a pipe that is closed after the last line."""
+
+    def chat(lines: str, *arguments: str) -> Ended:
+        theirs, ours = os.pipe()
+        os.write(ours, lines.encode())
+        os.close(ours)
+        with open(theirs, encoding="utf-8") as stdin:
+            monkeypatch.setattr(sys, "stdin", stdin)
+            return cli("chat", *arguments)
+
+    return chat
+
+
+@pytest.fixture
 def serve() -> Serve:
     @contextmanager
     def running(*turns: ServerTurn) -> Iterator[ScriptedServer]:
@@ -78,13 +94,13 @@ def serve() -> Serve:
 
         thread = threading.Thread(target=asyncio.run, args=(whole(),))
         thread.start()
-        assert ready.wait(10)
+        assert ready.wait(WAIT_SECONDS)
         server, loop = found[0]
         try:
             yield server
         finally:
             loop.call_soon_threadsafe(done.set)
-            thread.join(10)
+            thread.join(WAIT_SECONDS)
 
     return running
 

@@ -11,6 +11,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 from journeyman.testing import ScriptedServer
+from tests.waiting import WAIT_SECONDS
 
 
 @dataclass(frozen=True)
@@ -23,6 +24,7 @@ class Ended:
 
 
 Cli = Callable[..., Ended]
+Piped = Callable[..., Ended]
 Serve = Callable[..., AbstractContextManager[ScriptedServer]]
 
 # The terminal becomes the program's own, so that Ctrl-C in it reaches the program.
@@ -46,21 +48,21 @@ class Terminal:
     def type(self, keys: str) -> None:
         os.write(self._ours, keys.encode())
 
-    def answer(self, keys: str, *, patience: float = 30) -> None:
+    def answer(self, keys: str, *, patience: float = WAIT_SECONDS) -> None:
         """Wait until it asks, then type."""
         while PROMPT not in self._fresh:
             assert self._read(patience), f"it ended without asking:\n{self.shown}"
         self._fresh = ""
         self.type(keys)
 
-    def end(self, *, patience: float = 30) -> int:
+    def end(self, *, patience: float = WAIT_SECONDS) -> int:
         while self._read(patience):
             pass
-        return self._program.wait(10)
+        return self._program.wait(WAIT_SECONDS)
 
     def close(self) -> None:
         self._program.kill()
-        self._program.wait(10)
+        self._program.wait(WAIT_SECONDS)
         os.close(self._ours)
 
     def _read(self, patience: float) -> bool:

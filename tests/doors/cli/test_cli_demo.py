@@ -1,17 +1,20 @@
-"""``journeyman demo``, on the real engine: a log of it shows every promise kept."""
+"""``journeyman demo`` and chat on the real engine, which both share: a log shows every promise kept."""
 
 from __future__ import annotations
 
+import json
 import re
+from pathlib import Path
 
 import pytest
 
 from journeyman.models.embedded.files import supported
-from tests.doors.cli.driving import Cli, Open
+from tests.doors.cli.driving import Cli, Open, Piped
 
 on_the_engine = [
     pytest.mark.slow,
-    pytest.mark.timeout(400),
+    pytest.mark.usefixtures("embedded_engine"),
+    pytest.mark.timeout(1200),  # its threads wait for each other: minutes where other programs hold the cores
     pytest.mark.skipif(not supported(), reason="the embedded engine does not run on this machine"),
 ]
 
@@ -47,8 +50,18 @@ class TestOnTheEngine:
         assert [text for text in expected if text not in ended.out] == []
         assert not re.search("[\x00-\x08\x0b-\x1f\x7f]", ended.out)
 
+    def test_in_chat_what_no_tool_can_do_is_told_and_kept(self, cli: Cli, piped: Piped, tmp_path: Path) -> None:
+        store = ("--store", f"sqlite:///{tmp_path / 'kept.db'}")
+        ended = piped("Book me a flight to Paris\nCreate a task to buy milk\n", "--model", "embedded", *store)
+        assert ended.code == 0, ended.err
+        assert "no tool for: book flight" in ended.err
+        assert "✓ create_task" in ended.err
+        [gap] = json.loads(cli("gaps", "list", "--json", *store).out)
+        assert gap["report"]["attempted_task"] == "Book me a flight to Paris"
+
+    @pytest.mark.nightly
     def test_in_a_terminal_the_person_is_asked(self, terminal: Open) -> None:
         program = terminal("demo")
-        program.answer("y\n", patience=300)
-        assert program.end(patience=300) == 0
+        program.answer("y\n", patience=600)
+        assert program.end(patience=600) == 0
         assert "✓ delete_task" in re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", program.shown)

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.doors.cli.driving import Cli
+from tests.waiting import WAIT_SECONDS
 
 
 @pytest.mark.usefixtures("no_engine")
@@ -83,7 +84,7 @@ def test_the_doctor_says_that_a_server_cannot_be_reached_and_shows_no_password(c
 def test_help_is_quick_because_it_loads_no_agent() -> None:
     program = "try: main()\nfinally: print('journeyman.app' in sys.modules)"
     command = [sys.executable, "-c", f"import sys; from journeyman.doors.cli import main\n{program}", "--help"]
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=30, check=True)
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=WAIT_SECONDS, check=True)
     assert "demo" in ended.stdout
     assert ended.stdout.endswith("False\n")
 

@@ -16,6 +16,7 @@ from journeyman.core.runs import AgentResponse
 from journeyman.testing import call, hang, http, say, together
 from tests.doors.cli.box_shop import PROGRAM, program
 from tests.doors.cli.driving import Cli, Serve
+from tests.waiting import WAIT_SECONDS
 
 SHOP = """
 from journeyman import Agent, RiskLevel, ToolContext, ToolLibrary, tool
@@ -203,7 +204,7 @@ def test_ctrl_c_cancels_cleanly(serve: Serve) -> None:
                 assert started.poll() is None
                 time.sleep(0.02)
             started.send_signal(signal.SIGINT)
-            out, err = started.communicate(timeout=20)
+            out, err = started.communicate(timeout=WAIT_SECONDS)
     assert (started.returncode, out) == (130, "")
     assert "cancelled" in err
     assert "Traceback" not in err

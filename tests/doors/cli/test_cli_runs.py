@@ -17,6 +17,7 @@ from journeyman.core.protocols import ModelResponse
 from journeyman.testing import call, hang, say, together
 from tests.doors.cli.box_shop import AGENT, LIBRARY, PROGRAM, effects, program
 from tests.doors.cli.driving import Cli, Serve
+from tests.waiting import WAIT_SECONDS
 
 pytestmark = pytest.mark.usefixtures("shop")
 
@@ -250,7 +251,7 @@ def test_ctrl_c_leaves_a_durable_run_for_later(cli: Cli, serve: Serve) -> None:
                 assert started.poll() is None
                 time.sleep(0.02)
             started.send_signal(signal.SIGINT)
-            out, err = started.communicate(timeout=30)
+            out, err = started.communicate(timeout=WAIT_SECONDS)
         assert (started.returncode, out) == (130, "")
         [run] = listed(cli, "runs", "list")
         assert f"journeyman runs resume {run['id']}" in err
@@ -273,7 +274,7 @@ def test_a_locked_store_makes_the_run_pause_and_say_so(serve: Serve, tmp_path: P
             assert started.stderr is not None
             told = started.stderr.readline()
             other.execute("ROLLBACK")
-            out, err = started.communicate(timeout=40)
+            out, err = started.communicate(timeout=WAIT_SECONDS)
     other.close()
     assert told.startswith("journeyman: the run pauses: SQLite database")
     assert "another process holds its lock" in told

@@ -7,7 +7,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +16,7 @@ import pytest
 from journeyman.testing import call, say
 from tests.doors.cli.box_shop import AGENT, LIBRARY, PROGRAM, effects, program
 from tests.doors.cli.driving import Cli, Serve
-
-DEADLINE_SECONDS = 40.0
+from tests.waiting import WAIT_SECONDS, wait_until
 
 
 @pytest.mark.slow
@@ -29,10 +27,10 @@ def test_it_serves_until_it_is_told_to_stop(tmp_path: Path, ending: signal.Signa
         assert process.stderr is not None
         found = re.search(r"http://127\.0\.0\.1:\d+", process.stderr.readline())
         assert found is not None
-        made = httpx.post(f"{found.group()}/api/v1/tasks", json={"title": "Buy milk"}, timeout=20)
+        made = httpx.post(f"{found.group()}/api/v1/tasks", json={"title": "Buy milk"}, timeout=WAIT_SECONDS)
         assert made.status_code == 201
         process.send_signal(ending)
-        assert process.wait(30) == 0
+        assert process.wait(WAIT_SECONDS) == 0
 
 
 def test_an_address_others_can_reach_needs_tokens(cli: Cli, tmp_path: Path) -> None:
@@ -67,7 +65,6 @@ def test_without_its_packages_a_worker_says_what_to_install(cli: Cli, monkeypatc
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(120)
 @pytest.mark.usefixtures("shop")
 def test_a_worker_ends_what_other_processes_began(cli: Cli, serve: Serve, postgres_url: str, tmp_path: Path) -> None:
     store = ("--store", postgres_url)
@@ -93,14 +90,7 @@ def test_a_worker_ends_what_other_processes_began(cli: Cli, serve: Serve, postgr
             assert cli("approvals", "approve", approval["id"], *store).code == 0
             wait_until(lambda: runs()["Burn."] == "completed")
             worker.send_signal(signal.SIGTERM)
-            out, err = worker.communicate(timeout=30)
+            out, err = worker.communicate(timeout=WAIT_SECONDS)
     assert (worker.returncode, out, effects(tmp_path)) == (0, "", ["burnt a"])
     assert "stopped" in err
     assert "Traceback" not in err
-
-
-def wait_until(holds: Any) -> None:
-    deadline = time.monotonic() + DEADLINE_SECONDS
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.2)

@@ -13,7 +13,8 @@ from typing import Any
 import httpx
 
 from journeyman.app.service import Service, open_service
-from journeyman.doors.http import DoorLimits, Tokens, serve
+from journeyman.doors.http import ServeOptions, Tokens, serve
+from tests.waiting import WAIT_SECONDS
 
 
 @dataclass(frozen=True)
@@ -24,17 +25,17 @@ class Running:
     service: Service
 
     def client(self, **options: Any) -> httpx.AsyncClient:
-        return httpx.AsyncClient(**{"base_url": self.url, "timeout": 20.0, **options})
+        return httpx.AsyncClient(**{"base_url": self.url, "timeout": WAIT_SECONDS, **options})
 
 
 @asynccontextmanager
 async def served(
-    folder: Path, *, tokens: Tokens | None = None, limits: DoorLimits | None = None, **options: Any
+    folder: Path, *, tokens: Tokens | None = None, options: ServeOptions | None = None, **parts: Any
 ) -> AsyncIterator[Running]:
-    store = options.pop("store", f"sqlite:///{folder / 'store.db'}")
-    async with open_service(store=store, poll_seconds=0.05, **options) as service:
+    store = parts.pop("store", f"sqlite:///{folder / 'store.db'}")
+    async with open_service(store=store, poll_seconds=0.05, **parts) as service:
         ready: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-        serving = asyncio.create_task(serve(service, port=0, tokens=tokens, limits=limits, ready=ready.set_result))
+        serving = asyncio.create_task(serve(service, port=0, tokens=tokens, options=options, ready=ready.set_result))
         try:
             await asyncio.wait((serving, ready), return_when=asyncio.FIRST_COMPLETED)
             if serving.done():

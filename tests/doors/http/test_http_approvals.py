@@ -13,6 +13,7 @@ from journeyman import Principal
 from journeyman.doors.http import Tokens
 from journeyman.testing import ScriptedModel, call, say
 from tests.doors.http.serving import Running, events_of, served
+from tests.waiting import WAIT_SECONDS
 
 DELETES: list[Any] = [call("delete_task", task_id="milk"), say("That is settled.")]
 ADA, BOB, GRACE = "ada-token-0123456789", "bob-token-0123456789", "grace-token-0123456789"
@@ -167,7 +168,7 @@ async def died_in_call(server: Running, client: httpx.AsyncClient, *, session_id
     await runs.journal("run-unknown", epoch=epoch).append("run-unknown", facts, sync=True)
     await client.post("/api/v1/runs/run-unknown/resume")
     handle = await service.app.handle("run-unknown")
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(WAIT_SECONDS):
         assert await handle.wait() == "awaiting_resolution"
     return "run-unknown"
 

@@ -14,6 +14,7 @@ from journeyman.core.errors import ErrorCategory
 from journeyman.doors.http import sse
 from journeyman.testing import ScriptedModel, call, say
 from tests.doors.http.serving import chat, events_of, served
+from tests.waiting import WAIT_SECONDS
 
 MILK: list[Any] = [call("create_task", title="Buy milk"), say("Noted: milk.")]
 
@@ -137,7 +138,7 @@ async def test_an_idle_stream_is_kept_alive_and_a_client_that_leaves_frees_every
                 pings += line.startswith(":")
                 if pings == 3:
                     break
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(WAIT_SECONDS):
             # Each request lets the server's loop go on, so this ends as soon as it has noticed.
             while "journeyman_event_streams 0" not in (await client.get("/metrics")).text:
                 pass
@@ -160,7 +161,7 @@ async def test_a_client_that_takes_nothing_does_not_hold_up_others(tmp_path: Pat
         head = f"POST /api/v1/chat HTTP/1.1\r\nHost: {host}:{port}\r\nContent-Type: application/json\r\n"
         stuck.write(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
         await stuck.drain()
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(WAIT_SECONDS):
             events = await chat(client, "Read too")
             assert events[-1].data == "[DONE]"
             while (await client.get("/api/v1/runs/stuck-run")).status_code == 404:

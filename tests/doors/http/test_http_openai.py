@@ -13,13 +13,14 @@ from journeyman import ModelError
 from journeyman.core.errors import ErrorCategory
 from journeyman.testing import ScriptedModel, call, say
 from tests.doors.http.serving import served
+from tests.waiting import WAIT_SECONDS
 
 HELLO: list[dict[str, str]] = [{"role": "user", "content": "Remind me to buy milk"}]
 MILK: list[Any] = [call("create_task", title="Buy milk"), say("Noted: milk.")]
 
 
 def client_of(url: str) -> openai.OpenAI:
-    return openai.OpenAI(base_url=f"{url}/v1", api_key="ignored-here", max_retries=0, timeout=20)
+    return openai.OpenAI(base_url=f"{url}/v1", api_key="ignored-here", max_retries=0, timeout=WAIT_SECONDS)
 
 
 async def test_the_client_lists_agents_and_gets_an_answer(tmp_path: Path) -> None:

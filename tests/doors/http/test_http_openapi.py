@@ -15,9 +15,11 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis.errors import Unsatisfiable
 
 from journeyman.app.service import open_service
-from journeyman.doors.http import DoorLimits, serve
+from journeyman.doors.http import ServeOptions, serve
 from journeyman.testing import ScriptedModel, say
 from tests.doors.http.serving import served
+from tests.marking import daily
+from tests.waiting import WAIT_SECONDS
 
 NOTHING_TO_GET_WRONG = {"/healthz", "/readyz"}
 STREAMING = {("POST", "/api/v1/chat"), ("GET", "/api/v1/runs/{run_id}/events"), ("POST", "/v1/chat/completions")}
@@ -52,7 +54,7 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
     async def whole() -> None:
         holder["loop"], holder["stop"] = asyncio.get_running_loop(), asyncio.Event()
-        limits = DoorLimits(requests_per_minute=10_000_000)
+        options = ServeOptions(requests_per_minute=10_000_000)
         url = f"sqlite:///{folder / 'store.db'}"
         async with open_service(store=url, model=ScriptedModel([say("Hello.")])) as service:
 
@@ -60,22 +62,22 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
                 found.append(port)
                 ready.set()
 
-            serving = asyncio.create_task(serve(service, port=0, limits=limits, ready=tell))
+            serving = asyncio.create_task(serve(service, port=0, options=options, ready=tell))
             await holder["stop"].wait()
             serving.cancel()
             await asyncio.wait((serving,))
 
     thread = threading.Thread(target=lambda: asyncio.run(whole()), daemon=True)
     thread.start()
-    assert ready.wait(30)
+    assert ready.wait(WAIT_SECONDS)
     yield f"http://127.0.0.1:{found[0]}"
     holder["loop"].call_soon_threadsafe(holder["stop"].set)
-    thread.join(30)
+    thread.join(WAIT_SECONDS)
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(900)
-def test_no_request_makes_the_service_break_its_word(address: str) -> None:
+@pytest.mark.parametrize("examples", daily(12, nightly=200))
+def test_no_request_makes_the_service_break_its_word(address: str, examples: int) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         import schemathesis
@@ -106,27 +108,27 @@ def test_no_request_makes_the_service_break_its_word(address: str) -> None:
                     if parameter in (case.path_parameters or {}) and case.method != "DELETE":
                         known = task["id"] if parameter == "task_id" else task["attachments"][0]["id"]
                         case.path_parameters[parameter] = known
-            case.call_and_validate(checks=checks, timeout=20)
+            case.call_and_validate(checks=checks, timeout=WAIT_SECONDS)
 
         for mode in (schemathesis.GenerationMode.POSITIVE, schemathesis.GenerationMode.NEGATIVE):
             strategy = operation.as_strategy(generation_mode=mode)
             try:
-                run_examples(strategy, one)
+                run_examples(strategy, one, examples)
             except Unsatisfiable:
                 assert operation.path in NOTHING_TO_GET_WRONG
             except Exception as error:
                 broken.append(f"{name}: {error}")
     assert broken == []
     assert len(tried) >= 32
-    few = {name for name, count in tried.items() if count < 50}
+    few = {name for name, count in tried.items() if count < examples}
     assert few <= {f"GET {path}" for path in NOTHING_TO_GET_WRONG}
 
 
-def run_examples(strategy: Any, one: Any) -> None:
+def run_examples(strategy: Any, one: Any, most: int) -> None:
     from hypothesis import given
 
     quiet = settings(
-        max_examples=50,
+        max_examples=most,
         deadline=None,
         database=None,
         derandomize=True,

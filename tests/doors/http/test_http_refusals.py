@@ -11,10 +11,11 @@ from typing import Any
 import pytest
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from journeyman.doors.http.bodies import read_json
+from journeyman.doors.http.common import read_json
 from journeyman.testing import ScriptedModel, call, say
 from tests.doors.http.serving import served
 from tests.doors.http.test_http_approvals import died_in_call
+from tests.waiting import WAIT_SECONDS
 
 JSON = {"Content-Type": "application/json"}
 MILK = {"role": "user", "content": "Milk"}
@@ -139,7 +140,7 @@ async def test_a_result_that_no_journal_can_hold_settles_nothing(tmp_path: Path)
         refused = await client.post(path, json={"action": "done", "result": deep})
         assert (refused.status_code, refused.json()["fields"][0]["field"]) == (422, "result")
         assert (await client.get(f"/api/v1/runs/{run_id}")).json()["run"]["status"] == "awaiting_resolution"
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(WAIT_SECONDS):
             assert (await client.post(path, json={"action": "done", "result": 1})).status_code == 200
 
 

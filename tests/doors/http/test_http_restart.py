@@ -12,6 +12,7 @@ import pytest
 
 from tests.doors.http.restarting import STEPS
 from tests.doors.http.serving import Sent, events_of
+from tests.waiting import WAIT_SECONDS
 
 CHATS = 20
 PROJECT = Path(__file__).parents[3]
@@ -35,7 +36,7 @@ class Killable:
             str(self.folder),
             cwd=PROJECT,
         )
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(WAIT_SECONDS):
             while not port.exists() and self.process.returncode is None:  # noqa: ASYNC110 (another process)
                 await asyncio.sleep(0.05)
         return f"http://127.0.0.1:{port.read_text()}"
@@ -48,7 +49,7 @@ class Killable:
 
 async def follow(url: str, run_id: str, facts: list[Sent], *, first: bool, enough: asyncio.Event | None = None) -> None:
     """Take facts until the end, or until the server is gone."""
-    async with httpx.AsyncClient(base_url=url, timeout=40) as client:
+    async with httpx.AsyncClient(base_url=url, timeout=WAIT_SECONDS) as client:
         last = {"Last-Event-ID": str(facts[-1].id)} if facts else {}
         if first or not facts:
             body = {"message": "Work", "run_id": run_id}
@@ -65,7 +66,6 @@ async def follow(url: str, run_id: str, facts: list[Sent], *, first: bool, enoug
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(120)
 async def test_no_fact_is_repeated_or_missing_after_the_server_was_killed(tmp_path: Path) -> None:
     server = Killable(tmp_path)
     chats: dict[str, list[Sent]] = {f"chat-run-{number}": [] for number in range(CHATS)}
@@ -75,7 +75,7 @@ async def test_no_fact_is_repeated_or_missing_after_the_server_was_killed(tmp_pa
         streams = [
             asyncio.create_task(follow(url, run_id, facts, first=True, enough=some)) for run_id, facts in chats.items()
         ]
-        async with asyncio.timeout(40):
+        async with asyncio.timeout(WAIT_SECONDS):
             await some.wait()
         await server.kill()
         await asyncio.gather(*streams, return_exceptions=True)

@@ -2,7 +2,7 @@
 
 from journeyman.doors.http.application import create_app
 from journeyman.doors.http.auth import Tokens, check_binding, read_tokens
-from journeyman.doors.http.limits import DoorLimits
+from journeyman.doors.http.middleware import ServeOptions
 from journeyman.doors.http.server import serve
 
-__all__ = ["DoorLimits", "Tokens", "check_binding", "create_app", "read_tokens", "serve"]
+__all__ = ["ServeOptions", "Tokens", "check_binding", "create_app", "read_tokens", "serve"]

@@ -1,33 +1,28 @@
-"""The application: every resource, one gate in front of them, one shape of errors, one OpenAPI document."""
+"""The application: every resource, one middleware in front of them, one shape of errors, one OpenAPI document."""
 
 from __future__ import annotations
 
 from importlib.metadata import version
 
 from fastapi import FastAPI
-from starlette.types import ASGIApp
 
 from journeyman.app.service import Service
 from journeyman.doors.http import (
     approvals,
-    attachments,
-    chains,
     chat,
     completions,
     experiments,
     health,
     runs,
-    search,
     sessions,
     tasks,
     tools,
     web,
 )
-from journeyman.doors.http.auth import Tokens
+from journeyman.doors.http.auth import AUTHENTICATED, Tokens
 from journeyman.doors.http.errors import install_errors
-from journeyman.doors.http.limits import DoorLimits
-from journeyman.doors.http.metrics import Metrics
-from journeyman.doors.http.middleware import Gate
+from journeyman.doors.http.health import Metrics
+from journeyman.doors.http.middleware import RequestMiddleware, ServeOptions
 
 DESCRIPTION = """Tool-calling agents that people can trust, over HTTP.
 
@@ -37,7 +32,7 @@ DESCRIPTION = """Tool-calling agents that people can trust, over HTTP.
 """
 
 
-def create_app(service: Service, *, tokens: Tokens | None = None, limits: DoorLimits | None = None) -> FastAPI:
+def create_app(service: Service, *, tokens: Tokens | None = None, options: ServeOptions | None = None) -> FastAPI:
     """The application over a service that is open. Whoever serves it must have checked where it listens."""
     api = FastAPI(
         title="Journeyman",
@@ -48,30 +43,23 @@ def create_app(service: Service, *, tokens: Tokens | None = None, limits: DoorLi
         redoc_url=None,
         redirect_slashes=False,
     )
-    metrics = Metrics()
     api.state.service = service
-    api.state.metrics = metrics
+    api.state.metrics = metrics = Metrics()
     install_errors(api)
-    # Before the tools: a tool may be called "call".
-    for part in (
-        chat,
-        sessions,
-        runs,
-        approvals,
-        chains,
-        tools,
-        tasks,
-        attachments,
-        search,
-        experiments,
-        completions,
-        health,
-        web,
+    for router in (
+        chat.router,
+        sessions.router,
+        runs.router,
+        approvals.router,
+        tools.router,
+        tasks.tasks_router,
+        tasks.attachments_router,
+        tasks.search_router,
+        experiments.router,
+        completions.router,
     ):
-        api.include_router(part.router)
-
-    def gate(app: ASGIApp) -> ASGIApp:
-        return Gate(app, tokens=tokens, limits=limits or DoorLimits(), metrics=metrics)
-
-    api.add_middleware(gate)
+        api.include_router(router, dependencies=AUTHENTICATED)
+    api.include_router(health.router)
+    api.include_router(web.router)
+    api.add_middleware(RequestMiddleware, tokens=tokens, options=options or ServeOptions(), metrics=metrics)
     return api

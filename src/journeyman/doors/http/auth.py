@@ -9,26 +9,18 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from fastapi import Depends, Request
-from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+from fastapi.security import HTTPBearer
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import from_json
 
 from journeyman.core.errors import ConfigurationError
 from journeyman.core.principals import Principal
-from journeyman.doors.http.errors import Problem
 
 HASHED = "sha256:"
 SHORTEST = 16
-SEE_ALL = "runs:read"
-"""Who has it sees the runs, sessions and approvals of others."""
-CHANGE_ALL = "runs:write"
-"""Who has it sees them too, says things in the sessions of others, and cancels, resumes or deletes what is theirs."""
-DECIDE = "approvals:decide"
-"""Who has it decides about approvals and unknown outcomes."""
-LOCAL = Principal("local", permissions={"*"})
-"""Whoever uses a service that only this machine can reach."""
 
-_bearer = HTTPBearer(auto_error=False, description="A token of the service's token file.")
+AUTHENTICATED = [Depends(HTTPBearer(auto_error=False, description="A token of the service's token file."))]
+"""For the OpenAPI document alone: the middleware has checked the token before a route is called."""
 
 
 class Tokens:
@@ -86,7 +78,7 @@ def is_loopback(host: str) -> bool:
 
 
 def check_binding(host: str, tokens: Tokens | None) -> None:
-    """Refuse to serve others without asking who they are."""
+    """Refuse to serve other machines without tokens."""
     if not tokens and not is_loopback(host):
         raise ConfigurationError(
             f"a service on {host!r} can be reached from other machines and needs tokens: give a token file, "
@@ -94,33 +86,10 @@ def check_binding(host: str, tokens: Tokens | None) -> None:
         )
 
 
-async def caller(
-    request: Request, credentials: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)]
-) -> Principal:
-    """Whoever asks, as the gate found out. The credentials are here for the OpenAPI document alone."""
+async def caller(request: Request) -> Principal:
+    """Whoever asks, as the middleware found out."""
     principal: Principal = request.state.principal
     return principal
 
 
 Caller = Annotated[Principal, Depends(caller)]
-
-
-def sees(principal: Principal, owner_id: str | None) -> bool:
-    """Whether something of this owner may be seen."""
-    return principal.id == owner_id or principal.may(SEE_ALL) or principal.may(CHANGE_ALL)
-
-
-def must_own(principal: Principal, owner_id: str | None) -> None:
-    """Refuse to change what belongs to somebody else."""
-    if principal.id != owner_id:
-        must_hold(principal, CHANGE_ALL)
-
-
-def must_hold(principal: Principal, permission: str) -> None:
-    if not principal.may(permission):
-        raise Problem(
-            403,
-            "PERMISSION_MISSING",
-            f"{principal.id!r} lacks the permission {permission!r}",
-            recover_action="Ask whoever runs the service to give your token this permission",
-        )

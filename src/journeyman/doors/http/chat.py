@@ -8,23 +8,28 @@ from fastapi import APIRouter, Header, Query, Request, Response
 from pydantic import BaseModel, Field, field_validator
 
 from journeyman.app import Agent
+from journeyman.app.desk import Desk
 from journeyman.app.durable import Handle
 from journeyman.app.service import Service
-from journeyman.core.approvals import Approval
 from journeyman.core.calls import ToolCallRecord
 from journeyman.core.data import new_id
 from journeyman.core.errors import ErrorInfo
 from journeyman.core.messages import Message, Usage
-from journeyman.core.principals import Principal
-from journeyman.core.runs import CHAT_MESSAGE_LIMIT, RunStatus, TaskInput
+from journeyman.core.runs import CHAT_MESSAGE_LIMIT, TaskInput
 from journeyman.core.storing import RunOrder
-from journeyman.doors.http.auth import Caller
-from journeyman.doors.http.bodies import Body, JsonRoute
-from journeyman.doors.http.common import Counted, Here, SessionId, must_own_session, session_of
-from journeyman.doors.http.errors import RUN, FieldError, Problem, answers
-from journeyman.doors.http.idempotency import IdempotencyKey, begun_before, keyed
-from journeyman.doors.http.sse import last_event_id, stream_run
-from journeyman.doors.http.waiting import outcome
+from journeyman.doors.http.common import (
+    Body,
+    DeskDep,
+    IdempotencyKey,
+    JsonRoute,
+    RunAnswer,
+    ServiceDep,
+    SessionId,
+    answer_fields,
+)
+from journeyman.doors.http.errors import FieldError, Problem, answers
+from journeyman.doors.http.health import MetricsDep
+from journeyman.doors.http.sse import last_event_id, stream_run, wants_json
 
 router = APIRouter(prefix="/api/v1/chat", tags=["chat"], route_class=JsonRoute)
 
@@ -45,29 +50,22 @@ class ChatRequest(Body):
 
     @field_validator("message")
     @classmethod
-    def _says_something(cls, value: str) -> str:
+    def _not_blank(cls, value: str) -> str:
         if not value.strip():
             raise ValueError("a message must say something, this one is blank")
         return value
 
 
-class ChatAnswer(BaseModel):
+class ChatAnswer(RunAnswer):
     """What came of a message: an answer, a failure, or a question to a person."""
 
-    run_id: str
     session_id: str
-    status: RunStatus
     answer: str
     confidence: float
     tool_calls: list[ToolCallRecord]
     total_iterations: int
     usage: Usage
     error: ErrorInfo | None
-    approvals: list[Approval] = Field(description="What must be decided before the run goes on.")
-    unknown: list[ToolCallRecord] = Field(description="Calls whose outcome must be told before it goes on.")
-    blocked_by: str | None = Field(
-        description="For 'queued': the earlier run of the session that these belong to. This one goes on after it."
-    )
 
 
 class History(BaseModel):
@@ -94,11 +92,11 @@ _STREAM: dict[str, Any] = {
     responses={**answers(404, 409), 200: {**_STREAM, "model": ChatAnswer}},
 )
 async def chat(
-    said: ChatRequest,
+    body: ChatRequest,
     request: Request,
-    service: Here,
-    principal: Caller,
-    metrics: Counted,
+    service: ServiceDep,
+    desk: DeskDep,
+    metrics: MetricsDep,
     accept: Annotated[str, Header(include_in_schema=False)] = "*/*",
     last: Annotated[str | None, Header(alias="Last-Event-ID", max_length=20)] = None,
     key: IdempotencyKey = None,
@@ -106,67 +104,59 @@ async def chat(
     """Starts a run and streams its events; each fact's id is its number in the run. The run goes on when the client
     leaves: come back with GET /api/v1/runs/{run_id}/events and Last-Event-ID."""
     after = last_event_id(last)
-    run_id = said.run_id or keyed("chat", principal, key)
-    begun = await _begun(said, service, principal, run_id=run_id, resumes=after > 0)
-    handle, session_id = begun or await _started(said, service, principal, run_id=run_id)
-    setattr(request.state, RUN, handle.run_id)
+    run_id = body.run_id or desk.run_id_for("chat", key)
+    begun = await _begun(body, desk, run_id=run_id, resumes=after > 0)
+    handle, session_id = begun or await _started(body, service, desk, run_id=run_id)
+    request.state.run_id = handle.run_id
     headers = {
         "X-Session-ID": session_id,
         "Content-Location": f"/api/v1/runs/{handle.run_id}/events",
     }
     if wants_json(accept):
-        body = await answer_of(service, handle, session_id)
-        return Response(body.model_dump_json(), media_type="application/json", headers=headers)
+        answer = await _answer(desk, handle, session_id)
+        return Response(answer.model_dump_json(), media_type="application/json", headers=headers)
     return stream_run(handle, after=after, metrics=metrics, headers=headers)
 
 
-def wants_json(accept: str) -> bool:
-    return "application/json" in accept and "text/event-stream" not in accept
-
-
-async def _begun(
-    said: ChatRequest, service: Service, principal: Principal, *, run_id: str | None, resumes: bool
-) -> tuple[Handle, str] | None:
-    """The run of an earlier request, where this is the same one sent again."""
+async def _begun(body: ChatRequest, desk: Desk, *, run_id: str | None, resumes: bool) -> tuple[Handle, str] | None:
+    """The run of an earlier request, where this is the same one sent again, and its session."""
 
     def same(order: RunOrder) -> bool:
-        task = order.task
-        told = task.description == said.message and said.agent in (None, order.agent["name"])
-        return told and task.session_id is not None and said.session_id in (None, task.session_id)
+        asked = order.task.description == body.message and body.agent in (None, order.agent["name"])
+        session_id = order.task.session_id
+        return asked and session_id is not None and body.session_id in (None, session_id)
 
-    order = None
+    order, runs = None, desk.app.store.runs
     if run_id is not None:
-        order = await begun_before(service, run_id, principal, same=same)
-    elif resumes and said.session_id is not None:
-        await must_own_session(service, said.session_id, principal, new=True)
-        for row in await service.store.runs.list(session_id=said.session_id, limit=1):
-            latest = await service.store.runs.order(row.id)
+        order = await desk.begun_before(run_id, same=same)
+    elif resumes and body.session_id is not None:
+        await desk.must_own_session(body.session_id, new=True)
+        for row in await runs.list(session_id=body.session_id, limit=1):
+            latest = await runs.order(row.id)
             order = latest if latest is not None and same(latest) else None
     if order is None and resumes:
-        told = "it is the number of an event, and nothing that this request asks for has been begun"
+        message = "it is the number of an event, and nothing that this request asks for has been begun"
         raise Problem(
             422,
             "NOTHING_TO_RESUME",
-            f"Last-Event-ID: {told}",
+            f"Last-Event-ID: {message}",
             recover_action="Come back to a run with GET /api/v1/runs/{id}/events, or leave Last-Event-ID out",
-            fields=[FieldError(field="Last-Event-ID", message=told)],
+            fields=[FieldError(field="Last-Event-ID", message=message)],
         )
     if order is None or order.task.session_id is None:
         return None
-    return await service.app.handle(order.run_id), order.task.session_id
+    return await desk.app.handle(order.run_id), order.task.session_id
 
 
-async def _started(
-    said: ChatRequest, service: Service, principal: Principal, *, run_id: str | None
-) -> tuple[Handle, str]:
-    agent = agent_named(service, said.agent)
+async def _started(body: ChatRequest, service: Service, desk: Desk, *, run_id: str | None) -> tuple[Handle, str]:
+    agent = agent_named(service, body.agent)
     must_have_model(service, agent)
-    session_id = said.session_id or new_id("sess")
-    await must_own_session(service, session_id, principal, new=True)
-    task = TaskInput(description=said.message, max_iterations=said.max_iterations)
-    handle = await service.app.start(agent, task, principal=principal, session_id=session_id, run_id=run_id)
-    # The same request may have come twice at once; then the other one's order may be the one that counts.
-    first = run_id and await _begun(said, service, principal, run_id=run_id, resumes=False)
+    session_id = body.session_id or new_id("sess")
+    await desk.must_own_session(session_id, new=True)
+    task = TaskInput(description=body.message, max_iterations=body.max_iterations)
+    handle = await service.app.start(agent, task, principal=desk.principal, session_id=session_id, run_id=run_id)
+    # The same request may have come twice at once; then the first order kept counts, with the session it made.
+    first = run_id and await _begun(body, desk, run_id=run_id, resumes=False)
     return first or (handle, session_id)
 
 
@@ -179,7 +169,7 @@ def agent_named(service: Service, name: str | None) -> Agent:
 
 
 def must_have_model(service: Service, agent: Agent) -> None:
-    """A run that nobody could carry out is not even kept."""
+    """Refuse to keep a run that no model could carry out."""
     if (why := service.no_model(agent)) is not None:
         raise Problem(
             503,
@@ -190,33 +180,28 @@ def must_have_model(service: Service, agent: Agent) -> None:
         )
 
 
-async def answer_of(service: Service, handle: Handle, session_id: str) -> ChatAnswer:
-    found = await outcome(service, handle, session_id)
-    response = found.response
+async def _answer(desk: Desk, handle: Handle, session_id: str) -> ChatAnswer:
+    outcome = await desk.outcome(handle, session_id=session_id)
+    response = outcome.response
     return ChatAnswer(
-        run_id=handle.run_id,
+        **answer_fields(handle.run_id, outcome),
         session_id=session_id,
-        status=found.status,
         answer="" if response is None else response.answer,
         confidence=0.0 if response is None else response.confidence,
-        tool_calls=list(found.calls),
+        tool_calls=list(outcome.calls),
         total_iterations=0 if response is None else response.total_iterations,
         usage=Usage() if response is None else response.usage,
         error=None if response is None else response.error,
-        approvals=found.approvals,
-        unknown=found.unknown,
-        blocked_by=found.blocked_by,
     )
 
 
 @router.get("/history/{session_id}", summary="What was said in a session", responses=answers(404))
 async def history(
     session_id: str,
-    service: Here,
-    principal: Caller,
+    desk: DeskDep,
     last: Annotated[int | None, Query(ge=1, le=10_000, description="Only the latest so many messages.")] = None,
 ) -> History:
     """In order. Messages of a run are added when it has ended."""
-    await session_of(service, session_id, principal)
-    messages = await service.store.conversations.messages(session_id, last=last)
+    await desk.session(session_id)
+    messages = await desk.app.store.conversations.messages(session_id, last=last)
     return History(session_id=session_id, messages=list(messages))

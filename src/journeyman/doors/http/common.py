@@ -1,42 +1,41 @@
-"""What several resources share: the service behind a request, kinds of parameters, and who may see which run."""
+"""What several resources share: dependencies, kinds of parameters, pages, and bodies that are checked JSON."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+import json
+import math
+from collections.abc import Callable, Coroutine
 from typing import Annotated, Any, TypeVar
 
-from fastapi import Depends, Path, Query, Request
-from pydantic import AfterValidator, BaseModel, Field
+from fastapi import Depends, Header, Path, Query, Request, Response
+from fastapi.routing import APIRoute
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from journeyman.app.durable import Handle
+from journeyman.app.desk import Desk, Outcome
 from journeyman.app.service import Service
 from journeyman.core.approvals import Approval
-from journeyman.core.conversations import SessionRow
-from journeyman.core.data import storable_json
-from journeyman.core.principals import Principal
+from journeyman.core.calls import ToolCallRecord
+from journeyman.core.data import canonical_json, storable_json
 from journeyman.core.runs import RunStatus
-from journeyman.core.storing import RunRow
-from journeyman.doors.http.auth import must_own, sees
-from journeyman.doors.http.errors import Problem
-from journeyman.doors.http.metrics import Metrics
+from journeyman.doors.http.auth import Caller
+from journeyman.doors.http.errors import FieldError, Problem
 
 T = TypeVar("T")
 
 PAGE_SIZE = 50
 LARGEST_PAGE = 200
-_BATCH = 200
-UNFINISHED = frozenset(status for status in RunStatus if not status.ended)
+LONGEST_NAME = 200
+"""Characters of a field's name in a message."""
 
 
+# Dependencies are coroutines although they wait for nothing: FastAPI runs anything else in a thread.
 async def _service(request: Request) -> Service:
-    # A coroutine, although it waits for nothing: anything else would be run in a thread.
     service: Service = request.app.state.service
     return service
 
 
-async def _metrics(request: Request) -> Metrics:
-    metrics: Metrics = request.app.state.metrics
-    return metrics
+async def _desk(request: Request, principal: Caller) -> Desk:
+    return Desk(request.app.state.service.app, principal)
 
 
 def _storable(value: T) -> T:
@@ -44,8 +43,9 @@ def _storable(value: T) -> T:
     return value
 
 
-Here = Annotated[Service, Depends(_service)]
-Counted = Annotated[Metrics, Depends(_metrics)]
+ServiceDep = Annotated[Service, Depends(_service)]
+DeskDep = Annotated[Desk, Depends(_desk)]
+"""The app as the caller may use it."""
 Limit = Annotated[int, Query(ge=1, le=LARGEST_PAGE, description="How many at most.")]
 Offset = Annotated[int, Query(ge=0, le=2**31 - 1, description="How many to leave out at the beginning.")]
 Id = Annotated[str, Path(min_length=1, max_length=128, examples=["task_0192f3c2a1b4d6e8f0a1b2c3"])]
@@ -54,34 +54,16 @@ Object = Annotated[dict[str, Any], AfterValidator(_storable)]
 """A JSON object that a store can keep."""
 Storable = Annotated[Any, AfterValidator(_storable)]
 """The same for any JSON value."""
-
-
-class RunView(BaseModel):
-    """Where a run stands."""
-
-    id: str
-    task_id: str
-    agent: str
-    session_id: str | None
-    principal: str | None
-    status: RunStatus
-    last_seq: int = Field(description="The number of its latest fact.")
-    created_at: float = Field(description="Seconds since the epoch.")
-    updated_at: float
-
-    @classmethod
-    def of(cls, row: RunRow) -> RunView:
-        return cls(
-            id=row.id,
-            task_id=row.task_id,
-            agent=row.agent_name,
-            session_id=row.session_id,
-            principal=row.principal_id,
-            status=row.status,
-            last_seq=row.last_seq,
-            created_at=row.created_at,
-            updated_at=row.updated_at,
-        )
+IdempotencyKey = Annotated[
+    str | None,
+    Header(
+        alias="Idempotency-Key",
+        min_length=1,
+        max_length=255,
+        description="Of two requests of yours with the same key the second starts nothing: the first one's run "
+        "answers both.",
+    ),
+]
 
 
 class Page(BaseModel):
@@ -95,68 +77,111 @@ def page_of(limit: int, offset: int) -> dict[str, int]:
     return {"page": offset // limit + 1, "page_size": limit}
 
 
-async def run_of(service: Service, run_id: str, principal: Principal, *, also: str | None = None) -> RunRow:
-    """A run that the caller may see, by right or by the permission ``also``. One that they may not is not there."""
-    row = await service.store.runs.get(run_id)
-    if row is None or not (sees(principal, row.principal_id) or (also is not None and principal.may(also))):
-        raise Problem(404, "RUN_NOT_FOUND", f"there is no run {run_id!r}")
-    return row
+class RunAnswer(BaseModel):
+    """A run that was waited for, and what it needs where it has not ended."""
+
+    run_id: str
+    status: RunStatus
+    approvals: list[Approval] = Field(description="What must be decided before it goes on.")
+    unknown: list[ToolCallRecord] = Field(description="Calls whose outcome must be told before it goes on.")
+    blocked_by: str | None = Field(
+        description="For 'queued': the earlier run of the session that these belong to. This one goes on after it."
+    )
 
 
-async def handle_of(service: Service, run_id: str, principal: Principal) -> Handle:
-    row = await run_of(service, run_id, principal)
-    return await service.app.handle(row.id)
+def answer_fields(run_id: str, outcome: Outcome) -> dict[str, Any]:
+    """The fields of a RunAnswer."""
+    blockers = outcome.blockers
+    return {
+        "run_id": run_id,
+        "status": outcome.status,
+        "approvals": list(blockers.approvals),
+        "unknown": list(blockers.unknown),
+        "blocked_by": None if blockers.earlier is None else blockers.earlier.id,
+    }
 
 
-async def own_run(service: Service, run_id: str, principal: Principal) -> RunRow:
-    """A run that the caller may change."""
-    row = await run_of(service, run_id, principal)
-    must_own(principal, row.principal_id)
-    return row
+# --- bodies
 
 
-async def session_of(service: Service, session_id: str, principal: Principal) -> SessionRow:
-    """A session that the caller may see."""
-    row = await service.store.conversations.get(session_id)
-    if row is None or not sees(principal, row.principal_id):
-        raise Problem(404, "SESSION_NOT_FOUND", f"there is no session {session_id!r}")
-    return row
+class Body(BaseModel):
+    """A body of ours. A field that nobody knows is an error and not a silent default."""
+
+    model_config = ConfigDict(extra="forbid")
 
 
-async def must_own_session(service: Service, session_id: str, principal: Principal, *, new: bool) -> None:
-    """Refuse to say or delete anything in another's session; with ``new``, one that is not there may be begun."""
-    if new and await service.store.conversations.get(session_id) is None:
-        return
-    row = await session_of(service, session_id, principal)
-    must_own(principal, row.principal_id)
+class JsonRoute(APIRoute):
+    """A route that takes JSON alone, of texts and numbers that can be stored and sent back."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        handler = super().get_route_handler()
+        if self.body_field is None:
+            return handler
+
+        async def handled(request: Request) -> Response:
+            return await handler(_JsonRequest(request.scope, request.receive))
+
+        return handled
 
 
-async def pending(service: Service, run_id: str) -> list[Approval]:
-    return list(await service.app.approvals.pending(run_id=run_id))
+class _JsonRequest(Request):
+    _read: Any = None
+
+    async def body(self) -> bytes:
+        found = await super().body()
+        kind = self.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if found and kind != "application/json" and not (kind.startswith("application/") and kind.endswith("+json")):
+            raise Problem(
+                415,
+                "UNSUPPORTED_MEDIA_TYPE",
+                f"the body must be JSON (application/json), and is said to be {kind!r}",
+                recover_action="Send the header 'Content-Type: application/json'",
+            )
+        return found
+
+    async def json(self) -> Any:
+        if self._read is None:
+            self._read = read_json(await self.body())
+        return self._read
 
 
-async def visible(
-    read: Callable[[int, int], Awaitable[Sequence[T]]], may_see: Callable[[T], bool], *, limit: int, offset: int
-) -> list[T]:
-    """One page of what the caller may see, from a store that lists everybody's."""
-    found: list[T] = []
-    async for row in _all(read):
-        if not may_see(row):
-            continue
-        if offset > 0:
-            offset -= 1
-            continue
-        found.append(row)
-        if len(found) == limit:
-            break
-    return found
+def read_json(data: bytes) -> Any:
+    """The value of a body. Raises a Problem that names the place of what could not be stored."""
+    try:
+        value = json.loads(data)
+    except RecursionError:
+        raise _refused("body", "it is nested too deeply") from None
+    except ValueError as error:
+        raise _refused("body", f"it is not JSON that can be read: {error}") from None
+    try:
+        # Quick, and refuses just what must be refused. Only then is it looked for.
+        canonical_json(value).encode()
+    except RecursionError:
+        raise _refused("body", "it is nested too deeply") from None
+    except ValueError:
+        raise _refused(*_unencodable(value)) from None
+    return value
 
 
-async def _all(read: Callable[[int, int], Awaitable[Sequence[T]]]) -> AsyncIterator[T]:
-    at = 0
-    while rows := await read(_BATCH, at):
-        for row in rows:
-            yield row
-        if len(rows) < _BATCH:
-            return
-        at += len(rows)
+def _unencodable(value: Any) -> tuple[str, str]:
+    """Where the first text or number is that JSON cannot express, and what is wrong with it."""
+    left = [("", value)]
+    while left:
+        place, item = left.pop()
+        held: list[tuple[str, Any]] = []
+        if isinstance(item, dict):
+            for key, inner in item.items():
+                held += [(place, key), (f"{place}.{key}", inner)]
+        elif isinstance(item, list):
+            held = [(f"{place}.{number}", inner) for number, inner in enumerate(item)]
+        elif isinstance(item, float) and not math.isfinite(item):
+            return place, f"{item} is no number that JSON has"
+        elif isinstance(item, str) and any("\ud800" <= character <= "\udfff" for character in item):
+            return place, "half of a surrogate pair is no text"
+        left += reversed(held)
+    return "", "it holds something that JSON cannot say"
+
+
+def _refused(place: str, message: str) -> Problem:
+    name = place.removeprefix(".")[:LONGEST_NAME] or "body"
+    return Problem(422, "VALIDATION_ERROR", f"{name}: {message}", fields=[FieldError(field=name, message=message)])

@@ -14,6 +14,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Match
 from starlette.types import Scope
 
+from journeyman.app.desk import ConflictError, DeskError, NotFoundError, NotPermittedError
 from journeyman.core.data import LOG_FIELDS
 from journeyman.core.errors import (
     ApprovalError,
@@ -28,8 +29,18 @@ from journeyman.core.errors import (
 logger = logging.getLogger("journeyman.http")
 
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
-RUN = "run_id"
-"""Where a request's state says which run it has begun."""
+_DESCRIPTIONS = {
+    400: "The request cannot be read",
+    401: "No token, or one that is not known",
+    403: "Not allowed",
+    404: "There is no such thing, or it is not yours",
+    409: "It clashes with how things stand",
+    413: "The body is too large",
+    415: "The body is not JSON",
+    422: "A value is not valid",
+    429: "Too many requests",
+    503: "Something the service needs is away",
+}
 _CODES = {404: "NOT_FOUND", 405: "METHOD_NOT_ALLOWED", 406: "NOT_ACCEPTABLE", 415: "UNSUPPORTED_MEDIA_TYPE"}
 
 
@@ -71,31 +82,19 @@ class Problem(HTTPException):
 
 def answers(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """For the OpenAPI document: these errors, and those that any request may meet."""
-    told = {
-        400: "The request cannot be read",
-        401: "No token, or one that is not known",
-        403: "Not allowed",
-        404: "There is no such thing, or it is not yours",
-        409: "It clashes with how things stand",
-        413: "The body is too large",
-        415: "The body is not JSON",
-        422: "A value is not valid",
-        429: "Too many requests",
-        502: "The language model's server failed",
-        503: "Something the service needs is away",
-        504: "The language model did not answer in time",
-    }
     wanted = sorted({400, 401, 403, 413, 415, 422, 429, 503, *statuses})
-    return {status: {"model": ErrorBody, "description": told[status]} for status in wanted}
+    return {status: {"model": ErrorBody, "description": _DESCRIPTIONS[status]} for status in wanted}
+
+
+def openai_error(problem: Problem, kind: str) -> dict[str, Any]:
+    """A problem in OpenAI's shape."""
+    return {"error": {"message": problem.detail, "type": kind, "param": None, "code": problem.code}}
 
 
 def error_response(path: str, request_id: str, problem: Problem) -> Response:
     """A problem as bytes on the wire."""
     if path.startswith("/v1/"):
-        kind = "invalid_request_error" if problem.status_code < 500 else "server_error"
-        content: dict[str, Any] = {
-            "error": {"message": problem.detail, "type": kind, "param": None, "code": problem.code}
-        }
+        content = openai_error(problem, "invalid_request_error" if problem.status_code < 500 else "server_error")
     else:
         body = ErrorBody(
             error=problem.detail,
@@ -108,7 +107,7 @@ def error_response(path: str, request_id: str, problem: Problem) -> Response:
     return JSONResponse(content, problem.status_code, problem.headers)
 
 
-def of_tool_error(error: ToolError) -> Problem:
+def _of_tool_error(error: ToolError) -> Problem:
     """What a toolkit refuses, as an answer."""
     code = error.code
     if code.endswith("_NOT_FOUND"):
@@ -126,7 +125,8 @@ def of_tool_error(error: ToolError) -> Problem:
     return Problem(status, code, error.message, recover_action=error.recover_action, fields=fields)
 
 
-def _of(error: Exception) -> Problem:
+def problem_of(error: Exception) -> Problem:
+    """What an exception is answered with."""
     match error:
         case Problem():
             return error
@@ -136,7 +136,16 @@ def _of(error: Exception) -> Problem:
         case RequestValidationError():
             return _invalid(error)
         case ToolError():
-            return of_tool_error(error)
+            return _of_tool_error(error)
+        case NotFoundError():
+            return Problem(404, error.code, str(error))
+        case NotPermittedError():
+            hint = "Ask whoever runs the service to give your token this permission"
+            return Problem(403, error.code, str(error), recover_action=hint)
+        case ConflictError():
+            # OpenAI's clients would send it again.
+            headers = {"X-Should-Retry": "false"} if error.code == "RUN_EXISTS" else None
+            return Problem(409, error.code, str(error), recover_action=error.recover_action, headers=headers)
         case EditedArgumentsError():
             fields = [FieldError(field="arguments", message=str(error))]
             return Problem(422, "INVALID_ARGUMENTS", str(error), fields=fields)
@@ -157,8 +166,8 @@ def _invalid(error: RequestValidationError) -> Problem:
         # "body", "query" and "path" say where it was; with a place of their own after them they only distract.
         name = ".".join(place[1:]) or (place[0] if place else "body")
         fields.append(FieldError(field=name, message=str(item["msg"]).removeprefix("Value error, ")))
-    told = "; ".join(f"{item.field}: {item.message}" for item in fields[:3])
-    return Problem(422, "VALIDATION_ERROR", told or "the request is not valid", fields=fields)
+    message = "; ".join(f"{item.field}: {item.message}" for item in fields[:3])
+    return Problem(422, "VALIDATION_ERROR", message or "the request is not valid", fields=fields)
 
 
 def _routed(api: FastAPI, scope: Scope) -> bool:
@@ -167,25 +176,26 @@ def _routed(api: FastAPI, scope: Scope) -> bool:
 
 def install_errors(api: FastAPI) -> None:
     def allowed(path: str) -> str:
-        """Every method of a path; the framework tells those of the first route that has it."""
+        """Every method of a path; the framework names only those of the first route that has it."""
         scope = {"type": "http", "path": path, "root_path": "", "headers": []}
         full = (method for method in METHODS if _routed(api, {**scope, "method": method}))
         return ", ".join(full)
 
     async def answer(request: Request, error: Exception) -> Response:
-        problem = _of(error)
+        problem = problem_of(error)
         if problem.status_code == 405:
             problem.headers = {"Allow": allowed(request.scope["path"])}
         request_id = getattr(request.state, "request_id", "")
         if problem.status_code >= 500:
-            told = {LOG_FIELDS: {"request_id": request_id, "code": problem.code}}
+            fields = {LOG_FIELDS: {"request_id": request_id, "code": problem.code}}
             # A traceback's last line may quote what somebody wrote: the kind of error and where it arose are enough.
-            logger.error("request failed: %s", where(error), extra=told)
+            logger.error("request failed: %s", location_of(error), extra=fields)
         return error_response(request.url.path, request_id, problem)
 
     for kind in (
         HTTPException,
         RequestValidationError,
+        DeskError,
         ToolError,
         ApprovalError,
         BindingError,
@@ -195,7 +205,7 @@ def install_errors(api: FastAPI) -> None:
         api.add_exception_handler(kind, answer)
 
 
-def where(error: BaseException) -> str:
+def location_of(error: BaseException) -> str:
     """The kind of an error and where it arose, without its text."""
     trace = error.__traceback__
     places = []

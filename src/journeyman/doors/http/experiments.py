@@ -8,13 +8,21 @@ from fastapi import APIRouter
 from pydantic import BaseModel, Field
 from pydantic_core import from_json
 
-from journeyman.app.service import Service
 from journeyman.app.splits import Split
 from journeyman.core.errors import ConfigurationError
 from journeyman.core.experiments import ExperimentRow
-from journeyman.doors.http.auth import Caller, must_hold
-from journeyman.doors.http.bodies import Body, JsonRoute
-from journeyman.doors.http.common import PAGE_SIZE, Here, Id, Limit, Offset, Page, page_of
+from journeyman.doors.http.common import (
+    PAGE_SIZE,
+    Body,
+    DeskDep,
+    Id,
+    JsonRoute,
+    Limit,
+    Offset,
+    Page,
+    ServiceDep,
+    page_of,
+)
 from journeyman.doors.http.errors import FieldError, Problem, answers
 
 router = APIRouter(prefix="/api/v1/experiments", tags=["experiments"], route_class=JsonRoute)
@@ -53,9 +61,7 @@ class SplitChange(Body):
 
 
 @router.get("", summary="Live experiments and reports", responses=answers())
-async def list_experiments(
-    service: Here, principal: Caller, limit: Limit = PAGE_SIZE, offset: Offset = 0
-) -> Experiments:
+async def list_experiments(service: ServiceDep, limit: Limit = PAGE_SIZE, offset: Offset = 0) -> Experiments:
     split = service.app.split
     if split is not None:
         await split.look(service.store.audit, service.app.clock)
@@ -65,7 +71,7 @@ async def list_experiments(
 
 
 @router.get("/{experiment_id}", summary="What one experiment found", responses=answers(404))
-async def show_experiment(experiment_id: Id, service: Here, principal: Caller) -> ExperimentDetails:
+async def show_experiment(experiment_id: Id, service: ServiceDep) -> ExperimentDetails:
     found = await service.store.experiments.get(experiment_id)
     if found is None:
         raise Problem(404, "EXPERIMENT_NOT_FOUND", f"there is no experiment {experiment_id!r}")
@@ -74,30 +80,25 @@ async def show_experiment(experiment_id: Id, service: Here, principal: Caller) -
 
 
 @router.patch("/{name}", summary="Stop an experiment, or shift its shares", responses=answers(404))
-async def change_experiment(name: Id, given: SplitChange, service: Here, principal: Caller) -> SplitView:
+async def change_experiment(name: Id, body: SplitChange, service: ServiceDep, desk: DeskDep) -> SplitView:
     """Needs the permission 'experiments:write'. A session stays with its arm as long as the shares allow; runs under
     way always do."""
-    must_hold(principal, CHANGE)
-    split = _found(service, name)
+    desk.must_hold(CHANGE)
+    split = service.app.split
+    if split is None or split.name != name:
+        raise Problem(404, "EXPERIMENT_NOT_FOUND", f"there is no live experiment {name!r}")
     try:
         await split.change(
             service.store.audit,
-            by=principal.id,
+            by=desk.principal.id,
             now=service.app.clock.time(),
-            stopped=given.stopped,
-            shares=given.shares,
+            stopped=body.stopped,
+            shares=body.shares,
         )
     except ConfigurationError as error:
         fields = [FieldError(field="shares", message=str(error))]
         raise Problem(422, "INVALID_SHARES", str(error), fields=fields) from None
     return _view(split)
-
-
-def _found(service: Service, name: str) -> Split:
-    split = service.app.split
-    if split is None or split.name != name:
-        raise Problem(404, "EXPERIMENT_NOT_FOUND", f"there is no live experiment {name!r}")
-    return split
 
 
 def _view(split: Split) -> SplitView:

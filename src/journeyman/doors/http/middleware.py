@@ -1,6 +1,6 @@
-"""What every request passes before a route sees it: a request id, where it comes from, who asks, how much, how often.
+"""What every request passes before a route sees it: a request id, its origin, its token, its size, its rate.
 
-Written on the wire's own terms and not as a framework's middleware, so that a stream passes untouched.
+Plain ASGI and not a framework's middleware, so that a stream passes untouched.
 """
 
 from __future__ import annotations
@@ -9,36 +9,68 @@ import logging
 import math
 import re
 import time
+from collections import OrderedDict
+from dataclasses import dataclass
 from urllib.parse import SplitResult, urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from journeyman.app.desk import LOCAL
 from journeyman.core.data import LOG_FIELDS, new_id
 from journeyman.core.principals import Principal
-from journeyman.doors.http.auth import LOCAL, Tokens, is_loopback
-from journeyman.doors.http.errors import METHODS, RUN, Problem, error_response, where
-from journeyman.doors.http.limits import DoorLimits, Meter, measured, too_large
-from journeyman.doors.http.metrics import Metrics
+from journeyman.doors.http.auth import Tokens, is_loopback
+from journeyman.doors.http.errors import METHODS, Problem, error_response, location_of, problem_of
+from journeyman.doors.http.health import Metrics
 
 logger = logging.getLogger("journeyman.http")
 
 REQUEST_ID = "X-Request-ID"
+MOST_CLIENTS = 10_000
 _GOOD_ID = re.compile(r"[\w.:-]{1,128}", re.ASCII)
-INTERNAL = Problem(500, "INTERNAL_ERROR", "the service failed; its log says why under this request id")
 _GUARDED = ("/api/", "/v1/", "/metrics")
 _NOWHERE = SplitResult("", "", "", "", "")
 
 
-class Gate:
+@dataclass(frozen=True, slots=True)
+class ServeOptions:
+    """How the service is served."""
+
+    body_bytes: int = 1_000_000
+    requests_per_minute: int = 1_200
+    """Of one principal, or of one address that shows no valid token. As many may come at once."""
+    grace_seconds: int = 5
+    """How long open streams may go on when the server ends."""
+
+
+class RequestRates:
+    """Token buckets by client; of too many clients those that were silent longest are forgotten."""
+
+    def __init__(self, requests_per_minute: int) -> None:
+        self._most = float(requests_per_minute)
+        self._per_second = self._most / 60
+        self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
+
+    def take(self, client: str, *, now: float) -> float:
+        """Count one request: 0, or the seconds until another is allowed."""
+        left, then = self._buckets.pop(client, (self._most, now))
+        left = min(self._most, left + (now - then) * self._per_second)
+        wait = 0.0 if left >= 1 else (1 - left) / self._per_second
+        self._buckets[client] = (left - 1 if wait == 0 else left, now)
+        if len(self._buckets) > MOST_CLIENTS:
+            self._buckets.popitem(last=False)
+        return wait
+
+
+class RequestMiddleware:
     """Around the whole application."""
 
-    def __init__(self, app: ASGIApp, *, tokens: Tokens | None, limits: DoorLimits, metrics: Metrics) -> None:
+    def __init__(self, app: ASGIApp, *, tokens: Tokens | None, options: ServeOptions, metrics: Metrics) -> None:
         self._app = app
         self._tokens = tokens or None
-        self._limits = limits
+        self._options = options
         self._metrics = metrics
-        self._meter = Meter(limits)
+        self._rate = RequestRates(options.requests_per_minute)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -59,10 +91,10 @@ class Gate:
                 changed = MutableHeaders(scope=message)
                 changed[REQUEST_ID] = request_id
                 changed["X-Content-Type-Options"] = "nosniff"
-                if (run_id := state.get(RUN)) is not None:
+                if (run_id := state.get("run_id")) is not None:
                     changed["X-Run-ID"] = run_id
                     if status >= 400:
-                        # Clients of OpenAI's send a request that failed again by themselves, and its effects with it.
+                        # OpenAI's clients send a request that failed again by themselves, and its effects with it.
                         changed["X-Should-Retry"] = "false"
             await send(message)
 
@@ -72,18 +104,16 @@ class Gate:
                 if path.startswith(_GUARDED):
                     self._check_origin(headers)
                     state["principal"] = self._admit(scope, headers)
-                declared = headers.get("content-length", "")
-                if declared.isdigit() and int(declared) > self._limits.body_bytes:
-                    raise too_large(self._limits.body_bytes)
+                body = self._limited_body(receive, declared=headers.get("content-length", ""))
             except Problem as problem:
                 await error_response(path, request_id, problem)(scope, receive, answer)
                 return
-            await self._app(scope, measured(receive, self._limits.body_bytes), answer)
+            await self._app(scope, body, answer)
         except Exception as error:
             # Only what no handler knows gets here. Its text may quote what somebody wrote, and is not logged.
-            logger.error("request failed: %s", where(error), extra={LOG_FIELDS: {"request_id": request_id}})
+            logger.error("request failed: %s", location_of(error), extra={LOG_FIELDS: {"request_id": request_id}})
             if not answering:
-                await error_response(path, request_id, INTERNAL)(scope, receive, answer)
+                await error_response(path, request_id, problem_of(error))(scope, receive, answer)
         finally:
             self._note(scope, request_id, status, time.monotonic() - begun)
 
@@ -101,12 +131,12 @@ class Gate:
         client = scope.get("client")
         address = f"address {client[0]}" if client else "address unknown"
         principal = self._principal(headers)
-        wait = self._meter.take(address if principal is None else f"principal {principal.id}", now=time.monotonic())
+        wait = self._rate.take(address if principal is None else f"principal {principal.id}", now=time.monotonic())
         if wait > 0:
             raise Problem(
                 429,
                 "TOO_MANY_REQUESTS",
-                f"more than {self._limits.requests_per_minute} requests a minute",
+                f"more than {self._options.requests_per_minute} requests a minute",
                 recover_action=f"Wait {math.ceil(wait)} s",
                 headers={"Retry-After": str(math.ceil(wait))},
             )
@@ -125,6 +155,26 @@ class Gate:
             return LOCAL
         kind, _, token = headers.get("authorization", "").partition(" ")
         return self._tokens.principal(token.strip()) if kind.lower() == "bearer" else None
+
+    def _limited_body(self, receive: Receive, *, declared: str) -> Receive:
+        """The same body, refused by its declared size or at the first byte too many."""
+        size, limit = 0, self._options.body_bytes
+        too_large = Problem(
+            413, "BODY_TOO_LARGE", f"the body has more than {limit:,} bytes", recover_action="Send less at a time"
+        )
+        if declared.isdigit() and int(declared) > limit:
+            raise too_large
+
+        async def counted() -> Message:
+            nonlocal size
+            message = await receive()
+            if message["type"] == "http.request":
+                size += len(message.get("body", b""))
+                if size > limit:
+                    raise too_large
+            return message
+
+        return counted
 
     def _note(self, scope: Scope, request_id: str, status: int, seconds: float) -> None:
         # The route's pattern and not the address: ids and searched words are content.

@@ -5,39 +5,47 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Header, Query
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field
 
-from journeyman.app.service import Service
 from journeyman.core.approvals import Approval
 from journeyman.core.calls import ToolCallRecord
-from journeyman.core.principals import Principal
 from journeyman.core.runs import AgentResponse, RunStatus
-from journeyman.doors.http.auth import DECIDE, Caller, must_hold, sees
-from journeyman.doors.http.bodies import Body, JsonRoute
-from journeyman.doors.http.chat import wants_json
+from journeyman.core.storing import RunRow
 from journeyman.doors.http.common import (
     PAGE_SIZE,
-    Counted,
-    Here,
+    Body,
+    DeskDep,
     Id,
+    JsonRoute,
     Limit,
     Offset,
     Page,
-    RunView,
     Storable,
-    handle_of,
-    own_run,
     page_of,
-    pending,
-    run_of,
-    visible,
 )
-from journeyman.doors.http.errors import Problem, answers
-from journeyman.doors.http.sse import last_event_id, shown, stream_run
+from journeyman.doors.http.errors import answers
+from journeyman.doors.http.health import MetricsDep
+from journeyman.doors.http.sse import last_event_id, shown, stream_run, wants_json
 
 router = APIRouter(prefix="/api/v1/runs", tags=["runs"], route_class=JsonRoute)
 
 MOST_EVENTS = 1_000
+
+
+class RunView(BaseModel):
+    """Where a run stands."""
+
+    model_config = ConfigDict(from_attributes=True)
+
+    id: str
+    task_id: str
+    agent: str = Field(validation_alias="agent_name")
+    session_id: str | None
+    principal: str | None = Field(validation_alias="principal_id")
+    status: RunStatus
+    last_seq: int = Field(description="The number of its latest fact.")
+    created_at: float = Field(description="Seconds since the epoch.")
+    updated_at: float
 
 
 class Runs(Page):
@@ -71,37 +79,33 @@ class Resolution(Body):
     )
 
 
+def _view(row: RunRow) -> RunView:
+    return RunView.model_validate(row)
+
+
 @router.get("", summary="Runs, newest first", responses=answers())
 async def list_runs(
-    service: Here,
-    principal: Caller,
+    desk: DeskDep,
     status: Annotated[list[RunStatus] | None, Query(description="Only these. May be repeated.")] = None,
     session_id: Annotated[str | None, Query(max_length=128)] = None,
     limit: Limit = PAGE_SIZE,
     offset: Offset = 0,
 ) -> Runs:
-    wanted = frozenset(status) if status else None
-    runs = service.store.runs
-    rows = await visible(
-        lambda size, at: runs.list(statuses=wanted, session_id=session_id, limit=size, offset=at),
-        lambda row: sees(principal, row.principal_id),
-        limit=limit,
-        offset=offset,
-    )
-    return Runs(runs=[RunView.of(row) for row in rows], **page_of(limit, offset))
+    rows = await desk.runs(statuses=status or None, session_id=session_id, limit=limit, offset=offset)
+    return Runs(runs=[_view(row) for row in rows], **page_of(limit, offset))
 
 
 @router.get("/{run_id}", summary="One run with its trace", responses=answers(404))
-async def show_run(run_id: Id, service: Here, principal: Caller) -> RunDetails:
-    row = await run_of(service, run_id, principal)
-    handle = await service.app.handle(run_id)
-    order = await service.store.runs.order(run_id)
+async def show_run(run_id: Id, desk: DeskDep) -> RunDetails:
+    row = await desk.run(run_id)
+    handle = await desk.app.handle(run_id)
+    order = await desk.app.store.runs.order(run_id)
     return RunDetails(
-        run=RunView.of(row),
+        run=_view(row),
         task="" if order is None else order.task.description,
         experiment=None if order is None else order.task.metadata.get("experiment"),
         response=await handle.so_far(),
-        approvals=await pending(service, run_id),
+        approvals=list(await desk.app.approvals.pending(run_id=run_id)),
         unknown=list(await handle.unknown()),
     )
 
@@ -121,34 +125,29 @@ async def show_run(run_id: Id, service: Here, principal: Caller) -> RunDetails:
 )
 async def run_events(
     run_id: Id,
-    service: Here,
-    principal: Caller,
-    metrics: Counted,
+    desk: DeskDep,
+    metrics: MetricsDep,
     after: Annotated[int, Query(ge=0, le=2**31 - 1, description="The last event you have.")] = 0,
     accept: Annotated[str, Header(include_in_schema=False)] = "*/*",
     last: Annotated[str | None, Header(alias="Last-Event-ID", max_length=20)] = None,
 ) -> Any:
-    handle = await handle_of(service, run_id, principal)
+    await desk.run(run_id)
     after = max(after, last_event_id(last))
     if not wants_json(accept):
-        return stream_run(handle, after=after, metrics=metrics, headers={"X-Run-ID": run_id})
-    facts = await service.store.runs.facts(run_id, after=after, limit=MOST_EVENTS)
+        return stream_run(await desk.app.handle(run_id), after=after, metrics=metrics, headers={"X-Run-ID": run_id})
+    facts = await desk.app.store.runs.facts(run_id, after=after, limit=MOST_EVENTS)
     return Events(events=[shown(fact) for fact in facts], last_seq=facts[-1].seq or after if facts else after)
 
 
 @router.post("/{run_id}/cancel", summary="End a run, wherever it is worked on", responses=answers(404, 409))
-async def cancel_run(run_id: Id, service: Here, principal: Caller) -> RunView:
-    await _must_be_unfinished(service, run_id, principal)
-    await (await service.app.handle(run_id)).cancel()
-    return RunView.of(await run_of(service, run_id, principal))
+async def cancel_run(run_id: Id, desk: DeskDep) -> RunView:
+    return _view(await desk.cancel(run_id))
 
 
 @router.post("/{run_id}/resume", summary="Take a run up again here", responses=answers(404, 409))
-async def resume_run(run_id: Id, service: Here, principal: Caller) -> RunView:
+async def resume_run(run_id: Id, desk: DeskDep) -> RunView:
     """For a run that nobody works on. One that waits for a person goes on waiting."""
-    await _must_be_unfinished(service, run_id, principal)
-    await service.app.resume(run_id)
-    return RunView.of(await run_of(service, run_id, principal))
+    return _view(await desk.resume(run_id))
 
 
 @router.post(
@@ -156,19 +155,6 @@ async def resume_run(run_id: Id, service: Here, principal: Caller) -> RunView:
     summary="Say what became of a call whose outcome is unknown",
     responses=answers(404, 409),
 )
-async def resolve_call(run_id: Id, call_id: Id, said: Resolution, service: Here, principal: Caller) -> RunView:
+async def resolve_call(run_id: Id, call_id: Id, body: Resolution, desk: DeskDep) -> RunView:
     """Needs the permission 'approvals:decide': like an approval, it is a person's word."""
-    await run_of(service, run_id, principal, also=DECIDE)
-    must_hold(principal, DECIDE)
-    handle = await service.app.handle(run_id)
-    if call_id not in [record.call_id for record in await handle.unknown()]:
-        raise Problem(409, "CALL_NOT_UNKNOWN", f"call {call_id!r} of run {run_id!r} has no unknown outcome")
-    await handle.resolve(call_id, said.action, result=said.result, by=principal.id)
-    await service.app.resume(run_id)
-    return RunView.of(await run_of(service, run_id, principal, also=DECIDE))
-
-
-async def _must_be_unfinished(service: Service, run_id: str, principal: Principal) -> None:
-    row = await own_run(service, run_id, principal)
-    if row.status.ended:
-        raise Problem(409, "RUN_ENDED", f"run {run_id!r} is {row.status.value} already")
+    return _view(await desk.resolve(run_id, call_id, body.action, result=body.result))

@@ -14,9 +14,7 @@ from journeyman.app.service import Service
 from journeyman.core.errors import ConfigurationError
 from journeyman.doors.http.application import create_app
 from journeyman.doors.http.auth import Tokens, check_binding
-from journeyman.doors.http.limits import DoorLimits
-
-GRACE_SECONDS = 5
+from journeyman.doors.http.middleware import ServeOptions
 
 
 async def serve(
@@ -25,7 +23,7 @@ async def serve(
     host: str = "127.0.0.1",
     port: int = 8000,
     tokens: Tokens | None = None,
-    limits: DoorLimits | None = None,
+    options: ServeOptions | None = None,
     ready: Callable[[int], None] | None = None,
 ) -> None:
     """Serve until SIGINT or SIGTERM. Port 0 takes a free one; ``ready`` is told which it is.
@@ -33,15 +31,16 @@ async def serve(
     Streams that are open are cut in the end; their clients come back with Last-Event-ID.
     """
     check_binding(host, tokens)
+    options = options or ServeOptions()
     listening = _listen(host, port)
     config = uvicorn.Config(
-        create_app(service, tokens=tokens, limits=limits),
+        create_app(service, tokens=tokens, options=options),
         lifespan="off",
-        # It would write addresses with what people search for; the gate writes its own line.
+        # It would write addresses with what people search for; the middleware writes its own line.
         access_log=False,
         log_config=None,
         server_header=False,
-        timeout_graceful_shutdown=GRACE_SECONDS,
+        timeout_graceful_shutdown=options.grace_seconds,
     )
     server = _Server(config, ready=ready)
     with listening:
@@ -84,14 +83,14 @@ class _Server(uvicorn.Server):
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
         loop = asyncio.get_running_loop()
-        heard = []
+        handled = []
         for number in (signal.SIGINT, signal.SIGTERM):
             # Only the main thread hears signals; elsewhere whoever runs the loop ends it.
             with suppress(ValueError, NotImplementedError, RuntimeError):
                 loop.add_signal_handler(number, self.handle_exit, number, None)
-                heard.append(number)
+                handled.append(number)
         try:
             yield
         finally:
-            for number in heard:
+            for number in handled:
                 loop.remove_signal_handler(number)

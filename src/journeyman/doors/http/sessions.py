@@ -3,42 +3,22 @@
 from __future__ import annotations
 
 from fastapi import APIRouter
-from pydantic import BaseModel
+from pydantic import BaseModel, ConfigDict, Field
 
-from journeyman.core.conversations import SessionRow
-from journeyman.doors.http.auth import Caller, sees
-from journeyman.doors.http.common import (
-    PAGE_SIZE,
-    UNFINISHED,
-    Here,
-    Limit,
-    Offset,
-    Page,
-    must_own_session,
-    page_of,
-    visible,
-)
-from journeyman.doors.http.errors import Problem, answers
+from journeyman.doors.http.common import PAGE_SIZE, DeskDep, Limit, Offset, Page, page_of
+from journeyman.doors.http.errors import answers
 
 router = APIRouter(prefix="/api/v1/sessions", tags=["sessions"])
 
 
 class SessionView(BaseModel):
+    model_config = ConfigDict(from_attributes=True)
+
     id: str
-    principal: str | None
+    principal: str | None = Field(validation_alias="principal_id")
     created_at: float
     updated_at: float
     message_count: int
-
-    @classmethod
-    def of(cls, row: SessionRow) -> SessionView:
-        return cls(
-            id=row.id,
-            principal=row.principal_id,
-            created_at=row.created_at,
-            updated_at=row.updated_at,
-            message_count=row.message_count,
-        )
 
 
 class Sessions(Page):
@@ -46,23 +26,12 @@ class Sessions(Page):
 
 
 @router.get("", summary="Your sessions, most recently used first", responses=answers())
-async def list_sessions(service: Here, principal: Caller, limit: Limit = PAGE_SIZE, offset: Offset = 0) -> Sessions:
-    conversations = service.store.conversations
-    rows = await visible(
-        lambda size, at: conversations.list(limit=size, offset=at),
-        lambda row: sees(principal, row.principal_id),
-        limit=limit,
-        offset=offset,
-    )
-    return Sessions(sessions=[SessionView.of(row) for row in rows], **page_of(limit, offset))
+async def list_sessions(desk: DeskDep, limit: Limit = PAGE_SIZE, offset: Offset = 0) -> Sessions:
+    rows = await desk.sessions(limit=limit, offset=offset)
+    return Sessions(sessions=[SessionView.model_validate(row) for row in rows], **page_of(limit, offset))
 
 
 @router.delete("/{session_id}", status_code=204, summary="Forget what was said", responses=answers(404, 409))
-async def delete_session(session_id: str, service: Here, principal: Caller) -> None:
+async def delete_session(session_id: str, desk: DeskDep) -> None:
     """Its messages are gone and what was allowed for it is revoked. A session at work is refused: cancel its run."""
-    await must_own_session(service, session_id, principal, new=False)
-    if await service.store.runs.list(statuses=UNFINISHED, session_id=session_id, limit=1):
-        raise Problem(
-            409, "SESSION_AT_WORK", f"a run of session {session_id!r} has not ended", recover_action="Cancel it first"
-        )
-    await service.store.conversations.delete(session_id)
+    await desk.delete_session(session_id)

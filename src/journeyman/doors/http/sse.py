@@ -19,7 +19,7 @@ from journeyman.app.durable import Handle
 from journeyman.core.errors import JourneymanError
 from journeyman.core.events import Event, RunStarted
 from journeyman.doors.http.errors import Problem
-from journeyman.doors.http.metrics import Metrics
+from journeyman.doors.http.health import Metrics
 
 KEEP_ALIVE_SECONDS = 15.0
 DONE = format_sse_event(data_str="[DONE]")
@@ -37,6 +37,11 @@ def shown(event: Event) -> dict[str, Any]:
 def encoded(event: Event) -> bytes:
     data = to_json(shown(event)) if isinstance(event, RunStarted) else event.__pydantic_serializer__.to_json(event)
     return format_sse_event(data_str=data.decode(), event=event.type, id=None if event.seq is None else str(event.seq))
+
+
+def wants_json(accept: str) -> bool:
+    """Whether a client asks for one answer instead of a stream."""
+    return "application/json" in accept and "text/event-stream" not in accept
 
 
 def last_event_id(header: str | None) -> int:
@@ -74,8 +79,8 @@ async def _events(handle: Handle, after: int, metrics: Metrics) -> AsyncGenerato
                 async for batch in batches:
                     yield b"".join(map(encoded, batch)) if batch else KEEPALIVE_COMMENT
         except JourneymanError as error:
-            told = {"error": str(error), "code": "RUN_CANNOT_GO_ON", "run_id": handle.run_id}
-            yield format_sse_event(data_str=to_json(told).decode(), event="error")
+            content = {"error": str(error), "code": "RUN_CANNOT_GO_ON", "run_id": handle.run_id}
+            yield format_sse_event(data_str=to_json(content).decode(), event="error")
         yield DONE
 
 
@@ -99,7 +104,7 @@ async def with_pauses(
                 return
             yield batch
     finally:
-        # Whoever waits for the next event is told to stop, and lets go of the run by that.
+        # Cancelling the wait for the next event ends the generator, which stops listening to the run.
         if upcoming is not None:
             upcoming.cancel()
         else:

@@ -1,23 +1,35 @@
-"""Tasks: create, list, show, change, delete. What makes a good task is the toolkit's business."""
+"""Tasks, what is attached to them, and search over them. What makes a good task is the toolkit's business."""
 
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query, Response
-from pydantic import AfterValidator, Field, field_validator
+from pydantic import AfterValidator, BaseModel, Field, field_validator
 
-from journeyman.core.tasks import Task, TaskPriority, TaskSort, TaskStatus
-from journeyman.doors.http.auth import Caller
-from journeyman.doors.http.bodies import Body, JsonRoute
-from journeyman.doors.http.common import PAGE_SIZE, Here, Id, Limit, Object, Offset, Page, page_of
-from journeyman.doors.http.errors import answers
+from journeyman.core.protocols import moment
+from journeyman.core.tasks import Attachment, AttachmentType, Task, TaskPriority, TaskSort, TaskStatus
+from journeyman.doors.http.common import (
+    PAGE_SIZE,
+    Body,
+    Id,
+    JsonRoute,
+    Limit,
+    Object,
+    Offset,
+    Page,
+    ServiceDep,
+    page_of,
+)
+from journeyman.doors.http.errors import Problem, answers
 
-router = APIRouter(prefix="/api/v1/tasks", tags=["tasks"], route_class=JsonRoute)
+tasks_router = APIRouter(prefix="/api/v1/tasks", tags=["tasks"], route_class=JsonRoute)
+attachments_router = APIRouter(prefix="/api/v1", tags=["attachments"], route_class=JsonRoute)
+search_router = APIRouter(prefix="/api/v1/search", tags=["search"])
 
 
-def _moment(value: str) -> str:
+def _iso_8601(value: str) -> str:
     try:
         datetime.fromisoformat(value.strip())
     except ValueError:
@@ -32,7 +44,7 @@ Eta = Annotated[
 ]
 Tags = Annotated[list[str], Field(max_length=50, examples=[["finance"]])]
 Due = Annotated[
-    Annotated[str, AfterValidator(_moment)] | None,
+    Annotated[str, AfterValidator(_iso_8601)] | None,
     Query(max_length=64, description="ISO 8601; a plain date includes that day.", examples=["2027-01-31"]),
 ]
 
@@ -73,25 +85,16 @@ class Tasks(Page):
     total: int = Field(description="How many there are without the limit.")
 
 
-@router.post("", status_code=201, summary="Create a task", responses=answers())
-async def create_task(given: NewTask, response: Response, service: Here, principal: Caller) -> Task:
-    task = await service.tasks.create(
-        given.title,
-        description=given.description,
-        status=given.status,
-        priority=given.priority,
-        eta=given.eta,
-        tags=given.tags,
-        metadata=given.metadata,
-    )
+@tasks_router.post("", status_code=201, summary="Create a task", responses=answers())
+async def create_task(body: NewTask, response: Response, service: ServiceDep) -> Task:
+    task = await service.tasks.create(**dict(body))
     response.headers["Location"] = f"/api/v1/tasks/{task.id}"
     return task
 
 
-@router.get("", summary="Tasks, newest first", responses=answers())
+@tasks_router.get("", summary="Tasks, newest first", responses=answers())
 async def list_tasks(
-    service: Here,
-    principal: Caller,
+    service: ServiceDep,
     status: TaskStatus | None = None,
     priority: TaskPriority | None = None,
     tags: Annotated[list[str] | None, Query(max_length=20, description="All of them. May be repeated.")] = None,
@@ -115,23 +118,141 @@ async def list_tasks(
     return Tasks(tasks=list(found.tasks), total=found.total, **page_of(limit, offset))
 
 
-@router.get("/{task_id}", summary="One task", responses=answers(404))
-async def show_task(task_id: Id, service: Here, principal: Caller) -> Task:
+@tasks_router.get("/{task_id}", summary="One task", responses=answers(404))
+async def show_task(task_id: Id, service: ServiceDep) -> Task:
     return await service.tasks.get(task_id)
 
 
-@router.patch("/{task_id}", summary="Change a task", responses=answers(404))
-async def update_task(task_id: Id, given: TaskChange, service: Here, principal: Caller) -> Task:
+@tasks_router.patch("/{task_id}", summary="Change a task", responses=answers(404))
+async def update_task(task_id: Id, body: TaskChange, service: ServiceDep) -> Task:
     """The version before is kept."""
-    await service.tasks.get(task_id)  # by its id alone: words of a title are for people
-    fields: dict[str, Any] = {name: getattr(given, name) for name in given.model_fields_set}
+    await service.tasks.get(task_id)  # by its id alone: the toolkit would take words of a title as well
+    changes: dict[str, Any] = {name: getattr(body, name) for name in body.model_fields_set}
     for removable in ("description", "eta"):
-        if removable in fields and fields[removable] is None:
-            fields[removable] = ""
-    return (await service.tasks.update(task_id, **fields)).task
+        if removable in changes and changes[removable] is None:
+            changes[removable] = ""
+    return (await service.tasks.update(task_id, **changes)).task
 
 
-@router.delete("/{task_id}", status_code=204, summary="Delete a task and its attachments", responses=answers(404))
-async def delete_task(task_id: Id, service: Here, principal: Caller) -> None:
+@tasks_router.delete("/{task_id}", status_code=204, summary="Delete a task and its attachments", responses=answers(404))
+async def delete_task(task_id: Id, service: ServiceDep) -> None:
     await service.tasks.get(task_id)
     await service.tasks.delete(task_id)
+
+
+# --- attachments
+
+AttachmentTitle = Annotated[str, Field(max_length=255)]
+Content = Annotated[str, Field(max_length=200_000)]
+
+
+class NewAttachment(Body):
+    """The address is normalised: of two that mean the same thing, a task has one."""
+
+    reference: str = Field(
+        min_length=1, max_length=2_000, examples=["https://github.com/acme/rocket/pull/7?utm_source=x"]
+    )
+    type: AttachmentType | None = Field(default=None, description="Inferred from the address if left out.")
+    title: AttachmentTitle | None = None
+    content: Content | None = None
+    metadata: Object = Field(default_factory=dict)
+
+
+class AttachmentChange(Body):
+    """What is left out stays as it is; null removes a title or a content."""
+
+    title: AttachmentTitle | None = Field(default=None, examples=["The bug"])
+    content: Content | None = Field(default=None, examples=["Crashes when the list is empty."])
+    metadata: Object | None = Field(default=None, examples=[{"reviewed": True}])
+
+
+class Attachments(BaseModel):
+    attachments: list[Attachment]
+    total: int
+
+
+@attachments_router.get("/tasks/{task_id}/attachments", summary="What is attached to a task", responses=answers(404))
+async def list_attachments(task_id: Id, service: ServiceDep) -> Attachments:
+    found = (await service.tasks.get(task_id)).attachments
+    return Attachments(attachments=list(found), total=len(found))
+
+
+@attachments_router.post(
+    "/tasks/{task_id}/attachments",
+    status_code=201,
+    summary="Attach an address",
+    responses=answers(404, 409),
+)
+async def add_attachment(task_id: Id, body: NewAttachment, response: Response, service: ServiceDep) -> Attachment:
+    await service.tasks.get(task_id)
+    attachment = await service.tasks.attach(task_id, **dict(body))
+    response.headers["Location"] = f"/api/v1/attachments/{attachment.id}"
+    return attachment
+
+
+@attachments_router.get("/attachments/{attachment_id}", summary="One attachment", responses=answers(404))
+async def show_attachment(attachment_id: Id, service: ServiceDep) -> Attachment:
+    return await service.tasks.attachment(attachment_id)
+
+
+@attachments_router.patch("/attachments/{attachment_id}", summary="Change an attachment", responses=answers(404))
+async def update_attachment(attachment_id: Id, body: AttachmentChange, service: ServiceDep) -> Attachment:
+    found = await service.tasks.attachment(attachment_id)
+    changes: dict[str, Any] = {name: getattr(body, name) for name in body.model_fields_set}
+    if changes.get("metadata", found) is None:
+        changes["metadata"] = {}
+    changed = found.model_copy(update={**changes, "updated_at": moment(service.app.clock.time())})
+    if not await service.store.tasks.update_attachment(changed):
+        raise Problem(404, "ATTACHMENT_NOT_FOUND", f"attachment {attachment_id!r} was removed a moment ago")
+    return changed
+
+
+@attachments_router.delete(
+    "/attachments/{attachment_id}",
+    status_code=204,
+    summary="Remove an attachment",
+    responses=answers(404),
+)
+async def delete_attachment(attachment_id: Id, service: ServiceDep) -> None:
+    await service.tasks.detach(attachment_id)
+
+
+# --- search
+
+
+def _not_blank(value: str) -> str:
+    if not value.strip() or "\0" in value:
+        raise ValueError("a search needs a word, and no NUL character; to see all tasks use /api/v1/tasks")
+    return value
+
+
+class Result(BaseModel):
+    task: Task
+    score: float | None = Field(description="How well it fits; null for a search by words, where all fit alike.")
+
+
+class Results(BaseModel):
+    query: str
+    mode: Literal["keyword", "semantic"]
+    results: list[Result]
+    total: int
+
+
+@search_router.get("", summary="Find tasks", responses=answers())
+async def search(
+    service: ServiceDep,
+    q: Annotated[
+        str, Query(min_length=1, max_length=1_000, examples=["anything about money"]), AfterValidator(_not_blank)
+    ],
+    mode: Annotated[
+        Literal["keyword", "semantic"],
+        Query(description="All these words in title or description, or what the task is about, best first."),
+    ] = "keyword",
+    limit: Annotated[int, Query(ge=1, le=50)] = 10,
+) -> Results:
+    if mode == "semantic":
+        found = await service.tasks.search(q, limit=limit)
+        results = [Result(task=item.task, score=item.score) for item in found]
+        return Results(query=q, mode=mode, results=results, total=len(results))
+    page = await service.tasks.query(text=q, limit=limit)
+    return Results(query=q, mode=mode, results=[Result(task=task, score=None) for task in page.tasks], total=page.total)

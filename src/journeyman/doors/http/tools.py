@@ -1,22 +1,112 @@
-"""Tools and agents: what there is, and how tools have fared. Calling one is in ``chains``."""
+"""Tools and agents: what there is, how tools have fared, and calling them, one by one or in chains."""
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query
-from pydantic import BaseModel, Field
+from fastapi import APIRouter, Query, Response
+from pydantic import BaseModel, ConfigDict, Field
 
+from journeyman.app.chains import MOST_STEPS, literal, start_chain
+from journeyman.app.desk import Desk, Outcome
 from journeyman.app.service import Service
+from journeyman.core.calls import ToolCallRecord
+from journeyman.core.errors import ConfigurationError, ErrorInfo
+from journeyman.core.principals import Principal
 from journeyman.core.risk import RiskLevel
 from journeyman.core.specification import ToolSpecification
 from journeyman.doors.http.auth import Caller
-from journeyman.doors.http.chains import tool_not_found
-from journeyman.doors.http.common import Here
-from journeyman.doors.http.errors import answers
+from journeyman.doors.http.common import (
+    Body,
+    DeskDep,
+    JsonRoute,
+    Object,
+    RunAnswer,
+    ServiceDep,
+    SessionId,
+    answer_fields,
+)
+from journeyman.doors.http.errors import FieldError, Problem, answers
 
-router = APIRouter(prefix="/api/v1", tags=["tools"])
+router = APIRouter(prefix="/api/v1", tags=["tools"], route_class=JsonRoute)
+
+WAITING: dict[int | str, dict[str, Any]] = {202: {"description": "It waits for a person"}}
+
+
+# --- calling
+
+
+class Step(Body):
+    """One call. '$NAME' is a field of the latest result that has it, '$N.path' one of step N's, '$$' a dollar sign."""
+
+    tool: str = Field(min_length=1, max_length=128, examples=["create_task"])
+    args: Object = Field(default_factory=dict, examples=[{"title": "Review", "description": "costs $$5"}])
+
+
+class ChainRequest(Body):
+    steps: list[Step] = Field(min_length=1, max_length=MOST_STEPS)
+    session_id: SessionId | None = Field(default=None, description="What was allowed for this session holds.")
+
+
+class ChainAnswer(RunAnswer):
+    """How far a chain has come. It is a run: everything about it is under /api/v1/runs."""
+
+    results: list[Any] = Field(description="Of the steps that are done, in order.")
+    error: ErrorInfo | None
+
+
+class CallRequest(Body):
+    arguments: Object = Field(default_factory=dict, examples=[{"title": "Buy milk"}])
+    session_id: SessionId | None = Field(default=None, description="What was allowed for this session holds.")
+
+
+class CallAnswer(RunAnswer):
+    """What became of a call."""
+
+    record: ToolCallRecord | None = Field(description="Null as long as it waits for a person.")
+
+
+@router.post("/chains", summary="Call tools one after another", responses={**answers(404, 409), **WAITING})
+async def run_chain(body: ChainRequest, response: Response, desk: DeskDep) -> ChainAnswer:
+    """Answers when the chain has ended (200) or needs a person (202)."""
+    run_id, outcome = await _carried_out(desk, body.steps, body.session_id)
+    response.status_code = 202 if outcome.kind == "waiting" else 200
+    return ChainAnswer(
+        **answer_fields(run_id, outcome),
+        results=[record.result for record in outcome.calls if record.success],
+        error=None if outcome.response is None else outcome.response.error,
+    )
+
+
+@router.post("/tools/{name}/call", summary="Call one tool", responses={**answers(404, 409), **WAITING})
+async def call_tool(name: str, body: CallRequest, response: Response, desk: DeskDep) -> CallAnswer:
+    """Governed like any other call. Answers when it has ended (200), well or not, or needs a person (202)."""
+    if name not in desk.app.library:
+        raise _not_found(desk.app.library.nearest(name), name)
+    run_id, outcome = await _carried_out(desk, [Step(tool=name, args=literal(body.arguments))], body.session_id)
+    response.status_code = 202 if outcome.kind == "waiting" else 200
+    return CallAnswer(**answer_fields(run_id, outcome), record=next(iter(outcome.calls), None))
+
+
+def _not_found(nearest: list[str], name: str) -> Problem:
+    hint = f"; did you mean {' or '.join(map(repr, nearest))}?" if nearest else ""
+    return Problem(404, "TOOL_NOT_FOUND", f"there is no tool {name!r}{hint}")
+
+
+async def _carried_out(desk: Desk, steps: list[Step], session_id: str | None) -> tuple[str, Outcome]:
+    if session_id is not None:
+        await desk.must_own_session(session_id, new=True)
+    try:
+        handle = await start_chain(
+            desk.app, [step.model_dump() for step in steps], principal=desk.principal, session_id=session_id
+        )
+    except ConfigurationError as error:
+        fields = [FieldError(field="steps", message=str(error))]
+        raise Problem(422, "INVALID_CHAIN", str(error), fields=fields) from None
+    return handle.run_id, await desk.outcome(handle, session_id=session_id)
+
+
+# --- what there is
 
 
 class ToolView(BaseModel):
@@ -48,6 +138,8 @@ class Tools(BaseModel):
 
 
 class HealthView(BaseModel):
+    model_config = ConfigDict(from_attributes=True)
+
     tool: str
     calls: int
     success_rate: float
@@ -76,7 +168,7 @@ class Agents(BaseModel):
 
 @router.get("/tools", summary="All tools", responses=answers())
 async def list_tools(
-    service: Here, principal: Caller, category: Annotated[str | None, Query(max_length=128)] = None
+    service: ServiceDep, principal: Caller, category: Annotated[str | None, Query(max_length=128)] = None
 ) -> Tools:
     specifications = service.app.library.specifications()
     wanted = [item for item in specifications if category is None or item.category == category]
@@ -84,43 +176,14 @@ async def list_tools(
 
 
 @router.get("/tools/{name}", summary="One tool", responses=answers(404))
-async def show_tool(name: str, service: Here, principal: Caller) -> ToolView:
+async def show_tool(name: str, service: ServiceDep, principal: Caller) -> ToolView:
     found = service.app.library.lookup(name)
     if found is None:
-        raise tool_not_found(service, name)
+        raise _not_found(service.app.library.nearest(name), name)
     return _view(service, found.specification, principal)
 
 
-@router.get("/health/tools", summary="How tools have fared lately", responses=answers())
-async def tool_health(
-    service: Here,
-    principal: Caller,
-    seconds: Annotated[float, Query(ge=60, le=30 * 86_400, description="How far back to look.")] = 86_400,
-) -> Health:
-    """Of the latest 10,000 calls in this time."""
-    found = await service.health(seconds=seconds)
-    return Health(seconds=seconds, tools=[HealthView.model_validate(asdict(item)) for item in found])
-
-
-@router.get("/agents", summary="Who can answer", responses=answers())
-async def list_agents(service: Here, principal: Caller) -> Agents:
-    views = []
-    for agent in service.agents.values():
-        problem = service.no_model(agent)
-        views.append(
-            AgentView(
-                name=agent.name,
-                description=agent.description,
-                model=agent.model,
-                tools=[item.name for item in agent.tools],
-                ready=problem is None,
-                problem=problem,
-            )
-        )
-    return Agents(agents=views)
-
-
-def _view(service: Service, item: ToolSpecification, principal: Caller) -> ToolView:
+def _view(service: Service, item: ToolSpecification, principal: Principal) -> ToolView:
     counts = service.app.library.counts(item.name)
     return ToolView(
         name=item.name,
@@ -143,3 +206,31 @@ def _view(service: Service, item: ToolSpecification, principal: Caller) -> ToolV
         success_count=counts.success_count,
         failure_count=counts.failure_count,
     )
+
+
+@router.get("/health/tools", summary="How tools have fared lately", responses=answers())
+async def tool_health(
+    service: ServiceDep,
+    seconds: Annotated[float, Query(ge=60, le=30 * 86_400, description="How far back to look.")] = 86_400,
+) -> Health:
+    """Of the latest 10,000 calls in this time."""
+    found = await service.health(seconds=seconds)
+    return Health(seconds=seconds, tools=[HealthView.model_validate(item) for item in found])
+
+
+@router.get("/agents", summary="Who can answer", responses=answers())
+async def list_agents(service: ServiceDep) -> Agents:
+    views = []
+    for agent in service.agents.values():
+        problem = service.no_model(agent)
+        views.append(
+            AgentView(
+                name=agent.name,
+                description=agent.description,
+                model=agent.model,
+                tools=[item.name for item in agent.tools],
+                ready=problem is None,
+                problem=problem,
+            )
+        )
+    return Agents(agents=views)

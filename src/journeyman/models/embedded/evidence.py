@@ -15,12 +15,11 @@ from datetime import date
 from typing import Any
 
 from journeyman.core.specification import ToolSpecification
+from journeyman.core.words import WORD, stem, words
 from journeyman.models.embedded.dates import as_iso
 from journeyman.models.embedded.tools import DATES, first_paragraph
 
-WORD = re.compile(r"[^\W_]+")
 NUMBER = re.compile(r"(?<![\w.])-?\d+(?:,\d{3})*(?:\.\d+)?(?![\w]|[.,]\d)")
-ENDINGS = ("ing", "ed", "es", "s")
 NUMBERS = {
     word: number
     for number, word in enumerate(
@@ -43,21 +42,6 @@ LONGEST_DATE = 6
 """In words: "by the day after tomorrow"."""
 
 Places = frozenset[int]
-
-
-def words(text: str) -> list[str]:
-    return [match[0].casefold() for match in WORD.finditer(text)]
-
-
-def stem(word: str) -> str:
-    """Enough for "tagged" to be "tag" and "completed" to be "complete"."""
-    for ending in ENDINGS:
-        if word.endswith(ending) and len(word) - len(ending) >= 3:
-            word = word[: -len(ending)]
-            if len(word) > 3 and word[-1] == word[-2] and word[-1] not in "aeiouls":
-                word = word[:-1]
-            break
-    return word[:-1] if word.endswith("e") and len(word) > 3 else word
 
 
 def telling(text: str) -> set[str]:

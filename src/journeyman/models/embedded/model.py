@@ -59,7 +59,7 @@ class EmbeddedModel:
         clock: Clock | None = None,
     ) -> None:
         self._gate = gate
-        self._rank = rank
+        self.rank = rank
         self._folder = folder
         self._timeout = timeout
         self._clock = clock or SystemClock()
@@ -189,12 +189,12 @@ class EmbeddedModel:
     def _weighed(self, text: str, tools: tuple[ToolSpecification, ...]) -> tuple[ToolSpecification, ...]:
         if len(tools) <= MOST_TOOLS:
             return tools
-        return tuple(self._rank(text, tools, MOST_TOOLS) if self._rank else tools[:MOST_TOOLS])
+        return tuple(self.rank(text, tools, MOST_TOOLS) if self.rank else tools[:MOST_TOOLS])
 
     def _nearest(
         self, text: str, tools: tuple[ToolSpecification, ...], guessed: Sequence[str]
     ) -> Sequence[ToolSpecification]:
-        ranked = self._rank(text, tools, len(tools)) if self._rank else ()
+        ranked = self.rank(text, tools, len(tools)) if self.rank else ()
         order = {name: place for place, name in enumerate((*guessed, *(tool.name for tool in ranked)))}
         return sorted(tools, key=lambda tool: order.get(tool.name, len(order)))
 

@@ -1,7 +1,9 @@
 """The offline default: all-MiniLM-L6-v2 with 8-bit weights, on onnxruntime. Needs the extra ``embeddings``.
 
 The weights are a file inside a package of data; they are checked before they are used, and none of that package's code
-is run. The text is split by our own ``wordpiece``.
+is run. Text is split into tokens the way BERT's uncased models were trained, by the list in ``wordpiece.txt`` (that of
+BERT base, uncased; Google, Apache-2.0). A library that does this would bring a model hub's client along; here nothing
+can reach a network.
 """
 
 from __future__ import annotations
@@ -9,8 +11,11 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import os
+import re
 import threading
+import unicodedata
 from collections.abc import Sequence
+from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -18,13 +23,19 @@ from typing import Any
 
 from journeyman.core.errors import ConfigurationError
 from journeyman.core.protocols import Vectors
-from journeyman.retrieval.embedders.wordpiece import token_ids
 
 DIMENSIONS = 384
 LONGEST = 256
 BATCH = 1024
 """Tokens that are computed at once, padding included: more costs memory and gains nothing."""
 WEIGHTS = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"
+
+
+_LONGEST_WORD = 100
+_PIECES = re.compile(r"[!-/:-@\[-`{-~]|[^\s!-/:-@\[-`{-~]+")
+_IDEOGRAPHS = re.compile(
+    "([\u4e00-\u9fff\u3400-\u4dbf\uf900-\ufaff\U00020000-\U0002a6df\U0002a700-\U0002ceaf\U0002f800-\U0002fa1f])"
+)
 
 
 class MiniLM:
@@ -94,3 +105,55 @@ def _session(weights: Path) -> Any:
     # Threads that wait for work by spinning halve the speed of everything else on a small machine.
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     return onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
+
+
+@cache
+def _vocabulary() -> dict[str, int]:
+    lines = Path(__file__).with_name("wordpiece.txt").read_text(encoding="utf-8").splitlines()
+    return {piece: number for number, piece in enumerate(lines)}
+
+
+def token_ids(text: str, *, limit: int) -> list[int]:
+    """At most ``limit`` ids, the opening and the closing one included."""
+    vocabulary = _vocabulary()
+    ids = [vocabulary["[CLS]"]]
+    for word in _PIECES.findall(_normalised(text)):
+        ids += _pieces(word, vocabulary)
+        if len(ids) >= limit:
+            break
+    return [*ids[: limit - 1], vocabulary["[SEP]"]]
+
+
+def _normalised(text: str) -> str:
+    if text.isascii() and text.isprintable():
+        return text.lower()
+    text = "".join(map(_clean, text))
+    text = unicodedata.normalize("NFD", _IDEOGRAPHS.sub(r" \1 ", text))
+    kept = (char for char in text if unicodedata.category(char) != "Mn")
+    # Punctuation beyond ASCII stands alone too; the regular expression below knows only ASCII's.
+    return "".join(f" {char} " if unicodedata.category(char).startswith("P") else char for char in kept).lower()
+
+
+def _clean(char: str) -> str:
+    if char.isspace():
+        return " "
+    return "" if char == "\ufffd" or unicodedata.category(char) in {"Cc", "Cf", "Co", "Cs"} else char
+
+
+def _pieces(word: str, vocabulary: dict[str, int]) -> list[int]:
+    """The longest known beginning, then the longest known continuation, and so on; unknown as a whole if stuck."""
+    if len(word) > _LONGEST_WORD:
+        return [vocabulary["[UNK]"]]
+    found: list[int] = []
+    start = 0
+    while start < len(word):
+        prefix = "##" if start else ""
+        for end in range(len(word), start, -1):
+            number = vocabulary.get(prefix + word[start:end])
+            if number is not None:
+                found.append(number)
+                start = end
+                break
+        else:
+            return [vocabulary["[UNK]"]]
+    return found

@@ -1,12 +1,11 @@
-"""What a task can refer to: finding addresses in a text, and the one form of each address.
+"""Finds addresses in a text and normalises them. Fetches nothing.
 
-Two addresses of the same thing get the same reference, so that it is attached once. Nothing here fetches anything.
+Two addresses of the same thing get the same reference, so that it is attached once.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import SplitResult, parse_qsl, urlsplit
@@ -40,7 +39,7 @@ class InvalidReferenceError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """An address in its one form, and what can be told from it alone."""
+    """A normalised address, and what can be derived from it alone."""
 
     type: AttachmentType
     url: str
@@ -52,20 +51,15 @@ def find_references(*texts: str | None) -> list[Reference]:
     """The addresses in some texts (plain or Markdown), each once, in the order in which they appear."""
     found: dict[str, Reference] = {}
     for text in texts:
-        for address in _addresses(text or ""):
+        for match in _ADDRESS.finditer(text or ""):
             try:
-                reference = read_reference(address)
+                reference = read_reference(_without_ending(match.group()))
             except InvalidReferenceError:
                 continue
             found.setdefault(reference.url, reference)
             if len(found) == MOST_FOUND:
                 return list(found.values())
     return list(found.values())
-
-
-def _addresses(text: str) -> Iterator[str]:
-    for match in _ADDRESS.finditer(text):
-        yield _without_ending(match.group())
 
 
 def _without_ending(address: str) -> str:
@@ -117,7 +111,7 @@ def _host(parts: SplitResult) -> str:
     host = (parts.hostname or "").rstrip(".")
     if ":" in host:
         host = f"[{host}]"
-    # A word without a dot is hardly ever an address, except on one's own machine.
+    # A word without a dot is hardly ever a host name, except localhost.
     if not _HOST.fullmatch(host) or not ("." in host or host == "localhost" or host.startswith("[")):
         raise InvalidReferenceError(f"{host!r} is no name of a host")
     return host
@@ -127,11 +121,11 @@ def _host(parts: SplitResult) -> str:
 
 
 def _generic(host: str, parts: SplitResult) -> str:
-    # Whatever stands before an @ is a name and a password: not something to keep.
+    # User name and password before an @ are dropped: they must not be stored.
     port = f":{parts.port}" if parts.port not in (None, _DEFAULT_PORTS[parts.scheme]) else ""
     path = _escapes(parts.path).rstrip("/")
     query = _without_tracking(parts.query)
-    # A page of its own in many an application, unlike a place on a page.
+    # In many applications such a fragment is a page of its own; any other is a position on the page.
     fragment = f"#{parts.fragment}" if parts.fragment.startswith(("/", "!")) else ""
     return f"{parts.scheme}://{host}{port}{path}{query}{fragment}"
 
@@ -157,7 +151,7 @@ def _github(host: str, parts: SplitResult) -> Reference:
 def _gmail(parts: SplitResult) -> Reference:
     account = re.match(r"/mail/u/([^/]+)", parts.path)
     base = f"https://mail.google.com/mail/u/{account.group(1) if account else 0}/"
-    # What is open beside it (?compose=…) is not part of it.
+    # Other windows that are open (?compose=…) are not part of the address.
     place = parts.fragment.partition("?")[0].strip("/")
     view, _, name = place.rpartition("/")
     is_message = view and (_MESSAGE_ID.fullmatch(name) or (view in _MAILBOXES and not re.fullmatch(r"p\d+", name)))
@@ -178,7 +172,7 @@ def _without_tracking(query: str) -> str:
 
 
 def _escapes(text: str) -> str:
-    """Percent-escapes in their one form: none where none is needed, upper case elsewhere."""
+    """Percent-escapes normalised: decoded where unreserved, upper case elsewhere."""
 
     def one(match: re.Match[str]) -> str:
         character = chr(int(match.group(1), 16))

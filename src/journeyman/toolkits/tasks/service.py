@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from journeyman.core.data import digest, new_id
-from journeyman.core.errors import ErrorCategory, ToolError
 from journeyman.core.protocols import Clock, SystemClock, moment
 from journeyman.core.tasks import (
     Attachment,
@@ -21,8 +20,18 @@ from journeyman.core.tasks import (
     TaskVersion,
 )
 from journeyman.retrieval.search import HybridIndex
-from journeyman.toolkits.tasks.fields import invalid, read_eta, read_priority, read_status, read_tags, read_title
-from journeyman.toolkits.tasks.naming import named_attachment, named_task, no_attachment, no_task
+from journeyman.toolkits import invalid
+from journeyman.toolkits.tasks.inputs import (
+    attachment_not_found,
+    find_attachment,
+    find_task,
+    read_eta,
+    read_priority,
+    read_status,
+    read_tags,
+    read_title,
+    task_not_found,
+)
 from journeyman.toolkits.tasks.references import InvalidReferenceError, Reference, find_references, read_reference
 
 DOMAIN = "tasks"
@@ -34,7 +43,7 @@ NEAR_ENOUGH = 0.2
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A task that a search has found."""
+    """A search result."""
 
     task: Task
     score: float
@@ -49,10 +58,10 @@ class Changed:
 
 
 class TaskService:
-    """Tasks over a store. Wrong values raise ToolError with the codes the tools' descriptions name.
+    """Tasks over a store. Invalid values raise ToolError with the codes that the tools' descriptions name.
 
-    ``index`` finds by meaning if it has an embedder; without one, by words. It is brought up to date before each
-    search, so that tasks written by other processes are found too.
+    ``index`` searches by meaning if it has an embedder; without one, by words. It is refreshed before each search, so
+    that tasks written by other processes are found too.
     """
 
     def __init__(self, store: TaskStore, clock: Clock | None = None, *, index: HybridIndex | None = None) -> None:
@@ -76,9 +85,9 @@ class TaskService:
         metadata: Mapping[str, Any] | None = None,
         key: str = "",
     ) -> Task:
-        """Keep a new task; addresses in its title and description become attachments.
+        """Add a task; addresses in its title and description become attachments.
 
-        The same ``key`` again makes no second task: it returns the first.
+        ``key`` is an idempotency key: used again, it returns the first task.
         """
         task_id = _id("task", key)
         now = moment(self._clock.time())
@@ -94,7 +103,7 @@ class TaskService:
             metadata=dict(metadata or {}),
             created_at=now,
             updated_at=now,
-            attachments=self._mentioned(task_id, read, description),
+            attachments=self._attachments_in(task_id, read, description),
         )
         return await self._store.add(task)
 
@@ -102,12 +111,12 @@ class TaskService:
         """By its id alone. Raises TASK_NOT_FOUND."""
         task = await self._store.get(task_id)
         if task is None:
-            raise await no_task(self._store, task_id)
+            raise await task_not_found(self._store, task_id)
         return task
 
     async def named(self, name: str) -> Task:
         """By its id or words of its title. Raises TASK_NOT_FOUND or AMBIGUOUS_TASK."""
-        return await named_task(self._store, name)
+        return await find_task(self._store, name)
 
     async def query(
         self,
@@ -149,21 +158,16 @@ class TaskService:
         metadata: Mapping[str, Any] | None = None,
     ) -> Changed:
         """Change the fields that are given, and keep the version before. An empty description or eta removes it."""
-        fields: dict[str, Any] = {}
-        if title is not None:
-            fields["title"] = read_title(title)
-        if description is not None:
-            fields["description"] = description or None
-        if status is not None:
-            fields["status"] = read_status(status)
-        if priority is not None:
-            fields["priority"] = read_priority(priority)
-        if eta is not None:
-            fields["eta"] = read_eta(eta) if eta.strip() else None
-        if tags is not None:
-            fields["tags"] = read_tags(tags)
-        if metadata is not None:
-            fields["metadata"] = dict(metadata)
+        readers: dict[str, tuple[Any, Callable[[Any], Any]]] = {
+            "title": (title, read_title),
+            "description": (description, lambda text: text or None),
+            "status": (status, read_status),
+            "priority": (priority, read_priority),
+            "eta": (eta, lambda text: read_eta(text) if text.strip() else None),
+            "tags": (tags, read_tags),
+            "metadata": (metadata, dict),
+        }
+        fields = {name: read(value) for name, (value, read) in readers.items() if value is not None}
         if not fields:
             recover = "Give at least one of title, description, status, priority, eta, tags"
             raise invalid("NOTHING_TO_CHANGE", f"no new value was given for task {name!r}", recover)
@@ -180,39 +184,37 @@ class TaskService:
                 return task
             attachments = task.attachments
             if previous.keys() & {"title", "description"}:
-                attachments += self._mentioned(task.id, fields.get("title"), fields.get("description"))
+                attachments += self._attachments_in(task.id, fields.get("title"), fields.get("description"))
             return task.model_copy(update={**fields, "updated_at": moment(now), "attachments": attachments})
 
         task = await self._store.change(task_id, change, now=now)
         if task is None:
-            raise await no_task(self._store, task_id)
+            raise await task_not_found(self._store, task_id)
         return Changed(task, previous)
 
     async def delete(self, name: str, *, asked_at: float | None = None) -> Task:
-        """Forget a task, its attachments and its versions; returns what it was.
+        """Delete a task, its attachments and its versions; returns what it was.
 
-        Words mean the task they meant when somebody was asked: one that was made or changed since is left alone.
+        With ``asked_at``, a task found by words and created or changed since then is not deleted: the person who
+        approved may have meant another one.
         """
         task = await self.named(name)
-        _meant(task, name, asked_at)
+        _refuse_if_changed(task, name, asked_at)
         if not await self._store.delete(task.id):
-            raise await no_task(self._store, task.id)
+            raise await task_not_found(self._store, task.id)
         return task
 
     async def versions(self, name: str) -> Sequence[TaskVersion]:
-        """What a task was before, newest first."""
+        """A task's earlier versions, newest first."""
         return await self._store.versions((await self.named(name)).id)
 
     # --- attachments
-
-    async def attachments(self, name: str) -> Sequence[Attachment]:
-        return (await self.named(name)).attachments
 
     async def attachment(self, attachment_id: str) -> Attachment:
         """Raises ATTACHMENT_NOT_FOUND."""
         found = await self._store.attachment(attachment_id)
         if found is None:
-            raise no_attachment(attachment_id, "name its task as well to find it by its address or title")
+            raise attachment_not_found(attachment_id, "name its task as well to find it by its address or title")
         return found
 
     async def attach(
@@ -226,7 +228,7 @@ class TaskService:
         metadata: Mapping[str, Any] | None = None,
         key: str = "",
     ) -> Attachment:
-        """Attach an address to a task; what it is gets inferred where no type is given.
+        """Attach an address to a task; its type is inferred where none is given.
 
         Raises INVALID_REFERENCE, or ATTACHMENT_EXISTS where the task has it (unless under the same ``key``).
         """
@@ -243,13 +245,12 @@ class TaskService:
         made = made.model_copy(update={**changes, "metadata": {**made.metadata, **(metadata or {})}})
         kept = await self._store.attach(made)
         if kept is None:
-            raise await no_task(self._store, task.id)
+            raise await task_not_found(self._store, task.id)
         if kept.id != made.id:
-            raise ToolError(
+            raise invalid(
                 "ATTACHMENT_EXISTS",
                 f"task {task.title!r} has {read.url!r} attached already",
-                category=ErrorCategory.INVALID_INPUT,
-                recover_action="Nothing needs to be done; tell the user that it is attached",
+                "Nothing needs to be done; tell the user that it is attached",
             )
         return kept
 
@@ -259,13 +260,13 @@ class TaskService:
             found = await self.attachment(attachment)
         else:
             owner = await self.named(task)
-            _meant(owner, task, asked_at)
-            found = named_attachment(owner, attachment)
+            _refuse_if_changed(owner, task, asked_at)
+            found = find_attachment(owner, attachment)
         if not await self._store.detach(found.id):
-            raise no_attachment(attachment, "it was removed a moment ago")
+            raise attachment_not_found(attachment, "it was removed a moment ago")
         return found
 
-    def _mentioned(self, task_id: str, *texts: str | None) -> tuple[Attachment, ...]:
+    def _attachments_in(self, task_id: str, *texts: str | None) -> tuple[Attachment, ...]:
         return tuple(self._attachment(task_id, reference) for reference in find_references(*texts))
 
     def _attachment(self, task_id: str, reference: Reference, *, key: str = "") -> Attachment:
@@ -285,14 +286,14 @@ class TaskService:
 
     async def search(self, text: str, *, limit: int = 10) -> list[Found]:
         """The tasks that are about this, best first."""
-        await self.refresh_index()
+        await self._refresh_index()
         hits = await self._index.search(text, k=limit, domain=DOMAIN)
         near = [hit for hit in hits if hit.words or (hit.similarity or 0.0) >= NEAR_ENOUGH]
         tasks = {task.id: task for task in await self._store.get_many([hit.id for hit in near])}
         return [Found(tasks[hit.id], hit.score) for hit in near if hit.id in tasks]
 
-    async def refresh_index(self) -> None:
-        """Bring the index up to date with the store. Worth doing at start, where there are many tasks."""
+    async def _refresh_index(self) -> None:
+        """Bring the index up to date with the store."""
         async with self._indexing:
             stamps = await self._store.stamps()
             gone = self._indexed.keys() - stamps.keys()
@@ -300,20 +301,19 @@ class TaskService:
             for task_id in gone:
                 del self._indexed[task_id]
             changed = [task_id for task_id, stamp in stamps.items() if self._indexed.get(task_id) != stamp]
-            # A piece at a time, so that what is done stays done when the caller runs out of time.
+            # In batches, so that progress is kept when the caller times out.
             for start in range(0, len(changed), INDEXED_TOGETHER):
                 tasks = await self._store.get_many(changed[start : start + INDEXED_TOGETHER])
                 await self._index.put({task.id: _searchable(task) for task in tasks}, domain=DOMAIN)
                 self._indexed.update({task.id: stamps[task.id] for task in tasks})
 
 
-def _meant(task: Task, name: str, asked_at: float | None) -> None:
+def _refuse_if_changed(task: Task, name: str, asked_at: float | None) -> None:
     if asked_at is not None and task.id != name and task.updated_at.timestamp() > asked_at:
-        raise ToolError(
+        raise invalid(
             "TASK_CHANGED",
             f"the task that {name!r} means now, {task.title!r} ({task.id}), was made or changed after you were asked",
-            category=ErrorCategory.INVALID_INPUT,
-            recover_action=f"Nothing was deleted. If this task is meant, call it again with the id {task.id!r}",
+            f"Nothing was deleted. If this task is meant, call it again with the id {task.id!r}",
         )
 
 

@@ -1,7 +1,7 @@
 """The tasks toolkit as a model sees it: eight tools over one service.
 
-The schemas show a model what is allowed; the service checks it, so that a wrong value gets this toolkit's own code
-and advice.
+The schemas show a model what is allowed; the service checks it, so that an invalid value is refused with this
+toolkit's own error code and advice.
 """
 
 from __future__ import annotations
@@ -13,32 +13,27 @@ from pydantic import Field, WithJsonSchema
 from journeyman.core.context import ToolContext
 from journeyman.core.risk import RiskLevel
 from journeyman.core.tasks import Task, TaskPriority, TaskSort, TaskStatus
-from journeyman.toolkits.tasks.fields import LONGEST_TITLE, read_sort
+from journeyman.toolkits.tasks.inputs import LONGEST_TITLE, read_sort
 from journeyman.toolkits.tasks.service import MOST_LISTED, TaskService
 from journeyman.tools.decorator import tool
 from journeyman.tools.tool import Tool
 
 CATEGORY = "tasks"
-_TEXT = WithJsonSchema({"type": "string"})
 _TITLE = WithJsonSchema({"type": "string", "minLength": 1, "maxLength": LONGEST_TITLE})
 _PRIORITY = WithJsonSchema({"type": "string", "enum": [item.value for item in TaskPriority]})
-_STATUS = WithJsonSchema({"type": "string", "enum": [item.value for item in TaskStatus]})
-_SORT = WithJsonSchema({"type": "string", "enum": [item.value for item in TaskSort]})
-_DAY = WithJsonSchema({"type": "string", "format": "date"})
-_TEXTS = WithJsonSchema({"type": "array", "items": {"type": "string"}})
 
 Title = Annotated[str, _TITLE]
 Link = Annotated[str, WithJsonSchema({"type": "string", "pattern": "^https?://[^ ]+$"})]
 Priority = Annotated[str, _PRIORITY]
-Sort = Annotated[str, _SORT]
-# May be left out; a model that writes null instead means the same.
-MaybeText = Annotated[str | None, _TEXT]
-MaybeDay = Annotated[str | None, _DAY]
-"""A date; the service takes a time as well, which few people want."""
+Sort = Annotated[str, WithJsonSchema({"type": "string", "enum": [item.value for item in TaskSort]})]
+# Optional; a model may also write null.
+MaybeText = Annotated[str | None, WithJsonSchema({"type": "string"})]
+MaybeDay = Annotated[str | None, WithJsonSchema({"type": "string", "format": "date"})]
+"""A date; the service accepts a time as well, which few people want."""
 MaybeTitle = Annotated[str | None, _TITLE]
 MaybePriority = Annotated[str | None, _PRIORITY]
-MaybeStatus = Annotated[str | None, _STATUS]
-MaybeTexts = Annotated[list[str] | None, _TEXTS]
+MaybeStatus = Annotated[str | None, WithJsonSchema({"type": "string", "enum": [item.value for item in TaskStatus]})]
+MaybeTexts = Annotated[list[str] | None, WithJsonSchema({"type": "array", "items": {"type": "string"}})]
 Format = Literal["concise", "standard", "detailed"]
 
 TaskName = Annotated[str, Field(description="The task's id or words of its title.")]
@@ -113,7 +108,7 @@ class _TaskTools:
             priority=priority,
             eta=eta,
             tags=tags or (),
-            # After a crash the call is made again under the same key, and finds its task.
+            # After a crash the call is repeated with the same key, and finds its task.
             key=context.idempotency_key,
         )
         return shown(task)
@@ -157,8 +152,7 @@ class _TaskTools:
             limit: How many tasks at most.
             format: How much of each task is shown: concise (id, title, status), standard, or detailed for everything.
         """
-        order = read_sort(sort)
-        filters = {
+        given: dict[str, Any] = {
             "text": text,
             "status": status,
             "priority": priority,
@@ -166,20 +160,12 @@ class _TaskTools:
             "due_after": due_after,
             "due_before": due_before,
         }
-        page = await self._service.query(
-            text=text,
-            status=status,
-            priority=priority,
-            tags=tags or (),
-            due_after=due_after,
-            due_before=due_before,
-            sort=order,
-            limit=limit,
-        )
+        filters = {name: value for name, value in given.items() if value}
+        page = await self._service.query(**filters, sort=read_sort(sort), limit=limit)
         return {
             "tasks": [shown(task, format=format) for task in page.tasks],
             "total": page.total,
-            "filters": {name: value for name, value in filters.items() if value},
+            "filters": filters,
         }
 
     @tool(

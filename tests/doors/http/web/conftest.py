@@ -23,10 +23,11 @@ from journeyman.app.service import Service
 from tests.doors.http.serving import served
 from tests.doors.http.web.cable import Cable
 from tests.doors.http.web.scenes import Clerk, Shop, clerk
+from tests.waiting import WAIT_SECONDS
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 DESKTOP = {"width": 1200, "height": 820}
-PATIENCE_MS = 30_000
+PATIENCE_MS = WAIT_SECONDS * 1_000
 
 
 @dataclass(frozen=True)
@@ -70,7 +71,7 @@ async def opened(folder: Path, **options: Any) -> AsyncIterator[Site]:
     async with (
         served(folder, **options) as server,
         Cable.to(server.url) as cable,
-        httpx.AsyncClient(base_url=server.url, timeout=20.0) as client,
+        httpx.AsyncClient(base_url=server.url, timeout=WAIT_SECONDS) as client,
     ):
         try:
             yield Site(cable.url, shop, server.service, cable, client)

@@ -1,0 +1,342 @@
+"""What every door decides alike: who may see and change what, what a run waits for, what came of it, repeated requests.
+
+A ``Desk`` is the app as one principal may use it. It knows no protocol; doors turn its errors into their own answers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from journeyman.app.owners import dead_owners
+from journeyman.core.approvals import Approval
+from journeyman.core.calls import ToolCallRecord
+from journeyman.core.conversations import SessionRow
+from journeyman.core.data import digest
+from journeyman.core.errors import JourneymanError
+from journeyman.core.principals import ANY_PRINCIPAL, Principal, PrincipalFilter
+from journeyman.core.runs import UNFINISHED, AgentResponse, RunStatus
+from journeyman.core.storing import RunOrder, RunRow
+
+if TYPE_CHECKING:
+    from journeyman.app.handles import Handle
+    from journeyman.app.journeyman import Journeyman
+
+READ_ALL = "runs:read"
+"""Who has it sees the runs, sessions and approvals of others."""
+WRITE_ALL = "runs:write"
+"""Who has it sees them too, says things in the sessions of others, and cancels, resumes or deletes what is theirs."""
+DECIDE = "approvals:decide"
+"""Who has it decides about approvals and unknown outcomes."""
+LOCAL = Principal("local", permissions={"*"})
+"""Whoever uses a service that only this machine can reach."""
+
+
+class DeskError(JourneymanError):
+    """A request that is refused. ``code`` says why to a program, the text to a person."""
+
+    def __init__(self, code: str, message: str, *, recover_action: str | None = None) -> None:
+        super().__init__(message)
+        self.code = code
+        self.recover_action = recover_action
+
+
+class NotFoundError(DeskError):
+    """There is no such thing, or the principal may not know that there is."""
+
+    def __init__(self, kind: str, name: str) -> None:
+        super().__init__(f"{kind.upper()}_NOT_FOUND", f"there is no {kind} {name!r}")
+
+
+class NotPermittedError(DeskError):
+    """The principal lacks a permission."""
+
+    def __init__(self, principal: Principal, permission: str) -> None:
+        super().__init__("PERMISSION_MISSING", f"{principal.id!r} lacks the permission {permission!r}")
+
+
+class ConflictError(DeskError):
+    """It clashes with how things stand."""
+
+
+@dataclass(frozen=True, slots=True)
+class Blockers:
+    """What keeps a run from going on. With ``earlier``, all else is about that run."""
+
+    approvals: Sequence[Approval] = ()
+    """What a person must decide."""
+    unknown: Sequence[ToolCallRecord] = ()
+    """Calls that were under way when their process died, and whose outcome a person must tell."""
+    earlier: RunRow | None = None
+    """The first unfinished run of the same session, which goes before this one."""
+    error: JourneymanError | None = None
+    """Why this process cannot go on with it: its tools are not bound here, for example."""
+    unattended: bool = False
+    """It could go on, and no living process holds it: no worker runs, or whoever began it is gone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of a run that was waited for: its end, or what a person must do before it can go on."""
+
+    status: RunStatus
+    response: AgentResponse | None
+    """None for a run that has not begun."""
+    blockers: Blockers
+
+    @property
+    def kind(self) -> Literal["done", "failed", "waiting"]:
+        return outcome_kind(self.status)
+
+    @property
+    def calls(self) -> Sequence[ToolCallRecord]:
+        return () if self.response is None else self.response.tool_calls
+
+
+def outcome_kind(status: RunStatus) -> Literal["done", "failed", "waiting"]:
+    """What a status means to whoever asked for the run. Cancelled and stopped at a limit count as failed."""
+    if status is RunStatus.COMPLETED:
+        return "done"
+    return "failed" if status.ended else "waiting"
+
+
+def _id_of(principal: Principal | None) -> str | None:
+    return None if principal is None else principal.id
+
+
+class Desk:
+    """The app as one principal may use it."""
+
+    def __init__(self, app: Journeyman, principal: Principal) -> None:
+        self.app = app
+        self.principal = principal
+        self._store = app.store
+
+    # --- who may see and change what
+
+    def _reads_all(self, also: str | None = None) -> bool:
+        """Whether the principal sees what belongs to others; ``also`` is one more permission that will do."""
+        return any(self.principal.may(permission) for permission in (READ_ALL, WRITE_ALL, also) if permission)
+
+    def _sees(self, owner_id: str | None, also: str | None = None) -> bool:
+        return owner_id == self.principal.id or self._reads_all(also)
+
+    def _visible(self, also: str | None = None) -> PrincipalFilter:
+        return ANY_PRINCIPAL if self._reads_all(also) else self.principal.id
+
+    def must_hold(self, permission: str) -> None:
+        if not self.principal.may(permission):
+            raise NotPermittedError(self.principal, permission)
+
+    def _must_own(self, owner_id: str | None) -> None:
+        if owner_id != self.principal.id:
+            self.must_hold(WRITE_ALL)
+
+    # --- runs
+
+    async def runs(
+        self,
+        *,
+        statuses: Collection[RunStatus] | None = None,
+        session_id: str | None = None,
+        limit: int = 50,
+        offset: int = 0,
+    ) -> Sequence[RunRow]:
+        """The runs the principal may see, newest first; those of one session by turn."""
+        return await self._store.runs.list(
+            statuses=statuses,
+            session_id=session_id,
+            principal_id=self._visible(),
+            limit=limit,
+            offset=offset,
+        )
+
+    async def run(self, run_id: str, *, also: str | None = None) -> RunRow:
+        """A run the principal may see, because it is theirs or by a permission; ``also`` is one more that will do."""
+        row = await self._store.runs.get(run_id)
+        if row is None or not self._sees(row.principal_id, also):
+            raise NotFoundError("run", run_id)
+        return row
+
+    async def cancel(self, run_id: str) -> RunRow:
+        """End a run, wherever it is worked on."""
+        await self._own_unfinished(run_id)
+        await self.app.cancel(run_id)
+        return await self.run(run_id)
+
+    async def resume(self, run_id: str) -> RunRow:
+        """Have this process go on with a run that nobody works on. One that waits for a person goes on waiting."""
+        await self._own_unfinished(run_id)
+        await self.app.resume(run_id)
+        return await self.run(run_id)
+
+    async def _own_unfinished(self, run_id: str) -> None:
+        row = await self.run(run_id)
+        self._must_own(row.principal_id)
+        if row.status.ended:
+            raise ConflictError("RUN_ENDED", f"run {run_id!r} is {row.status.value} already")
+
+    async def resolve(
+        self, run_id: str, call_id: str, action: Literal["rerun", "done", "skip"], *, result: Any = None
+    ) -> RunRow:
+        """Say what became of a call whose outcome is unknown. Like an approval, it takes a person who may decide."""
+        await self.run(run_id, also=DECIDE)
+        self.must_hold(DECIDE)
+        handle = await self.app.handle(run_id)
+        if call_id not in [record.call_id for record in await handle.unknown()]:
+            raise ConflictError("CALL_NOT_UNKNOWN", f"call {call_id!r} of run {run_id!r} has no unknown outcome")
+        await handle.resolve(call_id, action, result=result, by=self.principal.id)
+        await self.app.resume(run_id)
+        return await self.run(run_id, also=DECIDE)
+
+    # --- sessions
+
+    async def sessions(self, *, limit: int = 50, offset: int = 0) -> Sequence[SessionRow]:
+        """The sessions the principal may see, most recently used first."""
+        return await self._store.conversations.list(principal_id=self._visible(), limit=limit, offset=offset)
+
+    async def session(self, session_id: str) -> SessionRow:
+        """A session the principal may see."""
+        row = await self._store.conversations.get(session_id)
+        if row is None or not self._sees(row.principal_id):
+            raise NotFoundError("session", session_id)
+        return row
+
+    async def must_own_session(self, session_id: str, *, new: bool = False) -> None:
+        """Refuse to change another's session; with ``new``, one that is not there may be begun."""
+        if new and await self._store.conversations.get(session_id) is None:
+            return
+        self._must_own((await self.session(session_id)).principal_id)
+
+    async def delete_session(self, session_id: str) -> None:
+        """Forget a session of which no run is unfinished."""
+        await self.must_own_session(session_id)
+        if await self._store.runs.list(statuses=UNFINISHED, session_id=session_id, limit=1):
+            raise ConflictError(
+                "SESSION_AT_WORK", f"a run of session {session_id!r} has not ended", recover_action="Cancel it first"
+            )
+        await self._store.conversations.delete(session_id)
+
+    # --- approvals
+
+    async def approvals(
+        self, *, pending: bool = True, run_id: str | None = None, limit: int = 50, offset: int = 0
+    ) -> Sequence[Approval]:
+        """The approvals the principal may see, oldest first: those that wait for a decision, or all."""
+        read = self.app.approvals.pending if pending else self.app.approvals.list
+        return await read(run_id=run_id, principal_id=self._visible(DECIDE), limit=limit, offset=offset)
+
+    async def approval(self, approval_id: str) -> Approval:
+        """An approval the principal may see."""
+        approval = await self.app.approvals.get(approval_id)
+        if approval is None or not self._sees(_id_of(approval.principal), DECIDE):
+            raise NotFoundError("approval", approval_id)
+        return approval
+
+    async def approve(
+        self, approval_id: str, *, arguments: dict[str, Any] | None = None, for_session: bool = False
+    ) -> Approval:
+        """Allow a call, and go on with its run here if no process does."""
+        await self._must_decide(approval_id)
+        decided = await self.app.approvals.approve(
+            approval_id, by=self.principal.id, arguments=arguments, for_session=for_session
+        )
+        await self.app.resume(decided.run_id)
+        return decided
+
+    async def deny(self, approval_id: str, *, reason: str = "") -> Approval:
+        """Refuse a call, and go on with its run here if no process does."""
+        await self._must_decide(approval_id)
+        decided = await self.app.approvals.deny(approval_id, by=self.principal.id, reason=reason)
+        await self.app.resume(decided.run_id)
+        return decided
+
+    async def _must_decide(self, approval_id: str) -> None:
+        await self.approval(approval_id)
+        self.must_hold(DECIDE)
+
+    # --- what a run waits for, and what came of it
+
+    def holder(self, row: RunRow) -> str | None:
+        """The living process that holds a run, in words; None when none does."""
+        if row.owner is None or row.lease_until <= self.app.clock.time() or dead_owners([row.owner]):
+            return None
+        host, pid, *_ = *row.owner.split("/"), ""
+        return f"process {pid} on {host}"
+
+    async def blockers(self, row: RunRow) -> Blockers:
+        """What keeps a run from going on as it stands; nothing does once it has ended."""
+        if row.status.ended:
+            return Blockers()
+        earlier = await self._store.runs.ahead_of(row.id)
+        return await self._blockers(earlier or row, earlier=earlier)
+
+    async def _blockers(self, row: RunRow, *, earlier: RunRow | None) -> Blockers:
+        return Blockers(
+            approvals=await self.app.approvals.pending(run_id=row.id),
+            unknown=await (await self.app.handle(row.id)).unknown(),
+            earlier=earlier,
+            error=self.app.runner.trouble(row.id),
+            unattended=not row.status.waiting and not self.app.runner.at_work(row.id) and self.holder(row) is None,
+        )
+
+    async def outcome(self, handle: Handle, *, session_id: str | None) -> Outcome:
+        """Return when a run has ended, or when a person must act before it, or one ahead of it, can go on."""
+        found: AgentResponse | RunRow
+        if session_id is not None and await self._store.runs.ahead_of(handle.run_id) is not None:
+            found = await self._response_or_blocking(handle)
+        else:
+            found = await handle.result()
+        if isinstance(found, RunRow):
+            return Outcome(RunStatus.QUEUED, None, await self._blockers(found, earlier=found))
+        blockers = Blockers()
+        if found.status.waiting:
+            blockers = await self._blockers(await self.run(handle.run_id), earlier=None)
+        return Outcome(found.status, found, blockers)
+
+    async def _response_or_blocking(self, handle: Handle) -> AgentResponse | RunRow:
+        """What came of a run, or the run ahead of it that cannot go on by itself."""
+        result = asyncio.ensure_future(handle.result())
+        blocking = asyncio.ensure_future(self._blocking(handle.run_id))
+        try:
+            await asyncio.wait((result, blocking), return_when=asyncio.FIRST_COMPLETED)
+            if not result.done() and (found := blocking.result()) is not None:
+                return found
+            return await result
+        finally:
+            result.cancel()
+            blocking.cancel()
+            await asyncio.gather(result, blocking, return_exceptions=True)
+
+    async def _blocking(self, run_id: str) -> RunRow | None:
+        """The run ahead that needs a person or cannot go on here; None as soon as there is none ahead."""
+        while (earlier := await self._store.runs.ahead_of(run_id)) is not None:
+            try:
+                stuck = (await (await self.app.handle(earlier.id)).wait()).waiting
+            except JourneymanError:
+                stuck = True
+            if stuck:
+                return await self._store.runs.get(earlier.id)
+        return None
+
+    # --- requests that are sent again
+
+    def run_id_for(self, door: str, key: str | None) -> str | None:
+        """The id of the run that an idempotency key stands for. It cannot be guessed from somebody else's key."""
+        return None if key is None else f"run_{digest('idempotency', door, self.principal.id, key)}"
+
+    async def begun_before(self, run_id: str, *, same: Callable[[RunOrder], bool]) -> RunOrder | None:
+        """What an earlier request with the same run id asked for; refused where that was something else."""
+        order = await self._store.runs.order(run_id)
+        if order is None:
+            return None
+        owned = _id_of(order.principal) == self.principal.id
+        if not same(order) or not (owned or self.principal.may(WRITE_ALL)):
+            raise ConflictError(
+                "RUN_EXISTS",
+                f"a run named {run_id!r} exists and is another one",
+                recover_action="Use a new name, or a new Idempotency-Key",
+            )
+        return order

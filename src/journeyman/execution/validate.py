@@ -1,0 +1,78 @@
+"""The stages before risk is graded: find the tool, check permissions, validate and freeze the arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from journeyman.core.calls import CallStatus
+from journeyman.core.data import canonical_json, digest
+from journeyman.core.errors import ErrorCategory, Severity
+from journeyman.core.messages import ToolCall
+from journeyman.core.policy import Policy
+from journeyman.core.principals import Principal
+from journeyman.execution.outcome import Refusal, refuse
+from journeyman.tools.library import AnyTool, nearest_names
+from journeyman.tools.tool import ArgumentsError, FrozenArguments
+
+
+def resolve(call: ToolCall, tools: Mapping[str, AnyTool], principal: Principal | None) -> AnyTool | Refusal:
+    """The tool, if it is bound, enabled and permitted for this principal."""
+    tool = tools.get(call.tool_name)
+    if tool is None or not tool.specification.enabled:
+        near = nearest_names(call.tool_name, [name for name, item in tools.items() if item.specification.enabled])
+        return refuse(
+            CallStatus.ERROR,
+            "UNKNOWN_TOOL",
+            f"there is no tool named {call.tool_name!r}" + (f"; the nearest are {', '.join(near)}" if near else ""),
+            category=ErrorCategory.INVALID_INPUT,
+            recover="Call one of the tools you were given, or answer without a tool",
+        )
+    missing = sorted(p for p in tool.specification.permissions if principal is None or not principal.may(p))
+    if missing:
+        who = "an anonymous caller" if principal is None else repr(principal.id)
+        return refuse(
+            CallStatus.DENIED,
+            "NOT_PERMITTED",
+            f"{tool.name!r} needs {', '.join(map(repr, missing))}, which {who} does not have",
+            category=ErrorCategory.PERMISSION,
+            recover="Do not call it again in this conversation; tell the user that the permission is missing",
+            guidance=f"Give the principal the permission {missing[0]!r}",
+        )
+    return tool
+
+
+def freeze(tool: AnyTool, call: ToolCall, policy: Policy) -> FrozenArguments | Refusal:
+    """Arguments that conform to the tool's schema, or a refusal that lists what is wrong with them."""
+    if call.malformed is not None:
+        return _invalid(tool, "MALFORMED_ARGUMENTS", f"the arguments are not a JSON object: {call.malformed[:200]!r}")
+    try:
+        text = canonical_json(call.arguments)
+        size, most = len(text.encode("utf-8", "surrogatepass")), policy.max_argument_bytes
+        if size > most:
+            message = f"the arguments have {size:,} bytes, at most {most:,} are accepted"
+            return _invalid(tool, "ARGUMENTS_TOO_LARGE", message)
+        return tool.freeze(text, call.arguments)
+    except ArgumentsError as error:
+        return _invalid(tool, "INVALID_ARGUMENTS", str(error))
+    except RecursionError:
+        return _invalid(tool, "INVALID_ARGUMENTS", "the arguments are nested too deeply")
+    except (ValueError, TypeError) as error:
+        return _invalid(tool, "INVALID_ARGUMENTS", f"the arguments are not JSON: {error}")
+
+
+def _invalid(tool: AnyTool, code: str, message: str) -> Refusal:
+    return refuse(
+        CallStatus.ERROR,
+        code,
+        f"{tool.name!r} was not run: {message}",
+        category=ErrorCategory.INVALID_INPUT,
+        severity=Severity.LOW,
+        retryable=True,
+        recover="Call it again with arguments that conform to its schema",
+    )
+
+
+def binding(tool: AnyTool, frozen: FrozenArguments, principal: Principal | None) -> str:
+    """What an approval and a cached result are valid for: this tool, version, arguments and principal."""
+    who = "-" if principal is None else f"={principal.id}"
+    return digest(tool.name, tool.specification.version, frozen.text, who)

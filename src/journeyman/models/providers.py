@@ -1,0 +1,276 @@
+"""Models of other providers (Anthropic, Google, Amazon Bedrock, …), through pydantic-ai's model classes.
+
+Needs the extra ``providers``. pydantic-ai and the provider's SDK take seconds to import, so that is done at the first
+request, in a thread. Each provider reads its key, and where it has one its address, from its own environment variables.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from functools import partial
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, Self
+
+from pydantic_core import to_json
+
+from journeyman.core.errors import ConfigurationError, ErrorCategory, ModelError
+from journeyman.core.messages import Message, Role, ToolCall, Usage
+from journeyman.core.protocols import Clock, Deltas, ModelRequest, ModelResponse, SystemClock
+from journeyman.models.answer import read_arguments
+from journeyman.models.faults import Faults
+from journeyman.models.remote import AttemptDeltas, AttemptError, PerEventLoop, with_retries
+from journeyman.models.wire import MALFORMED_SHOWN, alias_names, safe_name
+
+if TYPE_CHECKING:
+    from pydantic_ai import messages as ai
+    from pydantic_ai.models import Model as AiModel
+    from pydantic_ai.models import ModelRequestParameters
+
+VARIABLES: Mapping[str, str] = {
+    "azure": "AZURE_OPENAI_API_KEY, AZURE_OPENAI_ENDPOINT and OPENAI_API_VERSION",
+    "bedrock": "AWS_DEFAULT_REGION, and AWS_BEARER_TOKEN_BEDROCK or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
+    "cohere": "CO_API_KEY",
+    "google-cloud": "GOOGLE_CLOUD_PROJECT and GOOGLE_CLOUD_LOCATION, after 'gcloud auth application-default login'",
+    "heroku": "HEROKU_INFERENCE_KEY",
+    "huggingface": "HF_TOKEN",
+    "snowflake": "SNOWFLAKE_ACCOUNT and SNOWFLAKE_TOKEN",
+    "vercel": "VERCEL_AI_GATEWAY_API_KEY",
+}
+"""What each provider reads its key from, where that is not PROVIDER_API_KEY."""
+
+
+def provider_model(name: str) -> ProviderModel:
+    """The factory behind the prefixes of all providers."""
+    return ProviderModel(name)
+
+
+class ProviderModel:
+    """A model by pydantic-ai's name for it, e.g. ``anthropic:claude-sonnet-5``.
+
+    ``options`` are pydantic-ai's model settings, e.g. ``{"temperature": 0}``. It may be used from several event loops.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        timeout: float = 60.0,
+        retries: int = 2,
+        options: Mapping[str, Any] | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        provider, _, model = name.partition(":")
+        if not model:
+            raise ConfigurationError(f"model {name!r} names no model; write '{provider}:NAME'")
+        if find_spec("pydantic_ai") is None:
+            raise ConfigurationError(
+                f"model {name!r} needs the extra 'providers', which is not installed; "
+                "run: pip install 'journeyman[providers]'"
+            )
+        self.name = name
+        self._provider = provider
+        self._timeout = timeout
+        self._retries = retries
+        self._options = dict(options or {})
+        self._clock = clock or SystemClock()
+        key = VARIABLES.get(provider, f"{provider.upper().replace('-', '_')}_API_KEY")
+        self._faults = Faults(model=model, server=provider, secret=os.environ.get(key, ""), key=key)
+        self._models: PerEventLoop[AiModel] = PerEventLoop(self._open)
+
+    def __repr__(self) -> str:
+        return f"ProviderModel({self.name!r})"
+
+    async def respond(self, request: ModelRequest, deltas: Deltas | None = None) -> ModelResponse:
+        """Ask, and ask again where that may help."""
+        model = await self._models.get()
+        conversation = Conversation(request)
+        attempt = partial(self._attempt, model, conversation)
+        # An SDK that cannot be told to leave retries to us makes its own.
+        retries = 0 if "max_retries" in model.unsupported_settings else self._retries
+        return await with_retries(attempt, request, deltas, retries=retries, clock=self._clock)
+
+    async def aclose(self) -> None:
+        """Close the connections of this event loop. Asking again opens new ones."""
+        await self._models.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+    @asynccontextmanager
+    async def _open(self) -> AsyncGenerator[AiModel]:
+        async with await asyncio.to_thread(self._load) as model:
+            yield model
+
+    def _load(self) -> AiModel:
+        try:
+            from pydantic_ai.models import infer_model
+
+            return infer_model(self.name)
+        except ImportError as error:
+            command = re.search(r'pip install "([^"]+)"', str(error))
+            raise ModelError(
+                "MODEL_NOT_INSTALLED",
+                f"model {self.name!r} needs a package that is missing: {error}",
+                user_guidance=f"pip install '{command[1] if command else 'journeyman[providers]'}'",
+            ) from None
+        except Exception as error:  # each SDK has its own class for credentials that are not there
+            raise self._faults.no_key(str(error).partition(" To try ")[0]) from None
+
+    async def _attempt(
+        self, model: AiModel, conversation: Conversation, stream: AttemptDeltas | None, left: float | None
+    ) -> ModelResponse:
+        from pydantic_ai import direct, exceptions
+
+        seconds = self._timeout if left is None else min(left, self._timeout)
+        if seconds <= 0:
+            raise AttemptError(self._faults.timed_out(0))
+        settings = {**self._options, "request_timeout": seconds, "max_retries": 0}
+        wanted: dict[str, Any] = {
+            "model_settings": {key: value for key, value in settings.items() if key not in model.unsupported_settings},
+            "model_request_parameters": conversation.parameters,
+        }
+        messages = conversation.messages
+        if model.profile.get("tool_call_id_length"):  # Mistral refuses ids of another length: they are replaced
+            messages = model.prepare_messages(messages, conversation.parameters)
+        try:
+            if stream is None:
+                return self._read(await direct.model_request(model, messages, **wanted), conversation)
+            async with direct.model_request_stream(model, messages, **wanted) as events:
+                async for event in events:
+                    if text := _streamed_text(event):
+                        stream.text(text)
+                return self._read(events.get(), conversation)
+        except exceptions.ModelAPIError as error:
+            raise AttemptError(self._error(error, seconds), wait=error.retry_after) from None
+        except exceptions.UnexpectedModelBehavior as error:
+            raise AttemptError(self._faults.bad_answer(error.message, (error.body or "").encode())) from None
+        except Exception as error:
+            # The SDKs of Amazon and Google look for credentials at the first request, and raise errors of their own.
+            if "credential" not in str(error).lower():
+                raise
+            raise AttemptError(self._faults.no_key(str(error))) from None
+
+    def _read(self, response: ai.ModelResponse, conversation: Conversation) -> ModelResponse:
+        calls = conversation.remember(response)
+        return ModelResponse.unchecked(
+            text="".join(part.content for part in response.parts if part.part_kind == "text"),
+            calls=calls,
+            usage=Usage(
+                input_tokens=response.usage.input_tokens, output_tokens=response.usage.output_tokens, requests=1
+            ),
+            model=response.model_name or self.name,
+        )
+
+    def _error(self, error: Any, seconds: float) -> ModelError:
+        from pydantic_ai import exceptions
+
+        body = (
+            error.body if isinstance(error.body, str) else to_json(error.body or error.message, fallback=str).decode()
+        )
+        if isinstance(error, exceptions.ModelQuotaExceededError):
+            return self._faults.refused(429, body.encode(), out_of_quota=True)
+        if isinstance(error, exceptions.ModelRequestTimeout | exceptions.ModelTimeoutError):
+            return self._faults.timed_out(seconds)
+        if isinstance(error, exceptions.ModelConnectionError):
+            return self._faults.cut() if error.in_stream or error.phase == "read" else self._faults.unreachable(error)
+        if isinstance(error, exceptions.ModelHTTPError):
+            return self._faults.refused(error.status_code, body.encode())
+        if isinstance(error, exceptions.ModelAuthenticationError):
+            return self._faults.no_key(error.message)
+        return ModelError("MODEL_UNAVAILABLE", f"{self._provider}: {error.message}", category=ErrorCategory.NETWORK)
+
+
+class Conversation:
+    """A request in pydantic-ai's terms, and its answer in ours."""
+
+    def __init__(self, request: ModelRequest) -> None:
+        from pydantic_ai.models import ModelRequestParameters
+        from pydantic_ai.tools import ToolDefinition
+
+        self._aliases = alias_names(tool.name for tool in request.tools)
+        self._names = {alias: name for name, alias in self._aliases.items()}
+        self._answers: dict[tuple[str, ...], ai.ModelResponse] = request.memo.setdefault("provider_answers", {})
+        self.messages = self._convert(request.messages)
+        self.parameters: ModelRequestParameters = ModelRequestParameters(
+            function_tools=[
+                ToolDefinition(
+                    name=self._alias(tool.name), description=tool.description, parameters_json_schema=tool.parameters
+                )
+                for tool in request.tools
+            ]
+        )
+
+    def remember(self, response: ai.ModelResponse) -> tuple[ToolCall, ...]:
+        """The calls of an answer.
+
+        The answer is kept for the next request: some providers want back what came with their calls (Gemini's thought
+        signatures), which our messages do not hold.
+        """
+        calls = tuple(
+            ToolCall.unchecked(
+                id=part.tool_call_id,
+                tool_name=self._names.get(part.tool_name, part.tool_name),
+                arguments=arguments,
+                malformed=malformed,
+            )
+            for part in response.parts
+            if part.part_kind == "tool-call"
+            for arguments, malformed in [read_arguments(part.args)]
+        )
+        if calls and not any(call.malformed for call in calls):
+            self._answers[tuple(call.id for call in calls)] = response
+        return calls
+
+    def _alias(self, name: str) -> str:
+        return self._aliases.get(name) or safe_name(name)
+
+    def _convert(self, messages: Sequence[Message]) -> list[ai.ModelMessage]:
+        from pydantic_ai import messages as ai
+
+        converted: list[ai.ModelMessage] = []
+        parts: list[ai.ModelRequestPart] = []
+        for message in messages:
+            if message.role is Role.SYSTEM:
+                parts.append(ai.SystemPromptPart(message.content))
+            elif message.role is Role.USER:
+                parts.append(ai.UserPromptPart(message.content))
+            elif message.role is Role.FUNCTION:
+                name = self._alias(message.name or "")
+                parts.append(ai.ToolReturnPart(name, message.content, tool_call_id=message.call_id or ""))
+            elif message.content or message.calls:
+                converted += [ai.ModelRequest(parts)] if parts else []
+                converted.append(self._answer(message))
+                parts = []
+        return [*converted, ai.ModelRequest(parts)] if parts else converted
+
+    def _answer(self, message: Message) -> ai.ModelResponse:
+        from pydantic_ai import messages as ai
+
+        known = self._answers.get(tuple(call.id for call in message.calls)) if message.calls else None
+        if known is not None:
+            return known
+        parts: list[ai.ModelResponsePart] = [ai.TextPart(message.content)] if message.content else []
+        for call in message.calls:
+            # Providers refuse a history whose arguments are not JSON, so a malformed call is quoted.
+            quoted = None if call.malformed is None else {"malformed_arguments": call.malformed[:MALFORMED_SHOWN]}
+            parts.append(ai.ToolCallPart(self._alias(call.tool_name), quoted or call.arguments, tool_call_id=call.id))
+        return ai.ModelResponse(parts)
+
+
+def _streamed_text(event: Any) -> str:
+    """The text that an event of a stream adds."""
+    from pydantic_ai import messages as ai
+
+    match event:
+        case ai.PartStartEvent(part=ai.TextPart(content=text)):
+            return str(text)
+        case ai.PartDeltaEvent(delta=ai.TextPartDelta(content_delta=text)):
+            return str(text)
+    return ""

@@ -1,0 +1,108 @@
+"""What can be said about a specification: advice on how it is described, and why an implementation does not fit it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from journeyman.core.errors import SignatureError
+from journeyman.core.signature import schema_differences, write_signature
+from journeyman.core.specification import ToolSpecification
+
+_LONGEST_SIDE = 300
+SHORTEST, LONGEST = 10, 500
+_USE_WHEN = re.compile(
+    r"\b(use|call)\b[^.]{0,40}\b(when|if|for|to|after|before|whenever)\b|\bwhen(ever)? the user\b", re.IGNORECASE
+)
+_VERB_NOUN = re.compile(r"[a-z]+(_[a-z0-9]+)+")
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing a model may stumble over."""
+
+    tool: str
+    rule: str
+    message: str
+
+
+def lint_tools(specifications: Iterable[ToolSpecification]) -> list[Finding]:
+    """All findings, tool by tool."""
+    found: list[Finding] = []
+    for item in specifications:
+        found += [Finding(item.name, rule, message) for rule, message in _problems(item)]
+    return found
+
+
+def _problems(item: ToolSpecification) -> Iterable[tuple[str, str]]:
+    length = len(item.description)
+    if not SHORTEST <= length <= LONGEST:
+        yield "description-length", f"the description has {length} characters; {SHORTEST}–{LONGEST} work best"
+    if not _USE_WHEN.search(item.description):
+        yield "no-use-when", "the description does not say when to use the tool; add a sentence 'Use when …'"
+    if not _VERB_NOUN.fullmatch(item.name):
+        yield "name-not-verb-noun", f"{item.name!r} is not of the form verb_noun, e.g. 'lookup_order'"
+    for name, schema in item.parameters.get("properties", {}).items():
+        if isinstance(schema, dict) and not schema.get("description"):
+            yield "parameter-undescribed", f"parameter {name!r} has no description"
+    if item.risk is None and not item.read_only:
+        yield "risk-undeclared", "no risk is declared; the policy's default (irreversible) will ask a person each time"
+    if item.deprecated:
+        instead = f": {item.deprecated}" if isinstance(item.deprecated, str) else ""
+        yield "deprecated", f"the tool is deprecated{instead}"
+
+
+# -- fitting
+
+
+def specification_mismatches(
+    wanted: ToolSpecification, found: ToolSpecification, *, descriptions: bool = True
+) -> list[str]:
+    """Every difference in description and structure of the schema; the last one shows both sides as signatures."""
+    problems = []
+    if descriptions and wanted.description != found.description:
+        problems.append(f"{wanted.name}: descriptions differ: {wanted.description!r} != {found.description!r}")
+    differences = schema_differences(wanted.parameters, found.parameters)
+    problems += [f"{wanted.name}: {line}" for line in differences]
+    if differences:
+        problems[-1] += _sides(wanted.parameters, found.parameters)
+    return problems
+
+
+def _sides(wanted: dict[str, Any], found: dict[str, Any]) -> str:
+    """The parameters that differ, as either side has them; nothing where none can be singled out."""
+    names = dict.fromkeys([*_properties(wanted), *_properties(found)])
+    differing = [name for name in names if schema_differences(_one(wanted, name), _one(found, name))]
+    if not differing:
+        return ""
+    try:
+        sides = {"specification": _written(wanted, differing), "tool": _written(found, differing)}
+    except SignatureError:
+        return ""
+    return "".join(
+        f"\n      {side + ':':15}{text if len(text) <= _LONGEST_SIDE else text[:_LONGEST_SIDE] + '…'}"
+        for side, text in sides.items()
+    )
+
+
+def _properties(schema: dict[str, Any]) -> dict[str, Any]:
+    properties = schema.get("properties")
+    return properties if isinstance(properties, dict) else {}
+
+
+def _one(schema: dict[str, Any], name: str, *, beside: bool = True) -> dict[str, Any]:
+    """An object's schema with just one of its properties, and the definitions it may refer to."""
+    properties, required = _properties(schema), schema.get("required")
+    part: dict[str, Any] = {"type": "object"}
+    if name in properties:
+        part["properties"] = {name: properties[name]}
+    if isinstance(required, list) and name in required:
+        part["required"] = [name]
+    return part | {key: schema[key] for key in ("$defs", "definitions") if beside and key in schema}
+
+
+def _written(schema: dict[str, Any], names: list[str]) -> str:
+    parts = [write_signature(_one(schema, name, beside=False), None) for name in names if name in _properties(schema)]
+    return "".join(part.removesuffix("()") for part in parts).removesuffix("==>") or "nothing"

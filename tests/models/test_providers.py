@@ -1,0 +1,294 @@
+"""Models of other providers, against servers that speak their APIs on the loopback interface."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from journeyman.core.errors import ConfigurationError, ErrorCategory, ModelError
+from journeyman.core.messages import Message, Role, ToolCall
+from journeyman.core.protocols import ModelResponse
+from journeyman.models.providers import VARIABLES, ProviderModel
+from journeyman.models.resolve import PROVIDERS, model_from_name
+from journeyman.testing import FakeClock, ScriptedServer, call, cut, say, together
+from tests.models.asking import Heard, asked, tool
+from tests.models.provider_servers import (
+    INPUT_TOKENS,
+    OUTPUT_TOKENS,
+    AnthropicServer,
+    BedrockServer,
+    GoogleServer,
+    ProviderServer,
+    Silence,
+)
+
+pytest.importorskip("pydantic_ai", reason="the extra 'providers' is not installed")
+
+SERVERS = [AnthropicServer, GoogleServer, BedrockServer]
+TOOLS = (
+    tool("orders.lookup", "Look up an order.", order_id={"type": "string"}),
+    tool("get_time", "Get the time.", zone={"type": "string"}),
+)
+ASKED = (Message.system("Help with orders."), Message.user("Where is W-17?"))
+
+Reach = Callable[..., ProviderModel]
+
+pytestmark = pytest.mark.timeout(120)  # the SDKs take seconds to import
+
+
+@pytest.fixture
+def reach(monkeypatch: pytest.MonkeyPatch) -> Reach:
+    """The model of a server, found by nothing but environment variables."""
+
+    def model(server: ProviderServer, **options: Any) -> ProviderModel:
+        for name, value in server.environment.items():
+            monkeypatch.setenv(name, value.replace("URL", server.url))
+        return ProviderModel(server.prefix, **{"clock": FakeClock(), **options})
+
+    return model
+
+
+def after(answer: ModelResponse, *results: str) -> tuple[Message, ...]:
+    """The conversation, once an answer's calls have been made."""
+    functions = [
+        Message(role=Role.FUNCTION, name=made.tool_name, call_id=made.id, content=result)
+        for made, result in zip(answer.calls, results, strict=True)
+    ]
+    return (*ASKED, Message(role=Role.ASSISTANT, content=answer.text, calls=answer.calls), *functions)
+
+
+@pytest.mark.parametrize("server", SERVERS)
+async def test_a_conversation_with_parallel_calls(server: type[ProviderServer], reach: Reach) -> None:
+    calls = together(call("orders_lookup", order_id="W-17").with_id("a"), call("get_time", zone="CET").with_id("b"))
+    with server(calls, say("It is shipped.")) as serving:
+        async with reach(serving) as model:
+            memo: dict[Any, Any] = {}
+            first = await model.respond(asked(*ASKED, tools=TOOLS, memo=memo))
+            assert serving.system() == "Help with orders."
+            assert serving.roles() == ["user"]
+            offered = serving.tools()
+            assert list(offered) == ["orders_lookup", "get_time"]
+            assert offered["orders_lookup"] == TOOLS[0].parameters
+            assert [(made.id, made.tool_name, made.arguments) for made in first.calls] == [
+                ("a", "orders.lookup", {"order_id": "W-17"}),
+                ("b", "get_time", {"zone": "CET"}),
+            ]
+            assert first.usage.model_dump() == {
+                "input_tokens": INPUT_TOKENS,
+                "output_tokens": OUTPUT_TOKENS,
+                "requests": 1,
+            }
+            answer = await model.respond(asked(*after(first, "shipped", "noon"), tools=TOOLS, memo=memo))
+        assert answer.text == "It is shipped."
+        assert answer.model
+        assert serving.roles() == ["user", "assistant", "user"]
+        assert serving.results() == [("a", "shipped"), ("b", "noon")]
+        assert "orders_lookup" in str(serving.bodies[-1])
+        assert "orders.lookup" not in str(serving.bodies[-1])
+
+
+@pytest.mark.parametrize("server", SERVERS)
+async def test_instruction_advice_and_example_turns_reach_the_provider(
+    server: type[ProviderServer], reach: Reach
+) -> None:
+    example = ToolCall(id="x", tool_name="orders.lookup", arguments={"order_id": "W-1"})
+    with server(say("ok")) as serving:
+        async with reach(serving) as model:
+            messages = (
+                Message.system("Help with orders.\n\nWhat worked before:\n- look the order up first"),
+                Message.user("Where is W-1?"),
+                Message(role=Role.ASSISTANT, content="I look it up.", calls=(example,)),
+                Message(role=Role.FUNCTION, name="orders.lookup", call_id="x", content="lost"),
+                Message(role=Role.ASSISTANT, content="It is lost."),
+                Message(role=Role.ASSISTANT),
+                Message.user("Where is W-17?"),
+            )
+            await model.respond(asked(*messages, tools=TOOLS))
+        assert serving.system() == messages[0].content
+        assert serving.roles() == ["user", "assistant", "user", "assistant", "user"]
+        sent = str(serving.bodies[-1])
+        assert all(text in sent for text in ("Where is W-1?", "I look it up.", "W-1", "lost", "Where is W-17?"))
+
+
+@pytest.mark.parametrize("server", SERVERS)
+async def test_streams_give_deltas_and_the_same_answer(server: type[ProviderServer], reach: Reach) -> None:
+    said = ModelResponse(text="I look that up.", calls=together(call("get_time", zone="CET").with_id("a")).calls)
+    with server(said) as serving:
+        async with reach(serving) as model:
+            heard = Heard()
+            answer = await model.respond(asked(*ASKED, tools=TOOLS), heard)
+    assert len(heard.pieces) > 1
+    assert "".join(heard.pieces) == answer.text == "I look that up."
+    assert [(made.id, made.tool_name, made.arguments) for made in answer.calls] == [("a", "get_time", {"zone": "CET"})]
+    assert (answer.usage.input_tokens, answer.usage.output_tokens) == (INPUT_TOKENS, OUTPUT_TOKENS)
+
+
+async def test_what_came_with_a_call_goes_back_with_it(reach: Reach) -> None:
+    with GoogleServer(call("get_time", zone="CET"), say("noon"), say("noon")) as serving:
+        async with reach(serving) as model:
+            memo: dict[Any, Any] = {}
+            first = await model.respond(asked(*ASKED, tools=TOOLS, memo=memo))
+            await model.respond(asked(*after(first, "12:00"), tools=TOOLS, memo=memo))
+            assert "'thoughtSignature': 'c2lnbmF0dXJl'" in str(serving.bodies[-1])
+            # After a restart the memo is empty; the call itself still goes out.
+            await model.respond(asked(*after(first, "12:00"), tools=TOOLS))
+            assert "'name': 'get_time'" in str(serving.bodies[-1]["contents"][1])
+
+
+async def test_arguments_that_are_no_json_are_kept_as_written(reach: Reach) -> None:
+    class Broken(AnthropicServer):
+        def stream(self, answer: ModelResponse) -> Any:
+            for chunk in super().stream(answer):
+                yield chunk.replace(b'"partial_json": "{', b'"partial_json": "oops')
+
+    with Broken(call("get_time", zone="CET"), say("sorry")) as serving:
+        async with reach(serving) as model:
+            answer = await model.respond(asked(*ASKED, tools=TOOLS), Heard())
+            [made] = answer.calls
+            assert made.arguments == {}
+            assert made.malformed is not None
+            assert "oops" in made.malformed
+            await model.respond(asked(*after(answer, "not an object"), tools=TOOLS))
+        assert "malformed_arguments" in str(serving.bodies[-1])
+
+
+@pytest.mark.parametrize("server", SERVERS)
+@pytest.mark.parametrize(
+    ("status", "code", "category", "retryable"),
+    [
+        (400, "MODEL_REFUSED_REQUEST", ErrorCategory.INVALID_INPUT, False),
+        (401, "MODEL_AUTHENTICATION", ErrorCategory.AUTHENTICATION, False),
+        (404, "MODEL_NOT_FOUND", ErrorCategory.INVALID_INPUT, False),
+        (429, "MODEL_RATE_LIMITED", ErrorCategory.RATE_LIMIT, True),
+        (503, "MODEL_UNAVAILABLE", ErrorCategory.NETWORK, True),
+    ],
+)
+async def test_an_error_says_what_to_do(
+    server: type[ProviderServer], status: int, code: str, category: ErrorCategory, retryable: bool, reach: Reach
+) -> None:
+    with server(server.error(status)) as serving:
+        async with reach(serving, retries=0) as model:
+            with pytest.raises(ModelError) as caught:
+                await model.respond(asked(*ASKED))
+    info = caught.value.info
+    assert (info.code, info.category, info.retryable) == (code, category, retryable)
+    assert f"{serving.prefix.partition(':')[0]} answered {status}: scripted fault" in info.message
+    if status == 401:
+        assert next(name for name in serving.environment if "KEY" in name) in (info.user_guidance or "")
+
+
+@pytest.mark.parametrize("server", [AnthropicServer, GoogleServer])
+async def test_what_may_pass_is_asked_again_and_what_was_streamed_is_void(
+    server: type[ProviderServer], reach: Reach
+) -> None:
+    with server(cut("An answer that breaks off."), server.error(503), say("whole")) as serving:
+        clock, heard = FakeClock(), Heard()
+        async with reach(serving, clock=clock) as model:
+            answer = await model.respond(asked(*ASKED), heard)
+    assert answer.text == "whole"
+    assert ("".join(heard.pieces), heard.restarts) == ("whole", 1)
+    assert len(clock.slept) == 2
+
+
+async def test_the_server_says_how_long_to_wait(reach: Reach) -> None:
+    with AnthropicServer(AnthropicServer.error(429, **{"Retry-After": "7"}), say("ok")) as serving:
+        clock = FakeClock()
+        async with reach(serving, clock=clock) as model:
+            assert (await model.respond(asked(*ASKED))).text == "ok"
+    assert clock.slept == [7]
+
+
+@pytest.mark.parametrize("server", SERVERS)
+async def test_a_provider_has_as_long_as_the_run(server: type[ProviderServer], reach: Reach) -> None:
+    silence = Silence()
+    with server(silence) as serving:
+        async with reach(serving) as model:
+            with pytest.raises(ModelError) as caught:
+                await model.respond(asked(*ASKED, timeout=0.2))
+        silence.over.set()
+    assert (caught.value.info.code, caught.value.info.category) == ("MODEL_TIMEOUT", ErrorCategory.TIMEOUT)
+
+
+async def test_no_time_left_means_no_request(reach: Reach) -> None:
+    with AnthropicServer() as serving:
+        async with reach(serving) as model:
+            with pytest.raises(ModelError, match="MODEL_TIMEOUT"):
+                await model.respond(asked(*ASKED, timeout=0))
+        assert serving.bodies == []
+
+
+async def test_a_server_that_is_not_there(reach: Reach) -> None:
+    with AnthropicServer() as serving:
+        model = reach(serving, retries=0)
+    async with model:
+        with pytest.raises(ModelError, match="MODEL_UNAVAILABLE: cannot reach anthropic"):
+            await model.respond(asked(*ASKED))
+
+
+def test_one_model_works_in_one_event_loop_after_another(reach: Reach) -> None:
+    with AnthropicServer(say("one"), say("two")) as serving:
+        model = reach(serving)
+        answers = [asyncio.run(model.respond(asked(*ASKED))).text for _ in range(2)]
+    assert answers == ["one", "two"]
+
+
+async def test_the_rest_are_pydantic_ais_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with ScriptedServer([call("get_time", zone="CET"), say("noon")]) as server:
+        monkeypatch.setenv("GROQ_API_KEY", "gsk-secret")
+        monkeypatch.setenv("GROQ_BASE_URL", server.url.removesuffix("/v1"))
+        async with ProviderModel("groq:llama-4") as model:
+            answer = await model.respond(asked(*ASKED, tools=TOOLS))
+        assert [(made.tool_name, made.arguments) for made in answer.calls] == [("get_time", {"zone": "CET"})]
+        assert server.requests[0]["messages"][0] == {"role": "system", "content": "Help with orders."}
+
+
+# --- what is missing
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+async def test_a_missing_key_is_named(provider: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ModelError) as caught:
+        await ProviderModel(f"{provider}:some-model").respond(asked())
+    info = caught.value.info
+    if info.code == "MODEL_NOT_INSTALLED":
+        assert info.user_guidance == f"pip install 'pydantic-ai-slim[{provider}]'"
+        return
+    assert (info.code, info.category) == ("MODEL_AUTHENTICATION", ErrorCategory.AUTHENTICATION)
+    variable = VARIABLES.get(provider, f"{provider.upper()}_API_KEY")
+    assert variable in (info.user_guidance or "")
+    # pydantic-ai names the variable itself, except where several belong together.
+    assert variable in info.message or " and " in variable
+
+
+async def test_missing_credentials_are_named_even_at_the_first_request(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+    with pytest.raises(ModelError, match=r"MODEL_AUTHENTICATION: .*credentials.*AWS_ACCESS_KEY_ID"):
+        await ProviderModel(BedrockServer.prefix).respond(asked())
+
+
+async def test_a_key_is_never_shown(reach: Reach) -> None:
+    with AnthropicServer(AnthropicServer.error(401, "bad key sk-ant-secret")) as serving:
+        async with reach(serving) as model:
+            with pytest.raises(ModelError) as caught:
+                await model.respond(asked(*ASKED))
+    assert "bad key ***" in str(caught.value)
+
+
+def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pydantic_ai", None)
+    with pytest.raises(ConfigurationError, match=r"'anthropic:x' needs .* pip install 'journeyman\[providers\]'"):
+        model_from_name("anthropic:x")
+
+
+def test_naming_a_provider_imports_none_of_its_packages() -> None:
+    program = (
+        "import sys; from journeyman.models.resolve import model_from_name; model_from_name('anthropic:x');"
+        "print([name for name in ('pydantic_ai', 'anthropic') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
+    assert done.stdout.strip() == "[]"
