@@ -265,7 +265,7 @@ class ToolLibrary:
 
     @classmethod
     def from_paths(cls, paths: Iterable[str]) -> ToolLibrary:
-        """The tools at import paths, ``module:function``, as configuration names them. Every bad path is told at once.
+        """The tools at import paths, ``module:name`` or ``file.py:name``. Every bad path is told at once.
 
         A path may lead to a tool, a plain function or a whole library.
         """

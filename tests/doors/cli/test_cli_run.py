@@ -14,6 +14,7 @@ import pytest
 
 from journeyman.core.runs import AgentResponse
 from journeyman.testing import call, hang, http, say, together
+from tests.doors.cli.box_shop import PROGRAM, program
 from tests.doors.cli.driving import Cli, Serve
 from tests.waiting import WAIT_SECONDS
 
@@ -188,7 +189,7 @@ def test_wrong_usage_gives_exit_code_2_and_says_what_to_write(
 def test_logs_are_json_lines_on_stderr_without_content(serve: Serve, shop: None) -> None:
     with serve(call("count_boxes", shelf="secret shelf"), say("Three.")) as server:
         command = ["run", "Count.", "--agent", "boxshop:agent", "--model", f"{server.url}#any", "--log-level", "info"]
-        ended = _program(*command)
+        ended = program(*command)
     assert (ended.returncode, ended.stdout) == (0, "Three.\n")
     lines = [json.loads(line) for line in ended.stderr.splitlines() if line.startswith("{")]
     assert [line["event"] for line in lines] == ["run started", "call finished", "run finished"]
@@ -198,21 +199,12 @@ def test_logs_are_json_lines_on_stderr_without_content(serve: Serve, shop: None)
 def test_ctrl_c_cancels_cleanly(serve: Serve) -> None:
     with serve(hang()) as server:
         command = [sys.executable, "-c", PROGRAM, "run", "Hi", "--model", f"{server.url}#any"]
-        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as program:
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as started:
             while not server.requests:
-                assert program.poll() is None
+                assert started.poll() is None
                 time.sleep(0.02)
-            program.send_signal(signal.SIGINT)
-            out, err = program.communicate(timeout=WAIT_SECONDS)
-    assert (program.returncode, out) == (130, "")
+            started.send_signal(signal.SIGINT)
+            out, err = started.communicate(timeout=WAIT_SECONDS)
+    assert (started.returncode, out) == (130, "")
     assert "cancelled" in err
     assert "Traceback" not in err
-
-
-PROGRAM = "from journeyman.doors.cli import main; main()"
-
-
-def _program(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-c", PROGRAM, *arguments], capture_output=True, text=True, timeout=WAIT_SECONDS
-    )

@@ -210,6 +210,8 @@ def test_tools_that_are_not_there_are_asked_for_and_the_run_is_not_harmed(cli: C
 def test_a_run_for_which_there_is_no_model_is_not_kept(cli: Cli) -> None:
     ended = cli("run", "Hi", "--durable")
     assert (ended.code, ended.err.startswith("journeyman: no model: ")) == (1, True)
+    blank = cli("run", "Hi", "--durable", "--model", " ")
+    assert (blank.code, blank.err.startswith("journeyman: model ' ' is unknown; known are")) == (1, True)
     assert listed(cli, "runs", "list") == []
 
 

@@ -22,7 +22,7 @@ from journeyman.core.context import Secrets
 from journeyman.core.errors import JourneymanError
 from journeyman.core.runs import UNFINISHED
 from journeyman.doors.cli import screen
-from journeyman.doors.cli.loading import command, is_there, unmigrated, without_password
+from journeyman.doors.cli.loading import command, is_there, open_at, opened, without_password
 from journeyman.doors.cli.options import DEFAULT_STORE, LOG_VARIABLE, Json, Store
 
 STORE_SECONDS = 2.0
@@ -86,7 +86,7 @@ async def _store_findings(url: str) -> dict[str, Any]:
     if not is_there(url):
         return {**found, "told": f"none yet: runs live in memory; run --durable keeps them in {shown}"}
     try:
-        async with unmigrated(url, retry_seconds=STORE_SECONDS) as store:
+        async with opened(open_at(url, retry_seconds=STORE_SECONDS), upgrade=False) as store:
             found |= {"found": True, "schema_version": (version := await store.schema_version())}
             if version != store.latest_version:
                 told = f"schema version {version}, this program works with {store.latest_version}"

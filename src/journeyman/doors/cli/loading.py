@@ -156,12 +156,8 @@ def in_store(
     async def whole() -> T:
         if not create:
             must_exist(url)
-        app = Journeyman(library=library, store=open_at(url))
-        await app.store.open()
-        try:
-            return await work(app)
-        finally:
-            await app.store.close()
+        async with opened(open_at(url)) as store:
+            return await work(Journeyman(library=library, store=store))
 
     return asyncio.run(whole())
 
@@ -178,23 +174,9 @@ async def running_app(
 
 
 @asynccontextmanager
-async def tasks_opened(store: SqlStore, *, needed: bool) -> AsyncIterator[None]:
-    """Have the store open where the tools of a run work on its tasks, though the run itself is not kept in it."""
-    if not needed:
-        yield
-        return
-    await store.open()
-    try:
-        yield
-    finally:
-        await store.close()
-
-
-@asynccontextmanager
-async def unmigrated(url: str, *, retry_seconds: float = 5.0) -> AsyncIterator[SqlStore]:
-    """The store with whatever schema it has."""
-    store = open_at(url, retry_seconds=retry_seconds)
-    await store.open(upgrade=False)
+async def opened(store: SqlStore, *, upgrade: bool = True) -> AsyncIterator[SqlStore]:
+    """A store as long as it is needed; without ``upgrade``, with whatever schema it has."""
+    await store.open(upgrade=upgrade)
     try:
         yield store
     finally:

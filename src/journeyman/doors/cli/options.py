@@ -139,8 +139,7 @@ def user_with(permissions: list[str] | None) -> Principal:
     try:
         return Principal(user_name(), permissions=permissions or ())
     except InvalidDataError as error:
-        problem = error.problems[0][1]
-        raise WrongUsageError(f"--permission: {problem}") from None
+        raise WrongUsageError(f"--permission: {error.problems[0][1]}") from None
 
 
 def start_logs(level: LogLevel | None) -> None:

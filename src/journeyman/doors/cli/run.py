@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from contextlib import redirect_stdout
+from contextlib import nullcontext, redirect_stdout
 from typing import Annotated
 
 import typer
@@ -21,8 +21,8 @@ from journeyman.doors.cli.loading import (
     library_to_resume,
     load_agent,
     open_at,
+    opened,
     running_app,
-    tasks_opened,
 )
 from journeyman.doors.cli.options import (
     AgentName,
@@ -94,11 +94,12 @@ def run(
 def run_directly(task: str, options: RunOptions) -> ExitCode:
     store = open_at(options.store)
     agent, tools = load_agent(options.agent, options.library, store=store)
+    # The run is not kept in the store, but its tools may work on the tasks there.
     on_tasks = options.library is None and (options.agent is None or is_document(options.agent))
     trace = Trace(screen.console(stderr=True), live=options.live)
 
     async def whole() -> AgentResponse | None:
-        async with tasks_opened(store, needed=on_tasks):
+        async with opened(store) if on_tasks else nullcontext():
             return await stream_run(agent, task, options, tools=tools, model=options.model, trace=trace)
 
     response = asyncio.run(whole())

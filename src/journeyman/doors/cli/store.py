@@ -10,10 +10,12 @@ import typer
 
 from journeyman.app import SqlStore
 from journeyman.doors.cli import screen
-from journeyman.doors.cli.loading import command, in_store, must_exist, unmigrated
+from journeyman.doors.cli.loading import command, in_store, must_exist, open_at, opened
 from journeyman.doors.cli.options import DEFAULT_STORE, ExitCode, Json, Limit, Store, WrongUsageError
 
 T = TypeVar("T")
+
+RETRY_SECONDS = 5.0
 
 audit = typer.Typer(no_args_is_help=True)
 db = typer.Typer(no_args_is_help=True)
@@ -53,7 +55,7 @@ def verify_audit(store: Store = DEFAULT_STORE) -> None:
 
 def _on_schema(url: str, work: Callable[[SqlStore], Awaitable[T]]) -> T:
     async def whole() -> T:
-        async with unmigrated(url) as store:
+        async with opened(open_at(url, retry_seconds=RETRY_SECONDS), upgrade=False) as store:
             return await work(store)
 
     return asyncio.run(whole())

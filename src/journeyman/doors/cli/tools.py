@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
+from contextlib import nullcontext
 from dataclasses import asdict
 from typing import Annotated, Any
 
@@ -19,7 +20,7 @@ from journeyman.core.risk import RiskLevel
 from journeyman.core.runs import AgentResponse
 from journeyman.core.specification import ToolSpecification
 from journeyman.doors.cli import screen
-from journeyman.doors.cli.loading import assistant, load_library, open_at, tasks_opened
+from journeyman.doors.cli.loading import assistant, load_library, open_at, opened
 from journeyman.doors.cli.options import (
     DEFAULT_STORE,
     ExitCode,
@@ -226,7 +227,7 @@ def call_tool(
     trace = Trace(screen.console(stderr=True), live=options.live, lines=False)
 
     async def whole() -> AgentResponse | None:
-        async with tasks_opened(database, needed=library is None):
+        async with opened(database) if library is None else nullcontext():
             return await stream_run(agent, f"Call {name}", options, tools=loaded, model=model, trace=trace)
 
     response = asyncio.run(whole())

@@ -262,13 +262,13 @@ def _asked_for(call: ToolCall, *, width: int) -> str:
 
 def summary(response: AgentResponse) -> str:
     """A run in one line."""
-    seconds = sum(step.duration_ms for step in response.structured_trace)
+    milliseconds = sum(step.duration_ms for step in response.structured_trace)
     parts = [
         response.status.value.replace("_", " "),
         screen.counted(response.total_iterations, "step"),
         screen.counted(len(response.tool_calls), "call"),
         screen.counted(response.usage.total_tokens, "token"),
-        screen.duration(seconds),
+        screen.duration(milliseconds),
     ]
     return " · ".join(parts)
 
