@@ -34,7 +34,7 @@ class Faults:
         keyless = f", or set {self._address} to a server that needs no key" if self._address else ""
         return ModelError(
             "MODEL_AUTHENTICATION",
-            f"no API key for {self._server}" + (f": {self._shorten(reason)}" if reason else ""),
+            f"{self._server} cannot be used: {self._shorten(reason)}" if reason else f"no API key for {self._server}",
             category=ErrorCategory.AUTHENTICATION,
             user_guidance=f"set {self._key}{keyless}",
         )
@@ -90,7 +90,7 @@ class Faults:
     def refused(self, status: int, body: bytes, *, location: str = "", out_of_quota: bool = False) -> ModelError:
         said = self._shorten(readable(body))
         message = f"{self._server} answered {status}" + (f": {said}" if said else "")
-        if status in (401, 403):
+        if status in (401, 403) and not out_of_quota:
             return ModelError(
                 "MODEL_AUTHENTICATION",
                 message,
@@ -105,7 +105,7 @@ class Faults:
                 user_guidance="check the model's name"
                 + (f", and that {self._address} is right; it often ends in /v1" if self._address else ""),
             )
-        if status == 429:
+        if status == 429 or out_of_quota:
             return self._rate_limited(message, out_of_quota=out_of_quota or b"insufficient_quota" in body)
         if status in (408, 409) or status >= 500:
             return ModelError(

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from pydantic_core import to_json
 
-from journeyman.core.errors import ConfigurationError, ErrorCategory, ModelError
+from journeyman.core.errors import ConfigurationError, ModelError
 from journeyman.core.messages import Message, Role, ToolCall, Usage
 from journeyman.core.protocols import Clock, Deltas, ModelRequest, ModelResponse, SystemClock
 from journeyman.models.answer import read_arguments
@@ -72,7 +72,6 @@ class ProviderModel:
                 "run: pip install 'journeyman[providers]'"
             )
         self.name = name
-        self._provider = provider
         self._timeout = timeout
         self._retries = retries
         self._options = dict(options or {})
@@ -171,20 +170,17 @@ class ProviderModel:
     def _error(self, error: Any, seconds: float) -> ModelError:
         from pydantic_ai import exceptions
 
-        body = (
-            error.body if isinstance(error.body, str) else to_json(error.body or error.message, fallback=str).decode()
-        )
+        said = error.body or error.message
+        body = said.encode() if isinstance(said, str) else to_json(said, fallback=str)
         if isinstance(error, exceptions.ModelQuotaExceededError):
-            return self._faults.refused(429, body.encode(), out_of_quota=True)
+            return self._faults.refused(getattr(error, "status_code", 429), body, out_of_quota=True)
         if isinstance(error, exceptions.ModelRequestTimeout | exceptions.ModelTimeoutError):
             return self._faults.timed_out(seconds)
         if isinstance(error, exceptions.ModelConnectionError):
             return self._faults.cut() if error.in_stream or error.phase == "read" else self._faults.unreachable(error)
         if isinstance(error, exceptions.ModelHTTPError):
-            return self._faults.refused(error.status_code, body.encode())
-        if isinstance(error, exceptions.ModelAuthenticationError):
-            return self._faults.no_key(error.message)
-        return ModelError("MODEL_UNAVAILABLE", f"{self._provider}: {error.message}", category=ErrorCategory.NETWORK)
+            return self._faults.refused(error.status_code, body)
+        return self._faults.bad_answer("an error", body)
 
 
 class Conversation:
