@@ -212,6 +212,16 @@ class Journeyman:
         await self.runner.resume_all(row.id for row in rows)
         return [Handle(self.runner, row.id) for row in rows]
 
+    async def must_bind(self, run_id: str) -> None:
+        """Raise BindingError where this process lacks tools that an unfinished run was ordered with.
+
+        ``resume`` goes on without them, and the model is told; whoever resumes by hand wants to know first.
+        """
+        order = await self.store.runs.order(run_id)
+        if order is not None:
+            agent = self._factory.agent_of(order.agent)
+            self._factory.library_of(agent, order.task).bind(agent, descriptions=False)
+
     async def cancel(self, run_id: str) -> None:
         """Cancel a run wherever it is worked on."""
         await self.runner.cancel(run_id)

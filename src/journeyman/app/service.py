@@ -8,23 +8,34 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 from journeyman.agent.agent import Agent
-from journeyman.app.assistant import ASSISTANT, task_assistant, task_library, task_service
 from journeyman.app.chains import CHAIN
 from journeyman.app.journeyman import Journeyman
 from journeyman.app.splits import Split
 from journeyman.core.calls import CallRow
 from journeyman.core.errors import ConfigurationError
+from journeyman.core.experiments import ExperimentStore, StoredExperiment
 from journeyman.core.policy import Policy
 from journeyman.core.protocols import Embedder, Model
 from journeyman.core.risk import RiskLevel
 from journeyman.execution.risk import grade
+from journeyman.experiments import Report
+from journeyman.retrieval.embedders import default_embedder
+from journeyman.retrieval.search import HybridIndex
 from journeyman.stores.store import SqlStore, open_store
-from journeyman.toolkits.github import GITHUB_API
-from journeyman.toolkits.tasks import TaskService
+from journeyman.toolkits.github import GITHUB_API, GitHub, github_tools, refreshing_tools
+from journeyman.toolkits.tasks import TaskService, task_tools
 from journeyman.tools.library import ToolLibrary
 
+ASSISTANT = "assistant"
+"""The agent that answers when none is named: the same at every door, so that each can resume the runs of another."""
+INSTRUCTION = (
+    "You are a careful assistant who keeps the user's tasks. Use your tools where they help, and never invent what a "
+    "tool could tell you. When a tool says that a name fits several tasks, ask the user which one is meant and name "
+    "them. When a call fails, read why, and either correct it or say what could not be done. Answer briefly."
+)
 MOST_CALLS = 10_000
 """How many calls the health of tools is worked out from."""
 BUCKETS = 24
@@ -156,3 +167,67 @@ def _by_name(agents: Iterable[Agent], library: ToolLibrary) -> dict[str, Agent]:
     if not named:
         named[ASSISTANT] = task_assistant(library)
     return named
+
+
+# --- agents and libraries that are there without being named
+
+
+def task_service(store: SqlStore, *, embedder: Embedder | None = None) -> TaskService:
+    """Tasks kept in a store; found by meaning where an embedder is given or installed."""
+    return TaskService(store.tasks, index=HybridIndex(embedder=embedder or default_embedder()))
+
+
+def task_library(
+    store: SqlStore, *, tasks: TaskService | None = None, github_url: str | None = GITHUB_API
+) -> ToolLibrary:
+    """The tools over tasks, attachments and GitHub; without its address, those that stay on this machine.
+
+    The store need not be open before one of them is called.
+    """
+    service = tasks or task_service(store)
+    tools = task_tools(service)
+    if github_url is not None:
+        github = GitHub(base_url=github_url)
+        tools += [*refreshing_tools(service, store.tasks, github), *github_tools(github)]
+    return ToolLibrary(tools)
+
+
+def task_assistant(library: ToolLibrary) -> Agent:
+    """An agent with all tools of a library, told to keep tasks."""
+    return Agent(name=ASSISTANT, instruction=INSTRUCTION, tools=tuple(library.specifications()))
+
+
+def local_library(folder: Path) -> ToolLibrary:
+    """Tools that look around in a folder, calculate and keep notes."""
+    from journeyman.toolkits.local import LocalTools
+
+    return ToolLibrary(LocalTools(folder, notes=folder / "journeyman-notes").tools())
+
+
+def hello_library() -> ToolLibrary:
+    """The tool of the Hello World agent."""
+    from journeyman.toolkits.hello import say_hello
+
+    return ToolLibrary([say_hello])
+
+
+# --- reports of experiments
+
+
+async def keep(store: ExperimentStore, report: Report, *, now: float) -> None:
+    """Put what an experiment found into a store."""
+    await store.add(
+        StoredExperiment(
+            id=report.experiment_id,
+            name=report.name,
+            created_at=now,
+            winner=report.winner,
+            report=report.model_dump_json(),
+        )
+    )
+
+
+async def kept(store: ExperimentStore, experiment_id: str) -> Report | None:
+    """What an experiment found, from a store."""
+    found = await store.get(experiment_id)
+    return None if found is None else Report.model_validate_json(found.report)

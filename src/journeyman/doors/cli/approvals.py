@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 from rich.text import Text
 
-from journeyman.app.durable import Journeyman
+from journeyman.app import Journeyman
 from journeyman.core.approvals import Approval, ApprovalStatus
 from journeyman.core.errors import ApprovalError
 from journeyman.doors.cli import screen

@@ -12,11 +12,10 @@ import typer
 from rich.panel import Panel
 from rich.text import Text
 
-from journeyman.app import Agent
-from journeyman.app.durable import Handle, Journeyman
+from journeyman.app import Agent, Handle, Journeyman
 from journeyman.core.data import new_id
 from journeyman.core.messages import Role
-from journeyman.core.runs import CHAT_MESSAGE_LIMIT
+from journeyman.core.runs import CHAT_MESSAGE_LIMIT, UNFINISHED
 from journeyman.doors.cli import screen
 from journeyman.doors.cli.loading import command, load_agent, open_at, running_app
 from journeyman.doors.cli.options import (
@@ -34,7 +33,6 @@ from journeyman.doors.cli.options import (
     user_name,
     user_with,
 )
-from journeyman.doors.cli.outcome import UNFINISHED
 from journeyman.doors.cli.run import see_through, with_model
 from journeyman.doors.cli.tools import print_tools
 
@@ -129,7 +127,7 @@ class _Conversation:
         """Finish what was left unfinished when this conversation was left."""
         rows = await self._app.store.runs.list(statuses=UNFINISHED, session_id=self._session.id, limit=1_000)
         code = ExitCode.DONE
-        for row in sorted(rows, key=lambda row: (row.created_at, row.id)):
+        for row in reversed(rows):  # by turn, the latest first
             if code is not ExitCode.WAITING:
                 self._console.print(f"· left unfinished, taken up again: {row.id}", style="dim")
                 [handle] = await self._app.resume(row.id)

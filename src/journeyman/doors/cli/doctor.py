@@ -20,10 +20,10 @@ from journeyman.app import explain_choice
 from journeyman.core.approvals import ApprovalStatus
 from journeyman.core.context import Secrets
 from journeyman.core.errors import JourneymanError
+from journeyman.core.runs import UNFINISHED
 from journeyman.doors.cli import screen
 from journeyman.doors.cli.loading import command, is_there, open_at, opened, without_password
 from journeyman.doors.cli.options import DEFAULT_STORE, LOG_VARIABLE, Json, Store
-from journeyman.doors.cli.outcome import UNFINISHED
 
 STORE_SECONDS = 2.0
 """How long the store may take to answer."""

@@ -13,8 +13,8 @@ import typer
 from rich import progress as bars
 from rich.text import Text
 
-from journeyman.app.durable import Journeyman
-from journeyman.app.experiments import Experiment, Progress, Report, keep, kept
+from journeyman.app import Experiment, Journeyman, Progress, Report
+from journeyman.app.service import keep, kept
 from journeyman.core.errors import ConfigurationError, StoreError
 from journeyman.doors.cli import screen
 from journeyman.doors.cli.loading import command, imported, in_store

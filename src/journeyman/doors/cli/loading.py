@@ -16,14 +16,19 @@ from urllib.parse import urlsplit
 from journeyman.app import (
     Agent,
     ImportPathError,
+    Journeyman,
+    SqlStore,
     Tool,
     ToolLibrary,
     hello_library,
     import_path,
     local_library,
+    open_store,
     split_path,
+    sqlite_file,
+    task_assistant,
+    task_library,
 )
-from journeyman.app.durable import Journeyman, SqlStore, open_store, sqlite_file, task_assistant, task_library
 from journeyman.core.errors import ConfigurationError
 from journeyman.doors.cli import screen
 from journeyman.doors.cli.options import DEFAULT_STORE, WrongUsageError, default_store

@@ -6,7 +6,8 @@ import asyncio
 import shlex
 from dataclasses import dataclass
 
-from journeyman.app.durable import Handle, Journeyman, dead
+from journeyman.app import Handle, Journeyman
+from journeyman.app.desk import LOCAL, Desk
 from journeyman.core.approvals import Approval, Approve, Deny
 from journeyman.core.errors import ApprovalError, ConfigurationError
 from journeyman.core.runs import RunStatus
@@ -15,7 +16,6 @@ from journeyman.doors.cli import screen
 from journeyman.doors.cli.loading import command
 from journeyman.doors.cli.trace import Asker, Trace
 
-UNFINISHED = frozenset(status for status in RunStatus if not status.ended)
 MOST_NAMED = 10
 CALL_WIDTH = 100
 POLL_SECONDS = 0.5
@@ -70,25 +70,15 @@ async def row_of(app: Journeyman, run_id: str) -> RunRow:
     return row
 
 
-def has_owner(app: Journeyman, row: RunRow) -> bool:
-    """Whether a living process holds the run's lease."""
-    return row.owner is not None and row.lease_until > app.clock.time() and not dead([row.owner])
-
-
-def owner_text(row: RunRow) -> str:
-    """Who holds the run's lease, as far as a person wants to know."""
-    host, pid, *_ = *(row.owner or "").split("/"), ""
-    return f"process {pid} on {host}"
+def holder_of(app: Journeyman, row: RunRow) -> str | None:
+    """The living process that holds the run's lease, in words; None when none does."""
+    return Desk(app, LOCAL).holder(row)
 
 
 async def blocking_run(app: Journeyman, row: RunRow) -> RunRow | None:
     """The earlier run of the same session that keeps this one from beginning and that no process works on."""
-    if row.session_id is None or row.status is not RunStatus.QUEUED:
-        return None
-    rows = await app.store.runs.list(statuses=UNFINISHED, session_id=row.session_id, limit=1_000)
-    earlier = [item for item in rows if (item.created_at, item.id) < (row.created_at, row.id)]
-    first = min(earlier, key=lambda item: (item.created_at, item.id), default=None)
-    return None if first is None or has_owner(app, first) else first
+    earlier = await app.store.runs.ahead_of(row.id)
+    return None if earlier is None or holder_of(app, earlier) else earlier
 
 
 # --- following

@@ -9,8 +9,7 @@ from typing import Annotated
 
 import typer
 
-from journeyman.app import Agent, ToolLibrary, stream
-from journeyman.app.durable import Handle, Journeyman
+from journeyman.app import Agent, Handle, Journeyman, ToolLibrary, stream
 from journeyman.core.events import RunFailed, RunFinished, RunSuspended
 from journeyman.core.protocols import Model as ModelProtocol
 from journeyman.core.runs import AgentResponse, RunStatus

@@ -14,12 +14,12 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from journeyman.app.durable import Journeyman
+from journeyman.app import Journeyman
 from journeyman.core.errors import BindingError, JourneymanError
 from journeyman.core.events import Fact
-from journeyman.core.runs import AgentResponse, RunStatus
+from journeyman.core.runs import UNFINISHED, AgentResponse, RunStatus
 from journeyman.core.storing import RunRow
-from journeyman.doors.cli import outcome, screen
+from journeyman.doors.cli import screen
 from journeyman.doors.cli.loading import command, in_store, load_library, must_exist, open_at, running_app
 from journeyman.doors.cli.options import (
     DEFAULT_STORE,
@@ -38,6 +38,16 @@ from journeyman.doors.cli.options import (
     seconds,
     start_logs,
     user_name,
+)
+from journeyman.doors.cli.outcome import (
+    Need,
+    blocking_run,
+    follow,
+    holder_of,
+    needs,
+    next_steps,
+    resume_command,
+    row_of,
 )
 from journeyman.doors.cli.run import note_blocked, note_needs, see_through
 from journeyman.doors.cli.trace import Trace, asker
@@ -117,15 +127,15 @@ def show_run(
 ) -> None:
     """How one run stands, what it did, what it waits for, and what to type about that."""
 
-    async def found(app: Journeyman) -> tuple[RunRow, str, list[outcome.Need], list[Fact], AgentResponse | None, bool]:
-        row = await outcome.row_of(app, run_id)
-        needed = [] if row.status.ended else await outcome.needs(app, run_id, url=store)
+    async def found(app: Journeyman) -> tuple[RunRow, str, list[Need], list[Fact], AgentResponse | None, str | None]:
+        row = await row_of(app, run_id)
+        needed = [] if row.status.ended else await needs(app, run_id, url=store)
         facts = list(await app.store.runs.facts(run_id))
         response = await (await app.handle(run_id)).so_far()
-        return row, await _task(app, run_id), needed, facts, response, outcome.has_owner(app, row)
+        return row, await _task(app, run_id), needed, facts, response, holder_of(app, row)
 
-    row, task, needed, facts, response, owned = in_store(store, found)
-    resume = None if row.status.ended or owned else outcome.resume_command(store, row.id)
+    row, task, needed, facts, response, holder = in_store(store, found)
+    resume = None if row.status.ended or holder else resume_command(store, row.id)
     if as_json and events:
         screen.print_json(screen.dumped(facts))
     elif as_json:
@@ -141,13 +151,15 @@ def show_run(
     elif events:
         _print_facts(facts)
     else:
-        _print_run(row, task, facts, response, owned=owned)
+        _print_run(row, task, facts, response, holder=holder)
         if resume is not None:
-            for line in ("", *outcome.next_steps(needed), f"{'then' if needed else 'next'}: {resume}"):
+            for line in ("", *next_steps(needed), f"{'then' if needed else 'next'}: {resume}"):
                 screen.say(line)
 
 
-def _print_run(row: RunRow, task: str, facts: list[Fact], response: AgentResponse | None, *, owned: bool) -> None:
+def _print_run(
+    row: RunRow, task: str, facts: list[Fact], response: AgentResponse | None, *, holder: str | None
+) -> None:
     console = screen.console()
     table = screen.fields()
     table.add_row("run", row.id)
@@ -161,7 +173,7 @@ def _print_run(row: RunRow, task: str, facts: list[Fact], response: AgentRespons
     table.add_row("begun", screen.local_time(row.created_at))
     table.add_row("last seen", screen.local_time(row.updated_at))
     if not row.status.ended:
-        table.add_row("at work", outcome.owner_text(row) if owned else "nobody")
+        table.add_row("at work", holder or "nobody")
     console.print(table)
     console.print()
     trace = Trace(console, live=False, plans=False)
@@ -190,7 +202,7 @@ def export_run(
     """The whole run as JSON: what was asked, every fact, what came out."""
 
     async def found(app: Journeyman) -> dict[str, Any]:
-        row = await outcome.row_of(app, run_id)
+        row = await row_of(app, run_id)
         order = await app.store.runs.order(run_id)
         response = await (await app.handle(run_id)).so_far()
         return {
@@ -241,11 +253,12 @@ def resume_runs(
 
 
 async def _resume_one(app: Journeyman, run_id: str, options: RunOptions) -> ExitCode:
-    row = await outcome.row_of(app, run_id)
-    if (earlier := await outcome.blocking_run(app, row)) is not None:
+    row = await row_of(app, run_id)
+    if (earlier := await blocking_run(app, row)) is not None:
         return note_blocked(row, earlier, options)
-    if outcome.has_owner(app, row):
-        screen.show(screen.console(stderr=True), f"{outcome.owner_text(row)} works on it; followed from here", indent=2)
+    if (holder := holder_of(app, row)) is not None:
+        screen.show(screen.console(stderr=True), f"{holder} works on it; followed from here", indent=2)
+    await app.must_bind(run_id)
     [handle] = await app.resume(run_id)
     return await see_through(app, handle, options, seen=row.last_seq)
 
@@ -253,16 +266,16 @@ async def _resume_one(app: Journeyman, run_id: str, options: RunOptions) -> Exit
 async def _resume_all(app: Journeyman, options: RunOptions) -> ExitCode:
     console = screen.console(stderr=True)
     rows = await _unfinished(app)
-    free = [row for row in rows if not outcome.has_owner(app, row)]
+    free: list[RunRow] = []
     for row in rows:
-        if outcome.has_owner(app, row):
-            screen.show(console, f"{row.id}: {outcome.owner_text(row)} works on it; left alone", indent=2)
+        if (holder := holder_of(app, row)) is None:
+            free.append(row)
+        else:
+            screen.show(console, f"{row.id}: {holder} works on it; left alone", indent=2)
     # Runs of one session go one after another, whatever else goes on beside them.
     chains: dict[str, list[RunRow]] = {}
-    for row in sorted(free, key=lambda row: (row.created_at, row.id)):
+    for row in sorted(free, key=lambda row: (row.turn or 0, row.created_at, row.id)):
         chains.setdefault(row.session_id or row.id, []).append(row)
-    if free:
-        await app.resume(*(row.id for row in free))
     with redirect_stdout(sys.stderr):
         ends = await asyncio.gather(*(_resume_chain(app, chain, console, yes=options.yes) for chain in chains.values()))
     found = [end for chain in ends for end in chain]
@@ -282,7 +295,7 @@ async def _resume_all(app: Journeyman, options: RunOptions) -> ExitCode:
 
 async def _unfinished(app: Journeyman) -> list[RunRow]:
     found: list[RunRow] = []
-    while batch := await app.store.runs.list(statuses=outcome.UNFINISHED, limit=500, offset=len(found)):
+    while batch := await app.store.runs.list(statuses=UNFINISHED, limit=500, offset=len(found)):
         found += batch
     return found
 
@@ -298,7 +311,9 @@ async def _resume_chain(
         ask = asker(trace, yes=True) if yes else None
         handle = await app.handle(row.id)
         try:
-            await outcome.follow(app, handle, trace, ask=ask, seen=row.last_seq)
+            await app.must_bind(row.id)
+            await app.resume(row.id)
+            await follow(app, handle, trace, ask=ask, seen=row.last_seq)
             response = await handle.result()
         except JourneymanError as error:
             screen.note(f"{row.id}: {error}", OTHER_TOOLS if isinstance(error, BindingError) else None)
@@ -341,7 +356,7 @@ def resolve_call(
             await handle.resolve(call_id, cast("Any", action), result=value, by=by or user_name())
 
     asyncio.run(whole())
-    screen.say(f"call {call_id} is settled: {action}; next: {outcome.resume_command(store, run_id)}")
+    screen.say(f"call {call_id} is settled: {action}; next: {resume_command(store, run_id)}")
 
 
 @runs.command("cancel")
@@ -349,22 +364,22 @@ def cancel_run(run_id: RunId, store: Store = DEFAULT_STORE) -> None:
     """End a run, wherever it is worked on. Exit code 1 when it has ended already."""
     must_exist(store)
 
-    async def whole() -> tuple[RunRow, bool]:
+    async def whole() -> tuple[RunRow, bool, str | None]:
         async with running_app(open_at(store)) as app:
-            if (row := await outcome.row_of(app, run_id)).status.ended:
-                return row, True
+            if (row := await row_of(app, run_id)).status.ended:
+                return row, True, None
             await app.cancel(run_id)
-            return await outcome.row_of(app, run_id), False
+            row = await row_of(app, run_id)
+            return row, False, holder_of(app, row)
 
-    row, late = asyncio.run(whole())
+    row, late, holder = asyncio.run(whole())
     if late or (row.status.ended and row.status is not RunStatus.CANCELLED):
         screen.note(f"run {run_id!r} has ended already: {row.status.value}; nothing was changed")
         raise typer.Exit(ExitCode.FAILED)
     if row.status.ended:
         screen.say(f"run {run_id} is cancelled")
     else:
-        who = outcome.owner_text(row) if row.owner else "whoever takes it up"
-        screen.say(f"run {run_id} is to be cancelled: {who} does so in a moment")
+        screen.say(f"run {run_id} is to be cancelled: {holder or 'whoever takes it up'} does so in a moment")
 
 
 @runs.command("purge")

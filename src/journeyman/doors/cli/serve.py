@@ -11,8 +11,7 @@ from typing import Annotated
 
 import typer
 
-from journeyman.app import Agent, ToolLibrary
-from journeyman.app.durable import Journeyman, SqlStore, open_store
+from journeyman.app import Agent, Journeyman, SqlStore, ToolLibrary, open_store
 from journeyman.core.errors import ConfigurationError
 from journeyman.doors.cli import screen
 from journeyman.doors.cli.loading import file_of, load_agent, load_library, open_at, without_password

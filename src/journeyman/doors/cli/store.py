@@ -8,7 +8,7 @@ from typing import Annotated, TypeVar
 
 import typer
 
-from journeyman.app.durable import SqlStore
+from journeyman.app import SqlStore
 from journeyman.doors.cli import screen
 from journeyman.doors.cli.loading import command, in_store, must_exist, open_at, opened
 from journeyman.doors.cli.options import DEFAULT_STORE, ExitCode, Json, Limit, Store, WrongUsageError

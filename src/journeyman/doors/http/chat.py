@@ -7,9 +7,8 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Header, Query, Request, Response
 from pydantic import BaseModel, Field, field_validator
 
-from journeyman.app import Agent
+from journeyman.app import Agent, Handle
 from journeyman.app.desk import Desk
-from journeyman.app.durable import Handle
 from journeyman.app.service import Service
 from journeyman.core.calls import ToolCallRecord
 from journeyman.core.data import new_id

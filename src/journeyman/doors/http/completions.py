@@ -14,9 +14,8 @@ from fastapi.sse import KEEPALIVE_COMMENT, format_sse_event
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic_core import to_json
 
-from journeyman.app import Agent
+from journeyman.app import Agent, Handle
 from journeyman.app.desk import Desk
-from journeyman.app.durable import Handle
 from journeyman.core.errors import ErrorCategory, ErrorInfo, JourneymanError
 from journeyman.core.events import (
     Answered,

@@ -15,7 +15,7 @@ from fastapi.sse import KEEPALIVE_COMMENT, EventSourceResponse, format_sse_event
 from pydantic_core import to_json
 from starlette.types import Send
 
-from journeyman.app.durable import Handle
+from journeyman.app import Handle
 from journeyman.core.errors import JourneymanError
 from journeyman.core.events import Event, RunStarted
 from journeyman.doors.http.errors import Problem

@@ -13,8 +13,9 @@ from axe_playwright_python.async_playwright import Axe
 from playwright.async_api import Browser, Page, expect
 
 from journeyman import RiskLevel, ToolLibrary, tool
-from journeyman.app.experiments import Report, keep
+from journeyman.app.service import keep
 from journeyman.app.splits import Split
+from journeyman.experiments import Report
 from tests.doors.http.web.conftest import PATIENCE_MS, Site, opened
 from tests.doors.http.web.scenes import clerk
 from tests.doors.http.web.test_browser_chat import ask, card, opened_at

@@ -23,8 +23,7 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
-from journeyman.app import Agent
-from journeyman.app.durable import Handle, Journeyman, open_store, task_assistant, task_library
+from journeyman.app import Agent, Handle, Journeyman, open_store, task_assistant, task_library
 from journeyman.core.approvals import Approval, Approve, Deny
 from journeyman.core.calls import ToolCallRecord
 from journeyman.core.errors import ConfigurationError

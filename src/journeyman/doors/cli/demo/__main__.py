@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import sys
 
-from journeyman.app.durable import Journeyman, open_store, task_assistant, task_library
+from journeyman.app import Journeyman, open_store, task_assistant, task_library
 
 
 async def carry_out(url: str, session: str, sentence: str) -> None:
