@@ -364,22 +364,22 @@ def cancel_run(run_id: RunId, store: Store = DEFAULT_STORE) -> None:
     """End a run, wherever it is worked on. Exit code 1 when it has ended already."""
     must_exist(store)
 
-    async def whole() -> tuple[RunRow, bool]:
+    async def whole() -> tuple[RunRow, bool, str | None]:
         async with running_app(open_at(store)) as app:
             if (row := await row_of(app, run_id)).status.ended:
-                return row, True
+                return row, True, None
             await app.cancel(run_id)
-            return await row_of(app, run_id), False
+            row = await row_of(app, run_id)
+            return row, False, holder_of(app, row)
 
-    row, late = asyncio.run(whole())
+    row, late, holder = asyncio.run(whole())
     if late or (row.status.ended and row.status is not RunStatus.CANCELLED):
         screen.note(f"run {run_id!r} has ended already: {row.status.value}; nothing was changed")
         raise typer.Exit(ExitCode.FAILED)
     if row.status.ended:
         screen.say(f"run {run_id} is cancelled")
     else:
-        who = f"process {row.owner.split('/')[1]} on {row.owner.split('/')[0]}" if row.owner else "whoever takes it up"
-        screen.say(f"run {run_id} is to be cancelled: {who} does so in a moment")
+        screen.say(f"run {run_id} is to be cancelled: {holder or 'whoever takes it up'} does so in a moment")
 
 
 @runs.command("purge")
