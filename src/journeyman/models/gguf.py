@@ -25,6 +25,7 @@ from journeyman.core.protocols import Deltas, ModelRequest, ModelResponse
 from journeyman.core.specification import ToolSpecification
 
 Count = Callable[[Mapping[str, Any]], None]
+Spent = list[Mapping[str, Any]]
 
 QUIET = -1
 UNLIKELY = -30.0
@@ -66,10 +67,10 @@ class GgufModel:
                 arguments, malformed = await self._arguments(server, tool, conversation, spent)
                 call = ToolCall(tool_name=tool.name, arguments=arguments, malformed=malformed, confidence=chances[best])
                 if not conversation.has(call):
-                    return ModelResponse(calls=(call,), usage=spent.usage(), confidence=chances[best], model=self.name)
+                    return ModelResponse(calls=(call,), usage=_total(spent), confidence=chances[best], model=self.name)
         on_text = deltas.text if deltas is not None else None
-        text = await server.write(conversation.prompt(), most=MOST_TOKENS, count=spent.add, on_text=on_text)
-        return ModelResponse(text=text, usage=spent.usage(), model=self.name)
+        text = await server.write(conversation.prompt(), most=MOST_TOKENS, count=spent.append, on_text=on_text)
+        return ModelResponse(text=text, usage=_total(spent), model=self.name)
 
     async def _chances(
         self, server: GgufServer, tools: Sequence[ToolSpecification], conversation: Conversation, spent: Spent
@@ -79,7 +80,7 @@ class GgufModel:
         prompt = conversation.prompt(CHOOSE.format(tools=listed, answer=ANSWER))
         asked = [*prompt, {"role": "assistant", "content": '{"tool": "'}]
         names = dict.fromkeys([*(tool.name for tool in tools), ANSWER])
-        scores = {name: await server.likelihood(asked, name + '"', count=spent.add) for name in names}
+        scores = {name: await server.likelihood(asked, name + '"', count=spent.append) for name in names}
         top = max(scores.values())
         weights = {name: math.exp(score - top) for name, score in scores.items()}
         total = sum(weights.values())
@@ -91,27 +92,12 @@ class GgufModel:
         if not tool.parameters.get("properties"):
             return {}, None
         asked = conversation.prompt(FILL.format(name=tool.name, description=" ".join(tool.description.split())))
-        text = await server.write(asked, schema=tool.parameters, most=ARGUMENT_TOKENS, count=spent.add)
+        text = await server.write(asked, schema=tool.parameters, most=ARGUMENT_TOKENS, count=spent.append)
         try:
             value = json.loads(text)
         except ValueError:  # cut off at the limit
             return {}, text
         return (value, None) if isinstance(value, dict) else ({}, text)
-
-
-class Spent:
-    """Tokens, added up over the questions of one step."""
-
-    def __init__(self) -> None:
-        self._input = self._output = self._requests = 0
-
-    def add(self, usage: Mapping[str, Any]) -> None:
-        self._input += int(usage.get("prompt_tokens", 0))
-        self._output += int(usage.get("completion_tokens", 0))
-        self._requests += 1
-
-    def usage(self) -> Usage:
-        return Usage(input_tokens=self._input, output_tokens=self._output, requests=self._requests)
 
 
 class Conversation:
@@ -135,6 +121,15 @@ class Conversation:
             if any((made.tool_name, made.arguments) == (call.tool_name, call.arguments) for made in message.calls):
                 return True
         return False
+
+
+def _total(spent: Sequence[Mapping[str, Any]]) -> Usage:
+    """What the questions of one step cost together."""
+    return Usage(
+        input_tokens=sum(int(usage.get("prompt_tokens", 0)) for usage in spent),
+        output_tokens=sum(int(usage.get("completion_tokens", 0)) for usage in spent),
+        requests=len(spent),
+    )
 
 
 def _turn(message: Message) -> dict[str, str]:
