@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Coroutine, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack
 
 from journeyman.core.errors import ConfigurationError
@@ -58,7 +57,7 @@ async def run(agent: Agent, task: TaskInput | str, **options: Unpack[RunOptions]
 
     Options: library, model, policy, approver, principal, history, limits, playbook, journal; see ``RunOptions``.
     """
-    return await _whole(_Order(agent, task, **options))
+    return await _whole(agent, task, options)
 
 
 def run_sync(agent: Agent, task: TaskInput | str, **options: Unpack[RunOptions]) -> AgentResponse:
@@ -68,7 +67,7 @@ def run_sync(agent: Agent, task: TaskInput | str, **options: Unpack[RunOptions])
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return _to_its_end(_whole(_Order(agent, task, **options), last=True))
+        return _to_its_end(_whole(agent, task, options, last=True))
     raise ConfigurationError("run_sync() was called where an event loop is running; write 'await run(...)' there")
 
 
@@ -76,9 +75,8 @@ async def stream(agent: Agent, task: TaskInput | str, **options: Unpack[RunOptio
     """The same run, as events. The last one carries the response; leaving the loop early cancels the run."""
     import asyncio
 
-    order = _Order(agent, task, **options)
     events: asyncio.Queue[Event | None] = asyncio.Queue()
-    running = asyncio.ensure_future(_whole(order, listener=events.put_nowait))
+    running = asyncio.ensure_future(_whole(agent, task, options, listener=events.put_nowait))
     running.add_done_callback(lambda _: events.put_nowait(None))
     try:
         while (event := await events.get()) is not None:
@@ -89,35 +87,26 @@ async def stream(agent: Agent, task: TaskInput | str, **options: Unpack[RunOptio
         await asyncio.wait((running,))
 
 
-@dataclass(frozen=True, slots=True)
-class _Order:
-    """What a caller asked for."""
-
-    agent: Agent
-    task: TaskInput | str
-    library: ToolLibrary | None = None
-    model: Model | str | None = None
-    policy: Policy | None = None
-    approver: Approver | None = None
-    principal: Principal | None = None
-    history: Sequence[Message] = ()
-    limits: Limits | None = None
-    playbook: StrategySource | None = None
-    journal: Journal | None = None
-
-
-async def _whole(order: _Order, *, listener: Listener | None = None, last: bool = False) -> AgentResponse:
+async def _whole(
+    agent: Agent, task: TaskInput | str, options: RunOptions, *, listener: Listener | None = None, last: bool = False
+) -> AgentResponse:
+    if unknown := options.keys() - RunOptions.__annotations__:
+        raise TypeError(
+            f"unknown options: {', '.join(sorted(unknown))}; there are {', '.join(RunOptions.__annotations__)}"
+        )
 
     from journeyman.agent.ending import response
     from journeyman.agent.loop import advance
 
-    async with _prepared(order, listener=listener, last=last) as prepared:
+    async with _prepared(agent, task, options, listener=listener, last=last) as prepared:
         await advance(prepared)
     return response(prepared.id, prepared.state)
 
 
 @asynccontextmanager
-async def _prepared(order: _Order, *, listener: Listener | None, last: bool) -> AsyncIterator[Run]:
+async def _prepared(
+    agent: Agent, wanted: TaskInput | str, options: RunOptions, *, listener: Listener | None, last: bool
+) -> AsyncIterator[Run]:
     """A run with its first facts recorded. A model that was given by name is closed in the end.
 
     ``last`` says that the event loop ends with this run: then any model lets go of what is bound to it.
@@ -130,16 +119,16 @@ async def _prepared(order: _Order, *, listener: Listener | None, last: bool) -> 
     from journeyman.execution.approval import AskApprover, NoApprover
     from journeyman.stores.in_memory import MemoryJournal
 
-    agent = order.agent
-    task = TaskInput(description=order.task) if isinstance(order.task, str) else order.task
-    library = agent.own_library if order.library is None else order.library
-    principal = order.principal or task.principal
-    limits = order.limits or Limits()
+    task = TaskInput(description=wanted) if isinstance(wanted, str) else wanted
+    library = options.get("library")
+    library = agent.own_library if library is None else library
+    principal = options.get("principal") or task.principal
+    limits = options.get("limits") or Limits()
     resources = resources_of(library)
     gate: ApprovalGate = NoApprover()
-    if order.approver is not None:
-        gate = AskApprover(order.approver, clock=resources.clock, waited=lambda seconds: prepared.postpone(seconds))
-    given = agent.model if order.model is None else order.model
+    if (approver := options.get("approver")) is not None:
+        gate = AskApprover(approver, clock=resources.clock, waited=lambda seconds: prepared.postpone(seconds))
+    given = agent.model if (chosen := options.get("model")) is None else chosen
     model: Model | None = None
 
     def named(_: RunState) -> Model:
@@ -156,17 +145,21 @@ async def _prepared(order: _Order, *, listener: Listener | None, last: bool) -> 
             principal=principal,
             limits=limits,
             library=library,
-            policy=order.policy or Policy(),
+            policy=options.get("policy") or Policy(),
             resources=resources,
             gate=gate,
-            journal=MemoryJournal() if order.journal is None else order.journal,
+            journal=MemoryJournal() if (journal := options.get("journal")) is None else journal,
             model=named,
             listener=listener,
         ).build()
         started = RunStarted(
-            agent=agent.snapshot, task=task, principal=principal, limits=limits, history=tuple(order.history)
+            agent=agent.snapshot,
+            task=task,
+            principal=principal,
+            limits=limits,
+            history=tuple(options.get("history", ())),
         )
-        await begin(prepared, started, order.playbook)
+        await begin(prepared, started, options.get("playbook"))
         yield prepared
     finally:
         if model is not None and (isinstance(given, str) or last):

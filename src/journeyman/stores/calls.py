@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
-from typing import Any
 
 from journeyman.core.calls import CallRow, ToolCallRecord
-from journeyman.stores.connection import Connection, columns, entities
+from journeyman.stores.connection import Connection, columns, entities, equals, where
 from journeyman.stores.database import Database
 
 _UPSERT = f"""
@@ -45,17 +43,7 @@ class SqlCalls:
     async def list(
         self, *, tool_name: str | None = None, run_id: str | None = None, since: float | None = None, limit: int = 100
     ) -> Sequence[CallRow]:
-        wanted = {"tool_name = ?": tool_name, "run_id = ?": run_id, "started_at >= ?": since}
-        return await self._database.read(
-            partial(_list, wanted={test: value for test, value in wanted.items() if value is not None}, limit=limit)
-        )
-
-
-def _list(connection: Connection, *, wanted: dict[str, Any], limit: int) -> Sequence[CallRow]:
-    where = f"WHERE {' AND '.join(wanted)}" if wanted else ""
-    rows = connection.query(
-        f"SELECT {columns(CallRow)} FROM calls {where} ORDER BY started_at DESC, execution_id DESC LIMIT ?",
-        *wanted.values(),
-        limit,
-    )
-    return entities(CallRow, rows)
+        lately = None if since is None else ("started_at >= ?", (since,))
+        clause, values = where(equals("tool_name", tool_name), equals("run_id", run_id), lately)
+        sql = f"SELECT {columns(CallRow)} FROM calls {clause} ORDER BY started_at DESC, execution_id DESC LIMIT ?"
+        return entities(CallRow, await self._database.read(lambda connection: connection.query(sql, *values, limit)))
