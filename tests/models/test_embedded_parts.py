@@ -15,9 +15,8 @@ from journeyman.core.errors import ModelError
 from journeyman.core.messages import Message, Role
 from journeyman.core.specification import ToolSpecification
 from journeyman.models.embedded import EmbeddedModel, files
-from journeyman.models.embedded.dates import as_iso
 from journeyman.models.embedded.format import answer_from, cannot_help
-from journeyman.models.embedded.tools import MOST_NAMES, choice_of, simplified, whole_of
+from journeyman.models.embedded.tools import MOST_NAMES, as_iso, choice_of, simplified, whole_of
 from tests.models.asking import asked
 
 MONDAY = date(2026, 11, 16)

@@ -182,6 +182,15 @@ async def test_an_error_says_what_to_do(
         assert next(name for name in serving.environment if "KEY" in name) in (info.user_guidance or "")
 
 
+async def test_an_exhausted_account_is_not_asked_again(reach: Reach) -> None:
+    told = AnthropicServer.error(402)
+    with AnthropicServer(told, say("never")) as serving:
+        async with reach(serving) as model:
+            with pytest.raises(ModelError, match=r"MODEL_RATE_LIMITED.*billing") as caught:
+                await model.respond(asked(*ASKED))
+    assert not caught.value.info.retryable
+
+
 @pytest.mark.parametrize("server", [AnthropicServer, GoogleServer])
 async def test_what_may_pass_is_asked_again_and_what_was_streamed_is_void(
     server: type[ProviderServer], reach: Reach
@@ -245,6 +254,23 @@ async def test_the_rest_are_pydantic_ais_too(monkeypatch: pytest.MonkeyPatch) ->
             answer = await model.respond(asked(*ASKED, tools=TOOLS))
         assert [(made.tool_name, made.arguments) for made in answer.calls] == [("get_time", {"zone": "CET"})]
         assert server.requests[0]["messages"][0] == {"role": "system", "content": "Help with orders."}
+
+
+async def test_ids_are_made_to_fit_a_provider_that_wants_a_certain_length(monkeypatch: pytest.MonkeyPatch) -> None:
+    from pydantic_ai.models.mistral import MistralModel
+    from pydantic_ai.providers.mistral import MistralProvider
+
+    async with ScriptedServer([say("an answer without an id, which its SDK refuses")]) as server:
+        provider = MistralProvider(api_key="secret", base_url=server.url.removesuffix("/v1"))
+        model = ProviderModel("mistral:mistral-large")
+        monkeypatch.setattr(model, "_load", lambda: MistralModel("mistral-large", provider=provider))
+        said = ModelResponse(calls=(ToolCall(id="call_of_another_model", tool_name="get_time"),))
+        async with model:
+            with pytest.raises(ModelError, match="MODEL_BAD_ANSWER"):
+                await model.respond(asked(*after(said, "12:00"), tools=TOOLS))
+    [called, result] = server.requests[0]["messages"][-2:]
+    assert called["tool_calls"][0]["id"] == result["tool_call_id"]
+    assert len(result["tool_call_id"]) == 9
 
 
 # --- what is missing

@@ -32,7 +32,7 @@ MODELS = b'{"object": "list", "data": [{"id": "text-embedding-small"}, {"id": "o
 @pytest.fixture
 def local(monkeypatch: pytest.MonkeyPatch) -> Iterator[Local]:
     """Starts servers that answer everything alike; returns their ports."""
-    monkeypatch.setattr(local_servers, "PATIENCE_SECONDS", WAIT_SECONDS)
+    monkeypatch.setattr(local_servers, "TIMEOUT_SECONDS", WAIT_SECONDS)
     running: list[ThreadingHTTPServer] = []
 
     def serve(

@@ -6,6 +6,7 @@ import html
 import math
 import re
 from email.utils import parsedate_to_datetime
+from functools import partial
 from typing import Any
 
 from pydantic_core import from_json, to_json
@@ -31,53 +32,34 @@ class Faults:
         self._address = address
 
     def no_key(self, reason: str = "") -> ModelError:
+        server = self._server
+        message = f"{server} cannot be used: {self._shorten(reason)}" if reason else f"no API key for {server}"
         keyless = f", or set {self._address} to a server that needs no key" if self._address else ""
-        return ModelError(
-            "MODEL_AUTHENTICATION",
-            f"no API key for {self._server}" + (f": {self._shorten(reason)}" if reason else ""),
-            category=ErrorCategory.AUTHENTICATION,
-            user_guidance=f"set {self._key}{keyless}",
-        )
+        return _error("AUTHENTICATION", message, ErrorCategory.AUTHENTICATION, f"set {self._key}{keyless}")
 
     def timed_out(self, seconds: float) -> ModelError:
-        return ModelError(
-            "MODEL_TIMEOUT",
-            f"{self._server} did not answer within {seconds:g} s",
-            category=ErrorCategory.TIMEOUT,
-            retryable=True,
-            user_guidance="try again, or give the model more time",
-        )
+        message = f"{self._server} did not answer within {seconds:g} s"
+        return _may_pass("TIMEOUT", message, ErrorCategory.TIMEOUT, "try again, or give the model more time")
 
     def unreachable(self, error: Exception) -> ModelError:
-        reason = self._shorten(str(error)) or type(error).__name__
-        return ModelError(
-            "MODEL_UNAVAILABLE",
-            f"cannot reach {self._server}: {reason}",
-            category=ErrorCategory.NETWORK,
-            retryable=True,
-            user_guidance=f"start the model server, or check {self._address}"
-            if self._address
-            else "check the network connection, and whether the provider reports an outage",
-        )
+        message = f"cannot reach {self._server}: {self._shorten(str(error)) or type(error).__name__}"
+        guidance = f"start the model server, or check {self._address}"
+        if not self._address:
+            guidance = "check the network connection, and whether the provider reports an outage"
+        return _may_pass("UNAVAILABLE", message, ErrorCategory.NETWORK, guidance)
 
     def cut(self) -> ModelError:
-        return ModelError(
-            "MODEL_UNAVAILABLE",
-            f"{self._server} stopped in the middle of its answer",
-            category=ErrorCategory.NETWORK,
-            retryable=True,
-            user_guidance="try again; if it happens often, look at the server's log",
-        )
+        message = f"{self._server} stopped in the middle of its answer"
+        guidance = "try again; if it happens often, look at the server's log"
+        return _may_pass("UNAVAILABLE", message, ErrorCategory.NETWORK, guidance)
 
     def bad_answer(self, what: str, data: bytes = b"") -> ModelError:
         shown = self._shorten(readable(data))
-        return ModelError(
-            "MODEL_BAD_ANSWER",
-            f"{self._server} answered with {what}" + (f": {shown!r}" if shown else ""),
-            user_guidance=f"check that {self._address} is the address of an OpenAI-compatible API; it often ends in /v1"
-            if self._address
-            else "try again; if it happens often, name another model",
-        )
+        message = f"{self._server} answered with {what}" + (f": {shown!r}" if shown else "")
+        guidance = f"check that {self._address} is the address of an OpenAI-compatible API; it often ends in /v1"
+        if not self._address:
+            guidance = "try again; if it happens often, name another model"
+        return _error("BAD_ANSWER", message, ErrorCategory.SYSTEM_ERROR, guidance)
 
     def reported(self, report: Any) -> ModelError:
         """An error inside an answer that was otherwise fine; some servers put the HTTP status into it."""
@@ -90,54 +72,42 @@ class Faults:
     def refused(self, status: int, body: bytes, *, location: str = "", out_of_quota: bool = False) -> ModelError:
         said = self._shorten(readable(body))
         message = f"{self._server} answered {status}" + (f": {said}" if said else "")
-        if status in (401, 403):
-            return ModelError(
-                "MODEL_AUTHENTICATION",
-                message,
-                category=ErrorCategory.AUTHENTICATION,
-                user_guidance=f"check {self._key} and what the key may use",
-            )
-        if status == 404:
-            return ModelError(
-                "MODEL_NOT_FOUND",
-                f"{message} (asked for model {self._model!r})",
-                category=ErrorCategory.INVALID_INPUT,
-                user_guidance="check the model's name"
-                + (f", and that {self._address} is right; it often ends in /v1" if self._address else ""),
-            )
+        if out_of_quota or (status == 429 and b"insufficient_quota" in body):
+            return _error("RATE_LIMITED", message, ErrorCategory.RATE_LIMIT, "check the account's plan and billing")
         if status == 429:
-            return self._rate_limited(message, out_of_quota=out_of_quota or b"insufficient_quota" in body)
+            return _may_pass("RATE_LIMITED", message, ErrorCategory.RATE_LIMIT, "wait, or run less at once")
+        if status in (401, 403):
+            guidance = f"check {self._key} and what the key may use"
+            return _error("AUTHENTICATION", message, ErrorCategory.AUTHENTICATION, guidance)
+        if status == 404:
+            message = f"{message} (asked for model {self._model!r})"
+            address = f", and that {self._address} is right; it often ends in /v1" if self._address else ""
+            return _error("NOT_FOUND", message, ErrorCategory.INVALID_INPUT, f"check the model's name{address}")
         if status in (408, 409) or status >= 500:
-            return ModelError(
-                "MODEL_TIMEOUT" if status == 408 else "MODEL_UNAVAILABLE",
-                message,
-                category=ErrorCategory.TIMEOUT if status == 408 else ErrorCategory.NETWORK,
-                retryable=True,
-                user_guidance="try again later, or look at the server's log",
-            )
+            code, category = "UNAVAILABLE", ErrorCategory.NETWORK
+            if status == 408:
+                code, category = "TIMEOUT", ErrorCategory.TIMEOUT
+            return _may_pass(code, message, category, "try again later, or look at the server's log")
         if status < 400:
-            return ModelError(
-                "MODEL_REFUSED_REQUEST",
-                f"{self._server} answered {status}, a redirect to {location!r}",
-                category=ErrorCategory.INVALID_INPUT,
-                user_guidance=f"set {self._address} to the address it redirects to" if self._address else None,
-            )
-        return ModelError("MODEL_REFUSED_REQUEST", message, category=ErrorCategory.INVALID_INPUT)
-
-    def _rate_limited(self, message: str, *, out_of_quota: bool) -> ModelError:
-        return ModelError(
-            "MODEL_RATE_LIMITED",
-            message,
-            category=ErrorCategory.RATE_LIMIT,
-            retryable=not out_of_quota,
-            user_guidance="check the account's plan and billing" if out_of_quota else "wait, or run less at once",
-        )
+            message = f"{self._server} answered {status}, a redirect to {location!r}"
+            guidance = f"set {self._address or 'its address'} to the address it redirects to"
+            return _error("REFUSED_REQUEST", message, ErrorCategory.INVALID_INPUT, guidance)
+        return _error("REFUSED_REQUEST", message, ErrorCategory.INVALID_INPUT, None)
 
     def _shorten(self, text: str) -> str:
         if self._secret:
             text = text.replace(self._secret, "***")
         text = " ".join(text.split())
         return text if len(text) <= SHOWN else text[:SHOWN] + "…"
+
+
+def _error(
+    code: str, message: str, category: ErrorCategory, guidance: str | None, *, retryable: bool = False
+) -> ModelError:
+    return ModelError(f"MODEL_{code}", message, category=category, retryable=retryable, user_guidance=guidance)
+
+
+_may_pass = partial(_error, retryable=True)
 
 
 def readable(body: bytes) -> str:

@@ -25,19 +25,20 @@ from journeyman.core.protocols import Deltas, ModelRequest, ModelResponse
 from journeyman.core.specification import ToolSpecification
 
 Count = Callable[[Mapping[str, Any]], None]
+Spent = list[Mapping[str, Any]]
 
 QUIET = -1
 UNLIKELY = -30.0
 """The logarithm of the chance given to what the model did not write at all."""
 
-ANSWER = "answer"
-"""Stands for no tool; never a tool's name here, because it is written with a space before it."""
+ANSWER = " answer"
+"""Stands for no tool; the space before it makes sure that no tool has this name."""
 
 CHOOSE = """You can use these tools:
 {tools}
 
 Reply with the name of the one tool that does what the user asks for, as {{"tool": "NAME"}}.
-Reply with {{"tool": " answer"}} when no tool fits, or when the results already answer the user."""
+Reply with {{"tool": "{answer}"}} when no tool fits, or when the results already answer the user."""
 FILL = "Write the arguments for the tool {name}, as JSON. {description}\nTake the values from the user's words."
 MOST_TOKENS = 512
 ARGUMENT_TOKENS = 256
@@ -57,60 +58,46 @@ class GgufModel:
     async def respond(self, request: ModelRequest, deltas: Deltas | None = None) -> ModelResponse:
         """One call, or prose."""
         server = await gguf_server(self.path, context=self._context)
-        spent, talk = Spent(), Conversation(request.messages)
+        spent, conversation = Spent(), Conversation(request.messages)
         if request.tools:
-            chances = await self._chances(server, request.tools, talk, spent)
+            chances = await self._chances(server, request.tools, conversation, spent)
             best = max(chances, key=lambda name: chances[name])
             tool = next((tool for tool in request.tools if tool.name == best), None)
             if tool is not None:
-                arguments, malformed = await self._arguments(server, tool, talk, spent)
+                arguments, malformed = await self._arguments(server, tool, conversation, spent)
                 call = ToolCall(tool_name=tool.name, arguments=arguments, malformed=malformed, confidence=chances[best])
-                if not talk.has(call):
-                    return ModelResponse(calls=(call,), usage=spent.usage(), confidence=chances[best], model=self.name)
-        hear = deltas.text if deltas is not None else None
-        text = await server.write(talk.after(), most=MOST_TOKENS, count=spent.add, hear=hear)
-        return ModelResponse(text=text, usage=spent.usage(), model=self.name)
+                if not conversation.has(call):
+                    return ModelResponse(calls=(call,), usage=_total(spent), confidence=chances[best], model=self.name)
+        on_text = deltas.text if deltas is not None else None
+        text = await server.write(conversation.prompt(), most=MOST_TOKENS, count=spent.append, on_text=on_text)
+        return ModelResponse(text=text, usage=_total(spent), model=self.name)
 
     async def _chances(
-        self, server: GgufServer, tools: Sequence[ToolSpecification], talk: Conversation, spent: Spent
+        self, server: GgufServer, tools: Sequence[ToolSpecification], conversation: Conversation, spent: Spent
     ) -> dict[str, float]:
         """How likely each name is as the model's next words, together 1."""
         listed = "\n".join(f"- {tool.name}: {' '.join(tool.description.split())}" for tool in tools)
-        asked = [*talk.after(CHOOSE.format(tools=listed)), {"role": "assistant", "content": '{"tool": "'}]
-        written = {tool.name: tool.name for tool in tools} | {" " + ANSWER: " " + ANSWER}
-        scores = {name: await server.likelihood(asked, text + '"', count=spent.add) for name, text in written.items()}
+        prompt = conversation.prompt(CHOOSE.format(tools=listed, answer=ANSWER))
+        asked = [*prompt, {"role": "assistant", "content": '{"tool": "'}]
+        names = dict.fromkeys([*(tool.name for tool in tools), ANSWER])
+        scores = {name: await server.likelihood(asked, name + '"', count=spent.append) for name in names}
         top = max(scores.values())
         weights = {name: math.exp(score - top) for name, score in scores.items()}
         total = sum(weights.values())
         return {name: weight / total for name, weight in weights.items()}
 
     async def _arguments(
-        self, server: GgufServer, tool: ToolSpecification, talk: Conversation, spent: Spent
+        self, server: GgufServer, tool: ToolSpecification, conversation: Conversation, spent: Spent
     ) -> tuple[dict[str, Any], str | None]:
         if not tool.parameters.get("properties"):
             return {}, None
-        asked = talk.after(FILL.format(name=tool.name, description=" ".join(tool.description.split())))
-        text = await server.write(asked, schema=tool.parameters, most=ARGUMENT_TOKENS, count=spent.add)
+        asked = conversation.prompt(FILL.format(name=tool.name, description=" ".join(tool.description.split())))
+        text = await server.write(asked, schema=tool.parameters, most=ARGUMENT_TOKENS, count=spent.append)
         try:
             value = json.loads(text)
         except ValueError:  # cut off at the limit
             return {}, text
         return (value, None) if isinstance(value, dict) else ({}, text)
-
-
-class Spent:
-    """Tokens, added up over the questions of one step."""
-
-    def __init__(self) -> None:
-        self._input = self._output = self._requests = 0
-
-    def add(self, usage: Mapping[str, Any]) -> None:
-        self._input += int(usage.get("prompt_tokens", 0))
-        self._output += int(usage.get("completion_tokens", 0))
-        self._requests += 1
-
-    def usage(self) -> Usage:
-        return Usage(input_tokens=self._input, output_tokens=self._output, requests=self._requests)
 
 
 class Conversation:
@@ -121,8 +108,8 @@ class Conversation:
         self._instruction = "\n\n".join(message.content for message in messages if message.role is Role.SYSTEM)
         self._turns = [_turn(message) for message in messages if message.role is not Role.SYSTEM]
 
-    def after(self, order: str = "") -> list[dict[str, str]]:
-        """The turns after the agent's own instruction and, nearer to them, what we want of the model."""
+    def prompt(self, order: str = "") -> list[dict[str, str]]:
+        """The agent's instruction, then what we want of the model, then the turns."""
         system = "\n\n".join(filter(None, [self._instruction, order]))
         return [{"role": "system", "content": system}, *self._turns] if system else self._turns
 
@@ -134,6 +121,15 @@ class Conversation:
             if any((made.tool_name, made.arguments) == (call.tool_name, call.arguments) for made in message.calls):
                 return True
         return False
+
+
+def _total(spent: Sequence[Mapping[str, Any]]) -> Usage:
+    """What the questions of one step cost together."""
+    return Usage(
+        input_tokens=sum(int(usage.get("prompt_tokens", 0)) for usage in spent),
+        output_tokens=sum(int(usage.get("completion_tokens", 0)) for usage in spent),
+        requests=len(spent),
+    )
 
 
 def _turn(message: Message) -> dict[str, str]:
@@ -186,19 +182,19 @@ class GgufServer:
         most: int,
         count: Count,
         schema: Mapping[str, Any] | None = None,
-        hear: Callable[[str], None] | None = None,
+        on_text: Callable[[str], None] | None = None,
     ) -> str:
-        """What the model writes; under a schema it is JSON that fits it. ``hear`` is told the text as it grows."""
+        """What the model writes; under a schema it is JSON that fits it. ``on_text`` is given the text as it grows."""
         body: dict[str, Any] = {"messages": list(messages), "temperature": 0, "max_tokens": most}
         if schema is not None:
             body["response_format"] = {"type": "json_schema", "json_schema": {"schema": dict(schema)}}
-        if hear is None:
+        if on_text is None:
             answer = await self._ask(body)
             count(answer.get("usage") or {})
             return answer["choices"][0]["message"].get("content") or ""
-        return await self._stream({**body, "stream": True, "stream_options": {"include_usage": True}}, hear, count)
+        return await self._stream({**body, "stream": True, "stream_options": {"include_usage": True}}, on_text, count)
 
-    async def _stream(self, body: dict[str, Any], hear: Callable[[str], None], count: Count) -> str:
+    async def _stream(self, body: dict[str, Any], on_text: Callable[[str], None], count: Count) -> str:
         loop = asyncio.get_running_loop()
         text: list[str] = []
         abandoned = threading.Event()
@@ -209,7 +205,7 @@ class GgufServer:
             for choice in chunk.get("choices") or ():
                 if piece := (choice.get("delta") or {}).get("content"):
                     text.append(piece)
-                    hear(piece)
+                    on_text(piece)
 
         def pass_on(chunk: Mapping[str, Any]) -> bool:
             """Called in the server's thread; True stops the writing."""
@@ -224,8 +220,8 @@ class GgufServer:
             raise
         return "".join(text)
 
-    async def _ask(self, body: dict[str, Any], hear: Callable[[Any], bool] | None = None) -> dict[str, Any]:
-        arguments = (body,) if hear is None else (body, hear)
+    async def _ask(self, body: dict[str, Any], on_chunk: Callable[[Any], bool] | None = None) -> dict[str, Any]:
+        arguments = (body,) if on_chunk is None else (body, on_chunk)
         try:
             answer = await asyncio.wrap_future(self._thread.submit(self._server.handle_chat_completions, *arguments))
         except (ValueError, RuntimeError) as error:

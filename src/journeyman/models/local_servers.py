@@ -12,12 +12,12 @@ from queue import Empty, SimpleQueue
 
 SERVERS: Mapping[str, int] = {"Ollama": 11434, "llama.cpp": 8080, "LM Studio": 1234, "vLLM": 8000}
 """Where each of them listens unless told otherwise, in the order of preference."""
-PATIENCE_SECONDS = 0.3
-MEMORY_SECONDS = 5.0
+TIMEOUT_SECONDS = 0.3
+CACHE_SECONDS = 5.0
 LARGEST_ANSWER = 1_000_000
 
 _lock = threading.Lock()
-_seen: tuple[float, Mapping[str, int], LocalServer | None] | None = None
+_cached: tuple[float, Mapping[str, int], LocalServer | None] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,13 +36,13 @@ class LocalServer:
 
 def find_server(servers: Mapping[str, int] | None = None) -> LocalServer | None:
     """The first server that is there, looked for on all ports at once; the finding holds for a few seconds."""
-    global _seen
+    global _cached
     wanted = SERVERS if servers is None else servers
     with _lock:
         now = time.monotonic()
-        if _seen is None or _seen[1] != wanted or now - _seen[0] > MEMORY_SECONDS:
-            _seen = (time.monotonic(), dict(wanted), _look(wanted))
-        return _seen[2]
+        if _cached is None or _cached[1] != wanted or now - _cached[0] > CACHE_SECONDS:
+            _cached = (time.monotonic(), dict(wanted), _look(wanted))
+        return _cached[2]
 
 
 def _look(servers: Mapping[str, int]) -> LocalServer | None:
@@ -51,7 +51,7 @@ def _look(servers: Mapping[str, int]) -> LocalServer | None:
         # Daemons: a server that lets its answer drip keeps nobody waiting, not even at the end of the program.
         threading.Thread(target=lambda k=kind, p=port: answers.put((k, _first_model(p))), daemon=True).start()
     found: dict[str, str | None] = {}
-    end = time.monotonic() + 2 * PATIENCE_SECONDS
+    end = time.monotonic() + 2 * TIMEOUT_SECONDS
     while len(found) < len(servers):
         try:
             kind, model = answers.get(timeout=max(0.0, end - time.monotonic()))
@@ -65,7 +65,7 @@ def _look(servers: Mapping[str, int]) -> LocalServer | None:
 def _first_model(port: int) -> str | None:
     """What the server on a port lists first. Anything but a list of models means that it is no such server."""
     # No redirect is followed and no proxy is asked: http.client does neither.
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE_SECONDS)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=TIMEOUT_SECONDS)
     try:
         connection.request("GET", "/v1/models", headers={"Accept": "application/json"})
         answer = connection.getresponse()

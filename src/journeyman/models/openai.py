@@ -11,7 +11,7 @@ import io
 import os
 from collections.abc import Mapping
 from functools import partial
-from typing import Any, Self
+from typing import Any
 from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
@@ -30,7 +30,7 @@ from journeyman.models.answer import (
     read_body,
 )
 from journeyman.models.faults import Faults, retry_after
-from journeyman.models.remote import AttemptDeltas, AttemptError, PerEventLoop, with_retries
+from journeyman.models.remote import AttemptDeltas, AttemptError, PerEventLoop, RemoteModel, with_retries
 from journeyman.models.wire import Offer, encode, encode_messages, make_offer
 
 PUBLIC_ENDPOINT = "https://api.openai.com/v1"
@@ -40,13 +40,11 @@ DRAIN_SECONDS = 0.1
 OWN_FIELDS = frozenset({"model", "messages", "tools", "stream", "stream_options"})
 
 
-class OpenAIModel:
+class OpenAIModel(RemoteModel):
     """A model behind an OpenAI-compatible server.
 
     The key of the environment goes only to the server of the environment: a ``base_url`` given here that is another
     one gets ``api_key``, or none. ``options`` are further fields of the request, e.g. ``{"temperature": 0}``.
-
-    It may be used from several event loops. A loop that is shut down, as ``asyncio.run`` does, closes its connections.
     """
 
     def __init__(
@@ -82,7 +80,7 @@ class OpenAIModel:
         self._faults = Faults(model=name, server=server, secret=api_key or "", address="OPENAI_BASE_URL")
         self._head = encode({"model": name, **(options or {})})[:-1] + b',"messages":['
         self._offers: dict[int, Offer] = {}
-        self._sessions = PerEventLoop(self._new_session)
+        self._clients = PerEventLoop(self._new_session)
 
     def __repr__(self) -> str:
         return f"OpenAIModel({self.name!r}, base_url={str(self.base_url.with_user(None))!r})"
@@ -95,16 +93,6 @@ class OpenAIModel:
         body = self._body(request, offer, stream=deltas is not None)
         attempt = partial(self._attempt, body, offer)
         return await with_retries(attempt, request, deltas, retries=self._retries, clock=self._clock)
-
-    async def aclose(self) -> None:
-        """Close the connections of this event loop. Asking again opens new ones."""
-        await self._sessions.aclose()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.aclose()
 
     def _offer(self, tools: tuple[ToolSpecification, ...]) -> Offer:
         offer = self._offers.get(id(tools))
@@ -132,7 +120,7 @@ class OpenAIModel:
         # as what aiohttp would make of them after looking through its list of kinds.
         data = BytesPayload(body, content_type="application/json") if len(body) < LARGE_BODY else io.BytesIO(body)
         try:
-            session = await self._sessions.get()
+            session = await self._clients.get()
             async with session.post(self._url, data=data, timeout=timeout, allow_redirects=False) as response:
                 if response.status >= 300:
                     raise await self._refusal(response)

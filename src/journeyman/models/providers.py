@@ -13,16 +13,16 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 from pydantic_core import to_json
 
-from journeyman.core.errors import ConfigurationError, ErrorCategory, ModelError
+from journeyman.core.errors import ConfigurationError, ModelError
 from journeyman.core.messages import Message, Role, ToolCall, Usage
 from journeyman.core.protocols import Clock, Deltas, ModelRequest, ModelResponse, SystemClock
 from journeyman.models.answer import read_arguments
 from journeyman.models.faults import Faults
-from journeyman.models.remote import AttemptDeltas, AttemptError, PerEventLoop, with_retries
+from journeyman.models.remote import AttemptDeltas, AttemptError, PerEventLoop, RemoteModel, with_retries
 from journeyman.models.wire import MALFORMED_SHOWN, alias_names, safe_name
 
 if TYPE_CHECKING:
@@ -43,12 +43,7 @@ VARIABLES: Mapping[str, str] = {
 """What each provider reads its key from, where that is not PROVIDER_API_KEY."""
 
 
-def provider_model(name: str) -> ProviderModel:
-    """The factory behind the prefixes of all providers."""
-    return ProviderModel(name)
-
-
-class ProviderModel:
+class ProviderModel(RemoteModel):
     """A model by pydantic-ai's name for it, e.g. ``anthropic:claude-sonnet-5``.
 
     ``options`` are pydantic-ai's model settings, e.g. ``{"temperature": 0}``. It may be used from several event loops.
@@ -72,36 +67,25 @@ class ProviderModel:
                 "run: pip install 'journeyman[providers]'"
             )
         self.name = name
-        self._provider = provider
         self._timeout = timeout
         self._retries = retries
         self._options = dict(options or {})
         self._clock = clock or SystemClock()
         key = VARIABLES.get(provider, f"{provider.upper().replace('-', '_')}_API_KEY")
         self._faults = Faults(model=model, server=provider, secret=os.environ.get(key, ""), key=key)
-        self._models: PerEventLoop[AiModel] = PerEventLoop(self._open)
+        self._clients: PerEventLoop[AiModel] = PerEventLoop(self._open)
 
     def __repr__(self) -> str:
         return f"ProviderModel({self.name!r})"
 
     async def respond(self, request: ModelRequest, deltas: Deltas | None = None) -> ModelResponse:
         """Ask, and ask again where that may help."""
-        model = await self._models.get()
+        model = await self._clients.get()
         conversation = Conversation(request)
         attempt = partial(self._attempt, model, conversation)
         # An SDK that cannot be told to leave retries to us makes its own.
         retries = 0 if "max_retries" in model.unsupported_settings else self._retries
         return await with_retries(attempt, request, deltas, retries=retries, clock=self._clock)
-
-    async def aclose(self) -> None:
-        """Close the connections of this event loop. Asking again opens new ones."""
-        await self._models.aclose()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.aclose()
 
     @asynccontextmanager
     async def _open(self) -> AsyncGenerator[AiModel]:
@@ -171,20 +155,17 @@ class ProviderModel:
     def _error(self, error: Any, seconds: float) -> ModelError:
         from pydantic_ai import exceptions
 
-        body = (
-            error.body if isinstance(error.body, str) else to_json(error.body or error.message, fallback=str).decode()
-        )
+        said = error.body or error.message
+        body = said.encode() if isinstance(said, str) else to_json(said, fallback=str)
         if isinstance(error, exceptions.ModelQuotaExceededError):
-            return self._faults.refused(429, body.encode(), out_of_quota=True)
+            return self._faults.refused(getattr(error, "status_code", 429), body, out_of_quota=True)
         if isinstance(error, exceptions.ModelRequestTimeout | exceptions.ModelTimeoutError):
             return self._faults.timed_out(seconds)
         if isinstance(error, exceptions.ModelConnectionError):
             return self._faults.cut() if error.in_stream or error.phase == "read" else self._faults.unreachable(error)
         if isinstance(error, exceptions.ModelHTTPError):
-            return self._faults.refused(error.status_code, body.encode())
-        if isinstance(error, exceptions.ModelAuthenticationError):
-            return self._faults.no_key(error.message)
-        return ModelError("MODEL_UNAVAILABLE", f"{self._provider}: {error.message}", category=ErrorCategory.NETWORK)
+            return self._faults.refused(error.status_code, body)
+        return self._faults.bad_answer("an error", body)
 
 
 class Conversation:

@@ -7,7 +7,7 @@ import logging
 import random
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
-from typing import Generic, TypeAlias, TypeVar
+from typing import Any, Generic, Self, TypeAlias, TypeVar
 
 from journeyman.core.errors import ModelError
 from journeyman.core.protocols import Clock, Deltas, ModelRequest, ModelResponse
@@ -109,7 +109,6 @@ class PerEventLoop(Generic[Client]):
         return opened[0]
 
     async def aclose(self) -> None:
-        """Close the client of this event loop. Asking again opens a new one."""
         opened = self._open.pop(asyncio.get_running_loop(), None)
         if opened is not None:
             await opened[1].aclose()
@@ -118,3 +117,19 @@ class PerEventLoop(Generic[Client]):
         """A generator, because an event loop that shuts down finishes its generators: so the client gets closed."""
         async with self._client() as client:
             yield client
+
+
+class RemoteModel:
+    """A model with connections. It may be used from several event loops."""
+
+    _clients: PerEventLoop[Any]
+
+    async def aclose(self) -> None:
+        """Close the connections of this event loop. Asking again opens new ones."""
+        await self._clients.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()

@@ -37,29 +37,21 @@ PROVIDERS = (
 )
 """Names of pydantic-ai's."""
 BUILT_IN: Mapping[str, str] = {
-    "openai": "journeyman.models.resolve:openai_model",
-    "ollama": "journeyman.models.resolve:ollama_model",
-    "http": "journeyman.models.resolve:http_model",
-    "https": "journeyman.models.resolve:http_model",
+    **dict.fromkeys(("openai", "ollama", "http", "https"), "journeyman.models.resolve:openai_model"),
     "gguf": "journeyman.models.resolve:gguf_model",
     "embedded": "journeyman.models.resolve:embedded_model",
-    **dict.fromkeys(PROVIDERS, "journeyman.models.providers:provider_model"),
+    **dict.fromkeys(PROVIDERS, "journeyman.models.providers:ProviderModel"),
 }
 """The same as our entry points: found without reading the metadata of every installed package."""
 FAMILIES: Mapping[str, str] = {
-    "gpt-": "openai",
-    "chatgpt-": "openai",
-    "o1": "openai",
-    "o3": "openai",
-    "o4": "openai",
+    **dict.fromkeys(("gpt-", "chatgpt-", "o1", "o3", "o4"), "openai"),
     "claude-": "anthropic",
     "gemini-": "google",
     "mistral-": "mistral",
     "deepseek-": "deepseek",
     "grok-": "xai",
     "command-": "cohere",
-    "qwen": "ollama",
-    "llama": "ollama",
+    **dict.fromkeys(("qwen", "llama"), "ollama"),
 }
 """How names of well-known models begin, and whose they are: for the hint where the prefix is missing."""
 
@@ -216,22 +208,13 @@ def ollama_address(host: str) -> str:
 
 
 def openai_model(name: str) -> Model:
-    """``openai:NAME``."""
-    return _openai(name, name.partition(":")[2])
-
-
-def ollama_model(name: str) -> Model:
-    """``ollama:NAME``."""
-    return _openai(name, name.partition(":")[2], base_url=ollama_address(os.environ.get("OLLAMA_HOST", "")))
-
-
-def http_model(name: str) -> Model:
-    """``http://HOST:PORT/v1#NAME``."""
-    address, _, model = name.partition("#")
-    return _openai(name, model, base_url=address)
-
-
-def _openai(name: str, model: str, *, base_url: str | None = None) -> Model:
+    """``openai:NAME``, ``ollama:NAME`` or ``http://HOST:PORT/v1#NAME``."""
+    kind, _, model = name.partition(":")
+    base_url = None
+    if kind == "ollama":
+        base_url = ollama_address(os.environ.get("OLLAMA_HOST", ""))
+    elif kind != "openai":
+        base_url, _, model = name.partition("#")
     if not model:
         raise ConfigurationError(f"model {name!r} names no model; write {KNOWN}")
     from journeyman.models.openai import OpenAIModel

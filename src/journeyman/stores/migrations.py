@@ -28,24 +28,12 @@ RUNS = Migration(
     up=(
         """
         CREATE TABLE runs (
-            id TEXT PRIMARY KEY,
-            task_id TEXT NOT NULL,
-            agent_name TEXT NOT NULL,
-            session_id TEXT,
-            turn INTEGER,
-            principal_id TEXT,
-            status TEXT NOT NULL,
-            priority INTEGER NOT NULL,
-            epoch INTEGER NOT NULL,
-            owner TEXT,
-            lease_until DOUBLE PRECISION NOT NULL,
-            cancel_wanted INTEGER NOT NULL DEFAULT 0,
-            last_seq INTEGER NOT NULL,
-            history_length INTEGER NOT NULL,
-            created_at DOUBLE PRECISION NOT NULL,
-            updated_at DOUBLE PRECISION NOT NULL,
-            ended_at DOUBLE PRECISION,
-            asked TEXT NOT NULL
+            id TEXT PRIMARY KEY, task_id TEXT NOT NULL, agent_name TEXT NOT NULL, session_id TEXT,
+            turn INTEGER, principal_id TEXT, status TEXT NOT NULL, priority INTEGER NOT NULL,
+            epoch INTEGER NOT NULL, owner TEXT, lease_until DOUBLE PRECISION NOT NULL,
+            cancel_wanted INTEGER NOT NULL DEFAULT 0, last_seq INTEGER NOT NULL,
+            history_length INTEGER NOT NULL, created_at DOUBLE PRECISION NOT NULL,
+            updated_at DOUBLE PRECISION NOT NULL, ended_at DOUBLE PRECISION, asked TEXT NOT NULL
         )
         """,
         "CREATE INDEX runs_unfinished ON runs (priority DESC, created_at) WHERE ended_at IS NULL",
@@ -55,11 +43,8 @@ RUNS = Migration(
         "CREATE INDEX runs_of_session ON runs (session_id, turn)",
         """
         CREATE TABLE facts (
-            run_id TEXT NOT NULL REFERENCES runs (id) ON DELETE CASCADE,
-            seq INTEGER NOT NULL,
-            type TEXT NOT NULL,
-            body TEXT NOT NULL,
-            PRIMARY KEY (run_id, seq)
+            run_id TEXT NOT NULL REFERENCES runs (id) ON DELETE CASCADE, seq INTEGER NOT NULL,
+            type TEXT NOT NULL, body TEXT NOT NULL, PRIMARY KEY (run_id, seq)
         )
         """,
     ),
@@ -71,20 +56,15 @@ CONVERSATIONS = Migration(
     up=(
         """
         CREATE TABLE sessions (
-            id TEXT PRIMARY KEY,
-            principal_id TEXT,
-            created_at DOUBLE PRECISION NOT NULL,
+            id TEXT PRIMARY KEY, principal_id TEXT, created_at DOUBLE PRECISION NOT NULL,
             updated_at DOUBLE PRECISION NOT NULL
         )
         """,
         "CREATE INDEX sessions_used ON sessions (updated_at)",
         """
         CREATE TABLE messages (
-            session_id TEXT NOT NULL REFERENCES sessions (id) ON DELETE CASCADE,
-            number INTEGER NOT NULL,
-            run_id TEXT NOT NULL,
-            body TEXT NOT NULL,
-            PRIMARY KEY (session_id, number)
+            session_id TEXT NOT NULL REFERENCES sessions (id) ON DELETE CASCADE, number INTEGER NOT NULL,
+            run_id TEXT NOT NULL, body TEXT NOT NULL, PRIMARY KEY (session_id, number)
         )
         """,
     ),
@@ -96,16 +76,9 @@ APPROVALS = Migration(
     up=(
         """
         CREATE TABLE approvals (
-            id TEXT PRIMARY KEY,
-            run_id TEXT NOT NULL,
-            status TEXT NOT NULL,
-            requested_at DOUBLE PRECISION NOT NULL,
-            expires_at DOUBLE PRECISION NOT NULL,
-            decided_at DOUBLE PRECISION,
-            decided_by TEXT,
-            reason TEXT,
-            edited TEXT,
-            consumed INTEGER NOT NULL,
+            id TEXT PRIMARY KEY, run_id TEXT NOT NULL, status TEXT NOT NULL,
+            requested_at DOUBLE PRECISION NOT NULL, expires_at DOUBLE PRECISION NOT NULL,
+            decided_at DOUBLE PRECISION, decided_by TEXT, reason TEXT, edited TEXT, consumed INTEGER NOT NULL,
             question TEXT NOT NULL
         )
         """,
@@ -113,13 +86,8 @@ APPROVALS = Migration(
         "CREATE INDEX approvals_pending ON approvals (expires_at) WHERE status = 'pending'",
         """
         CREATE TABLE grants (
-            id TEXT PRIMARY KEY,
-            session_id TEXT NOT NULL,
-            tool_name TEXT NOT NULL,
-            granted_by TEXT NOT NULL,
-            granted_at DOUBLE PRECISION NOT NULL,
-            revoked_at DOUBLE PRECISION,
-            revoked_by TEXT
+            id TEXT PRIMARY KEY, session_id TEXT NOT NULL, tool_name TEXT NOT NULL, granted_by TEXT NOT NULL,
+            granted_at DOUBLE PRECISION NOT NULL, revoked_at DOUBLE PRECISION, revoked_by TEXT
         )
         """,
         "CREATE INDEX grants_of_session ON grants (session_id, tool_name)",
@@ -132,16 +100,9 @@ CALLS = Migration(
     up=(
         """
         CREATE TABLE calls (
-            execution_id TEXT PRIMARY KEY,
-            run_id TEXT NOT NULL,
-            call_id TEXT NOT NULL,
-            tool_name TEXT NOT NULL,
-            status TEXT NOT NULL,
-            risk TEXT,
-            attempts INTEGER NOT NULL,
-            cached INTEGER NOT NULL,
-            error_code TEXT,
-            started_at DOUBLE PRECISION NOT NULL,
+            execution_id TEXT PRIMARY KEY, run_id TEXT NOT NULL, call_id TEXT NOT NULL,
+            tool_name TEXT NOT NULL, status TEXT NOT NULL, risk TEXT, attempts INTEGER NOT NULL,
+            cached INTEGER NOT NULL, error_code TEXT, started_at DOUBLE PRECISION NOT NULL,
             duration_ms DOUBLE PRECISION NOT NULL
         )
         """,
@@ -156,14 +117,8 @@ AUDIT = Migration(
     up=(
         """
         CREATE TABLE audit (
-            seq BIGINT PRIMARY KEY,
-            time DOUBLE PRECISION NOT NULL,
-            kind TEXT NOT NULL,
-            actor TEXT,
-            run_id TEXT,
-            subject TEXT NOT NULL,
-            details TEXT NOT NULL,
-            previous TEXT NOT NULL,
+            seq BIGINT PRIMARY KEY, time DOUBLE PRECISION NOT NULL, kind TEXT NOT NULL, actor TEXT,
+            run_id TEXT, subject TEXT NOT NULL, details TEXT NOT NULL, previous TEXT NOT NULL,
             hash TEXT NOT NULL
         )
         """,
@@ -178,9 +133,7 @@ LIMITS = Migration(
     up=(
         """
         CREATE TABLE buckets (
-            bucket TEXT PRIMARY KEY,
-            tokens DOUBLE PRECISION NOT NULL,
-            since DOUBLE PRECISION NOT NULL
+            bucket TEXT PRIMARY KEY, tokens DOUBLE PRECISION NOT NULL, since DOUBLE PRECISION NOT NULL
         )
         """,
         "CREATE TABLE breakers (tool_name TEXT PRIMARY KEY, failures INTEGER NOT NULL, open_until DOUBLE PRECISION)",
@@ -193,45 +146,30 @@ TASKS = Migration(
     up=(
         """
         CREATE TABLE tasks (
-            id TEXT PRIMARY KEY,
-            status TEXT NOT NULL,
-            urgency INTEGER NOT NULL,
-            eta DOUBLE PRECISION,
-            created_at DOUBLE PRECISION NOT NULL,
-            updated_at DOUBLE PRECISION NOT NULL,
-            version INTEGER NOT NULL,
-            title TEXT NOT NULL,
-            words TEXT NOT NULL,
-            body TEXT NOT NULL
+            id TEXT PRIMARY KEY, status TEXT NOT NULL, urgency INTEGER NOT NULL, eta DOUBLE PRECISION,
+            created_at DOUBLE PRECISION NOT NULL, updated_at DOUBLE PRECISION NOT NULL,
+            version INTEGER NOT NULL, title TEXT NOT NULL, words TEXT NOT NULL, body TEXT NOT NULL
         )
         """,
         "CREATE INDEX tasks_created ON tasks (created_at)",
         "CREATE INDEX tasks_due ON tasks (eta)",
         """
         CREATE TABLE task_tags (
-            task_id TEXT NOT NULL REFERENCES tasks (id) ON DELETE CASCADE,
-            tag TEXT NOT NULL,
+            task_id TEXT NOT NULL REFERENCES tasks (id) ON DELETE CASCADE, tag TEXT NOT NULL,
             PRIMARY KEY (task_id, tag)
         )
         """,
         "CREATE INDEX task_tags_tag ON task_tags (tag)",
         """
         CREATE TABLE task_versions (
-            task_id TEXT NOT NULL REFERENCES tasks (id) ON DELETE CASCADE,
-            number INTEGER NOT NULL,
-            replaced_at DOUBLE PRECISION NOT NULL,
-            body TEXT NOT NULL,
-            PRIMARY KEY (task_id, number)
+            task_id TEXT NOT NULL REFERENCES tasks (id) ON DELETE CASCADE, number INTEGER NOT NULL,
+            replaced_at DOUBLE PRECISION NOT NULL, body TEXT NOT NULL, PRIMARY KEY (task_id, number)
         )
         """,
         """
         CREATE TABLE attachments (
-            id TEXT PRIMARY KEY,
-            task_id TEXT NOT NULL REFERENCES tasks (id) ON DELETE CASCADE,
-            number INTEGER NOT NULL,
-            reference TEXT NOT NULL,
-            body TEXT NOT NULL,
-            UNIQUE (task_id, reference)
+            id TEXT PRIMARY KEY, task_id TEXT NOT NULL REFERENCES tasks (id) ON DELETE CASCADE,
+            number INTEGER NOT NULL, reference TEXT NOT NULL, body TEXT NOT NULL, UNIQUE (task_id, reference)
         )
         """,
     ),
@@ -243,10 +181,7 @@ GAPS = Migration(
     up=(
         """
         CREATE TABLE gaps (
-            id TEXT PRIMARY KEY,
-            created_at DOUBLE PRECISION NOT NULL,
-            run_id TEXT,
-            report TEXT NOT NULL
+            id TEXT PRIMARY KEY, created_at DOUBLE PRECISION NOT NULL, run_id TEXT, report TEXT NOT NULL
         )
         """,
         "CREATE INDEX gaps_created ON gaps (created_at)",
@@ -259,10 +194,7 @@ EXPERIMENTS = Migration(
     up=(
         """
         CREATE TABLE experiments (
-            id TEXT PRIMARY KEY,
-            name TEXT NOT NULL,
-            created_at DOUBLE PRECISION NOT NULL,
-            winner TEXT,
+            id TEXT PRIMARY KEY, name TEXT NOT NULL, created_at DOUBLE PRECISION NOT NULL, winner TEXT,
             report TEXT NOT NULL
         )
         """,
@@ -291,10 +223,7 @@ CURSORS = Migration(
         "INSERT INTO run_ends (id, number) SELECT 1, COALESCE(MAX(end_number), 0) FROM runs",
         """
         CREATE TABLE cursors (
-            name TEXT PRIMARY KEY,
-            position BIGINT NOT NULL,
-            epoch INTEGER NOT NULL,
-            owner TEXT,
+            name TEXT PRIMARY KEY, position BIGINT NOT NULL, epoch INTEGER NOT NULL, owner TEXT,
             lease_until DOUBLE PRECISION NOT NULL
         )
         """,

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from journeyman.doors.cli import demo
+from journeyman.models.embedded import EmbeddedModel
 from journeyman.models.embedded.files import supported
 from tests.doors.cli.driving import Cli, Open, Piped
 
@@ -28,6 +30,13 @@ def test_without_its_model_the_demo_says_what_to_install(cli: Cli) -> None:
 
 class TestOnTheEngine:
     pytestmark = on_the_engine
+
+    @pytest.fixture(autouse=True)
+    def in_its_own_time(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        defaults = EmbeddedModel.__init__.__kwdefaults__
+        assert defaults is not None
+        monkeypatch.setitem(defaults, "timeout", 1000.0)
+        monkeypatch.setattr(demo, "CHILD_SECONDS", 1000.0)
 
     def test_where_nobody_is_the_question_expires_and_the_demo_ends_well(
         self, cli: Cli, monkeypatch: pytest.MonkeyPatch

@@ -16,8 +16,7 @@ from typing import Any
 
 from journeyman.core.specification import ToolSpecification
 from journeyman.core.words import WORD, stem, words
-from journeyman.models.embedded.dates import as_iso
-from journeyman.models.embedded.tools import DATES, first_paragraph
+from journeyman.models.embedded.tools import DATES, as_iso, first_paragraph
 
 NUMBER = re.compile(r"(?<![\w.])-?\d+(?:,\d{3})*(?:\.\d+)?(?![\w]|[.,]\d)")
 NUMBERS = {

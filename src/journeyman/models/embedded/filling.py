@@ -12,7 +12,6 @@ from datetime import date
 from typing import Any, TypeAlias
 
 from journeyman.core.specification import ToolSpecification
-from journeyman.models.embedded.dates import as_iso
 from journeyman.models.embedded.evidence import (
     Claim,
     Places,
@@ -25,6 +24,7 @@ from journeyman.models.embedded.evidence import (
 )
 from journeyman.models.embedded.tools import (
     DATES,
+    as_iso,
     first_paragraph,
     first_sentence,
     parameters_of,

@@ -36,15 +36,21 @@ LEAST = 0.02
 LONGEST_REQUEST = 4000
 LONGEST_RESULT = 1000
 """Of a result the engine only needs to see that it is there and what it is about."""
+LONGEST_GUIDANCE = 600
+"""Of the agent's instruction and advice, in characters: with much more it is less sure of every choice."""
+LONGEST_EXAMPLE = 80
+MOST_EXAMPLES = 3
+"""The first ones, because each other system text makes the engine read all tools again: they stay as a chat grows."""
 
 
 class EmbeddedModel:
     """Needle 3, a language model of 35 MB that chooses tools and fills their arguments.
 
     How sure it is, and whether the request has a word in common with the tool's declaration, becomes the confidence of
-    the calls; below ``gate`` it calls nothing and says what it can do instead. It reads the latest request only, not
-    the conversation before it, and no instruction. Of more than ``MOST_TOOLS`` tools it weighs those that ``rank``
-    puts first, or else the first.
+    the calls; below ``gate`` it calls nothing and says what it can do instead. When it chooses, it also reads the
+    agent's instruction and advice, and which tools the first requests of the conversation led to; arguments come from
+    the latest request alone. Of more than ``MOST_TOOLS`` tools it weighs those that ``rank`` puts first, or else the
+    first.
     """
 
     name = "embedded"
@@ -96,7 +102,7 @@ class EmbeddedModel:
     ) -> Proposal:
         """What the engine would call: first which tools, then with which arguments."""
         today = moment(self._clock.time()).date()
-        system = f"date: {today:%Y-%m-%d %a}"
+        system = "; ".join([f"date: {today:%Y-%m-%d %a}", *conversation.guidance])
         choice = choice_of(tools)
         chosen = await self._chosen(Setup(files=files, system=system, tools=choice.text), choice, conversation)
         if not chosen.tools:
@@ -252,6 +258,7 @@ class Conversation:
                 category=ErrorCategory.INVALID_INPUT,
                 user_guidance="ask in fewer words, or name a larger model",
             )
+        self.guidance = _guidance(messages[:asked_at])
         self._since = messages[asked_at + 1 :]
         self._calls = [call for message in self._since for call in message.calls]
         self.results = [message for message in self._since if message.role is Role.FUNCTION]
@@ -278,6 +285,22 @@ class Conversation:
                 turns.append(json.dumps(results, ensure_ascii=False))
                 results = []
         return turns
+
+
+def _guidance(messages: Sequence[Message]) -> list[str]:
+    """What was said before the request, for the engine's system text: the instruction and advice, and examples."""
+    told = " ".join(" ".join(message.content for message in messages if message.role is Role.SYSTEM).split())
+    if len(told) > LONGEST_GUIDANCE:  # the instruction begins it, advice ends it
+        told = f"{told[: LONGEST_GUIDANCE // 2]} … {told[-LONGEST_GUIDANCE // 2 :]}"
+    examples, request = list[str](), ""
+    for message in messages:
+        if message.role is Role.USER:
+            request = " ".join(message.content.split())[:LONGEST_EXAMPLE]
+        elif message.calls and request:
+            names = ", ".join(dict.fromkeys(call.tool_name for call in message.calls))
+            examples.append(f"earlier: {request!r} -> {names}")
+            request = ""
+    return [*([told] if told else []), *examples[:MOST_EXAMPLES]]
 
 
 def _as_sentence(text: str) -> str:

@@ -41,7 +41,8 @@ class Site:
     client: httpx.AsyncClient
 
 
-@pytest_asyncio.fixture
+# A browser belongs to the event loop it was started in, so the tests of a module share one loop.
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def browser() -> AsyncIterator[Browser]:
     if os.environ.get("SKIP_BROWSER") == "1":
         pytest.skip("SKIP_BROWSER=1")
@@ -79,13 +80,13 @@ async def opened(folder: Path, **options: Any) -> AsyncIterator[Site]:
             shop.go.set()
 
 
-@pytest_asyncio.fixture
+@pytest_asyncio.fixture(loop_scope="module")
 async def site(tmp_path: Path) -> AsyncIterator[Site]:
     async with opened(tmp_path) as found:
         yield found
 
 
-@pytest_asyncio.fixture
+@pytest_asyncio.fixture(loop_scope="module")
 async def context(browser: Browser) -> AsyncIterator[BrowserContext]:
     made = await browser.new_context(viewport=DESKTOP)  # type: ignore[arg-type]  # a dict is a size
     made.set_default_timeout(PATIENCE_MS)
@@ -93,7 +94,7 @@ async def context(browser: Browser) -> AsyncIterator[BrowserContext]:
     await made.close()
 
 
-@pytest_asyncio.fixture
+@pytest_asyncio.fixture(loop_scope="module")
 async def page(context: BrowserContext) -> AsyncIterator[Page]:
     """A page that runs nothing it should not: in the end it has neither failed nor asked anybody else for anything."""
     made = await context.new_page()

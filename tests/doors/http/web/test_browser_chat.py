@@ -12,7 +12,7 @@ from journeyman.core.principals import Principal
 from journeyman.doors.http import Tokens
 from tests.doors.http.web.conftest import PATIENCE_MS, Site, opened
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.asyncio(loop_scope="module")]
 expect.set_options(timeout=PATIENCE_MS)
 
 

@@ -20,7 +20,7 @@ from tests.doors.http.web.conftest import PATIENCE_MS, Site, opened
 from tests.doors.http.web.scenes import clerk
 from tests.doors.http.web.test_browser_chat import ask, card, opened_at
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.asyncio(loop_scope="module")]
 PAGES = ("chat", "approvals", "runs", "tools", "experiments", "audit")
 PHONE = {"width": 360, "height": 740}
 
