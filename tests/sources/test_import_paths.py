@@ -29,5 +29,5 @@ async def test_every_path_that_cannot_be_used_is_named() -> None:
     with pytest.raises(ConfigurationError) as caught:
         await ToolLibrary(sources=[source]).open()
     assert "'tools of the shop' cannot be opened" in str(caught.value)
-    assert "did you mean 'say_hello'" in str(caught.value)
+    assert "did you mean 'journeyman.toolkits.hello:say_hello'" in str(caught.value)
     assert "no_such_module" in str(caught.value)
