@@ -162,11 +162,7 @@ class _TaskTools:
         }
         filters = {name: value for name, value in given.items() if value}
         page = await self._service.query(**filters, sort=read_sort(sort), limit=limit)
-        return {
-            "tasks": [shown(task, format=format) for task in page.tasks],
-            "total": page.total,
-            "filters": filters,
-        }
+        return {"tasks": [shown(task, format=format) for task in page.tasks], "total": page.total, "filters": filters}
 
     @tool(
         category=CATEGORY,
@@ -232,11 +228,7 @@ class _TaskTools:
         )
         return {**shown(changed.task), "previous": dict(changed.previous)}
 
-    @tool(
-        category=CATEGORY,
-        risk=RiskLevel.IRREVERSIBLE,
-        examples=[{"task_id": "clean the garage"}],
-    )
+    @tool(category=CATEGORY, risk=RiskLevel.IRREVERSIBLE, examples=[{"task_id": "clean the garage"}])
     async def delete_task(self, task_id: TaskName, *, context: ToolContext) -> dict[str, Any]:
         """Delete a task. Use to remove a task for good.
 
@@ -247,12 +239,7 @@ class _TaskTools:
         deleted = await self._service.delete(task_id, asked_at=context.requested_at)
         return {"deleted": shown(deleted, format="concise")}
 
-    @tool(
-        category=CATEGORY,
-        risk=RiskLevel.REVERSIBLE,
-        read_only=True,
-        examples=[{"task_id": "quarterly report"}],
-    )
+    @tool(category=CATEGORY, risk=RiskLevel.REVERSIBLE, read_only=True, examples=[{"task_id": "quarterly report"}])
     async def list_attachments(self, task_id: TaskName) -> dict[str, Any]:
         """List the attachments of one task. Use only to get files and links that are attached to a task.
 
