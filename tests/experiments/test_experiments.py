@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from journeyman import Agent, AgentResponse, ConfigurationError, RunStatus, ToolLibrary, run, tool
 from journeyman.experiments import Experiment, Observation, Progress, Report, assign
-from journeyman.experiments.report import compare
+from journeyman.experiments.report import Look, compare
 from journeyman.experiments.statistics import alpha_at, holm, paired_p, unpaired_p
 from journeyman.testing import ScriptedModel, call, say
 from tests.marking import daily
@@ -54,10 +54,8 @@ def coin_report(chances: dict[str, float], *, seed: int, size: int = 200) -> Rep
         for unit in range(size)
         for arm, chance in chances.items()
     ]
-    arms = list(chances)
-    return compare(
-        observations, arms=arms, experiment_id="e", name="n", paired=True, alpha=0.05, look=1, looks=1, seed=seed
-    )
+    look = Look(experiment_id="e", name="n", paired=True, alpha=0.05, look=1, looks=1)
+    return compare(observations, look, arms=list(chances), seed=seed)
 
 
 async def test_two_libraries_of_one_agent_are_compared_by_running_both() -> None:

@@ -13,7 +13,7 @@ from journeyman.agent.agent import Agent
 from journeyman.core.data import new_id
 from journeyman.core.errors import ConfigurationError
 from journeyman.core.runs import AgentResponse, TaskInput
-from journeyman.experiments.report import Observation, Report, compare
+from journeyman.experiments.report import Look, Observation, Report, compare
 from journeyman.experiments.statistics import alpha_at, assign
 
 Runner: TypeAlias = Callable[..., Awaitable[AgentResponse]]
@@ -65,7 +65,9 @@ class Experiment:
         self.id = new_id("exp")
         self.name = name or f"{agent.name}: {' / '.join(arms)}"
         self._agent = agent
-        self._arms = {arm: _keywords(given) for arm, given in arms.items()}
+        self._arms: dict[str, dict[str, Any]] = {
+            arm: dict(given) if isinstance(given, Mapping) else {"library": given} for arm, given in arms.items()
+        }
         self._inputs = list(inputs)
         self._score = score
         self._runner = runner
@@ -91,22 +93,19 @@ class Experiment:
 
         for look, batch in enumerate(self._batches(), start=1):
             observations += await self._observe(batch, measured)
-            report = self._report(observations, look)
+            report = compare(observations, self._look(look), arms=list(self._arms), seed=self._seed)
             if report.winner is not None:
                 break
         return report
 
-    def _report(self, observations: Sequence[Observation], look: int) -> Report:
-        return compare(
-            observations,
-            arms=list(self._arms),
+    def _look(self, number: int) -> Look:
+        return Look(
             experiment_id=self.id,
             name=self.name,
             paired=self._assignment == "paired",
-            alpha=self._alpha if self._looks == 1 else alpha_at(look, self._looks, alpha=self._alpha),
-            look=look,
+            alpha=self._alpha if self._looks == 1 else alpha_at(number, self._looks, alpha=self._alpha),
+            look=number,
             looks=self._looks,
-            seed=self._seed,
         )
 
     def _batches(self) -> list[list[int]]:
@@ -167,7 +166,3 @@ class Experiment:
             status=response.status.value,
             error=None if response.error is None else response.error.code,
         )
-
-
-def _keywords(given: Any) -> dict[str, Any]:
-    return dict(given) if isinstance(given, Mapping) else {"library": given}

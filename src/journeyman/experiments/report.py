@@ -80,8 +80,8 @@ class Comparison(Entity):
     """How many units both arms have; None where the comparison is not paired."""
 
 
-class Report(Entity):
-    """The whole result; plain data."""
+class Look(Entity):
+    """Which experiment is looked at, which look it is, and how its arms are compared."""
 
     experiment_id: str
     name: str
@@ -90,6 +90,11 @@ class Report(Entity):
     """What a comparison's corrected p must stay below; less than planned where there are several looks."""
     look: int
     looks: int
+
+
+class Report(Look):
+    """The whole result; plain data."""
+
     arms: tuple[ArmSummary, ...]
     comparisons: tuple[Comparison, ...]
     winner: str | None = None
@@ -119,10 +124,7 @@ class Report(Entity):
             cells = [f"{figure.mean:.3g} ({figure.low:.3g}–{figure.high:.3g})" for figure in figures]
             lines.append(_row(arm.arm, arm.units, arm.observations, arm.failures, *cells))
         lines += ["", "| comparison (score) | difference | 95 % interval | p | p corrected |", "|---|---|---|---|---|"]
-        for item in self.comparisons:
-            interval = f"{item.low:+.3f} … {item.high:+.3f}"
-            p, corrected = f"{item.p:.4f}", f"{item.p_corrected:.4f}"
-            lines.append(_row(f"{item.b} against {item.a}", f"{item.difference:+.3f}", interval, p, corrected))
+        lines += [_row(*_cells(item)) for item in self.comparisons]
         return "\n".join(lines) + "\n"
 
     def to_html(self, path: str | Path | None = None) -> str:
@@ -137,35 +139,24 @@ def _row(*cells: object) -> str:
     return f"| {' | '.join(map(str, cells))} |"
 
 
+def _cells(item: Comparison) -> tuple[str, ...]:
+    interval = f"{item.low:+.3f} … {item.high:+.3f}"
+    return f"{item.b} against {item.a}", f"{item.difference:+.3f}", interval, f"{item.p:.4f}", f"{item.p_corrected:.4f}"
+
+
 # --- comparing
 
 
-def compare(
-    observations: Sequence[Observation],
-    *,
-    arms: Sequence[str],
-    experiment_id: str,
-    name: str,
-    paired: bool,
-    alpha: float,
-    look: int,
-    looks: int,
-    seed: int,
-) -> Report:
+def compare(observations: Sequence[Observation], look: Look, *, arms: Sequence[str], seed: int) -> Report:
     """The report on some observations."""
     rng = random.Random(seed)
     groups = {arm: [item for item in observations if item.arm == arm] for arm in arms}
-    comparisons = _comparisons(groups, arms, is_paired=paired, rng=rng)
+    comparisons = _comparisons(groups, is_paired=look.paired, rng=rng)
     return Report(
-        experiment_id=experiment_id,
-        name=name,
-        paired=paired,
-        alpha=alpha,
-        look=look,
-        looks=looks,
+        **dict(look),
         arms=tuple(_summary(arm, groups[arm], rng) for arm in arms),
         comparisons=comparisons,
-        winner=_winner(arms, comparisons, alpha),
+        winner=_winner(arms, comparisons, look.alpha),
         observations=tuple(observations),
     )
 
@@ -190,10 +181,10 @@ def _summary(arm: str, observations: Sequence[Observation], rng: random.Random) 
 
 
 def _comparisons(
-    groups: dict[str, list[Observation]], arms: Sequence[str], *, is_paired: bool, rng: random.Random
+    groups: dict[str, list[Observation]], *, is_paired: bool, rng: random.Random
 ) -> tuple[Comparison, ...]:
     found: list[Comparison] = []
-    for a, b in combinations(arms, 2):
+    for a, b in combinations(groups, 2):
         means_a, means_b = _unit_means(groups[a], "score"), _unit_means(groups[b], "score")
         pairs = [(means_a[unit], means_b[unit]) for unit in means_a if unit in means_b]
         if is_paired:
@@ -250,8 +241,20 @@ def _page(report: Report) -> str:
         parts += [f"<h2>{metric.capitalize()}</h2>", _plot(rows, f"{metric} by arm", from_zero=True)]
     rows = [(f"{c.b} − {c.a}", c.difference, c.low, c.high) for c in report.comparisons]
     parts += ["<h2>Differences in score</h2>", _plot(rows, "difference in score by pair")]
-    parts += [_comparison_table(report.comparisons), _arm_table(report.arms), "</main></body></html>"]
+    heads = ("comparison", "difference", "95 % interval", "p", "p corrected")
+    parts += [_table(heads, map(_cells, report.comparisons)), "<h2>Arms</h2>"]
+    rows_of_arms = (
+        (arm.arm, arm.units, arm.observations, arm.failures, *(f"{arm.figures[metric].mean:.4g}" for metric in METRICS))
+        for arm in report.arms
+    )
+    parts += [_table(("arm", "units", "runs", "failed", *METRICS), rows_of_arms), "</main></body></html>"]
     return "".join(parts)
+
+
+def _table(heads: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
+    head = "".join(f"<th>{cell}</th>" for cell in heads)
+    body = "".join(f"<tr>{''.join(f'<td>{escape(str(cell))}</td>' for cell in row)}</tr>" for row in rows)
+    return f"<div class=wide><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
 
 
 def _plot(rows: list[tuple[str, float, float, float]], label: str, *, from_zero: bool = False) -> str:
@@ -280,27 +283,3 @@ def _plot(rows: list[tuple[str, float, float, float]], label: str, *, from_zero:
             parts.append(f"<line class=bar x1={x(low):.1f} x2={x(high):.1f} y1={y} y2={y} />")
         parts.append(f"<circle class=dot cx={x(mean):.1f} cy={y} r=6><title>{mean:.4g}</title></circle>")
     return "".join([*parts, "</svg>"])
-
-
-def _comparison_table(comparisons: tuple[Comparison, ...]) -> str:
-    rows = "".join(
-        f"<tr><td>{escape(c.b)} against {escape(c.a)}</td><td>{c.difference:+.3f}</td>"
-        f"<td>{c.low:+.3f} … {c.high:+.3f}</td><td>{c.p:.4f}</td><td>{c.p_corrected:.4f}</td></tr>"
-        for c in comparisons
-    )
-    head = "<tr><th>comparison</th><th>difference</th><th>95 % interval</th><th>p</th><th>p corrected</th></tr>"
-    return f"<div class=wide><table><thead>{head}</thead><tbody>{rows}</tbody></table></div>"
-
-
-def _arm_table(arms: tuple[ArmSummary, ...]) -> str:
-    head = "".join(f"<th>{metric}</th>" for metric in METRICS)
-    rows = "".join(
-        f"<tr><td>{escape(arm.arm)}</td><td>{arm.units}</td><td>{arm.observations}</td><td>{arm.failures}</td>"
-        + "".join(f"<td>{arm.figures[metric].mean:.4g}</td>" for metric in METRICS)
-        + "</tr>"
-        for arm in arms
-    )
-    return (
-        f"<h2>Arms</h2><div class=wide><table><thead><tr><th>arm</th><th>units</th><th>runs</th><th>failed</th>{head}"
-        f"</tr></thead><tbody>{rows}</tbody></table></div>"
-    )

@@ -20,6 +20,7 @@ from journeyman.core.errors import ConfigurationError
 K = TypeVar("K")
 
 RESAMPLES = 1_000
+LEVEL = 0.95
 
 
 def assign(unit: str, arms: Sequence[str] | Mapping[str, float], *, experiment: str = "") -> str:
@@ -92,29 +93,27 @@ def _log_choose(n: int, k: int) -> float:
     return math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1)
 
 
-def bootstrap_mean(values: Sequence[float], *, rng: random.Random, level: float = 0.95) -> tuple[float, float]:
-    """A bootstrap confidence interval of a mean."""
+def bootstrap_mean(values: Sequence[float], *, rng: random.Random) -> tuple[float, float]:
+    """A bootstrap 95 % confidence interval of a mean."""
     if not values:
         return (math.nan, math.nan)
     if min(values) == max(values):
         return (values[0], values[0])
     size = len(values)
     means = sorted(sum(rng.choices(values, k=size)) / size for _ in range(RESAMPLES))
-    return _percentiles(means, level)
+    return _percentiles(means)
 
 
-def bootstrap_difference(
-    a: Sequence[float], b: Sequence[float], *, rng: random.Random, level: float = 0.95
-) -> tuple[float, float]:
-    """A bootstrap confidence interval of the difference of two means, b - a."""
+def bootstrap_difference(a: Sequence[float], b: Sequence[float], *, rng: random.Random) -> tuple[float, float]:
+    """A bootstrap 95 % confidence interval of the difference of two means, b - a."""
     if not a or not b:
         return (math.nan, math.nan)
     found = sorted(fmean(rng.choices(b, k=len(b))) - fmean(rng.choices(a, k=len(a))) for _ in range(RESAMPLES))
-    return _percentiles(found, level)
+    return _percentiles(found)
 
 
-def _percentiles(ordered: Sequence[float], level: float) -> tuple[float, float]:
-    low = (1 - level) / 2
+def _percentiles(ordered: Sequence[float]) -> tuple[float, float]:
+    low = (1 - LEVEL) / 2
     return ordered[int(low * len(ordered))], ordered[min(len(ordered) - 1, int((1 - low) * len(ordered)))]
 
 

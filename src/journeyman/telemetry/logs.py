@@ -10,20 +10,8 @@ import json
 import logging
 from typing import Any
 
+from journeyman.core import events
 from journeyman.core.data import LOG_FIELDS
-from journeyman.core.events import (
-    ApprovalDecided,
-    ApprovalRequested,
-    CallFinished,
-    CallStarted,
-    Event,
-    MessageReceived,
-    RunFailed,
-    RunFinished,
-    RunResumed,
-    RunStarted,
-    RunSuspended,
-)
 
 logger = logging.getLogger("journeyman.run")
 # A library writes no logs until its host configures logging.
@@ -36,11 +24,11 @@ class LogListener:
     def __init__(self, *, capture_content: bool = False) -> None:
         self._capture_content = capture_content
 
-    def __call__(self, event: Event) -> None:
+    def __call__(self, event: events.Event) -> None:
         if (logged := _LOGGED.get(type(event))) is None:
             return
         level, message = logged
-        if isinstance(event, CallFinished) and event.record.error is not None:
+        if isinstance(event, events.CallFinished) and event.record.error is not None:
             level = logging.WARNING
         if logger.isEnabledFor(level):
             fields = {"run_id": event.run_id, "seq": event.seq, **self._fields(event)}
@@ -49,9 +37,9 @@ class LogListener:
             setattr(record, LOG_FIELDS, fields)
             logger.handle(record)
 
-    def _fields(self, event: Event) -> dict[str, Any]:
+    def _fields(self, event: events.Event) -> dict[str, Any]:
         match event:
-            case CallFinished(record=record):
+            case events.CallFinished(record=record):
                 fields: dict[str, Any] = {
                     "call_id": record.call_id,
                     "execution_id": record.execution_id,
@@ -67,36 +55,36 @@ class LogListener:
                 if self._capture_content:
                     fields |= {"arguments": record.arguments, "result": record.result}
                 return fields
-            case RunStarted():
+            case events.RunStarted():
                 return {"agent": event.agent.get("name"), "task_id": event.task.task_id}
-            case RunFinished() | RunSuspended():
+            case events.RunFinished() | events.RunSuspended():
                 return {"status": event.status.value}
-            case RunFailed():
+            case events.RunFailed():
                 return {"error": event.error.code}
-            case ApprovalRequested(approval=approval):
+            case events.ApprovalRequested(approval=approval):
                 return {"approval_id": approval.id, "tool": approval.tool_name, "risk": approval.risk.value}
-            case ApprovalDecided():
+            case events.ApprovalDecided():
                 return {"approval_id": event.approval_id, "status": event.status.value, "by": event.by}
-            case MessageReceived():
+            case events.MessageReceived():
                 fields = {"iteration": event.iteration, "calls": len(event.calls), "tokens": event.usage.total_tokens}
                 return {**fields, "text": event.text} if self._capture_content else fields
-            case CallStarted():
+            case events.CallStarted():
                 return {"call_id": event.call_id, "tool": event.tool_name, "attempt": event.attempt}
             case _:
                 return {}
 
 
 _LOGGED: dict[type, tuple[int, str]] = {
-    RunStarted: (logging.INFO, "run started"),
-    RunResumed: (logging.INFO, "run resumed"),
-    RunFinished: (logging.INFO, "run finished"),
-    RunSuspended: (logging.INFO, "run suspended"),
-    RunFailed: (logging.ERROR, "run failed"),
-    CallFinished: (logging.INFO, "call finished"),
-    ApprovalRequested: (logging.INFO, "approval requested"),
-    ApprovalDecided: (logging.INFO, "approval decided"),
-    MessageReceived: (logging.DEBUG, "model answered"),
-    CallStarted: (logging.DEBUG, "call started"),
+    events.RunStarted: (logging.INFO, "run started"),
+    events.RunResumed: (logging.INFO, "run resumed"),
+    events.RunFinished: (logging.INFO, "run finished"),
+    events.RunSuspended: (logging.INFO, "run suspended"),
+    events.RunFailed: (logging.ERROR, "run failed"),
+    events.CallFinished: (logging.INFO, "call finished"),
+    events.ApprovalRequested: (logging.INFO, "approval requested"),
+    events.ApprovalDecided: (logging.INFO, "approval decided"),
+    events.MessageReceived: (logging.DEBUG, "model answered"),
+    events.CallStarted: (logging.DEBUG, "call started"),
 }
 
 

@@ -15,18 +15,8 @@ from opentelemetry import trace
 from opentelemetry.trace import Span, Status, StatusCode
 from pydantic_core import to_json
 
+from journeyman.core import events
 from journeyman.core.calls import ToolCallRecord
-from journeyman.core.events import (
-    CallFinished,
-    CallStarted,
-    Event,
-    MessageReceived,
-    RunFailed,
-    RunFinished,
-    RunResumed,
-    RunStarted,
-    RunSuspended,
-)
 
 OPERATION = "gen_ai.operation.name"
 ERROR_TYPE = "error.type"
@@ -43,34 +33,28 @@ class SpanListener:
         self._parent: otel_context.Context | None = None
         self._calls: dict[str, Span] = {}
 
-    def __call__(self, event: Event) -> None:
+    def __call__(self, event: events.Event) -> None:
         match event:
-            case RunStarted() | RunResumed():
+            case events.RunStarted() | events.RunResumed():
                 self._begin(event)
-            case MessageReceived():
+            case events.MessageReceived():
                 self._model(event)
-            case CallStarted():
+            case events.CallStarted():
                 self._call(event.call_id, event.tool_name, event.time)
-            case CallFinished(record=record):
+            case events.CallFinished(record=record):
                 self._call_finished(record, event.time)
-            case RunFinished() | RunSuspended():
+            case events.RunFinished() | events.RunSuspended():
                 self._end(event.status.value, event.time, None)
-            case RunFailed():
+            case events.RunFailed():
                 self._end("failed", event.time, event.error.code)
-            case _:
-                pass
 
-    def _begin(self, event: Event) -> None:
-        attributes = {
-            OPERATION: "invoke_agent",
-            "gen_ai.agent.name": self._agent,
-            "gen_ai.conversation.id": event.run_id,
-        }
-        start = _nanoseconds(event.time)
-        self._run = self._tracer.start_span(f"invoke_agent {self._agent}", attributes=attributes, start_time=start)
+    def _begin(self, event: events.Event) -> None:
+        operation, start = "invoke_agent", _nanoseconds(event.time)
+        facts = {OPERATION: operation, "gen_ai.agent.name": self._agent, "gen_ai.conversation.id": event.run_id}
+        self._run = self._tracer.start_span(f"{operation} {self._agent}", attributes=facts, start_time=start)
         self._parent = trace.set_span_in_context(self._run)
 
-    def _model(self, event: MessageReceived) -> None:
+    def _model(self, event: events.MessageReceived) -> None:
         span = self._tracer.start_span(
             f"chat {event.model}".strip(),
             context=self._parent,
@@ -120,8 +104,7 @@ class SpanListener:
                 }
             )
             if record.error is not None:
-                span.set_attribute(ERROR_TYPE, record.error.code)
-                span.set_status(Status(StatusCode.ERROR, record.error.code))
+                _mark_failed(span, record.error.code)
             if self._capture_content:
                 # Refused arguments may be anything, JSON or not, and the span must end all the same.
                 span.set_attribute("gen_ai.tool.call.arguments", to_json(record.arguments, fallback=repr).decode())
@@ -133,10 +116,14 @@ class SpanListener:
             return
         self._run.set_attribute("journeyman.run.status", status)
         if error is not None:
-            self._run.set_attribute(ERROR_TYPE, error)
-            self._run.set_status(Status(StatusCode.ERROR, error))
+            _mark_failed(self._run, error)
         self._run.end(_nanoseconds(now))
         self._run = None
+
+
+def _mark_failed(span: Span, code: str) -> None:
+    span.set_attribute(ERROR_TYPE, code)
+    span.set_status(Status(StatusCode.ERROR, code))
 
 
 def _nanoseconds(seconds: float) -> int:

@@ -117,10 +117,9 @@ class ScriptedServer:
             return await self._send(request, served)
         said, keep = (served.said, served.after_bytes) if isinstance(served, Cut) else (served, None)
         answer = as_response(said)
+        reply = raw(_json(_completion(answer, body)))
         if body.get("stream"):
-            reply = Reply(tuple(_events(answer, body)), headers=(("Content-Type", "text/event-stream"),))
-        else:
-            reply = Reply((_json(_completion(answer, body)),), headers=(("Content-Type", "application/json"),))
+            reply = raw(*_events(answer, body), content_type="text/event-stream")
         return await self._send(request, reply, keep=keep)
 
     def _next(self, body: dict[str, Any]) -> Served:
@@ -170,8 +169,8 @@ def _events(answer: ModelResponse, body: dict[str, Any]) -> Iterator[bytes]:
         arguments = whole["function"]["arguments"]
         yield event({"tool_calls": [{**whole, "index": number, "function": {**whole["function"], "arguments": ""}}]})
         for at in range(0, len(arguments), ARGUMENT_PIECE):
-            part = {"index": number, "function": {"arguments": arguments[at : at + ARGUMENT_PIECE]}}
-            yield event({"tool_calls": [part]})
+            part = {"arguments": arguments[at : at + ARGUMENT_PIECE]}
+            yield event({"tool_calls": [{"index": number, "function": part}]})
     yield event({}, "tool_calls" if answer.calls else "stop")
     if (body.get("stream_options") or {}).get("include_usage"):
         yield event(None, usage=_usage(answer))
@@ -185,12 +184,9 @@ def _call(number: int, call: ToolCall) -> dict[str, Any]:
 
 
 def _usage(answer: ModelResponse) -> dict[str, int]:
-    usage = answer.usage
-    return {
-        "prompt_tokens": usage.input_tokens,
-        "completion_tokens": usage.output_tokens,
-        "total_tokens": usage.total_tokens,
-    }
+    used = answer.usage
+    parts = {"prompt_tokens": used.input_tokens, "completion_tokens": used.output_tokens}
+    return {**parts, "total_tokens": used.total_tokens}
 
 
 def _json(value: Any) -> bytes:

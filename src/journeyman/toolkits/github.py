@@ -181,10 +181,8 @@ def _summary(found: dict[str, Any]) -> dict[str, Any]:
         "updated_at": found.get("updated_at"),
         "body": body if len(body) <= LONGEST_BODY else body[:LONGEST_BODY] + "…",
     }
-    for name in ("draft", "mergeable", "additions", "deletions", "changed_files", "comments"):
-        if name in found:
-            shown[name] = found[name]
-    return shown
+    further = ("draft", "mergeable", "additions", "deletions", "changed_files", "comments")
+    return shown | {name: found[name] for name in further if name in found}
 
 
 def github_tools(github: GitHub) -> list[Tool[..., Any]]:
@@ -209,11 +207,8 @@ def github_tools(github: GitHub) -> list[Tool[..., Any]]:
         """
         item = PullOrIssue.read(reference)
         if item is None:
-            raise invalid(
-                "INVALID_REFERENCE",
-                f"{reference!r} names no pull request or issue",
-                'Give its address, or write it as "owner/repository#number"',
-            )
+            recover = 'Give its address, or write it as "owner/repository#number"'
+            raise invalid("INVALID_REFERENCE", f"{reference!r} names no pull request or issue", recover)
         return _summary(await github.fetch(item, token=context.secrets.get(TOKEN)))
 
     return [fetch_github_pr]
@@ -236,22 +231,13 @@ async def _refreshed(attachment: Attachment, github: GitHub, *, token: str | Non
     """
     item = PullOrIssue.read(attachment.reference)
     if item is None:
-        raise invalid(
-            "NOT_REFRESHABLE",
-            f"{attachment.reference!r} is no pull request or issue of GitHub, and nothing else is fetched",
-            "Tell the user that this attachment is kept as an address only",
-        )
+        message = f"{attachment.reference!r} is no pull request or issue of GitHub, and nothing else is fetched"
+        raise invalid("NOT_REFRESHABLE", message, "Tell the user that this attachment is kept as an address only")
     found = _summary(await github.fetch(item, token=token))
     now = moment(SystemClock().time())
-    body = found.pop("body")
-    return attachment.model_copy(
-        update={
-            "title": found.pop("title"),
-            "content": body or None,
-            "metadata": {**attachment.metadata, **found, "refreshed_at": now.isoformat()},
-            "updated_at": now,
-        }
-    )
+    said = {"title": found.pop("title"), "content": found.pop("body") or None}
+    metadata = {**attachment.metadata, **found, "refreshed_at": now.isoformat()}
+    return attachment.model_copy(update={**said, "metadata": metadata, "updated_at": now})
 
 
 def refreshing_tools(service: TaskService, updates: AttachmentUpdates, github: GitHub) -> list[Tool[..., Any]]:

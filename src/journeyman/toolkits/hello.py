@@ -10,13 +10,7 @@ from journeyman.core.risk import RiskLevel
 from journeyman.tools.decorator import tool
 
 
-@tool(
-    name="sayHello",
-    description="Returns a friendly greeting message for the given name",
-    risk=RiskLevel.REVERSIBLE,
-    read_only=True,
-    examples=[{"name": "Ada"}],
-)
+@tool(name="sayHello", risk=RiskLevel.REVERSIBLE, read_only=True, examples=[{"name": "Ada"}])
 def say_hello(name: Annotated[str, Field(description="Who is greeted.")]) -> str:
-    """A greeting."""
+    """Returns a friendly greeting message for the given name"""
     return f"Hello, {name}! It is nice to meet you."

@@ -40,15 +40,8 @@ class LocalTools:
         self._notes = notes.resolve()
 
     def tools(self) -> list[Tool[..., Any]]:
-        return [
-            self.get_current_time,
-            self.list_files,
-            self.read_file,
-            self.search_text,
-            self.calculate_expression,
-            self.write_note,
-            self.delete_note,
-        ]
+        reads: list[Tool[..., Any]] = [self.get_current_time, self.list_files, self.read_file, self.search_text]
+        return [*reads, self.calculate_expression, self.write_note, self.delete_note]
 
     @tool(risk=RiskLevel.REVERSIBLE, read_only=True, repeatable=True)
     def get_current_time(self, timezone: str = "UTC") -> dict[str, str]:
@@ -172,9 +165,8 @@ class LocalTools:
             path.unlink()
         except FileNotFoundError:
             known = ", ".join(repr(file.stem) for file in sorted(self._notes.glob("*.md"))[:20]) or "none"
-            raise invalid(
-                "NOT_FOUND", f"there is no note {title!r} (known: {known})", "Use the title of a known note"
-            ) from None
+            message = f"there is no note {title!r} (known: {known})"
+            raise invalid("NOT_FOUND", message, "Use the title of a known note") from None
         return {"deleted": title}
 
     def _inside(self, path: str) -> Path:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from datetime import UTC, date, datetime, time
 from difflib import SequenceMatcher
 from enum import StrEnum
@@ -25,19 +26,16 @@ LONGEST_TAG = 64
 MOST_TAGS = 50
 
 _STATUS_SYNONYMS = {
-    "done": "completed",
-    "complete": "completed",
-    "finished": "completed",
-    "todo": "pending",
-    "open": "pending",
-    "doing": "in_progress",
-    "started": "in_progress",
+    **dict.fromkeys(("done", "complete", "finished"), "completed"),
+    **dict.fromkeys(("todo", "open"), "pending"),
+    **dict.fromkeys(("doing", "started"), "in_progress"),
 }
 
 MOST_NAMED = 10
 """How many tasks or attachments an error message lists."""
 _NEAREST = 3
 _CANDIDATES = 200
+_ASK = "Ask the user which one is meant, then give its id"
 _GENERIC_WORDS = frozenset({"task", "todo", "item"})
 """In "the milk task" only the milk tells one task from another."""
 
@@ -50,15 +48,11 @@ def read_title(text: str) -> str:
     if not title:
         raise invalid("INVALID_TITLE", f"the title {text!r} is empty", "Give a title of 1 to 255 characters")
     if len(title) > LONGEST_TITLE:
-        raise invalid(
-            "INVALID_TITLE",
-            f"the title has {len(title)} characters, at most {LONGEST_TITLE} are allowed: {title[:60]!r}…",
-            "Shorten the title and put the rest into the description",
-        )
+        message = f"the title has {len(title)} characters, at most {LONGEST_TITLE} are allowed: {title[:60]!r}…"
+        raise invalid("INVALID_TITLE", message, "Shorten the title and put the rest into the description")
     if any(unicodedata.category(character) in ("Cc", "Cs") for character in title):
-        raise invalid(
-            "INVALID_TITLE", f"the title {title!r} has control characters in it", "Use letters, digits and punctuation"
-        )
+        message = f"the title {title!r} has control characters in it"
+        raise invalid("INVALID_TITLE", message, "Use letters, digits and punctuation")
     return title
 
 
@@ -96,26 +90,16 @@ def read_eta(text: str, *, end_of_day: bool = False) -> datetime:
     written = text.strip()
     try:
         when = datetime.fromisoformat(written)
-        if end_of_day and _is_plain_date(written):
-            when = datetime.combine(when.date(), time.max)
+        if end_of_day:
+            with suppress(ValueError):  # not a plain date
+                when = datetime.combine(date.fromisoformat(written), time.max)
         offset = when.utcoffset()
         if offset is not None and offset.total_seconds() % 60:
             raise ValueError("no time zone is off by seconds")
     except ValueError:
-        raise invalid(
-            "INVALID_ETA",
-            f"{text!r} is no date or time in ISO 8601",
-            "Write a date as 2027-01-31 or a time as 2027-01-31T17:00:00+01:00; work out 'tomorrow' first",
-        ) from None
+        recover = "Write a date as 2027-01-31 or a time as 2027-01-31T17:00:00+01:00; work out 'tomorrow' first"
+        raise invalid("INVALID_ETA", f"{text!r} is no date or time in ISO 8601", recover) from None
     return when if when.tzinfo is not None else when.replace(tzinfo=UTC)
-
-
-def _is_plain_date(text: str) -> bool:
-    try:
-        date.fromisoformat(text)
-    except ValueError:
-        return False
-    return True
 
 
 def read_tags(tags: Iterable[str]) -> tuple[str, ...]:
@@ -139,7 +123,8 @@ async def find_task(store: TaskStore, name: str) -> Task:
     task = await store.get(name.strip())
     if task is not None:
         return task
-    wanted = _distinctive_words(name)
+    words = terms(name)
+    wanted = [word for word in words if word not in _GENERIC_WORDS] or words
     candidates = await _with_words(store, wanted) if wanted else []
     exact = [task for task in candidates if _plain(task.title) == _plain(name)]
     chosen = exact or candidates
@@ -148,11 +133,7 @@ async def find_task(store: TaskStore, name: str) -> Task:
     if not chosen:
         raise await task_not_found(store, name)
     more = f", and {len(chosen) - MOST_NAMED} more" if len(chosen) > MOST_NAMED else ""
-    raise invalid(
-        "AMBIGUOUS_TASK",
-        f"{name!r} fits {len(chosen)} tasks: {_listed(chosen[:MOST_NAMED])}{more}",
-        "Ask the user which one is meant, then give its id",
-    )
+    raise invalid("AMBIGUOUS_TASK", f"{name!r} fits {len(chosen)} tasks: {_listed(chosen[:MOST_NAMED])}{more}", _ASK)
 
 
 def find_attachment(task: Task, name: str) -> Attachment:
@@ -170,22 +151,13 @@ def find_attachment(task: Task, name: str) -> Attachment:
         return found[0]
     listed = "; ".join(f"{item.id}: {item.reference}" for item in (found or task.attachments)[:MOST_NAMED]) or "none"
     if found:
-        raise invalid(
-            "AMBIGUOUS_ATTACHMENT",
-            f"{name!r} fits {len(found)} attachments: {listed}",
-            "Ask the user which one is meant, then give its id",
-        )
+        raise invalid("AMBIGUOUS_ATTACHMENT", f"{name!r} fits {len(found)} attachments: {listed}", _ASK)
     raise attachment_not_found(name, f"task {task.title!r} has: {listed}")
 
 
 def attachment_not_found(name: str, hint: str) -> ToolError:
     recover = "Call list_attachments with the task, then use an id from there"
     return invalid("ATTACHMENT_NOT_FOUND", f"there is no attachment {name!r}; {hint}", recover)
-
-
-def _distinctive_words(name: str) -> list[str]:
-    found = terms(name)
-    return [word for word in found if word not in _GENERIC_WORDS] or found
 
 
 async def _with_words(store: TaskStore, wanted: Sequence[str]) -> list[Task]:

@@ -21,17 +21,7 @@ from journeyman.core.tasks import (
 )
 from journeyman.retrieval.search import HybridIndex
 from journeyman.toolkits import invalid
-from journeyman.toolkits.tasks.inputs import (
-    attachment_not_found,
-    find_attachment,
-    find_task,
-    read_eta,
-    read_priority,
-    read_status,
-    read_tags,
-    read_title,
-    task_not_found,
-)
+from journeyman.toolkits.tasks import inputs
 from journeyman.toolkits.tasks.references import InvalidReferenceError, Reference, find_references, read_reference
 
 DOMAIN = "tasks"
@@ -91,15 +81,15 @@ class TaskService:
         """
         task_id = _id("task", key)
         now = moment(self._clock.time())
-        read = read_title(title)
+        read = inputs.read_title(title)
         task = Task(
             id=task_id,
             title=read,
             description=description or None,
-            status=read_status(status),
-            priority=read_priority(priority),
-            eta=read_eta(eta) if eta else None,
-            tags=read_tags(tags),
+            status=inputs.read_status(status),
+            priority=inputs.read_priority(priority),
+            eta=inputs.read_eta(eta) if eta else None,
+            tags=inputs.read_tags(tags),
             metadata=dict(metadata or {}),
             created_at=now,
             updated_at=now,
@@ -111,12 +101,12 @@ class TaskService:
         """By its id alone. Raises TASK_NOT_FOUND."""
         task = await self._store.get(task_id)
         if task is None:
-            raise await task_not_found(self._store, task_id)
+            raise await inputs.task_not_found(self._store, task_id)
         return task
 
     async def named(self, name: str) -> Task:
         """By its id or words of its title. Raises TASK_NOT_FOUND or AMBIGUOUS_TASK."""
-        return await find_task(self._store, name)
+        return await inputs.find_task(self._store, name)
 
     async def query(
         self,
@@ -137,11 +127,11 @@ class TaskService:
             raise invalid("INVALID_LIMIT", f"limit {limit} with offset {offset} is not possible", recover)
         wanted = TaskFilter(
             text=(text or "").strip() or None,
-            status=read_status(status) if status else None,
-            priority=read_priority(priority) if priority else None,
-            tags=read_tags(tags),
-            due_after=read_eta(due_after) if due_after else None,
-            due_before=read_eta(due_before, end_of_day=True) if due_before else None,
+            status=inputs.read_status(status) if status else None,
+            priority=inputs.read_priority(priority) if priority else None,
+            tags=inputs.read_tags(tags),
+            due_after=inputs.read_eta(due_after) if due_after else None,
+            due_before=inputs.read_eta(due_before, end_of_day=True) if due_before else None,
         )
         return await self._store.find(wanted, sort=sort, limit=limit, offset=offset)
 
@@ -159,12 +149,12 @@ class TaskService:
     ) -> Changed:
         """Change the fields that are given, and keep the version before. An empty description or eta removes it."""
         readers: dict[str, tuple[Any, Callable[[Any], Any]]] = {
-            "title": (title, read_title),
+            "title": (title, inputs.read_title),
             "description": (description, lambda text: text or None),
-            "status": (status, read_status),
-            "priority": (priority, read_priority),
-            "eta": (eta, lambda text: read_eta(text) if text.strip() else None),
-            "tags": (tags, read_tags),
+            "status": (status, inputs.read_status),
+            "priority": (priority, inputs.read_priority),
+            "eta": (eta, lambda text: inputs.read_eta(text) if text.strip() else None),
+            "tags": (tags, inputs.read_tags),
             "metadata": (metadata, dict),
         }
         fields = {name: read(value) for name, (value, read) in readers.items() if value is not None}
@@ -189,7 +179,7 @@ class TaskService:
 
         task = await self._store.change(task_id, change, now=now)
         if task is None:
-            raise await task_not_found(self._store, task_id)
+            raise await inputs.task_not_found(self._store, task_id)
         return Changed(task, previous)
 
     async def delete(self, name: str, *, asked_at: float | None = None) -> Task:
@@ -201,7 +191,7 @@ class TaskService:
         task = await self.named(name)
         _refuse_if_changed(task, name, asked_at)
         if not await self._store.delete(task.id):
-            raise await task_not_found(self._store, task.id)
+            raise await inputs.task_not_found(self._store, task.id)
         return task
 
     async def versions(self, name: str) -> Sequence[TaskVersion]:
@@ -214,7 +204,7 @@ class TaskService:
         """Raises ATTACHMENT_NOT_FOUND."""
         found = await self._store.attachment(attachment_id)
         if found is None:
-            raise attachment_not_found(attachment_id, "name its task as well to find it by its address or title")
+            raise inputs.attachment_not_found(attachment_id, "name its task as well to find it by its address or title")
         return found
 
     async def attach(
@@ -235,9 +225,8 @@ class TaskService:
         try:
             read = read_reference(reference)
         except InvalidReferenceError as error:
-            raise invalid(
-                "INVALID_REFERENCE", f"{reference!r} cannot be attached: {error}", "Give a web address, https://…"
-            ) from None
+            message = f"{reference!r} cannot be attached: {error}"
+            raise invalid("INVALID_REFERENCE", message, "Give a web address, https://…") from None
         task = await self.named(name)
         made = self._attachment(task.id, read, key=key)
         given = {"type": type, "title": title, "content": content}
@@ -245,13 +234,10 @@ class TaskService:
         made = made.model_copy(update={**changes, "metadata": {**made.metadata, **(metadata or {})}})
         kept = await self._store.attach(made)
         if kept is None:
-            raise await task_not_found(self._store, task.id)
+            raise await inputs.task_not_found(self._store, task.id)
         if kept.id != made.id:
-            raise invalid(
-                "ATTACHMENT_EXISTS",
-                f"task {task.title!r} has {read.url!r} attached already",
-                "Nothing needs to be done; tell the user that it is attached",
-            )
+            message = f"task {task.title!r} has {read.url!r} attached already"
+            raise invalid("ATTACHMENT_EXISTS", message, "Nothing needs to be done; tell the user that it is attached")
         return kept
 
     async def detach(self, attachment: str, *, task: str | None = None, asked_at: float | None = None) -> Attachment:
@@ -261,9 +247,9 @@ class TaskService:
         else:
             owner = await self.named(task)
             _refuse_if_changed(owner, task, asked_at)
-            found = find_attachment(owner, attachment)
+            found = inputs.find_attachment(owner, attachment)
         if not await self._store.detach(found.id):
-            raise attachment_not_found(attachment, "it was removed a moment ago")
+            raise inputs.attachment_not_found(attachment, "it was removed a moment ago")
         return found
 
     def _attachments_in(self, task_id: str, *texts: str | None) -> tuple[Attachment, ...]:
@@ -310,11 +296,9 @@ class TaskService:
 
 def _refuse_if_changed(task: Task, name: str, asked_at: float | None) -> None:
     if asked_at is not None and task.id != name and task.updated_at.timestamp() > asked_at:
-        raise invalid(
-            "TASK_CHANGED",
-            f"the task that {name!r} means now, {task.title!r} ({task.id}), was made or changed after you were asked",
-            f"Nothing was deleted. If this task is meant, call it again with the id {task.id!r}",
-        )
+        means = f"the task that {name!r} means now, {task.title!r} ({task.id})"
+        recover = f"Nothing was deleted. If this task is meant, call it again with the id {task.id!r}"
+        raise invalid("TASK_CHANGED", f"{means}, was made or changed after you were asked", recover)
 
 
 def _searchable(task: Task) -> str:

@@ -48,16 +48,8 @@ _SHOWN: dict[Format, set[str] | None] = {
 def task_tools(service: TaskService) -> list[Tool[..., Any]]:
     """The tools over a service, for a ``ToolLibrary``."""
     made = _TaskTools(service)
-    return [
-        made.create_task,
-        made.query_tasks,
-        made.search_tasks,
-        made.update_task,
-        made.delete_task,
-        made.list_attachments,
-        made.add_attachment,
-        made.delete_attachment,
-    ]
+    tasks: list[Tool[..., Any]] = [made.create_task, made.query_tasks, made.search_tasks, made.update_task]
+    return [*tasks, made.delete_task, made.list_attachments, made.add_attachment, made.delete_attachment]
 
 
 def shown(task: Task, *, format: Format = "detailed") -> dict[str, Any]:
@@ -102,14 +94,9 @@ class _TaskTools:
             eta: The day it is due, e.g. "2027-01-31"; only when the user says when.
             tags: Labels; only when the user names tags.
         """
+        key = context.idempotency_key  # after a crash the call is repeated with the same one, and finds its task
         task = await self._service.create(
-            title,
-            description=description,
-            priority=priority,
-            eta=eta,
-            tags=tags or (),
-            # After a crash the call is repeated with the same key, and finds its task.
-            key=context.idempotency_key,
+            title, description=description, priority=priority, eta=eta, tags=tags or (), key=key
         )
         return shown(task)
 
@@ -152,21 +139,11 @@ class _TaskTools:
             limit: How many tasks at most.
             format: How much of each task is shown: concise (id, title, status), standard, or detailed for everything.
         """
-        given: dict[str, Any] = {
-            "text": text,
-            "status": status,
-            "priority": priority,
-            "tags": tags,
-            "due_after": due_after,
-            "due_before": due_before,
-        }
+        given: dict[str, Any] = {"text": text, "status": status, "priority": priority, "tags": tags}
+        given |= {"due_after": due_after, "due_before": due_before}
         filters = {name: value for name, value in given.items() if value}
         page = await self._service.query(**filters, sort=read_sort(sort), limit=limit)
-        return {
-            "tasks": [shown(task, format=format) for task in page.tasks],
-            "total": page.total,
-            "filters": filters,
-        }
+        return {"tasks": [shown(task, format=format) for task in page.tasks], "total": page.total, "filters": filters}
 
     @tool(
         category=CATEGORY,
@@ -232,11 +209,7 @@ class _TaskTools:
         )
         return {**shown(changed.task), "previous": dict(changed.previous)}
 
-    @tool(
-        category=CATEGORY,
-        risk=RiskLevel.IRREVERSIBLE,
-        examples=[{"task_id": "clean the garage"}],
-    )
+    @tool(category=CATEGORY, risk=RiskLevel.IRREVERSIBLE, examples=[{"task_id": "clean the garage"}])
     async def delete_task(self, task_id: TaskName, *, context: ToolContext) -> dict[str, Any]:
         """Delete a task. Use to remove a task for good.
 
@@ -247,12 +220,7 @@ class _TaskTools:
         deleted = await self._service.delete(task_id, asked_at=context.requested_at)
         return {"deleted": shown(deleted, format="concise")}
 
-    @tool(
-        category=CATEGORY,
-        risk=RiskLevel.REVERSIBLE,
-        read_only=True,
-        examples=[{"task_id": "quarterly report"}],
-    )
+    @tool(category=CATEGORY, risk=RiskLevel.REVERSIBLE, read_only=True, examples=[{"task_id": "quarterly report"}])
     async def list_attachments(self, task_id: TaskName) -> dict[str, Any]:
         """List the attachments of one task. Use only to get files and links that are attached to a task.
 
