@@ -23,14 +23,7 @@ from journeyman.models.embedded.evidence import (
     has_date,
     telling,
 )
-from journeyman.models.embedded.tools import (
-    DATES,
-    first_paragraph,
-    first_sentence,
-    parameters_of,
-    plain_name,
-    written,
-)
+from journeyman.models.embedded.tools import DATES, first_paragraph, first_sentence, parameters_of, plain_name, written
 
 Ask: TypeAlias = Callable[[str, str], Awaitable[dict[str, Any]]]
 """A set of tools and a text, to the engine's answer."""
