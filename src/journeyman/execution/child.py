@@ -52,7 +52,7 @@ class _Call:
 
             self._send("result", value=to_jsonable_python(value))
         except Exception as error:
-            message = f"a result of type {type(value).__name__!r} cannot be written as JSON: {_text(error)}"
+            message = f"a result of type {type(value).__name__!r} cannot be written as JSON: {error_text(error)}"
             self._send("exception", type="UnserialisableResult", message=message, traceback="")
 
     def _context(self, fields: Mapping[str, Any]) -> Any:
@@ -78,7 +78,7 @@ class _Call:
             self._send("tool_error", info=error.info.model_dump(mode="json"))
             return
         trace = "".join(traceback.format_exception(error))
-        self._send("exception", type=type(error).__name__, message=_text(error), traceback=trace)
+        self._send("exception", type=type(error).__name__, message=error_text(error), traceback=trace)
 
     def _send(self, kind: str, **fields: Any) -> None:
         if self._secrets is not None and self._secrets.were_read:
@@ -87,7 +87,7 @@ class _Call:
         self._write(encode({"call": self._request["call"], "kind": kind, **fields}))
 
 
-def _text(error: BaseException) -> str:
+def error_text(error: BaseException) -> str:
     try:
         return str(error)
     except Exception:

@@ -154,8 +154,6 @@ class Executor:
         now = self.clock.time()
         return _CallInProgress(call, scope, past, now, self.clock.monotonic(), call.arguments, now)
 
-    # --- the stages, in order
-
     async def _govern(self, current: _CallInProgress) -> Outcome | Suspended:
         if current.past.started is not None:
             return await self._resume(current, current.past.started)
@@ -335,8 +333,6 @@ class Executor:
             healthy = isinstance(outcome, Success) or not outcome.unhealthy
             await self.breaker.report(tool.name, self.policy.breaker, healthy=healthy)
         return outcome
-
-    # --- the outcome
 
     async def _finish(self, current: _CallInProgress, outcome: Outcome) -> ToolCallRecord:
         match outcome:

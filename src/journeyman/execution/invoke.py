@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from journeyman.core.calls import CallStatus
 from journeyman.core.context import ToolContext
 from journeyman.core.errors import ErrorCategory, ErrorInfo, Severity, ToolError
+from journeyman.execution.child import error_text
 from journeyman.execution.outcome import Refusal, Success, refuse
 from journeyman.execution.results import UnserialisableResultError, encodable, json_value
 from journeyman.execution.threads import ThreadPool, wake
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 
 GRACE_SECONDS = 1.0
 """How long a cancelled coroutine may take to clean up before it is no longer waited for."""
+_PASSED_ON = ("idempotency_key", "deadline", "correlation_id", "run_id", "call_id", "requested_at")
+"""What of a call's context its own process gets as it is."""
 
 
 class AttemptTimeoutError(Exception):
@@ -81,12 +84,7 @@ class Invoker:
         fields = {
             "principal": None if principal is None else principal.model_dump(mode="json"),
             "secrets": dict(context.secrets) if tool.schema.context_parameter else {},
-            "idempotency_key": context.idempotency_key,
-            "deadline": context.deadline,
-            "correlation_id": context.correlation_id,
-            "run_id": context.run_id,
-            "call_id": context.call_id,
-            "requested_at": context.requested_at,
+            **{name: getattr(context, name) for name in _PASSED_ON},
         }
         try:
             return await self._processes.run(
@@ -161,14 +159,7 @@ def _retrieve_exception(task: asyncio.Task[Any]) -> None:
 
 def _exit_error(error: BaseException) -> RuntimeError:
     """What a tool raises to end the program ends its call instead."""
-    return RuntimeError(f"the tool tried to exit the program ({type(error).__name__}: {_text(error)})")
-
-
-def _text(error: BaseException) -> str:
-    try:
-        return str(error)
-    except Exception:
-        return "(the exception has no readable message)"
+    return RuntimeError(f"the tool tried to exit the program ({type(error).__name__}: {error_text(error)})")
 
 
 def _coroutine(value: Any) -> Coroutine[Any, Any, Any]:
@@ -182,11 +173,9 @@ async def awaited(value: Awaitable[Any]) -> Any:
     return await value
 
 
-# --- failures as refusals
-
-
 def _timed_out(tool: AnyTool, timeout: float) -> Refusal:
     safe = tool.specification.repeat_safe
+    unsafe = "It may have taken effect: check before repeating"
     return refuse(
         CallStatus.TIMEOUT,
         "TOOL_TIMEOUT",
@@ -194,9 +183,7 @@ def _timed_out(tool: AnyTool, timeout: float) -> Refusal:
         category=ErrorCategory.TIMEOUT,
         severity=Severity.HIGH,
         retryable=safe,
-        recover="Try again with less work, or another way"
-        if safe
-        else "It may have taken effect: check before repeating",
+        recover="Try again with less work, or another way" if safe else unsafe,
         guidance=f"Raise timeout_seconds of {tool.name!r} (at most 300) if it needs longer",
         unhealthy=True,
         retry=safe,
@@ -214,13 +201,14 @@ def _tool_error(info: ErrorInfo, context: ToolContext) -> Refusal:
 def _failed(tool: AnyTool, error: Exception, context: ToolContext) -> Refusal:
     kind = type(error).__name__
     network = isinstance(error, ConnectionError) or kind in ("gaierror", "ClientConnectionError")
-    message = _text(error)
+    message = error_text(error)
     if tool.isolation == "process":
         from journeyman.execution.processes import RemoteError
 
         if isinstance(error, RemoteError):
             kind, message = error.type_name, error.message
     safe = tool.specification.repeat_safe
+    unsafe = "It may have taken effect before it failed: check before repeating it"
     text = f"{kind}: {message}" if message else kind
     return refuse(
         CallStatus.ERROR,
@@ -229,9 +217,7 @@ def _failed(tool: AnyTool, error: Exception, context: ToolContext) -> Refusal:
         category=ErrorCategory.NETWORK if network else ErrorCategory.TOOL_ERROR,
         severity=Severity.HIGH,
         retryable=safe,
-        recover="Check the arguments, or try another way"
-        if safe
-        else "It may have taken effect before it failed: check before repeating it",
+        recover="Check the arguments, or try another way" if safe else unsafe,
         unhealthy=True,
         retry=safe,
     )

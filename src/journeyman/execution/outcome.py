@@ -42,9 +42,9 @@ def refuse(
     status: CallStatus,
     code: str,
     message: str,
-    *,
-    category: ErrorCategory,
     recover: str,
+    *,
+    category: ErrorCategory = ErrorCategory.SYSTEM_ERROR,
     severity: Severity = Severity.MEDIUM,
     retryable: bool = False,
     guidance: str | None = None,
@@ -66,25 +66,15 @@ def refuse(
 
 def denied(code: str, message: str) -> Refusal:
     """The approval was denied, has expired, or nobody could be asked."""
-    return refuse(
-        CallStatus.DENIED,
-        code,
-        message,
-        category=ErrorCategory.PERMISSION,
-        severity=Severity.LOW,
-        recover="Do not repeat the call; go on without it, or tell the user what was not done",
-    )
+    recover = "Do not repeat the call; go on without it, or tell the user what was not done"
+    permission, low = ErrorCategory.PERMISSION, Severity.LOW
+    return refuse(CallStatus.DENIED, code, message, recover, category=permission, severity=low)
 
 
 def skipped(tool_name: str) -> Refusal:
     """The process died while the call ran, and a person decided to skip it."""
-    return refuse(
-        CallStatus.ERROR,
-        "SKIPPED",
-        f"{tool_name!r} was interrupted, and a person decided to leave it out",
-        category=ErrorCategory.SYSTEM_ERROR,
-        recover="Go on without it; do not repeat it",
-    )
+    message = f"{tool_name!r} was interrupted, and a person decided to leave it out"
+    return refuse(CallStatus.ERROR, "SKIPPED", message, "Go on without it; do not repeat it")
 
 
 def outcome_unknown(tool_name: str) -> Refusal:
@@ -93,9 +83,8 @@ def outcome_unknown(tool_name: str) -> Refusal:
         CallStatus.UNKNOWN,
         "OUTCOME_UNKNOWN",
         f"the process died while {tool_name!r} ran: whether it took effect, nobody knows",
-        category=ErrorCategory.SYSTEM_ERROR,
+        "Wait until a person has settled it",
         severity=Severity.CRITICAL,
-        recover="Wait until a person has settled it",
         guidance="Find out whether it took effect, then settle the call: run it again, mark it done, or skip it",
     )
 
@@ -106,53 +95,32 @@ def abandoned(tool_name: str) -> Refusal:
         CallStatus.ERROR,
         "OUTCOME_UNKNOWN",
         f"the process died while {tool_name!r} ran, and the run was ended: whether it took effect, nobody knows",
-        category=ErrorCategory.SYSTEM_ERROR,
+        "It may have taken effect: check before repeating it, and tell the user",
         severity=Severity.CRITICAL,
-        recover="It may have taken effect: check before repeating it, and tell the user",
         guidance="Find out whether it took effect before anybody asks for it again",
     )
 
 
 def cancelled(tool_name: str, *, under_way: bool) -> Refusal:
     """The run was cancelled before the call had an outcome."""
-    return refuse(
-        CallStatus.CANCELLED,
-        "CALL_CANCELLED",
-        f"{tool_name!r} was cancelled " + ("while it ran" if under_way else "before it ran"),
-        category=ErrorCategory.SYSTEM_ERROR,
-        severity=Severity.INFO,
-        recover="It may have taken effect: check before repeating it" if under_way else "Ask again",
-    )
+    message = f"{tool_name!r} was cancelled " + ("while it ran" if under_way else "before it ran")
+    recover = "It may have taken effect: check before repeating it" if under_way else "Ask again"
+    return refuse(CallStatus.CANCELLED, "CALL_CANCELLED", message, recover, severity=Severity.INFO)
 
 
 def rate_limited(tool_name: str, wait: float) -> Refusal:
-    return refuse(
-        CallStatus.ERROR,
-        "RATE_LIMITED",
-        f"{tool_name!r} is called too often; the next call is possible in {wait:.1f} s",
-        category=ErrorCategory.RATE_LIMIT,
-        retryable=True,
-        recover="Do something else first, or tell the user to try again later",
-    )
+    message = f"{tool_name!r} is called too often; the next call is possible in {wait:.1f} s"
+    recover = "Do something else first, or tell the user to try again later"
+    category = ErrorCategory.RATE_LIMIT
+    return refuse(CallStatus.ERROR, "RATE_LIMITED", message, recover, category=category, retryable=True)
 
 
 def circuit_open(tool_name: str, wait: float) -> Refusal:
-    return refuse(
-        CallStatus.ERROR,
-        "CIRCUIT_OPEN",
-        f"{tool_name!r} failed several times in a row and is not tried again for {wait:.0f} s",
-        category=ErrorCategory.SYSTEM_ERROR,
-        severity=Severity.HIGH,
-        retryable=True,
-        recover="Use another tool, or tell the user that this one is unavailable",
-    )
+    message = f"{tool_name!r} failed several times in a row and is not tried again for {wait:.0f} s"
+    recover = "Use another tool, or tell the user that this one is unavailable"
+    return refuse(CallStatus.ERROR, "CIRCUIT_OPEN", message, recover, severity=Severity.HIGH, retryable=True)
 
 
 def deadline_passed(tool_name: str) -> Refusal:
-    return refuse(
-        CallStatus.ERROR,
-        "DEADLINE_PASSED",
-        f"there was no time left to run {tool_name!r}",
-        category=ErrorCategory.TIMEOUT,
-        recover="Answer with what you have",
-    )
+    message, recover = f"there was no time left to run {tool_name!r}", "Answer with what you have"
+    return refuse(CallStatus.ERROR, "DEADLINE_PASSED", message, recover, category=ErrorCategory.TIMEOUT)

@@ -16,13 +16,8 @@ from journeyman.tools.tool import KNOWN_READS
 
 KNOWN_RISKS: Mapping[str, RiskLevel] = {
     **dict.fromkeys(KNOWN_READS, RiskLevel.REVERSIBLE),
-    "send_email": RiskLevel.REVERSIBLE_WITH_DELAY,
-    "create_calendar_event": RiskLevel.REVERSIBLE_WITH_DELAY,
-    "schedule_task": RiskLevel.REVERSIBLE_WITH_DELAY,
-    "delete_file": RiskLevel.IRREVERSIBLE,
-    "make_purchase": RiskLevel.IRREVERSIBLE,
-    "send_money": RiskLevel.IRREVERSIBLE,
-    "modify_production": RiskLevel.IRREVERSIBLE,
+    **dict.fromkeys(("send_email", "create_calendar_event", "schedule_task"), RiskLevel.REVERSIBLE_WITH_DELAY),
+    **dict.fromkeys(("delete_file", "make_purchase", "send_money", "modify_production"), RiskLevel.IRREVERSIBLE),
 }
 
 # Alternatives that begin with a letter fail fast; what stands before the letter is a lookbehind.
@@ -56,10 +51,8 @@ def grade(specification: ToolSpecification, arguments: Mapping[str, Any], policy
     """The risk of this call of this tool under this policy."""
     level = policy.risks.get(specification.name) or specification.risk
     if level is None:
-        if specification.read_only:
-            level = RiskLevel.REVERSIBLE
-        else:
-            level = KNOWN_RISKS.get(specification.name, policy.default_risk)
+        known = KNOWN_RISKS.get(specification.name, policy.default_risk)
+        level = RiskLevel.REVERSIBLE if specification.read_only else known
     return _raised_by_arguments(level, arguments)
 
 

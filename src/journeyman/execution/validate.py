@@ -20,13 +20,11 @@ def resolve(call: ToolCall, tools: Mapping[str, AnyTool], principal: Principal |
     tool = tools.get(call.tool_name)
     if tool is None or not tool.specification.enabled:
         near = nearest_names(call.tool_name, [name for name, item in tools.items() if item.specification.enabled])
-        return refuse(
-            CallStatus.ERROR,
-            "UNKNOWN_TOOL",
-            f"there is no tool named {call.tool_name!r}" + (f"; the nearest are {', '.join(near)}" if near else ""),
-            category=ErrorCategory.INVALID_INPUT,
-            recover="Call one of the tools you were given, or answer without a tool",
+        message = f"there is no tool named {call.tool_name!r}" + (
+            f"; the nearest are {', '.join(near)}" if near else ""
         )
+        recover = "Call one of the tools you were given, or answer without a tool"
+        return refuse(CallStatus.ERROR, "UNKNOWN_TOOL", message, recover, category=ErrorCategory.INVALID_INPUT)
     missing = sorted(p for p in tool.specification.permissions if principal is None or not principal.may(p))
     if missing:
         who = "an anonymous caller" if principal is None else repr(principal.id)

@@ -51,9 +51,7 @@ class ToolGapDetector:
         checked = [tool.name for tool, _ in found]
         checked += [name for name in self._library.names() if name not in set(checked)]
         return ToolGapReport(
-            missing_tools=tuple(dict.fromkeys(missing)),
-            attempted_task=task_text,
-            existing_tools_checked=tuple(checked),
+            missing_tools=tuple(dict.fromkeys(missing)), attempted_task=task_text, existing_tools_checked=tuple(checked)
         )
 
     async def _served(self, part: str, confidence: float | None) -> bool:

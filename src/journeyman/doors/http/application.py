@@ -7,18 +7,7 @@ from importlib.metadata import version
 from fastapi import FastAPI
 
 from journeyman.app.service import Service
-from journeyman.doors.http import (
-    approvals,
-    chat,
-    completions,
-    experiments,
-    health,
-    runs,
-    sessions,
-    tasks,
-    tools,
-    web,
-)
+from journeyman.doors.http import approvals, chat, completions, experiments, health, runs, sessions, tasks, tools, web
 from journeyman.doors.http.auth import AUTHENTICATED, Tokens
 from journeyman.doors.http.errors import install_errors
 from journeyman.doors.http.health import Metrics

@@ -107,10 +107,7 @@ async def chat(
     begun = await _begun(body, desk, run_id=run_id, resumes=after > 0)
     handle, session_id = begun or await _started(body, service, desk, run_id=run_id)
     request.state.run_id = handle.run_id
-    headers = {
-        "X-Session-ID": session_id,
-        "Content-Location": f"/api/v1/runs/{handle.run_id}/events",
-    }
+    headers = {"X-Session-ID": session_id, "Content-Location": f"/api/v1/runs/{handle.run_id}/events"}
     if wants_json(accept):
         answer = await _answer(desk, handle, session_id)
         return Response(answer.model_dump_json(), media_type="application/json", headers=headers)

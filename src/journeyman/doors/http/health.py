@@ -96,9 +96,7 @@ async def alive() -> Alive:
 
 
 @router.get(
-    "/readyz",
-    summary="The service can work",
-    responses={503: {"model": ErrorBody, "description": "The store is away"}},
+    "/readyz", summary="The service can work", responses={503: {"model": ErrorBody, "description": "The store is away"}}
 )
 async def ready(service: ServiceDep) -> Ready:
     """A language model is not asked for: without one everything but chat works."""

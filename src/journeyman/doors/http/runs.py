@@ -11,18 +11,7 @@ from journeyman.core.approvals import Approval
 from journeyman.core.calls import ToolCallRecord
 from journeyman.core.runs import AgentResponse, RunStatus
 from journeyman.core.storing import RunRow
-from journeyman.doors.http.common import (
-    PAGE_SIZE,
-    Body,
-    DeskDep,
-    Id,
-    JsonRoute,
-    Limit,
-    Offset,
-    Page,
-    Storable,
-    page_of,
-)
+from journeyman.doors.http.common import PAGE_SIZE, Body, DeskDep, Id, JsonRoute, Limit, Offset, Page, Storable, page_of
 from journeyman.doors.http.errors import answers
 from journeyman.doors.http.health import MetricsDep
 from journeyman.doors.http.sse import last_event_id, shown, stream_run, wants_json

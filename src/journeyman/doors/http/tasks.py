@@ -178,10 +178,7 @@ async def list_attachments(task_id: Id, service: ServiceDep) -> Attachments:
 
 
 @attachments_router.post(
-    "/tasks/{task_id}/attachments",
-    status_code=201,
-    summary="Attach an address",
-    responses=answers(404, 409),
+    "/tasks/{task_id}/attachments", status_code=201, summary="Attach an address", responses=answers(404, 409)
 )
 async def add_attachment(task_id: Id, body: NewAttachment, response: Response, service: ServiceDep) -> Attachment:
     await service.tasks.get(task_id)
@@ -208,10 +205,7 @@ async def update_attachment(attachment_id: Id, body: AttachmentChange, service: 
 
 
 @attachments_router.delete(
-    "/attachments/{attachment_id}",
-    status_code=204,
-    summary="Remove an attachment",
-    responses=answers(404),
+    "/attachments/{attachment_id}", status_code=204, summary="Remove an attachment", responses=answers(404)
 )
 async def delete_attachment(attachment_id: Id, service: ServiceDep) -> None:
     await service.tasks.detach(attachment_id)
