@@ -7,6 +7,7 @@ import random
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import count
 from typing import Any, Literal, TypeAlias
 
 from journeyman.agent.agent import Agent
@@ -83,13 +84,11 @@ class Experiment:
         """Run to the end, or to the first look with a winner. ``progress`` is called after every run."""
         total = sum(len(self._arms_of(index)) for index in range(len(self._inputs)))
         observations: list[Observation] = []
-        done = 0
+        numbers = count(1)
 
         def measured(item: Observation) -> None:
-            nonlocal done
-            done += 1
             if progress is not None:
-                progress(Progress(done, total, item))
+                progress(Progress(next(numbers), total, item))
 
         for look, batch in enumerate(self._batches(), start=1):
             observations += await self._observe(batch, measured)

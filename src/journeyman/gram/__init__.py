@@ -43,18 +43,13 @@ __all__ += ["Fault", "GramDocumentError", "GramError", "GramSyntaxError"]
 __all__ += ["Annotated", "Arrow", "Document", "Label", "Map", "Measurement", "Path", "Pattern", "Property", "Range"]
 __all__ += ["Reference", "Subject", "Symbol", "Tagged"]
 
-_HOMES = {
-    "dumps": "gram.printing",
-    "load": "gram.parsing",
-    "parse": "gram.parsing",
-    "signature_schema": "core.signature",
-}
+_HOMES = {"dumps": ".printing", "load": ".parsing", "parse": ".parsing", "signature_schema": "..core.signature"}
 
 
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"journeyman.{_HOMES.get(name, 'gram.data')}"), name)
+    return getattr(import_module(_HOMES.get(name, ".data"), __name__), name)
 
 
 def load_tools(source: str | _File) -> list[ToolSpecification]:

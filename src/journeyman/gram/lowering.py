@@ -85,7 +85,11 @@ class Lowering:
         cursor.goto_first_child()
         for part in self._children():
             if part.kind_id == self._kind.property_annotation:
-                annotations.append(self._annotation(part))
+                cursor.goto_first_child()
+                name = self._text(self._next())
+                self._next()
+                annotations.append(data.Property(name, self._value(self._next()), False, part.start_byte))
+                cursor.goto_parent()
             else:
                 identity = self._subject(part)
         inner = self._next()
@@ -95,14 +99,6 @@ class Lowering:
         if element.comments:
             comments, element = comments + element.comments, replace(element, comments=())
         return data.Annotated(element, tuple(annotations), identity, comments, node.start_byte)
-
-    def _annotation(self, node: Node) -> data.Property:
-        self._cursor.goto_first_child()
-        name = self._text(self._next())
-        self._next()
-        value = self._value(self._next())
-        self._cursor.goto_parent()
-        return data.Property(name, value, False, node.start_byte)
 
     def _element(self, node: Node, depth: int) -> data.Pattern | data.Path:
         if node.kind_id != self._kind.subject_pattern:

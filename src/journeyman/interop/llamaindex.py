@@ -18,17 +18,13 @@ from journeyman.tools.tool import Tool
 
 def from_llamaindex(item: FunctionTool, **fields: Any) -> Tool[..., Any]:
     """One of LlamaIndex's function tools as ours; ``fields`` are a specification's, such as ``risk``."""
-    facts = item.metadata
+    name, description = item.metadata.get_name(), item.metadata.description
     if item.requires_context:
         raise ToolDefinitionError(
-            f"{facts.get_name()!r} wants a workflow's context, which only LlamaIndex can give; "
-            "wrap a function that does without"
+            f"{name!r} wants a workflow's context, which only LlamaIndex can give; wrap a function that does without"
         )
-    described = {
-        "name": facts.get_name(),
-        "description": facts.description,
-        "parameters": model_parameters(facts.get_parameters_dict()),
-    }
+    parameters = model_parameters(item.metadata.get_parameters_dict())
+    described = {"name": name, "description": description, "parameters": parameters}
 
     def call(**arguments: Any) -> Any:
         return _result(item.call(**arguments))

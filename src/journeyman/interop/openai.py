@@ -13,12 +13,8 @@ from journeyman.tools.tool import Tool
 
 def to_openai(item: ToolSpecification | Tool[..., Any]) -> dict[str, Any]:
     """A tool as the chat-completions format has it: ``{"type": "function", "function": {…}}``."""
-    described = item.specification if isinstance(item, Tool) else item
-    function = {
-        "name": described.name,
-        "description": described.description,
-        "parameters": deepcopy(described.parameters),
-    }
+    item = item.specification if isinstance(item, Tool) else item
+    function = {"name": item.name, "description": item.description, "parameters": deepcopy(item.parameters)}
     return {"type": "function", "function": function}
 
 

@@ -63,14 +63,14 @@ class BM25:
 
     def rank(self, query: str, *, k: int = 5) -> list[tuple[str, float]]:
         """The best keys with their scores; nothing that shares no word with the query."""
-        return sorted(self._scores(_unique(terms(query))).items(), key=lambda item: (-item[1], item[0]))[:k]
+        return sorted(self._scores(dict.fromkeys(terms(query))).items(), key=lambda item: (-item[1], item[0]))[:k]
 
     def shares(self, query: str) -> dict[str, float]:
         """Every key that shares a word with the query, with its score as a share of the highest possible: 0 to 1.
 
         Words that no text holds count too, so unlike a score it says how much of the query was found at all.
         """
-        asked = _unique(terms(query))
+        asked = dict.fromkeys(terms(query))
         highest = sum(map(self._rarity, asked)) * (self._k1 + 1)
         return {key: score / highest for key, score in self._scores(asked).items()}
 
@@ -78,9 +78,8 @@ class BM25:
         scores: dict[str, float] = {}
         mean = self._total / len(self._lengths) if self._total else 1.0
         for word in asked:
-            holders = self._postings.get(word, {})
             rarity = self._rarity(word)
-            for key, count in holders.items():
+            for key, count in self._postings.get(word, {}).items():
                 norm = 1 - self._b + self._b * self._lengths[key] / mean
                 scores[key] = scores.get(key, 0.0) + rarity * count * (self._k1 + 1) / (count + self._k1 * norm)
         return scores
@@ -88,7 +87,3 @@ class BM25:
     def _rarity(self, word: str) -> float:
         holders = len(self._postings.get(word, ()))
         return math.log(1 + (len(self._lengths) - holders + 0.5) / (holders + 0.5))
-
-
-def _unique(items: Iterable[str]) -> list[str]:
-    return list(dict.fromkeys(items))

@@ -147,9 +147,8 @@ class _FaissDomain:
 
     def search(self, query: Matrix, k: int) -> list[tuple[str, float]]:
         scores, numbers = self._flat.search(query[None], min(k, len(self)))
-        return [
-            (self._names[number], score) for number, score in zip(numbers[0].tolist(), scores[0].tolist(), strict=True)
-        ]
+        found = zip(numbers[0].tolist(), scores[0].tolist(), strict=True)
+        return [(self._names[number], score) for number, score in found]
 
     def save(self, file: Path) -> None:
         _faiss().write_index(self._flat, str(file))
@@ -217,7 +216,8 @@ class ExactIndex:
     def save(self, folder: Path) -> None:
         """Write everything into a folder; a reader sees the old state or the new one, never half of each."""
         folder.mkdir(parents=True, exist_ok=True)
-        generation = _generation(folder) + 1
+        before = json.loads((folder / _IDS).read_text(encoding="utf-8")) if (folder / _IDS).exists() else {}
+        generation = int(before.get("generation", 0)) + 1
         domains = {}
         for number, (domain, known) in enumerate(self._domains.items()):
             name = f"{generation}-{number}.{self.kind}"
@@ -265,10 +265,3 @@ def _check_rows(ids: Sequence[str], rows: Matrix, *, dimensions: int | None) -> 
         raise ValueError(f"{len(ids)} ids came with {len(rows)} vectors; give one vector for each id")
     if dimensions not in (None, rows.shape[1]):
         raise ValueError(f"vectors have {rows.shape[1]} dimensions, the index has {dimensions}; use one embedder")
-
-
-def _generation(folder: Path) -> int:
-    try:
-        return int(json.loads((folder / _IDS).read_text(encoding="utf-8"))["generation"])
-    except FileNotFoundError:
-        return 0

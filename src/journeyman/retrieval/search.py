@@ -49,13 +49,11 @@ class HybridIndex:
 
     def __init__(self, *, embedder: Embedder | None = None, vectors: VectorIndex | str | None = None) -> None:
         self._embedder = embedder
-        self._vectors: VectorIndex | None = None
         if isinstance(vectors, str) or (vectors is None and embedder is not None):
             from journeyman.retrieval.index import vector_index  # numpy: only for those who embed
 
-            self._vectors = vector_index(vectors)
-        else:
-            self._vectors = vectors
+            vectors = vector_index(vectors)
+        self._vectors: VectorIndex | None = vectors
         self._words: dict[str, BM25] = {}
         self._digests: dict[str, dict[str, str]] = {}
         """Of which text each vector was made."""

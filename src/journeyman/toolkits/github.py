@@ -128,44 +128,32 @@ def _error(item: str, status: int, headers: dict[str, str]) -> ToolError:
     if limited or (status == 403 and "retry-after" in headers):
         wait = headers.get("retry-after", "")
         when = f" in {wait} s" if wait.isdigit() else " later"
+        code, category = "GITHUB_RATE_LIMITED", ErrorCategory.RATE_LIMIT
+        message = f"GitHub answers no more questions for now (asked about {item})"
+        recover = f"Do not call it again now; tell the user to try again{when}"
+        guidance = f"Set JOURNEYMAN_SECRET_{TOKEN}: with a token GitHub allows far more requests"
+    elif status == 401:
+        code, category = "GITHUB_TOKEN_REFUSED", ErrorCategory.AUTHENTICATION
+        message = "GitHub refuses the token"
+        recover = "Tell the user that the GitHub token must be renewed; calling again will not help"
+        guidance = f"Put a valid token into JOURNEYMAN_SECRET_{TOKEN}"
+    elif status == 403:
+        code, category = "GITHUB_FORBIDDEN", ErrorCategory.PERMISSION
+        message = f"GitHub does not allow {item} to be read"
+        recover = "Tell the user that access is missing; calling again will not help"
+        guidance = f"Give the token in JOURNEYMAN_SECRET_{TOKEN} access to this repository"
+    elif status in (301, 302, 307, 308, 404, 410):
+        code, category = "GITHUB_NOT_FOUND", ErrorCategory.INVALID_INPUT
+        message = f"GitHub knows no {item}, or does not show it to us"
+        recover = "Check owner, repository and number with the user"
+        guidance = f"If the repository is private, put a token with access into JOURNEYMAN_SECRET_{TOKEN}"
+    else:
+        recover = "Go on without it, and tell the user that GitHub has a problem"
+        message, again = f"GitHub answered {status} about {item}", status >= 500
         return ToolError(
-            "GITHUB_RATE_LIMITED",
-            f"GitHub answers no more questions for now (asked about {item})",
-            category=ErrorCategory.RATE_LIMIT,
-            recover_action=f"Do not call it again now; tell the user to try again{when}",
-            user_guidance=f"Set JOURNEYMAN_SECRET_{TOKEN}: with a token GitHub allows far more requests",
+            "GITHUB_FAILED", message, category=ErrorCategory.NETWORK, retryable=again, recover_action=recover
         )
-    if status == 401:
-        return ToolError(
-            "GITHUB_TOKEN_REFUSED",
-            "GitHub refuses the token",
-            category=ErrorCategory.AUTHENTICATION,
-            recover_action="Tell the user that the GitHub token must be renewed; calling again will not help",
-            user_guidance=f"Put a valid token into JOURNEYMAN_SECRET_{TOKEN}",
-        )
-    if status == 403:
-        return ToolError(
-            "GITHUB_FORBIDDEN",
-            f"GitHub does not allow {item} to be read",
-            category=ErrorCategory.PERMISSION,
-            recover_action="Tell the user that access is missing; calling again will not help",
-            user_guidance=f"Give the token in JOURNEYMAN_SECRET_{TOKEN} access to this repository",
-        )
-    if status in (301, 302, 307, 308, 404, 410):
-        return ToolError(
-            "GITHUB_NOT_FOUND",
-            f"GitHub knows no {item}, or does not show it to us",
-            category=ErrorCategory.INVALID_INPUT,
-            recover_action="Check owner, repository and number with the user",
-            user_guidance=f"If the repository is private, put a token with access into JOURNEYMAN_SECRET_{TOKEN}",
-        )
-    return ToolError(
-        "GITHUB_FAILED",
-        f"GitHub answered {status} about {item}",
-        category=ErrorCategory.NETWORK,
-        retryable=status >= 500,
-        recover_action="Go on without it, and tell the user that GitHub has a problem",
-    )
+    return ToolError(code, message, category=category, recover_action=recover, user_guidance=guidance)
 
 
 def _summary(found: dict[str, Any]) -> dict[str, Any]:

@@ -164,8 +164,6 @@ def _annotation(parameter: inspect.Parameter, function: str, namespace: dict[str
 
 
 def _returns(annotation: Any, namespace: dict[str, Any]) -> Any:
-    if annotation is EMPTY:
-        return EMPTY
     try:
         return _resolve(annotation, namespace)
     except Exception:  # nothing is validated by it, so a name for the type checker alone is no reason to refuse
@@ -194,13 +192,8 @@ def _parameter(parameter: inspect.Parameter, annotation: Any) -> Parameter:
         for field in fields:
             default = field.default if field.default not in (PydanticUndefined, ...) else default
             factory = field.default_factory or factory
-    return Parameter(
-        name=parameter.name,
-        annotation=annotation,
-        default=default,
-        default_factory=factory,
-        description=next((text for text in [*(f.description for f in fields), *texts] if text), None),
-    )
+    description = next((text for text in [*(f.description for f in fields), *texts] if text), None)
+    return Parameter(parameter.name, annotation, default, factory, description)
 
 
 # -- docstrings

@@ -30,10 +30,7 @@ class Finding:
 
 def lint_tools(specifications: Iterable[ToolSpecification]) -> list[Finding]:
     """All findings, tool by tool."""
-    found: list[Finding] = []
-    for item in specifications:
-        found += [Finding(item.name, rule, message) for rule, message in _problems(item)]
-    return found
+    return [Finding(item.name, rule, message) for item in specifications for rule, message in _problems(item)]
 
 
 def _problems(item: ToolSpecification) -> Iterable[tuple[str, str]]:

@@ -385,10 +385,8 @@ class ToolLibrary:
 
     def count(self, name: str, *, success: bool) -> None:
         counts = self.counts(name)
-        if success:
-            counts.success_count += 1
-        else:
-            counts.failure_count += 1
+        counts.success_count += success
+        counts.failure_count += not success
 
 
 def nearest_names(name: str, known: Iterable[str], *, k: int = 3) -> list[str]:

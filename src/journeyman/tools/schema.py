@@ -224,18 +224,11 @@ def _refuse_secret(schema: dict[str, Any], parameter: Parameter, function: str) 
 def _path_to_non_finite(value: Any) -> tuple[str | int, ...] | None:
     """Where the first number is that no float can hold: JSON has no word for it, so it would not survive freezing."""
     kind = type(value)
-    items: Iterable[tuple[str | int, Any]]
     if kind is float:
         return None if math.isfinite(value) else ()
     if kind is int:
         return None if -_LARGEST_FLOAT <= value <= _LARGEST_FLOAT else ()
-    if kind is dict:
-        items = value.items()
-    elif kind is list:
-        items = enumerate(value)
-    else:
-        return None
-    for key, inner in items:
+    for key, inner in value.items() if kind is dict else enumerate(value) if kind is list else ():
         path = _path_to_non_finite(inner)
         if path is not None:
             return (key, *path)

@@ -113,8 +113,7 @@ class FastEmbed:
     def _embed(self, texts: list[str]) -> Vectors:
         import numpy as np
 
-        rows = list(self._loaded().embed(texts))
-        return np.asarray(rows, dtype=np.float32)
+        return np.asarray(list(self._loaded().embed(texts)), dtype=np.float32)
 
     def _loaded(self) -> Any:
         with self._loading:

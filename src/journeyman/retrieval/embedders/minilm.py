@@ -30,7 +30,6 @@ BATCH = 1024
 """Tokens that are computed at once, padding included: more costs memory and gains nothing."""
 WEIGHTS = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"
 
-
 _LONGEST_WORD = 100
 _PIECES = re.compile(r"[!-/:-@\[-`{-~]|[^\s!-/:-@\[-`{-~]+")
 _IDEOGRAPHS = re.compile(
