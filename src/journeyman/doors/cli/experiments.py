@@ -28,8 +28,7 @@ LEAST_P = 0.0001
 """What is less likely is shown as less than this."""
 
 Html = Annotated[
-    Path | None,
-    typer.Option(metavar="PATH", help="Also write the report with plots, as one page.", show_default=False),
+    Path | None, typer.Option(metavar="PATH", help="Also write the report with plots, as one page.", show_default=False)
 ]
 Markdown = Annotated[bool, typer.Option("--markdown", help="Print the report as Markdown on stdout, and nothing else.")]
 

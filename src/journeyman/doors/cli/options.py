@@ -91,8 +91,7 @@ Store = Annotated[
     ),
 ]
 By = Annotated[
-    str | None,
-    typer.Option(metavar="NAME", help="Who decides. Without it, your user name here.", show_default=False),
+    str | None, typer.Option(metavar="NAME", help="Who decides. Without it, your user name here.", show_default=False)
 ]
 Limit = Annotated[int, typer.Option(min=1, help="How many to show at most.")]
 Yes = Annotated[

@@ -58,8 +58,7 @@ def run(
         ),
     ] = False,
     store: Annotated[
-        str | None,
-        typer.Option(metavar="URL", help="Where to keep it; implies --durable.", show_default=False),
+        str | None, typer.Option(metavar="URL", help="Where to keep it; implies --durable.", show_default=False)
     ] = None,
     session: Annotated[
         str | None,
@@ -110,13 +109,7 @@ def run_directly(task: str, options: RunOptions) -> ExitCode:
 
 
 async def stream_run(
-    agent: Agent,
-    task: str,
-    options: RunOptions,
-    *,
-    tools: ToolLibrary,
-    model: ModelProtocol | str | None,
-    trace: Trace,
+    agent: Agent, task: str, options: RunOptions, *, tools: ToolLibrary, model: ModelProtocol | str | None, trace: Trace
 ) -> AgentResponse | None:
     """Run an agent and show its trace; None when the run waits for a person.
 

@@ -47,8 +47,7 @@ def serve(
     library: Library = None,
     model: Model = None,
     workers: Annotated[
-        bool,
-        typer.Option("--workers", help="Leave runs to 'journeyman worker' processes (PostgreSQL)."),
+        bool, typer.Option("--workers", help="Leave runs to 'journeyman worker' processes (PostgreSQL).")
     ] = False,
     store: Store = DEFAULT_STORE,
     log_level: Log = None,
@@ -104,8 +103,7 @@ def worker(
     model: Model = None,
     concurrency: Annotated[int, typer.Option(min=1, help="How many runs to work on at once.")] = 16,
     lease: Annotated[
-        float,
-        typer.Option(min=1, metavar="SECONDS", help="After how long a silent worker is replaced."),
+        float, typer.Option(min=1, metavar="SECONDS", help="After how long a silent worker is replaced.")
     ] = 30.0,
     store: Store = DEFAULT_STORE,
     log_level: Log = None,
