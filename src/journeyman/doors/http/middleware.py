@@ -18,6 +18,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from journeyman.app.desk import LOCAL
 from journeyman.core.data import LOG_FIELDS, new_id
+from journeyman.core.policy import RateLimit
 from journeyman.core.principals import Principal
 from journeyman.doors.http.auth import Tokens, is_loopback
 from journeyman.doors.http.errors import METHODS, Problem, error_response, location_of, problem_of
@@ -47,16 +48,13 @@ class RequestRates:
     """Token buckets by client; of too many clients those that were silent longest are forgotten."""
 
     def __init__(self, requests_per_minute: int) -> None:
-        self._most = float(requests_per_minute)
-        self._per_second = self._most / 60
+        self._limit = RateLimit(calls=requests_per_minute, seconds=60)
         self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
     def take(self, client: str, *, now: float) -> float:
         """Count one request: 0, or the seconds until another is allowed."""
-        left, then = self._buckets.pop(client, (self._most, now))
-        left = min(self._most, left + (now - then) * self._per_second)
-        wait = 0.0 if left >= 1 else (1 - left) / self._per_second
-        self._buckets[client] = (left - 1 if wait == 0 else left, now)
+        left, counted_at, wait = self._limit.take(*self._buckets.pop(client, (float(self._limit.calls), now)), now)
+        self._buckets[client] = (left, counted_at)
         if len(self._buckets) > MOST_CLIENTS:
             self._buckets.popitem(last=False)
         return wait
