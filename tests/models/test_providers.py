@@ -27,8 +27,6 @@ from tests.models.provider_servers import (
     Silence,
 )
 
-pytest.importorskip("pydantic_ai", reason="the extra 'providers' is not installed")
-
 SERVERS = [AnthropicServer, GoogleServer, BedrockServer]
 TOOLS = (
     tool("orders.lookup", "Look up an order.", order_id={"type": "string"}),
