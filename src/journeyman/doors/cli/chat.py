@@ -16,23 +16,9 @@ from journeyman.app import Agent, Handle, Journeyman
 from journeyman.core.data import new_id
 from journeyman.core.messages import Role
 from journeyman.core.runs import CHAT_MESSAGE_LIMIT, UNFINISHED
-from journeyman.doors.cli import screen
+from journeyman.doors.cli import options, screen
 from journeyman.doors.cli.loading import command, load_agent, open_at, running_app
-from journeyman.doors.cli.options import (
-    DEFAULT_STORE,
-    AgentName,
-    ExitCode,
-    Library,
-    Log,
-    Model,
-    Permissions,
-    RunOptions,
-    Store,
-    Yes,
-    start_logs,
-    user_name,
-    user_with,
-)
+from journeyman.doors.cli.options import DEFAULT_STORE, ExitCode, RunOptions
 from journeyman.doors.cli.run import see_through, with_model
 from journeyman.doors.cli.tools import print_tools
 
@@ -49,28 +35,27 @@ Everything else is said to the assistant."""
 
 
 def chat(
-    agent: AgentName = None,
-    library: Library = None,
-    model: Model = None,
+    agent: options.AgentName = None,
+    library: options.Library = None,
+    model: options.Model = None,
     session: Annotated[
         str | None,
         typer.Option(
             metavar="NAME", help="Go on with a stored conversation. Without it, a new one.", show_default=False
         ),
     ] = None,
-    permission: Permissions = None,
-    yes: Yes = False,
-    store: Store = DEFAULT_STORE,
-    log_level: Log = None,
+    permission: options.Permissions = None,
+    yes: options.Yes = False,
+    store: options.Store = DEFAULT_STORE,
+    log_level: options.Log = None,
 ) -> None:
     """Talk in the terminal; risky calls are asked about there, Ctrl-C cancels. Through a pipe, a line is a message."""
-    start_logs(log_level)
-    options = RunOptions(
+    given = RunOptions(
         store=store,
         agent=agent,
         library=library,
         model=model,
-        principal=user_with(permission),
+        principal=options.user_with(permission),
         session=session,
         yes=yes,
         log_level=log_level,
@@ -81,7 +66,7 @@ def chat(
 
     async def whole() -> ExitCode:
         async with running_app(database, library=tools) as app:
-            return await _Conversation(app, loaded, options).hold()
+            return await _Conversation(app, loaded, given).hold()
 
     try:
         raise typer.Exit(asyncio.run(whole()))
@@ -92,12 +77,12 @@ def chat(
 class _Conversation:
     """One conversation, as long as the command lasts. What was said stays in the store."""
 
-    def __init__(self, app: Journeyman, agent: Agent, options: RunOptions) -> None:
+    def __init__(self, app: Journeyman, agent: Agent, given: RunOptions) -> None:
         self._app = app
         self._agent = agent
-        self._options = options
+        self._options = given
         self._model = str(getattr(app.model_for(agent), "name", None) or agent.model)
-        self._session = app.session(options.session or new_id("chat"))
+        self._session = app.session(given.session or new_id("chat"))
         self._console = screen.console(stderr=True)
         self._under_way: Handle | None = None
         self._cancelling: asyncio.Task[None] | None = None
@@ -163,7 +148,9 @@ class _Conversation:
             self._under_way = self._cancelling = None
 
     async def _allow(self, tool_name: str) -> None:
-        await self._app.approvals.grant(self._session.id, tool_name, by=user_name(), principal=self._options.principal)
+        await self._app.approvals.grant(
+            self._session.id, tool_name, by=options.user_name(), principal=self._options.principal
+        )
 
     # --- the person at the terminal
 

@@ -80,13 +80,6 @@ def is_document(agent: str) -> bool:
     return agent.endswith(_DOCUMENT) or f"{_DOCUMENT}:" in agent
 
 
-def library_to_resume(agent: str | None, library: str | None) -> str | None:
-    """What to name as --library where a run of this agent is resumed; None where that is not needed."""
-    if library is None and agent is not None and not is_document(agent):
-        return split_path(agent)[0]
-    return library
-
-
 def assistant(library: ToolLibrary) -> Agent:
     """The agent that answers when none is named, with any library."""
     return Agent(name="assistant", instruction=INSTRUCTION, tools=tuple(library.specifications()))

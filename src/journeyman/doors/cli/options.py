@@ -9,7 +9,7 @@ import os
 import re
 from dataclasses import dataclass
 from enum import IntEnum, StrEnum
-from typing import Annotated, Any, cast
+from typing import Annotated, Any
 
 import typer
 
@@ -50,6 +50,25 @@ class LogLevel(StrEnum):
     INFO = "info"
     WARNING = "warning"
     ERROR = "error"
+
+
+def start_logs(level: LogLevel | None) -> LogLevel | None:
+    """Send the package's log records to stderr, a JSON object a line."""
+    if level is not None:
+        handler = logging.StreamHandler()
+        handler.setFormatter(JsonFormatter())
+        logger = logging.getLogger("journeyman")
+        logger.addHandler(handler)
+        logger.setLevel(level.upper())
+    return level
+
+
+def user_name() -> str:
+    """Who runs the program."""
+    try:
+        return getpass.getuser()
+    except (ImportError, KeyError, OSError):  # a container may run under a number that has no name
+        return "somebody"
 
 
 AgentName = Annotated[
@@ -108,6 +127,7 @@ Log = Annotated[
         metavar="LEVEL",
         envvar=LOG_VARIABLE,
         help="Write structured logs to stderr, from debug, info, warning or error on.",
+        callback=start_logs,
         show_default=False,
     ),
 ]
@@ -141,17 +161,6 @@ def user_with(permissions: list[str] | None) -> Principal:
         raise WrongUsageError(f"--permission: {error.problems[0][1]}") from None
 
 
-def start_logs(level: LogLevel | None) -> None:
-    """Send the package's log records to stderr, a JSON object a line."""
-    if level is None:
-        return
-    handler = logging.StreamHandler()
-    handler.setFormatter(JsonFormatter())
-    logger = logging.getLogger("journeyman")
-    logger.addHandler(handler)
-    logger.setLevel(level.upper())
-
-
 def default_store() -> str:
     """Where runs are kept when no --store says so."""
     return os.environ.get(STORE_VARIABLE) or DEFAULT_STORE
@@ -172,29 +181,18 @@ def seconds(text: str, *, option: str) -> float:
     return float(found[1]) * {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}[found[2]]
 
 
-def json_value(text: str, *, option: str) -> Any:
+def json_value(text: str, *, option: str, hint: str = "a text needs its quotes: '\"sent\"'") -> Any:
     """Any JSON that an option gives."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise WrongUsageError(f"{option} {text!r} is not JSON ({error}); a text needs its quotes: '\"sent\"'") from None
+        raise WrongUsageError(f"{option} {text!r} is not JSON ({error}); {hint}") from None
 
 
 def json_object(text: str, *, option: str) -> dict[str, Any]:
     """The JSON object that an option gives."""
-    try:
-        value = json.loads(text)
-        problem = None if isinstance(value, dict) else "is not a JSON object"
-    except (ValueError, RecursionError) as error:
-        problem = f"is not JSON ({error})"
-    if problem is not None:
-        raise WrongUsageError(f'{option} {text!r} {problem}; write e.g. \'{{"path": "a.txt"}}\'')
-    return cast("dict[str, Any]", value)
-
-
-def user_name() -> str:
-    """Who runs the program."""
-    try:
-        return getpass.getuser()
-    except (ImportError, KeyError, OSError):  # a container may run under a number that has no name
-        return "somebody"
+    hint = """write e.g. '{"path": "a.txt"}'"""
+    value = json_value(text, option=option, hint=hint)
+    if not isinstance(value, dict):
+        raise WrongUsageError(f"{option} {text!r} is not a JSON object; {hint}")
+    return value

@@ -9,47 +9,25 @@ from typing import Annotated
 
 import typer
 
-from journeyman.app import Agent, Handle, Journeyman, ToolLibrary, stream
+from journeyman.app import Agent, Handle, Journeyman, ToolLibrary, split_path, stream
 from journeyman.core.events import RunFailed, RunFinished, RunSuspended
 from journeyman.core.protocols import Model as ModelProtocol
 from journeyman.core.runs import AgentResponse, RunStatus
 from journeyman.core.storing import RunRow
-from journeyman.doors.cli import screen
-from journeyman.doors.cli.loading import (
-    command,
-    is_document,
-    library_to_resume,
-    load_agent,
-    open_at,
-    opened,
-    running_app,
-)
-from journeyman.doors.cli.options import (
-    AgentName,
-    ExitCode,
-    Json,
-    Library,
-    Log,
-    Model,
-    Permissions,
-    RunOptions,
-    Yes,
-    default_store,
-    start_logs,
-    task_text,
-    user_with,
-)
+from journeyman.doors.cli import options, screen
+from journeyman.doors.cli.loading import command, is_document, load_agent, open_at, opened, running_app
+from journeyman.doors.cli.options import ExitCode, RunOptions
 from journeyman.doors.cli.outcome import blocking_run, follow, needs, next_steps, resume_command, row_of
 from journeyman.doors.cli.trace import Allow, Trace, approver, asker
 
 
 def run(
     task: Annotated[str, typer.Argument(metavar="TASK", help="What to do, in words.")],
-    agent: AgentName = None,
-    library: Library = None,
-    model: Model = None,
-    permission: Permissions = None,
-    yes: Yes = False,
+    agent: options.AgentName = None,
+    library: options.Library = None,
+    model: options.Model = None,
+    permission: options.Permissions = None,
+    yes: options.Yes = False,
     durable: Annotated[
         bool,
         typer.Option(
@@ -64,61 +42,60 @@ def run(
         str | None,
         typer.Option(metavar="NAME", help="Go on with a stored conversation; implies --durable.", show_default=False),
     ] = None,
-    as_json: Json = False,
-    log_level: Log = None,
+    as_json: options.Json = False,
+    log_level: options.Log = None,
 ) -> None:
     """Carry out a task: its trace on stderr, its answer on stdout.
 
     Exit codes: 0 done, 1 failed, 2 wrong usage, 3 waiting for a person.
     """
-    start_logs(log_level)
-    options = RunOptions(
-        store=store or default_store(),
+    given = RunOptions(
+        store=store or options.default_store(),
         agent=agent,
         library=library,
         model=model,
-        principal=user_with(permission),
+        principal=options.user_with(permission),
         session=session,
         yes=yes,
         as_json=as_json,
         log_level=log_level,
     )
     carry_out = run_durably if durable or store or session else run_directly
-    raise typer.Exit(carry_out(task_text(task), options))
+    raise typer.Exit(carry_out(options.task_text(task), given))
 
 
 # --- in this process alone
 
 
-def run_directly(task: str, options: RunOptions) -> ExitCode:
-    store = open_at(options.store)
-    agent, tools = load_agent(options.agent, options.library, store=store)
+def run_directly(task: str, given: RunOptions) -> ExitCode:
+    store = open_at(given.store)
+    agent, tools = load_agent(given.agent, given.library, store=store)
     # The run is not kept in the store, but its tools may work on the tasks there.
-    on_tasks = options.library is None and (options.agent is None or is_document(options.agent))
-    trace = Trace(screen.console(stderr=True), live=options.live)
+    on_tasks = given.library is None and (given.agent is None or is_document(given.agent))
+    trace = Trace(screen.console(stderr=True), live=given.live)
 
     async def whole() -> AgentResponse | None:
         async with opened(store) if on_tasks else nullcontext():
-            return await stream_run(agent, task, options, tools=tools, model=options.model, trace=trace)
+            return await stream_run(agent, task, given, tools=tools, model=given.model, trace=trace)
 
     response = asyncio.run(whole())
     if response is None:
         screen.note("the run waits for a person")
         return ExitCode.WAITING
-    return print_response(response, as_json=options.as_json)
+    return print_response(response, as_json=given.as_json)
 
 
 async def stream_run(
-    agent: Agent, task: str, options: RunOptions, *, tools: ToolLibrary, model: ModelProtocol | str | None, trace: Trace
+    agent: Agent, task: str, given: RunOptions, *, tools: ToolLibrary, model: ModelProtocol | str | None, trace: Trace
 ) -> AgentResponse | None:
     """Run an agent and show its trace; None when the run waits for a person.
 
     Tools may print; stdout is for the answer alone, so that goes to stderr.
     """
     response = None
-    asks = approver(trace, yes=options.yes)
+    asks = approver(trace, yes=given.yes)
     with redirect_stdout(sys.stderr), trace:
-        async for event in stream(agent, task, library=tools, model=model, approver=asks, principal=options.principal):
+        async for event in stream(agent, task, library=tools, model=model, approver=asks, principal=given.principal):
             trace.show(event)
             match event:
                 case RunFinished() | RunFailed():
@@ -146,20 +123,20 @@ def print_response(response: AgentResponse, *, as_json: bool) -> ExitCode:
 # --- kept in a store
 
 
-def run_durably(task: str, options: RunOptions) -> ExitCode:
+def run_durably(task: str, given: RunOptions) -> ExitCode:
     """Keep a run in the store, carry it out here, and print what came out or what it waits for."""
-    store = open_at(options.store)
-    agent, tools = load_agent(options.agent, options.library, store=store)
-    agent = with_model(agent, options.model)
+    store = open_at(given.store)
+    agent, tools = load_agent(given.agent, given.library, store=store)
+    agent = with_model(agent, given.model)
 
     async def whole() -> ExitCode:
         async with running_app(store, library=tools) as app:
             app.model_for(agent)  # a run that cannot be carried out here is not even kept
-            handle = await app.start(agent, task, principal=options.principal, session_id=options.session)
+            handle = await app.start(agent, task, principal=given.principal, session_id=given.session)
             row = await row_of(app, handle.run_id)
             if (earlier := await blocking_run(app, row)) is not None:
-                return note_blocked(row, earlier, options)
-            return await see_through(app, handle, options)
+                return note_blocked(row, earlier, given)
+            return await see_through(app, handle, given)
 
     return asyncio.run(whole())
 
@@ -170,44 +147,46 @@ def with_model(agent: Agent, model: str | None) -> Agent:
 
 
 async def see_through(
-    app: Journeyman, handle: Handle, options: RunOptions, *, seen: int = 0, allow: Allow | None = None
+    app: Journeyman, handle: Handle, given: RunOptions, *, seen: int = 0, allow: Allow | None = None
 ) -> ExitCode:
     """One run, to its end or to a person, with everything a person is told about it. ``seen`` facts are not shown."""
-    trace = Trace(screen.console(stderr=True), live=options.live)
+    trace = Trace(screen.console(stderr=True), live=given.live)
     try:
         with redirect_stdout(sys.stderr), trace:
-            await follow(app, handle, trace, ask=asker(trace, yes=options.yes, allow=allow), seen=seen)
+            await follow(app, handle, trace, ask=asker(trace, yes=given.yes, allow=allow), seen=seen)
             response = await handle.result()
             if response.status.ended:
                 trace.sum_up(response)
     except asyncio.CancelledError:
         screen.note(
             "left; the step under way is finished first, Ctrl-C again ends at once. The run is kept:",
-            resume_with(options, handle.run_id),
-            command(options.store, f"runs cancel {handle.run_id}"),
+            resume_with(given, handle.run_id),
+            command(given.store, f"runs cancel {handle.run_id}"),
         )
         raise
-    code = print_response(response, as_json=options.as_json)
+    code = print_response(response, as_json=given.as_json)
     if response.status.waiting:
-        await note_needs(app, handle.run_id, options)
+        await note_needs(app, handle.run_id, given)
     return code
 
 
-async def note_needs(app: Journeyman, run_id: str, options: RunOptions) -> None:
-    found = await needs(app, run_id, url=options.store)
-    screen.note(f"run {run_id} waits for a person", *next_steps(found), f"then: {resume_with(options, run_id)}")
+async def note_needs(app: Journeyman, run_id: str, given: RunOptions) -> None:
+    found = await needs(app, run_id, url=given.store)
+    screen.note(f"run {run_id} waits for a person", *next_steps(found), f"then: {resume_with(given, run_id)}")
 
 
-def note_blocked(row: RunRow, earlier: RunRow, options: RunOptions) -> ExitCode:
+def note_blocked(row: RunRow, earlier: RunRow, given: RunOptions) -> ExitCode:
     screen.note(
         f"run {row.id} waits for an earlier one of its session, {earlier.id}, which is {earlier.status.value}",
-        f"see to that one first: {command(options.store, f'runs show {earlier.id}')}",
-        f"then: {resume_with(options, row.id)}",
+        f"see to that one first: {command(given.store, f'runs show {earlier.id}')}",
+        f"then: {resume_with(given, row.id)}",
     )
     return ExitCode.WAITING
 
 
-def resume_with(options: RunOptions, run_id: str) -> str:
+def resume_with(given: RunOptions, run_id: str) -> str:
     """What to type to resume a run, with the library that it needs."""
-    library = library_to_resume(options.agent, options.library)
-    return resume_command(options.store, run_id, library=library)
+    library = given.library
+    if library is None and given.agent is not None and not is_document(given.agent):
+        library = split_path(given.agent)[0]
+    return resume_command(given.store, run_id, library=library)

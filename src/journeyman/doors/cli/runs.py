@@ -19,36 +19,9 @@ from journeyman.core.errors import BindingError, JourneymanError
 from journeyman.core.events import Fact
 from journeyman.core.runs import UNFINISHED, AgentResponse, RunStatus
 from journeyman.core.storing import RunRow
-from journeyman.doors.cli import screen
+from journeyman.doors.cli import options, outcome, screen
 from journeyman.doors.cli.loading import command, in_store, load_library, must_exist, open_at, running_app
-from journeyman.doors.cli.options import (
-    DEFAULT_STORE,
-    By,
-    ExitCode,
-    Json,
-    Library,
-    Limit,
-    Log,
-    Model,
-    RunOptions,
-    Store,
-    WrongUsageError,
-    Yes,
-    json_value,
-    seconds,
-    start_logs,
-    user_name,
-)
-from journeyman.doors.cli.outcome import (
-    Need,
-    blocking_run,
-    follow,
-    holder_of,
-    needs,
-    next_steps,
-    resume_command,
-    row_of,
-)
+from journeyman.doors.cli.options import DEFAULT_STORE, ExitCode, RunOptions, WrongUsageError
 from journeyman.doors.cli.run import note_blocked, note_needs, see_through
 from journeyman.doors.cli.trace import Trace, asker
 
@@ -74,9 +47,9 @@ def list_runs(
         list[str] | None, typer.Option(metavar="STATUS", help="Only these, e.g. awaiting_approval. May be repeated.")
     ] = None,
     session: Annotated[str | None, typer.Option(metavar="NAME", help="Only those of one session.")] = None,
-    limit: Limit = 50,
-    store: Store = DEFAULT_STORE,
-    as_json: Json = False,
+    limit: options.Limit = 50,
+    store: options.Store = DEFAULT_STORE,
+    as_json: options.Json = False,
 ) -> None:
     """All runs, newest first."""
     wanted = [_status(name) for name in status or ()] or None
@@ -122,20 +95,22 @@ async def _task(app: Journeyman, run_id: str) -> str:
 def show_run(
     run_id: RunId,
     events: Annotated[bool, typer.Option("--events", help="The facts of its journal instead.")] = False,
-    store: Store = DEFAULT_STORE,
-    as_json: Json = False,
+    store: options.Store = DEFAULT_STORE,
+    as_json: options.Json = False,
 ) -> None:
     """How one run stands, what it did, what it waits for, and what to type about that."""
 
-    async def found(app: Journeyman) -> tuple[RunRow, str, list[Need], list[Fact], AgentResponse | None, str | None]:
-        row = await row_of(app, run_id)
-        needed = [] if row.status.ended else await needs(app, run_id, url=store)
+    async def found(
+        app: Journeyman,
+    ) -> tuple[RunRow, str, list[outcome.Need], list[Fact], AgentResponse | None, str | None]:
+        row = await outcome.row_of(app, run_id)
+        needed = [] if row.status.ended else await outcome.needs(app, run_id, url=store)
         facts = list(await app.store.runs.facts(run_id))
         response = await (await app.handle(run_id)).so_far()
-        return row, await _task(app, run_id), needed, facts, response, holder_of(app, row)
+        return row, await _task(app, run_id), needed, facts, response, outcome.holder_of(app, row)
 
     row, task, needed, facts, response, holder = in_store(store, found)
-    resume = None if row.status.ended or holder else resume_command(store, row.id)
+    resume = None if row.status.ended or holder else outcome.resume_command(store, row.id)
     if as_json and events:
         screen.print_json(screen.dumped(facts))
     elif as_json:
@@ -153,7 +128,7 @@ def show_run(
     else:
         _print_run(row, task, facts, response, holder=holder)
         if resume is not None:
-            for line in ("", *next_steps(needed), f"{'then' if needed else 'next'}: {resume}"):
+            for line in ("", *outcome.next_steps(needed), f"{'then' if needed else 'next'}: {resume}"):
                 screen.say(line)
 
 
@@ -197,12 +172,12 @@ def _print_facts(facts: list[Fact]) -> None:
 def export_run(
     run_id: RunId,
     output: Annotated[Path | None, typer.Option(metavar="FILE", help="Without it, to stdout.")] = None,
-    store: Store = DEFAULT_STORE,
+    store: options.Store = DEFAULT_STORE,
 ) -> None:
     """The whole run as JSON: what was asked, every fact, what came out."""
 
     async def found(app: Journeyman) -> dict[str, Any]:
-        row = await row_of(app, run_id)
+        row = await outcome.row_of(app, run_id)
         order = await app.store.runs.order(run_id)
         response = await (await app.handle(run_id)).so_far()
         return {
@@ -227,23 +202,22 @@ def export_run(
 @runs.command("resume")
 def resume_runs(
     run_id: Annotated[str | None, typer.Argument(metavar="[ID]", help="One run.", show_default=False)] = None,
-    library: Library = None,
-    model: Model = None,
-    yes: Yes = False,
-    store: Store = DEFAULT_STORE,
-    as_json: Json = False,
-    log_level: Log = None,
+    library: options.Library = None,
+    model: options.Model = None,
+    yes: options.Yes = False,
+    store: options.Store = DEFAULT_STORE,
+    as_json: options.Json = False,
+    log_level: options.Log = None,
 ) -> None:
     """Take up one run, or all that are unfinished and that nobody works on, and follow to the end or to a person."""
-    start_logs(log_level)
     must_exist(store)
-    options = RunOptions(store=store, library=library, model=model, yes=yes, as_json=as_json, log_level=log_level)
+    given = RunOptions(store=store, library=library, model=model, yes=yes, as_json=as_json, log_level=log_level)
     database = open_at(store)
     tools = load_library(library, store=database)
 
     async def whole() -> ExitCode:
         async with running_app(database, library=tools, model=model) as app:
-            return await (_resume_all(app, options) if run_id is None else _resume_one(app, run_id, options))
+            return await (_resume_all(app, given) if run_id is None else _resume_one(app, run_id, given))
 
     try:
         raise typer.Exit(asyncio.run(whole()))
@@ -252,23 +226,23 @@ def resume_runs(
         raise typer.Exit(ExitCode.FAILED) from None
 
 
-async def _resume_one(app: Journeyman, run_id: str, options: RunOptions) -> ExitCode:
-    row = await row_of(app, run_id)
-    if (earlier := await blocking_run(app, row)) is not None:
-        return note_blocked(row, earlier, options)
-    if (holder := holder_of(app, row)) is not None:
+async def _resume_one(app: Journeyman, run_id: str, given: RunOptions) -> ExitCode:
+    row = await outcome.row_of(app, run_id)
+    if (earlier := await outcome.blocking_run(app, row)) is not None:
+        return note_blocked(row, earlier, given)
+    if (holder := outcome.holder_of(app, row)) is not None:
         screen.show(screen.console(stderr=True), f"{holder} works on it; followed from here", indent=2)
     await app.must_bind(run_id)
     [handle] = await app.resume(run_id)
-    return await see_through(app, handle, options, seen=row.last_seq)
+    return await see_through(app, handle, given, seen=row.last_seq)
 
 
-async def _resume_all(app: Journeyman, options: RunOptions) -> ExitCode:
+async def _resume_all(app: Journeyman, given: RunOptions) -> ExitCode:
     console = screen.console(stderr=True)
     rows = await _unfinished(app)
     free: list[RunRow] = []
     for row in rows:
-        if (holder := holder_of(app, row)) is None:
+        if (holder := outcome.holder_of(app, row)) is None:
             free.append(row)
         else:
             screen.show(console, f"{row.id}: {holder} works on it; left alone", indent=2)
@@ -277,18 +251,18 @@ async def _resume_all(app: Journeyman, options: RunOptions) -> ExitCode:
     for row in sorted(free, key=lambda row: (row.turn or 0, row.created_at, row.id)):
         chains.setdefault(row.session_id or row.id, []).append(row)
     with redirect_stdout(sys.stderr):
-        ends = await asyncio.gather(*(_resume_chain(app, chain, console, yes=options.yes) for chain in chains.values()))
+        ends = await asyncio.gather(*(_resume_chain(app, chain, console, yes=given.yes) for chain in chains.values()))
     found = [end for chain in ends for end in chain]
-    if options.as_json:
+    if given.as_json:
         screen.print_json(screen.dumped(response for _, response in found if response is not None))
     for row, response in found:
         status = RunStatus.FAILED if response is None else response.status
-        if not options.as_json:
+        if not given.as_json:
             print(f"{row.id}  {status.value}  {screen.shortened('' if response is None else response.answer, 100)}")
         if status.waiting:
-            await note_needs(app, row.id, options)
+            await note_needs(app, row.id, given)
     if not found:
-        screen.note("no run to take up", f"all there are: {command(options.store, 'runs list')}")
+        screen.note("no run to take up", f"all there are: {command(given.store, 'runs list')}")
     codes = {ExitCode.FAILED if response is None else ExitCode.of(response.status) for _, response in found}
     return next((code for code in (ExitCode.FAILED, ExitCode.WAITING) if code in codes), ExitCode.DONE)
 
@@ -313,7 +287,7 @@ async def _resume_chain(
         try:
             await app.must_bind(row.id)
             await app.resume(row.id)
-            await follow(app, handle, trace, ask=ask, seen=row.last_seq)
+            await outcome.follow(app, handle, trace, ask=ask, seen=row.last_seq)
             response = await handle.result()
         except JourneymanError as error:
             screen.note(f"{row.id}: {error}", OTHER_TOOLS if isinstance(error, BindingError) else None)
@@ -339,38 +313,38 @@ def resolve_call(
         ),
     ],
     result: Annotated[str | None, typer.Option(metavar="JSON", help="What a call that is done has returned.")] = None,
-    by: By = None,
-    store: Store = DEFAULT_STORE,
+    by: options.By = None,
+    store: options.Store = DEFAULT_STORE,
 ) -> None:
     """Settle a call that was under way when its process died, so that nobody knows whether it happened."""
     if action not in ("rerun", "done", "skip"):
         raise WrongUsageError(f"a call is settled by rerun, done or skip, not by {action!r}")
     if result is not None and action != "done":
         raise WrongUsageError(f"--result says what a call has done; it does not go with {action!r}")
-    value = None if result is None else json_value(result, option="--result")
+    value = None if result is None else options.json_value(result, option="--result")
     must_exist(store)
 
     async def whole() -> None:
         async with running_app(open_at(store)) as app:
             handle = await app.handle(run_id)
-            await handle.resolve(call_id, cast("Any", action), result=value, by=by or user_name())
+            await handle.resolve(call_id, cast("Any", action), result=value, by=by or options.user_name())
 
     asyncio.run(whole())
-    screen.say(f"call {call_id} is settled: {action}; next: {resume_command(store, run_id)}")
+    screen.say(f"call {call_id} is settled: {action}; next: {outcome.resume_command(store, run_id)}")
 
 
 @runs.command("cancel")
-def cancel_run(run_id: RunId, store: Store = DEFAULT_STORE) -> None:
+def cancel_run(run_id: RunId, store: options.Store = DEFAULT_STORE) -> None:
     """End a run, wherever it is worked on. Exit code 1 when it has ended already."""
     must_exist(store)
 
     async def whole() -> tuple[RunRow, bool, str | None]:
         async with running_app(open_at(store)) as app:
-            if (row := await row_of(app, run_id)).status.ended:
+            if (row := await outcome.row_of(app, run_id)).status.ended:
                 return row, True, None
             await app.cancel(run_id)
-            row = await row_of(app, run_id)
-            return row, False, holder_of(app, row)
+            row = await outcome.row_of(app, run_id)
+            return row, False, outcome.holder_of(app, row)
 
     row, late, holder = asyncio.run(whole())
     if late or (row.status.ended and row.status is not RunStatus.CANCELLED):
@@ -385,10 +359,10 @@ def cancel_run(run_id: RunId, store: Store = DEFAULT_STORE) -> None:
 @runs.command("purge")
 def purge_runs(
     older_than: Annotated[str, typer.Option(metavar="SPAN", help="How long ago a run must have ended: 7d, 12h…")],
-    store: Store = DEFAULT_STORE,
+    store: options.Store = DEFAULT_STORE,
 ) -> None:
     """Forget runs that ended long ago, their facts and their approvals."""
-    age = seconds(older_than, option="--older-than")
+    age = options.seconds(older_than, option="--older-than")
     gone = in_store(store, lambda app: app.store.runs.purge(ended_before=app.clock.time() - age))
     done = f"{screen.counted(gone, 'run')} forgotten; unfinished ones, conversations and the audit log stay"
     screen.say(done if gone else f"no run ended more than {older_than} ago")

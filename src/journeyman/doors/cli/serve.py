@@ -13,18 +13,9 @@ import typer
 
 from journeyman.app import Agent, Journeyman, SqlStore, ToolLibrary, open_store
 from journeyman.core.errors import ConfigurationError
-from journeyman.doors.cli import screen
+from journeyman.doors.cli import options, screen
 from journeyman.doors.cli.loading import file_of, load_agent, load_library, open_at, without_password
-from journeyman.doors.cli.options import (
-    DEFAULT_STORE,
-    AgentName,
-    Library,
-    Log,
-    Model,
-    Store,
-    WrongUsageError,
-    start_logs,
-)
+from journeyman.doors.cli.options import DEFAULT_STORE, WrongUsageError
 
 GITHUB_VARIABLE = "GITHUB_API_URL"
 
@@ -43,17 +34,16 @@ def serve(
             show_default=False,
         ),
     ] = None,
-    agent: AgentName = None,
-    library: Library = None,
-    model: Model = None,
+    agent: options.AgentName = None,
+    library: options.Library = None,
+    model: options.Model = None,
     workers: Annotated[
         bool, typer.Option("--workers", help="Leave runs to 'journeyman worker' processes (PostgreSQL).")
     ] = False,
-    store: Store = DEFAULT_STORE,
-    log_level: Log = None,
+    store: options.Store = DEFAULT_STORE,
+    log_level: options.Log = None,
 ) -> None:
     """The service over HTTP: chat, tasks, tools, approvals, and an OpenAI-compatible API under /v1."""
-    start_logs(log_level)
     try:
         from journeyman.doors import http
     except ImportError as error:
@@ -99,17 +89,16 @@ def _agents(agent: str | None, library: str | None, *, store: SqlStore) -> tuple
 
 
 def worker(
-    library: Library = None,
-    model: Model = None,
+    library: options.Library = None,
+    model: options.Model = None,
     concurrency: Annotated[int, typer.Option(min=1, help="How many runs to work on at once.")] = 16,
     lease: Annotated[
         float, typer.Option(min=1, metavar="SECONDS", help="After how long a silent worker is replaced.")
     ] = 30.0,
-    store: Store = DEFAULT_STORE,
-    log_level: Log = None,
+    store: options.Store = DEFAULT_STORE,
+    log_level: options.Log = None,
 ) -> None:
     """Work on the runs of a PostgreSQL store, beside other workers, until stopped; what is under way is handed over."""
-    start_logs(log_level)
     shown = without_password(store)
     if file_of(store) is not None:
         raise WrongUsageError(

@@ -19,23 +19,9 @@ from journeyman.core.protocols import Deltas, ModelRequest, ModelResponse
 from journeyman.core.risk import RiskLevel
 from journeyman.core.runs import AgentResponse
 from journeyman.core.specification import ToolSpecification
-from journeyman.doors.cli import screen
+from journeyman.doors.cli import options, screen
 from journeyman.doors.cli.loading import assistant, load_library, open_at, opened
-from journeyman.doors.cli.options import (
-    DEFAULT_STORE,
-    ExitCode,
-    Json,
-    Library,
-    Log,
-    Permissions,
-    RunOptions,
-    Store,
-    WrongUsageError,
-    Yes,
-    json_object,
-    start_logs,
-    user_with,
-)
+from journeyman.doors.cli.options import DEFAULT_STORE, ExitCode, RunOptions, WrongUsageError
 from journeyman.doors.cli.run import stream_run
 from journeyman.doors.cli.trace import Trace
 
@@ -45,7 +31,7 @@ tools = typer.Typer(no_args_is_help=True)
 
 
 @tools.command("list")
-def list_tools(library: Library = None, as_json: Json = False) -> None:
+def list_tools(library: options.Library = None, as_json: options.Json = False) -> None:
     """All tools, with their risk."""
     specifications = load_library(library).specifications()
     if as_json:
@@ -55,7 +41,7 @@ def list_tools(library: Library = None, as_json: Json = False) -> None:
 
 
 @tools.command("show")
-def show_tool(name: ToolName, library: Library = None, as_json: Json = False) -> None:
+def show_tool(name: ToolName, library: options.Library = None, as_json: options.Json = False) -> None:
     """Everything about one tool."""
     item = _find(load_library(library), name).specification
     if as_json:
@@ -76,9 +62,9 @@ def show_tool(name: ToolName, library: Library = None, as_json: Json = False) ->
 @tools.command("search")
 def search_tools(
     text: Annotated[str, typer.Argument(help="Words that tell what the tool should do.")],
-    library: Library = None,
+    library: options.Library = None,
     limit: Annotated[int, typer.Option(min=1, help="How many to show at most.")] = 5,
-    as_json: Json = False,
+    as_json: options.Json = False,
 ) -> None:
     """Tools whose name, description or parameters share words with a text, best first."""
     found = [(item.specification, score) for item, score in load_library(library).search(text, k=limit)]
@@ -91,7 +77,7 @@ def search_tools(
 
 
 @tools.command("lint")
-def lint_tools(library: Library = None, as_json: Json = False) -> None:
+def lint_tools(library: options.Library = None, as_json: options.Json = False) -> None:
     """What a model may stumble over in the tools' descriptions. Advice: the exit code is 0."""
     loaded = load_library(library)
     findings = loaded.lint()
@@ -109,9 +95,9 @@ def export_tools(
     names: Annotated[
         list[str] | None, typer.Argument(metavar="[NAME]...", help="Which tools. Without a name, all of them.")
     ] = None,
-    library: Library = None,
+    library: options.Library = None,
     gram: Annotated[bool, typer.Option("--gram", help="As a gram document, which is the default.")] = False,
-    as_json: Json = False,
+    as_json: options.Json = False,
 ) -> None:
     """Tools as a document that agents in gram files can be written with."""
     if gram and as_json:
@@ -208,27 +194,26 @@ class _OneCall:
 def call_tool(
     name: ToolName,
     args: Annotated[str, typer.Option(metavar="JSON", help="The arguments, as a JSON object.")] = "{}",
-    library: Library = None,
-    permission: Permissions = None,
-    yes: Yes = False,
-    store: Store = DEFAULT_STORE,
-    as_json: Json = False,
-    log_level: Log = None,
+    library: options.Library = None,
+    permission: options.Permissions = None,
+    yes: options.Yes = False,
+    store: options.Store = DEFAULT_STORE,
+    as_json: options.Json = False,
+    log_level: options.Log = None,
 ) -> None:
     """One call, governed like any other, and its record. Exit code 1 when it did not succeed."""
-    start_logs(log_level)
-    options = RunOptions(store=store, principal=user_with(permission), yes=yes, log_level=log_level)
-    arguments = json_object(args, option="--args")
+    given = RunOptions(store=store, principal=options.user_with(permission), yes=yes, log_level=log_level)
+    arguments = options.json_object(args, option="--args")
     database = open_at(store)
     loaded = load_library(library, store=database)
     # The call is a run whose model wants nothing else, so that it is governed and recorded as any other.
     model = _OneCall(ToolCall(tool_name=_find(loaded, name).name, arguments=arguments))
     agent = assistant(loaded.only([name]))
-    trace = Trace(screen.console(stderr=True), live=options.live, lines=False)
+    trace = Trace(screen.console(stderr=True), live=given.live, lines=False)
 
     async def whole() -> AgentResponse | None:
         async with opened(database) if library is None else nullcontext():
-            return await stream_run(agent, f"Call {name}", options, tools=loaded, model=model, trace=trace)
+            return await stream_run(agent, f"Call {name}", given, tools=loaded, model=model, trace=trace)
 
     response = asyncio.run(whole())
     if response is None:

@@ -18,26 +18,9 @@ from rich.panel import Panel
 from rich.spinner import Spinner
 from rich.text import Text
 
+from journeyman.core import events
 from journeyman.core.approvals import Approval, ApprovalStatus, Approve, Approver, Deny
 from journeyman.core.calls import ToolCallRecord
-from journeyman.core.events import (
-    ApprovalDecided,
-    ApprovalRequested,
-    CallFinished,
-    CallProgress,
-    CallResolved,
-    CallsPlanned,
-    CallStarted,
-    Event,
-    MessageReceived,
-    RunFailed,
-    RunFinished,
-    RunStarted,
-    StepFinished,
-    StepRestarted,
-    StrategiesInjected,
-    TextDelta,
-)
 from journeyman.core.messages import ToolCall
 from journeyman.core.runs import AgentResponse
 from journeyman.doors.cli import screen
@@ -109,53 +92,53 @@ class Trace:
 
     # --- events
 
-    def recall(self, event: Event) -> None:
+    def recall(self, event: events.Event) -> None:
         """Know what was shown before, by another process or at another time."""
         match event:
-            case CallsPlanned(calls=calls):
+            case events.CallsPlanned(calls=calls):
                 self._calls.update((call.id, call) for call in calls)
-            case ApprovalRequested(approval=approval):
+            case events.ApprovalRequested(approval=approval):
                 self._asked.setdefault(approval.id, asyncio.Event()).set()
             case _:
                 pass
 
-    def show(self, event: Event) -> None:
+    def show(self, event: events.Event) -> None:
         match event:
-            case RunStarted() | StepRestarted():
+            case events.RunStarted() | events.StepRestarted():
                 self._think()
-            case StrategiesInjected(advice=strategies):
+            case events.StrategiesInjected(advice=strategies):
                 self._line(f"· {screen.counted(len(strategies), 'piece')} of advice from earlier runs", style="dim")
-            case TextDelta(text=text):
+            case events.TextDelta(text=text):
                 self._under_way.pop(THINKING, None)
                 self._text += text
-            case MessageReceived():
+            case events.MessageReceived():
                 self._message(event)
-            case CallsPlanned(calls=calls):
+            case events.CallsPlanned(calls=calls):
                 for call in calls:
                     self._planned(call)
-            case CallStarted(call_id=id, attempt=attempt) if attempt > 1:
+            case events.CallStarted(call_id=id, attempt=attempt) if attempt > 1:
                 self._progress(id, f"attempt {attempt}")
-            case CallProgress(call_id=id, message=message, fraction=fraction):
+            case events.CallProgress(call_id=id, message=message, fraction=fraction):
                 self._progress(id, message if fraction is None else f"{message} ({fraction:.0%})")
-            case ApprovalRequested(approval=approval):
+            case events.ApprovalRequested(approval=approval):
                 self.recall(event)
                 self._under_way.pop(approval.call_id, None)
                 line = f"? {screen.call_text(approval.tool_name, approval.arguments, width=self._width - 40)}"
                 self._line(Text.assemble(line, " needs approval · ", screen.risk_text(approval.risk)))
-            case ApprovalDecided():
+            case events.ApprovalDecided():
                 self._decided(event)
-            case CallResolved(call_id=id, action=action, by=by):
+            case events.CallResolved(call_id=id, action=action, by=by):
                 name = self._calls[id].tool_name if id in self._calls else id
                 self._line(f"{name}: settled{f' by {by}' if by else ''}: {SETTLED[action]}", style="cyan", indent=4)
-            case CallFinished(record=record):
+            case events.CallFinished(record=record):
                 self._finished(record)
-            case StepFinished(nudge=nudge):
+            case events.StepFinished(nudge=nudge):
                 if nudge:
                     self._line(
                         "! the reply neither called a tool nor answered; the model is asked again", style="yellow"
                     )
                 self._think()
-            case RunFinished(response=response) | RunFailed(response=response):
+            case events.RunFinished(response=response) | events.RunFailed(response=response):
                 self._under_way.clear()
                 if response is not None:
                     self.sum_up(response)
@@ -169,7 +152,7 @@ class Trace:
     def _think(self) -> None:
         self._text, self._under_way = "", {THINKING: "the model is thinking"}
 
-    def _message(self, event: MessageReceived) -> None:
+    def _message(self, event: events.MessageReceived) -> None:
         self._text = ""
         self._under_way.pop(THINKING, None)
         if event.calls and event.text.strip():
@@ -191,7 +174,7 @@ class Trace:
         if self._live is None:
             self._line(f"… {call.tool_name}: {screen.shortened(message, self._width)}", style="dim")
 
-    def _decided(self, event: ApprovalDecided) -> None:
+    def _decided(self, event: events.ApprovalDecided) -> None:
         by = f" by {event.by}" if event.by else ""
         reason = f": {screen.escaped(event.reason)}" if event.reason else ""
         match event.status:

@@ -31,7 +31,7 @@ from journeyman.core.events import CallFinished, Fact, MessageReceived
 from journeyman.core.policy import Policy
 from journeyman.core.runs import AgentResponse, RunStatus
 from journeyman.doors.cli import screen
-from journeyman.doors.cli.options import ExitCode, Log, Yes, start_logs
+from journeyman.doors.cli.options import ExitCode, Log, Yes
 from journeyman.doors.cli.outcome import follow
 from journeyman.doors.cli.trace import Asker, TerminalApprover, Trace
 
@@ -89,7 +89,6 @@ CRASH = Scene(
 
 def demo(yes: Yes = False, log_level: Log = None) -> None:
     """A guided tour on the embedded model, over real tasks, in a store of its own. No key, no network, a minute."""
-    start_logs(log_level)
     interactive = screen.interactive() and sys.stdout.isatty()
     policy = Policy(approval_seconds=ANSWER_SECONDS if yes or interactive else NOBODY_SECONDS)
     with TemporaryDirectory(prefix="journeyman-demo-") as folder:
