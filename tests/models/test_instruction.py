@@ -130,8 +130,11 @@ async def test_embedded_reads_of_a_long_instruction_the_beginning_and_the_advice
         assert len(system) < model.LONGEST_GUIDANCE + 40
 
 
-async def test_embedded_reads_the_same_examples_as_a_conversation_grows(embedded: Any) -> None:
-    exchange = MESSAGES[1:5]
-    first, later = [await embedded(*exchange * count, MESSAGES[-1]) for count in (model.MOST_EXAMPLES, 9)]
-    assert first == later
-    assert first[0].count("earlier: ") == model.MOST_EXAMPLES
+async def test_embedded_reads_the_latest_examples_of_a_long_conversation(embedded: Any) -> None:
+    demonstration = MESSAGES[1:5]
+    before = [message for number in range(9) for message in (Message.user(f"Old {number}"), *demonstration[1:])]
+    for system in await embedded(*before, *demonstration, MESSAGES[-1]):
+        assert system.count("earlier: ") == model.MOST_EXAMPLES
+        assert "Old 8" in system
+        assert "Old 0" not in system
+        assert system.endswith("earlier: 'Where is parcel W-1?' -> find_parcel")

@@ -40,7 +40,7 @@ LONGEST_GUIDANCE = 600
 """Of the agent's instruction and advice, in characters: with much more it is less sure of every choice."""
 LONGEST_EXAMPLE = 80
 MOST_EXAMPLES = 3
-"""The first ones, because each other system text makes the engine read all tools again: they stay as a chat grows."""
+"""The latest ones: advice in the form of turns stands right before the request."""
 
 
 class EmbeddedModel:
@@ -300,7 +300,7 @@ def _guidance(messages: Sequence[Message]) -> list[str]:
             names = ", ".join(dict.fromkeys(call.tool_name for call in message.calls))
             examples.append(f"earlier: {request!r} -> {names}")
             request = ""
-    return [*([told] if told else []), *examples[:MOST_EXAMPLES]]
+    return [*([told] if told else []), *examples[-MOST_EXAMPLES:]]
 
 
 def _as_sentence(text: str) -> str:
