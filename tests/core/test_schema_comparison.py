@@ -119,3 +119,9 @@ def test_schemas_of_any_depth_are_compared_or_told_to_be_too_deep() -> None:
     for _ in range(5_000):
         deep = {"items": deep}
     assert schema_differences(deep, {"items": deep}) == ["the schemas nest too deeply to be compared"]
+
+
+def test_annotations_of_further_properties_make_no_difference() -> None:
+    told = {"type": "object", "additionalProperties": {"examples": []}}
+    assert schema_differences(told, {"type": "object", "additionalProperties": {}}) == []
+    assert schema_differences(told, {"type": "object", "additionalProperties": {"type": "string"}}) != []

@@ -101,7 +101,8 @@ class _Side:
         if not isinstance(schema, dict):
             return {} if schema is True else {"not": {}} if schema is False else {"a schema": schema}
         normal = {key: value for key, value in schema.items() if key not in _UNCOUNTED}
-        if isinstance(normal.get("additionalProperties"), bool) or normal.get("additionalProperties") == {}:
+        more = normal.get("additionalProperties")
+        if isinstance(more, bool) or (isinstance(more, dict) and all(key in _UNCOUNTED for key in more)):
             del normal["additionalProperties"]
         for key in ("properties", "required"):
             if key in normal and not normal[key]:
