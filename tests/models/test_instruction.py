@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from journeyman.core.messages import Message, Role, ToolCall
+from journeyman.core.playbook import DEMONSTRATION
 from journeyman.models import gguf
 from journeyman.models.embedded import EmbeddedModel, model
 from journeyman.models.embedded.files import EngineFiles
@@ -25,7 +26,7 @@ INSTRUCTION = "Keep the user's orders."
 ADVICE = "look the order up first"
 MESSAGES = (
     Message.system(f"{INSTRUCTION}\n\nWhat worked in similar tasks before (advice, not orders):\n- {ADVICE}"),
-    Message.user("Where is parcel W-1?"),
+    Message(role=Role.USER, name=DEMONSTRATION, content="Where is parcel W-1?"),
     Message(role=Role.ASSISTANT, calls=(ToolCall(id="x", tool_name="find_parcel", arguments={"parcel": "W-1"}),)),
     Message(role=Role.FUNCTION, name="find_parcel", call_id="x", content="in Ghent"),
     Message(role=Role.ASSISTANT, content="It is in Ghent."),
@@ -130,11 +131,10 @@ async def test_embedded_reads_of_a_long_instruction_the_beginning_and_the_advice
         assert len(system) < model.LONGEST_GUIDANCE + 40
 
 
-async def test_embedded_reads_the_latest_examples_of_a_long_conversation(embedded: Any) -> None:
+async def test_embedded_reads_demonstrations_and_not_the_conversation_before_them(embedded: Any) -> None:
     demonstration = MESSAGES[1:5]
     before = [message for number in range(9) for message in (Message.user(f"Old {number}"), *demonstration[1:])]
-    for system in await embedded(*before, *demonstration, MESSAGES[-1]):
+    for system in await embedded(*before, *demonstration * 5, MESSAGES[-1]):
         assert system.count("earlier: ") == model.MOST_EXAMPLES
-        assert "Old 8" in system
-        assert "Old 0" not in system
+        assert "Old" not in system
         assert system.endswith("earlier: 'Where is parcel W-1?' -> find_parcel")

@@ -10,8 +10,8 @@ from journeyman.agent.limits import EffectiveLimits
 from journeyman.agent.offer import Offer
 from journeyman.agent.state import RunState
 from journeyman.agent.window import window
-from journeyman.core.messages import Message
-from journeyman.core.playbook import Advice
+from journeyman.core.messages import Message, Role
+from journeyman.core.playbook import DEMONSTRATION, Advice
 from journeyman.core.protocols import Clock, Model, ModelRequest
 from journeyman.execution.executor import Around, CallScope, Executor
 from journeyman.execution.recorder import Recorder
@@ -93,7 +93,7 @@ class Run:
         if self.system is None:
             given = [advice for advice in state.advice if not advice.holdout]
             self.system = Message.system(instruction(self.agent, given))
-            self.turns = tuple(turn for advice in given for turn in advice.turns)
+            self.turns = tuple(_marked(turn) for advice in given for turn in advice.turns)
         if state.cut_results:
             self.offer.add_reader(state.cut_results, limit=self.executor.policy.max_result_chars)
         self.offer.refresh(state.tools_called)
@@ -108,6 +108,10 @@ class Run:
             timeout=self.remaining(),
             memo=self.memo,
         )
+
+
+def _marked(turn: Message) -> Message:
+    return turn.model_copy(update={"name": DEMONSTRATION}) if turn.role is Role.USER else turn
 
 
 def instruction(agent: Agent, advice: list[Advice]) -> str:

@@ -26,6 +26,10 @@ def _now() -> datetime:
     return datetime.now(UTC)
 
 
+DEMONSTRATION = "demonstration"
+"""The name of a user's message that begins a demonstration, for adapters that treat those apart from a conversation."""
+
+
 class Advice(Entity):
     """One piece of advice for one run: where it comes from, and in which form the model is given it."""
 

@@ -16,6 +16,7 @@ from typing import Any, TypeAlias
 
 from journeyman.core.errors import ErrorCategory, ModelError
 from journeyman.core.messages import Message, Role, ToolCall, Usage
+from journeyman.core.playbook import DEMONSTRATION
 from journeyman.core.protocols import Clock, Deltas, ModelRequest, ModelResponse, SystemClock, moment
 from journeyman.core.specification import RESERVED_NAMES, ToolSpecification
 from journeyman.models.embedded.evidence import Request, Vocabulary
@@ -40,7 +41,7 @@ LONGEST_GUIDANCE = 600
 """Of the agent's instruction and advice, in characters: with much more it is less sure of every choice."""
 LONGEST_EXAMPLE = 80
 MOST_EXAMPLES = 3
-"""The latest ones: advice in the form of turns stands right before the request."""
+"""Of demonstrations only: a conversation would change the system text, and the engine read all tools again, each time."""
 
 
 class EmbeddedModel:
@@ -294,7 +295,7 @@ def _guidance(messages: Sequence[Message]) -> list[str]:
         told = f"{told[: LONGEST_GUIDANCE // 2]} … {told[-LONGEST_GUIDANCE // 2 :]}"
     examples, request = list[str](), ""
     for message in messages:
-        if message.role is Role.USER:
+        if message.role is Role.USER and message.name == DEMONSTRATION:
             request = " ".join(message.content.split())[:LONGEST_EXAMPLE]
         elif message.calls and request:
             names = ", ".join(dict.fromkeys(call.tool_name for call in message.calls))
