@@ -41,7 +41,7 @@ LONGEST_GUIDANCE = 600
 """Of the agent's instruction and advice, in characters: with much more it is less sure of every choice."""
 LONGEST_EXAMPLE = 80
 MOST_EXAMPLES = 3
-"""Of demonstrations only: a conversation would change the system text, and the engine read all tools again, each time."""
+"""Of demonstrations only: a growing conversation would change the system text, and the engine read all tools again."""
 
 
 class EmbeddedModel:
