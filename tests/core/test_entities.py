@@ -399,3 +399,10 @@ def test_an_entity_made_of_good_values_is_the_one_the_constructor_makes() -> Non
 def test_what_is_made_without_a_check_is_checked_while_tests_run() -> None:
     with pytest.raises(InvalidDataError):
         ToolCall.unchecked(tool_name=3)
+
+
+def test_a_refusal_names_its_field_once() -> None:
+    with pytest.raises(InvalidDataError) as caught:
+        TaskInput(description=" ")
+    assert str(caught.value) == 'TaskInput: description: a task must say what to do, this one is blank, got " "'
+    assert caught.value.problems[0][0] == "description"

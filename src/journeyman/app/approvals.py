@@ -43,7 +43,7 @@ class StoreGate:
                 return Expired()
 
     async def _by_grant(self, approval: Approval) -> Approval | None:
-        """A standing word of a person for this tool in this session counts as their approval."""
+        """A grant for this tool in this chat session counts as the approval of whoever gave it."""
         if self._session_id is None:
             return None
         principal_id = None if approval.principal is None else approval.principal.id
@@ -57,7 +57,7 @@ class StoreGate:
 
 
 class Approvals:
-    """The desk: what waits for a person, and their decisions. Each question is decided once."""
+    """What waits for a person, and their decisions. Each approval is decided once."""
 
     def __init__(self, store: Store, library: ToolLibrary, *, clock: Clock, decided: Callable[[str], None]) -> None:
         self._store = store

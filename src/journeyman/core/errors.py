@@ -231,7 +231,7 @@ def validation_problems(
             rule = _rule(found["msg"])  # it is about several fields, and names what it is about
         else:
             rule = f"{_rule(found['msg'])}, got {shortened_json(found['input'])}"
-        problems.append((path, rule))
+        problems.append((path, rule.removeprefix(f"{path}: ")))  # a rule of ours may name its field
     if len(errors) > _MOST_PROBLEMS:
         problems.append(("", f"and {len(errors) - _MOST_PROBLEMS} more"))
     return problems
