@@ -1,7 +1,8 @@
 # Everything runs in .venv, which the first target you call makes from the lock files. `make` alone lists the targets.
 
 BIN := .venv/bin
-PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+STEP := @$(BIN)/python scripts/step.py
 PYTEST := $(BIN)/python -m pytest -n logical --maxprocesses 8 --dist loadfile --no-loadscope-reorder
 COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	--no-emit-index-url --custom-compile-command "make lock" pyproject.toml
@@ -11,7 +12,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test check nightly lint types contract bench web docs lock clean
+.PHONY: help demo test check nightly lint types contract bench web picture docs lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' Makefile
@@ -19,10 +20,11 @@ help: ## list the targets
 	@echo "PYTHON=python3.12 chooses the Python for .venv (3.11 or newer; after 'make clean')."
 
 demo: .venv/.runtime ## run the main job, start to finish: no key, no network
-	$(BIN)/journeyman demo
+	@$(BIN)/journeyman demo
 
 test: .venv/.dev ## all tests, slow ones included; SKIP_BROWSER=1 leaves out those in a browser
 	scripts/get-browser
+	scripts/get-pgbouncer
 	$(PYTEST) --hypothesis-profile ci $(PYTEST_ARGS)
 
 check: lint types contract ## what to run all day: lint, types, contract and the fast tests
@@ -30,6 +32,7 @@ check: lint types contract ## what to run all day: lint, types, contract and the
 
 nightly: .venv/.dev ## all tests, those that repeat things at full length; takes an hour
 	scripts/get-browser
+	scripts/get-pgbouncer
 	$(PYTEST) --nightly --hypothesis-profile nightly $(PYTEST_ARGS)
 
 lint: .venv/.dev ## ruff: mistakes and formatting
@@ -51,18 +54,23 @@ bench: .venv/.dev ## the benchmarks, each with its targets; takes a while
 	$(BIN)/python -m benchmarks.retrieval
 	$(BIN)/python -m benchmarks.overhead
 	$(BIN)/python -m benchmarks.bfcl
+	$(BIN)/python -m benchmarks.injection
 	$(BIN)/python -m benchmarks.service
+	$(BIN)/python -m benchmarks.rate_limits
 
 web: ## build the web page again after a change in web/; needs Node and npm
 	npm --prefix web ci --no-audit --no-fund
 	npm --prefix web run check
 	npm --prefix web run build
 
+picture: .venv/.dev ## draw the README's terminal again, from the real commands
+	$(BIN)/python -m scripts.draw_terminal
+
 docs: .venv/.dev ## build the documentation into site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 lock: .venv/bin/uv ## pin again after a change of dependencies; pins that still fit stay
-	$(COMPILE) --group build --extra embedded -o requirements.lock
+	$(COMPILE) --group build --extra embedded --extra serve -o requirements.lock
 	$(COMPILE) --group dev --extra all --extra providers -c requirements.lock -o requirements-dev.lock
 	$(COMPILE) --extra langchain --extra llamaindex -c requirements-dev.lock -o tests/interop/requirements.txt
 
@@ -82,17 +90,17 @@ clean: ## remove everything that `make` made
 # Only who changes dependencies needs uv.
 .venv/bin/uv:
 	$(venv)
-	$(PIP) install uv
+	$(STEP) "Installing uv" 0 $(PIP) install uv
 
 # The build back end is in the lock too: without isolation pip fetches nothing that is not pinned. A lock is whole, so
 # --no-deps leaves out nothing but what pyproject.toml says is not needed.
 define install
 	$(venv)
-	$(PIP) install --no-deps --require-hashes -r $(1)
-	$(PIP) install --no-deps --no-build-isolation -e .
+	$(STEP) "Installing the packages of $(1)" $$(grep -c == $(1)) $(PIP) install --no-deps --require-hashes -r $(1)
+	$(STEP) "Installing Journeyman itself" 0 $(PIP) install --no-deps --no-build-isolation -e .
 endef
 
 # Also over a .venv that is already there: an installation may have been cut short.
 define venv
-	@python=$$(PYTHON="$(PYTHON)" scripts/find-python) && "$$python" -m venv .venv
+	@python=$$(PYTHON="$(PYTHON)" scripts/find-python) && echo "Making .venv with $$python …" && "$$python" -m venv .venv
 endef

@@ -1,14 +1,17 @@
 """What journalling one step costs, beside inserting the same rows by hand: ``python -m benchmarks.journal``.
 
 A step is five facts (message, planned, started, finished, step), appended one by one as the loop does it. By hand the
-same rows, call log and fence included, go in with sqlite3 in one batch a step, in the same synchronous mode. Both make
-the JSON from the same facts. Each side writes to a file of its own; the order changes with every repetition.
+same rows (call log, fence and, of a call with effects, the audit's row included) go in with sqlite3, in one batch a
+step, in the same synchronous mode. Both make the JSON from the same facts. Each side writes to a file of its own; the
+order changes with every repetition.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import hashlib
+import hmac
 import json
 import os
 import random
@@ -32,6 +35,7 @@ TARGET = 3.0
 REPETITIONS = 7
 STEPS = {"effects": 200, "read_only": 1000}
 RUN = "run_0192f3c2a1b4d6e8f0a1b2c3"
+KEY = b"a key of the audit"
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +104,7 @@ async def prepared(path: Path) -> int:
     await store.open()
     order = RunOrder(run_id=RUN, agent={"name": "a"}, task=TaskInput(description="x"), created_at=1.0)
     await store.runs.create(order)
-    epoch = await store.runs.claim(RUN, owner="o", now=1.0, lease_until=2.0)
+    epoch = await store.runs.claim(RUN, owner="o", lease_seconds=60)
     await store.close()
     assert epoch is not None
     return epoch
@@ -146,7 +150,20 @@ def by_hand(path: Path, epoch: int, kind: str, steps: list[tuple[Fact, ...]]) ->
             "INSERT INTO calls VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (*call, record.start_time.timestamp(), record.duration_ms),
         )
+        if kind == "effects":
+            audit(record)
         connection.execute("COMMIT")
+
+    def audit(record: ToolCallRecord) -> None:
+        seq, previous, mac = connection.execute("SELECT seq, hash, mac FROM audit_head WHERE id = 1").fetchone()
+        details = json.dumps({"attempt": 1, "execution_id": record.execution_id, "tool": record.tool_name})
+        row = (seq + 1, 1.0, "call_started", None, RUN, record.call_id, details, previous)
+        digest = hashlib.sha256(json.dumps(row).encode()).hexdigest()
+        mac = hmac.digest(KEY, f"{mac}\n{digest}".encode(), "sha256").hex()
+        connection.execute(
+            "INSERT INTO audit VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", (*row, digest, None, "key", mac)
+        )
+        connection.execute("UPDATE audit_head SET seq = ?, hash = ?, mac = ? WHERE id = 1", (seq + 1, digest, mac))
 
     insert(steps[0])
     watch = Stopwatch()

@@ -11,7 +11,6 @@ test at full length; only `--nightly` runs it. How long a test waits for somethi
 
 from __future__ import annotations
 
-import fcntl
 import itertools
 import os
 import tempfile
@@ -25,11 +24,16 @@ from hypothesis import HealthCheck, settings
 
 from benchmarks.postgres import postgres
 from journeyman.core.data import Entity
+from tests.engine import with_an_engine
 
 _schemas = itertools.count(1)
 
+# Whatever a test starts keeps its state (the key of the audit) away from the user's own.
+os.environ["XDG_STATE_HOME"] = str(Path(tempfile.gettempdir(), f"journeyman-tests-{os.getuid()}"))
+os.environ.pop("JOURNEYMAN_AUDIT_KEY", None)
+
 # No test is judged by the clock: machines are noisy, and the first draw of a fresh clone builds tables.
-for _profile, _examples in {"dev": 25, "ci": 100, "nightly": 2_000}.items():
+for _profile, _examples in {"dev": 25, "ci": 50, "nightly": 2_000}.items():
     settings.register_profile(
         _profile,
         max_examples=_examples,
@@ -75,13 +79,7 @@ def _what_is_made_unchecked_would_pass() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def embedded_engine() -> Iterator[None]:
-    """Only one test process uses the embedded engine at a time.
-
-    It has a thread for every core, and they wait for each other without sleeping: two engines would take many times as
-    long.
-    """
-    with Path(tempfile.gettempdir(), f"journeyman-engine-{os.getuid()}.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with with_an_engine():
         yield
 
 

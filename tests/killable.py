@@ -13,7 +13,7 @@ def sleep_in_c() -> None:
     time.sleep(3600)
 
 
-@tool(isolation="process", risk="reversible")
+@tool(isolation="process", risk="reversible", secrets=["TOKEN"])
 def whoami(context: ToolContext) -> dict[str, object]:
     """Say who asks, and give a secret away."""
     principal = context.principal

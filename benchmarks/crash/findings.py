@@ -70,6 +70,10 @@ class Findings:
     approved_calls: int = 0
     approved_calls_not_run_once: int = 0
     calls_without_success: int = 0
+    disturbances: Counter[str] = field(default_factory=Counter)
+    """What was done to processes and databases besides killing them."""
+    open_at_takeovers: int = 0
+    """Calls without a second chance that were under way when another process took the run over."""
     killed_after: Counter[str] = field(default_factory=Counter)
     """The last fact on disk of the runs that were under way."""
     takeover_seconds: list[float] = field(default_factory=list)
@@ -140,6 +144,8 @@ class Findings:
             "kills_at_boundaries": self.kills_at_boundaries,
             "kills_at_random": self.kills_at_random,
             "killed_after": dict(sorted(self.killed_after.items())),
+            "disturbances": dict(sorted(self.disturbances.items())),
+            "open_at_takeovers": self.open_at_takeovers,
             "runs": self.runs,
             "runs_lost": self.runs_lost,
             "effects": self.effects,

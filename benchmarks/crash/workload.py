@@ -50,11 +50,11 @@ class Ledger:
         return any(found == key for _, found in self.lines())
 
 
-def tools(ledger: Ledger) -> ToolLibrary:
+def tools(ledger: Ledger, *, work_seconds: float = WORK_SECONDS) -> ToolLibrary:
     def effect(tool_name: str, context: ToolContext) -> str:
-        time.sleep(WORK_SECONDS)
+        time.sleep(work_seconds)
         ledger.write(tool_name, context.idempotency_key)
-        time.sleep(WORK_SECONDS)
+        time.sleep(work_seconds)
         return f"{tool_name} is done"
 
     @tool(read_only=True)
@@ -100,5 +100,5 @@ def clerk(library: ToolLibrary) -> Agent:
 
 
 def patient() -> Policy:
-    """Nobody is to run out of time because a process was killed once more."""
-    return Policy(approval_seconds=3600)
+    """Nobody is to run out of time because a process was killed once more, or its clock is an hour ahead."""
+    return Policy(stored_approval_seconds=7 * 24 * 3600)

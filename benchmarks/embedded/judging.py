@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from benchmarks.embedded.toolbox import DEFAULTS
+from benchmarks.embedded.toolbox import TOOLS, defaults
 from journeyman.core.messages import ToolCall
 
 REQUESTS = Path(__file__).with_name("requests.jsonl")
@@ -17,8 +17,10 @@ NOW = 1_794_819_600.0
 
 FILLERS = frozenset(["a", "an", "the", "my", "task", "tasks", "to", "of", "for", "about", "please", "called", "named"])
 EXTRA_WORDS = 2
+DEFAULTS = defaults(TOOLS)
 
 Half = Literal["tuning", "held_out"]
+Defaults = Mapping[tuple[str, str], Any]
 Kind = Literal["direct", "indirect", "multi", "out_of_scope"]
 
 
@@ -74,42 +76,48 @@ def split(rows: Sequence[Mapping[str, Any]]) -> dict[str, Half]:
     return halves
 
 
-def judge(case: Case, calls: Sequence[ToolCall]) -> Verdict:
+def judge(case: Case, calls: Sequence[ToolCall], *, defaults: Defaults = DEFAULTS) -> Verdict:
     tools = sorted(call.tool_name for call in calls)
     return Verdict(
         tool=any(tools == sorted(call["tool"] for call in accepted) for accepted in case.accepted),
-        arguments=any(_all_match(accepted, calls) for accepted in case.accepted),
+        arguments=any(_all_match(accepted, calls, defaults) for accepted in case.accepted),
     )
 
 
-def _all_match(expected: Iterable[Mapping[str, Any]], calls: Sequence[ToolCall]) -> bool:
+def _all_match(expected: Iterable[Mapping[str, Any]], calls: Sequence[ToolCall], defaults: Defaults) -> bool:
     left = list(calls)
     for wanted in expected:
-        found = next((call for call in left if _matches(wanted, call)), None)
+        found = next((call for call in left if _matches(wanted, call, defaults)), None)
         if found is None:
             return False
         left.remove(found)
     return not left
 
 
-def _matches(wanted: Mapping[str, Any], call: ToolCall) -> bool:
+def _matches(wanted: Mapping[str, Any], call: ToolCall, defaults: Defaults) -> bool:
     if call.tool_name != wanted["tool"]:
         return False
-    expected, given = _said(call.tool_name, wanted["arguments"]), _said(call.tool_name, call.arguments)
+    expected = _said(call.tool_name, wanted["arguments"], defaults)
+    given = _said(call.tool_name, call.arguments, defaults)
     return expected.keys() == given.keys() and all(fits(matcher, given[name]) for name, matcher in expected.items())
 
 
-def _said(tool: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+def _said(tool: str, arguments: Mapping[str, Any], defaults: Defaults) -> dict[str, Any]:
     """The arguments without those that change nothing: empty ones, and a parameter's own default."""
     return {
         name: value
         for name, value in arguments.items()
-        if value not in (None, "", []) and value != DEFAULTS.get((tool, name))
+        if value not in (None, "", []) and not fits(value, defaults.get((tool, name)))
     }
 
 
 def fits(matcher: Any, value: Any) -> bool:
-    """A plain value: the same, whatever the case. ``words``: all of them and little else. ``date``: that day."""
+    """A plain value: the same, whatever the case. ``words``: all of them and little else. ``date``: that day.
+
+    ``any``: one of them.
+    """
+    if isinstance(matcher, dict) and "any" in matcher:
+        return any(fits(one, value) for one in matcher["any"])
     if isinstance(matcher, dict) and "words" in matcher:
         wanted, found = content_words(matcher["words"]), content_words(str(value))
         return set(wanted) <= set(found) and len(found) <= len(wanted) + EXTRA_WORDS
@@ -117,7 +125,13 @@ def fits(matcher: Any, value: Any) -> bool:
         return isinstance(value, str) and value[:10] == matcher["date"]
     if isinstance(matcher, list):
         return isinstance(value, list) and sorted(map(_folded, value)) == sorted(map(_folded, matcher))
-    return _folded(value) == _folded(matcher)
+    return _same(value, matcher)
+
+
+def _same(value: Any, other: Any) -> bool:
+    if isinstance(value, int | float) and isinstance(other, int | float):
+        return value == other and isinstance(value, bool) == isinstance(other, bool)
+    return _folded(value) == _folded(other)
 
 
 def content_words(text: str) -> list[str]:

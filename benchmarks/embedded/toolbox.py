@@ -1,5 +1,6 @@
 """The tools on offer: the task toolkit as it ships, and the clock. Nothing here is ever run."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -16,9 +17,12 @@ TOOLS: tuple[ToolSpecification, ...] = (
     LocalTools(_NOWHERE, notes=_NOWHERE).get_current_time.specification,
 )
 
-DEFAULTS: dict[tuple[str, str], Any] = {
-    (tool.name, name): schema["default"]
-    for tool in TOOLS
-    for name, schema in tool.parameters.get("properties", {}).items()
-    if schema.get("default") is not None
-}
+
+def defaults(tools: Sequence[ToolSpecification]) -> dict[tuple[str, str], Any]:
+    """The parameters' own defaults: to say them changes nothing."""
+    return {
+        (tool.name, name): schema["default"]
+        for tool in tools
+        for name, schema in tool.parameters.get("properties", {}).items()
+        if schema.get("default") is not None
+    }

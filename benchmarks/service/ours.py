@@ -25,7 +25,7 @@ async def erase(place: str) -> str:
 async def main(model_url: str, store: str) -> None:
     agent = Agent(name="bench", instruction="Help.", model=f"{model_url}#any", tools=[look, erase])
     async with open_service(
-        store=store, library=ToolLibrary([look, erase]), agents=[agent], policy=Policy(approval_seconds=3600)
+        store=store, library=ToolLibrary([look, erase]), agents=[agent], policy=Policy(stored_approval_seconds=3600)
     ) as service:
         options = ServeOptions(requests_per_minute=10_000_000)
         serving = asyncio.create_task(

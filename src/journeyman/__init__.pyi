@@ -4,6 +4,7 @@ from journeyman.agent.agent import Agent as Agent
 from journeyman.agent.documents import dump_agents as dump_agents
 from journeyman.agent.documents import load_agents as load_agents
 from journeyman.app.direct import run as run
+from journeyman.app.direct import run_batch as run_batch
 from journeyman.app.direct import run_sync as run_sync
 from journeyman.app.direct import stream as stream
 from journeyman.app.journeyman import Journeyman as Journeyman
@@ -25,6 +26,7 @@ from journeyman.core.errors import ErrorInfo as ErrorInfo
 from journeyman.core.errors import InvalidDataError as InvalidDataError
 from journeyman.core.errors import JourneymanError as JourneymanError
 from journeyman.core.errors import ModelError as ModelError
+from journeyman.core.errors import SessionTakenError as SessionTakenError
 from journeyman.core.errors import Severity as Severity
 from journeyman.core.errors import SignatureError as SignatureError
 from journeyman.core.errors import StoreError as StoreError
@@ -32,6 +34,8 @@ from journeyman.core.errors import ToolDefinitionError as ToolDefinitionError
 from journeyman.core.errors import ToolError as ToolError
 from journeyman.core.gaps import ToolGapReport as ToolGapReport
 from journeyman.core.gaps import UserIntent as UserIntent
+from journeyman.core.memory import MemoryDocument as MemoryDocument
+from journeyman.core.memory import MemoryHit as MemoryHit
 from journeyman.core.messages import Message as Message
 from journeyman.core.messages import Role as Role
 from journeyman.core.messages import ToolCall as ToolCall
@@ -43,6 +47,7 @@ from journeyman.core.playbook import ToolCallingStrategy as ToolCallingStrategy
 from journeyman.core.policy import BreakerRule as BreakerRule
 from journeyman.core.policy import Policy as Policy
 from journeyman.core.policy import RateLimit as RateLimit
+from journeyman.core.prices import Price as Price
 from journeyman.core.principals import Principal as Principal
 from journeyman.core.protocols import Clock as Clock
 from journeyman.core.protocols import Deltas as Deltas

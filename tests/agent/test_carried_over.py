@@ -73,9 +73,9 @@ async def test_small_arguments_of_a_refused_call_stay() -> None:
 
 
 async def test_a_later_run_is_not_promised_what_it_cannot_read() -> None:
-    turns = [call("report").with_id("r1"), call("read_result", handle="r1"), say("long")]
+    turns = [call("report"), call("read_result", handle="call_1_1"), say("long")]
     first = await play([report], turns, policy=POLICY)
-    assert 'read_result(handle="r1", offset=1400) reads on' in first.told[0]
+    assert 'read_result(handle="call_1_1", offset=1400) reads on' in first.told[0]
     assert "go on with offset=" in first.told[1]
     second = await play([report], [say("again")], policy=POLICY, history=first.response.messages)
     [request] = second.model.requests
@@ -90,16 +90,14 @@ async def test_a_later_run_is_not_promised_what_it_cannot_read() -> None:
 
 
 async def test_the_run_itself_can_still_read_on_after_history() -> None:
-    first = await play([report], [call("report").with_id("r1"), say("long")], policy=POLICY)
-    second = await play(
-        [report], [call("report").with_id("r1"), say("again")], policy=POLICY, history=first.response.messages
-    )
+    first = await play([report], [call("report"), say("long")], policy=POLICY)
+    second = await play([report], [call("report"), say("again")], policy=POLICY, history=first.response.messages)
     assert ["reads on" in text for text in second.told] == [False, True]
 
 
 def test_a_tools_own_words_are_left_alone() -> None:
-    note = shrink(WHOLE, handle="r1", limit=2_000)
-    assert without_the_rest(note, handle="r1") != note
+    note = shrink(WHOLE, handle="call_1_1", limit=2_000)
+    assert without_the_rest(note, handle="call_1_1") != note
     for quoted in (f"The log says: {note}", note + "more", note[1:], note.replace("offset=1400", "offset=14000")):
-        assert without_the_rest(quoted, handle="r1") == quoted
+        assert without_the_rest(quoted, handle="call_1_1") == quoted
     assert without_the_rest(note, handle="r2") == note

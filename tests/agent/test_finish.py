@@ -56,15 +56,26 @@ async def test_a_model_that_never_calls_it_is_taken_at_its_word() -> None:
 )
 async def test_a_finish_that_does_not_conform_is_answered(arguments: dict[str, Any]) -> None:
     played = await finishing(call("finish", **arguments), call("finish", answer="right"))
-    assert [c.status for c in played.response.tool_calls] == ["error", "success"]
+    assert [c.status for c in played.response.tool_calls] == ["error"]
     assert "INVALID_ARGUMENTS" in played.told[0]
     assert played.response.answer == "right"
 
 
 async def test_calls_beside_it_are_carried_out() -> None:
     played = await finishing(together(call("look"), call("finish", answer="done")))
-    assert [c.status for c in played.response.tool_calls] == ["success", "success"]
+    assert [c.tool_name for c in played.response.tool_calls] == ["look"]
     assert (played.response.answer, played.response.total_iterations) == ("done", 1)
+
+
+async def test_it_is_an_action_and_no_tool() -> None:
+    response = (await finishing(call("look"), call("finish", answer="It is there."))).response
+    looked, ended = response.structured_trace
+    assert (looked.action, looked.tool_name, looked.tool_args) == ("call_tool", "look", {})
+    assert (ended.action, ended.observation, ended.calls) == ("finish", "It is there.", ())
+    assert (ended.tool_name, ended.thought) == (None, "Gives the answer.")
+    assert response.tools_used == ["look"]
+    written = response.model_dump(mode="json")["structured_trace"]
+    assert [(step["tool_name"], step["tool_args"]) for step in written] == [("look", {}), (None, None)]
 
 
 @pytest.mark.parametrize("name", ["finish", "read_result"])

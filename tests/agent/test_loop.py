@@ -66,7 +66,7 @@ async def test_the_model_sees_instruction_task_calls_and_results() -> None:
         ("system", "Be brief.", None),
         ("user", "Say a.", None),
         ("assistant", "", None),
-        ("function", "a", "x"),
+        ("function", "a", "call_1_1"),
     ]
     assert last.messages[2].calls[0].arguments == {"text": "a"}
     assert last.messages[3].name == "echo"
@@ -102,12 +102,12 @@ async def test_a_failing_sibling_costs_the_others_nothing() -> None:
     assert played.response.status is RunStatus.COMPLETED
 
 
-async def test_ids_that_are_missing_or_used_twice_are_made_unique() -> None:
+async def test_a_model_s_ids_are_replaced_by_ours_whether_missing_or_used_twice() -> None:
     same = call("echo", text="a").with_id("x")
     turns = [together(same, same, call("echo", text="b")), together(same, call("echo", text="c")), say("done")]
     first = await play([echo], turns)
     ids = [c.call_id for c in first.response.tool_calls]
-    assert ids == ["x", "x_2", "call_1_3", "x_3", "call_2_2"]
+    assert ids == ["call_1_1", "call_1_2", "call_1_3", "call_2_1", "call_2_2"]
     second = await play([echo], [same, say("done")], history=first.response.messages)
     assert second.response.tool_calls[0].call_id not in ids
 
@@ -164,7 +164,11 @@ async def test_a_failing_adapter_ends_the_run_with_its_trace(fault: Exception) -
     assert [c.status for c in response.tool_calls] == ["success"]
     assert response.error is not None
     assert response.error.user_guidance
-    assert str(fault.args[0]).removeprefix("DOWN: ") in f"{response.error.message} ({response.error.user_guidance})"
+    told = f"{response.error.message} ({response.error.user_guidance})"
+    if isinstance(fault, ModelError):
+        assert str(fault.args[0]).removeprefix("DOWN: ") in told
+    else:
+        assert response.error.message == f"the model adapter raised {type(fault).__name__}"
     assert "Ended early" in response.reasoning
     again = await play([echo], [say("better now")], "Try again.", history=response.messages)
     assert again.response.answer == "better now"

@@ -154,7 +154,7 @@ async def test_ids_that_a_server_uses_twice_are_unique_in_what_it_is_sent() -> N
     messages = served.server.requests[2]["messages"]
     asked = [made["id"] for message in messages for made in message.get("tool_calls") or []]
     answered = [message["tool_call_id"] for message in messages if message["role"] == "tool"]
-    assert asked == answered == ["same", "same_2", "same_3"]
+    assert asked == answered == ["same", "call_1_2", "call_2_1"]
 
 
 @pytest.mark.parametrize(

@@ -33,12 +33,12 @@ POLICY = Policy(max_result_chars=LIMIT)
 
 
 async def test_the_model_sees_head_and_tail_and_the_record_keeps_all() -> None:
-    played = await play([report], [call("report").with_id("r1"), say("long")], policy=POLICY)
+    played = await play([report], [call("report"), say("long")], policy=POLICY)
     [shown] = played.told
     assert len(shown) <= LIMIT
     assert shown.startswith(WHOLE[:500])
     assert shown.endswith(WHOLE[-200:])
-    assert 'read_result(handle="r1", offset=1400)' in shown
+    assert 'read_result(handle="call_1_1", offset=1400)' in shown
     assert played.response.tool_calls[0].result == WHOLE
 
 
@@ -62,10 +62,10 @@ async def test_everything_can_be_read_piece_by_piece(made: Any) -> None:
             return "I have read it all."
         if found := re.search(r"go on with offset=(\d+)\]$", last):
             pieces.append(last.rpartition("\n[")[0])
-            return call("read_result", handle="r1", offset=int(found[1]))
-        return call("read_result", handle="r1")
+            return call("read_result", handle="call_1_1", offset=int(found[1]))
+        return call("read_result", handle="call_1_1")
 
-    turns = [call(made.name).with_id("r1"), *[read_on] * 40]
+    turns = [call(made.name), *[read_on] * 40]
     await play([made], turns, policy=POLICY, limits=Limits(iterations=50))
     whole = made()
     assert "".join(pieces) == (whole if isinstance(whole, str) else json.dumps(whole, separators=(",", ":")))
@@ -74,15 +74,15 @@ async def test_everything_can_be_read_piece_by_piece(made: Any) -> None:
 @pytest.mark.parametrize(
     ("arguments", "status", "said"),
     [
-        ({"handle": "r1", "offset": 10, "length": 5}, "success", WHOLE[10:15] + "\n[characters 10 to 15 of"),
-        ({"handle": "r1", "offset": 10**9}, "success", "this is the end"),
-        ({"handle": "r1", "length": -5}, "success", "characters 0 to 1 of"),
-        ({"handle": "nope"}, "error", "known: r1"),
-        ({"handle": "r1", "offset": -1}, "error", "INVALID_ARGUMENTS"),
+        ({"handle": "call_1_1", "offset": 10, "length": 5}, "success", WHOLE[10:15] + "\n[characters 10 to 15 of"),
+        ({"handle": "call_1_1", "offset": 10**9}, "success", "this is the end"),
+        ({"handle": "call_1_1", "length": -5}, "success", "characters 0 to 1 of"),
+        ({"handle": "nope"}, "error", "known: call_1_1"),
+        ({"handle": "call_1_1", "offset": -1}, "error", "INVALID_ARGUMENTS"),
     ],
 )
 async def test_odd_requests_are_answered(arguments: dict[str, Any], status: str, said: str) -> None:
-    turns = [call("report").with_id("r1"), call("read_result", **arguments), say("x")]
+    turns = [call("report"), call("read_result", **arguments), say("x")]
     played = await play([report], turns, policy=POLICY)
     assert played.response.tool_calls[1].status == status
     assert said in played.told[1]

@@ -184,3 +184,21 @@ async def test_a_chain_waits_for_a_person_and_goes_on_in_another_process(
             response = await handle.result()
     assert response.status is RunStatus.COMPLETED
     assert workshop.done == ["make cup", "destroy id-cup", "look id-cup"]
+
+
+async def test_a_chain_with_a_name_of_its_own_runs_once(tmp_path: Path) -> None:
+    ran: list[str] = []
+
+    @tool(risk=RiskLevel.REVERSIBLE)
+    def note(text: str) -> str:
+        """Note a text. Use when it matters."""
+        ran.append(text)
+        return text.upper()
+
+    steps = [{"tool": "note", "args": {"text": "once"}}]
+    store = f"sqlite:///{tmp_path / 'store.db'}"
+    for _ in range(2):
+        async with Journeyman(library=ToolLibrary([note]), store=store) as app:
+            first, second = await asyncio.gather(app.chain(steps, run_id="mine"), app.chain(steps, run_id="mine"))
+            assert first == second == ["ONCE"]
+    assert ran == ["once"]

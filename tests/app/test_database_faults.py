@@ -15,14 +15,16 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 
+from benchmarks.postgres import crash
 from journeyman import Agent, RiskLevel, RunStatus, ToolContext, ToolLibrary, tool
 from journeyman.app.journeyman import Journeyman
 from journeyman.stores.store import open_store
 from journeyman.testing import ScriptedModel, call, say
 from tests.app.shop import Ledger
-from tests.app.worker_program import SLOWLY, Crew, workshop
+from tests.app.worker_program import LEASE_SECONDS, SLOWLY, Crew, workshop
 from tests.waiting import WAIT_SECONDS, until
 
 FORKS = multiprocessing.get_context("forkserver")
@@ -93,7 +95,7 @@ async def paying(
             for handle in handles:
                 numbers = [event.seq async for event in handle.events()]
                 assert numbers == list(range(1, len(numbers) + 1))
-            assert await app.store.audit.verify() == 0
+            assert await app.store.audit.verify() == runs * len(STEPS), "each payment is in the audit, once"
     keys = [key for _, key, _ in ledger.lines()]
     assert len(keys) == len(set(keys)) == runs * len(STEPS)
 
@@ -168,13 +170,6 @@ async def restarted(server: Any, meanwhile: Callable[[], Any]) -> None:
     await asyncio.to_thread(server.start)
 
 
-def crash(server: Any) -> None:
-    """Without goodbye to anybody: what was not committed is lost."""
-    binary = server.bin_path / "pg_ctl"
-    command = [str(binary), "-w", "-D", str(server.pgdata), "-m", "immediate", "stop"]
-    subprocess.run(command, check=True, capture_output=True, user=server.system_user)
-
-
 async def test_postgresql_is_restarted_in_the_middle_of_runs(own_server: Any, ledger: Ledger) -> None:
     async with paying(own_server.get_uri(), ledger, runs=3) as (till, trouble):
 
@@ -217,3 +212,97 @@ async def test_workers_outlive_a_restart_of_postgresql(own_server: Any, ledger: 
         crew.dismiss()
     paid = [key for name, key, _ in ledger.lines() if name == "pay"]
     assert len(paid) == len(set(paid)) == 4
+
+
+# --- what a database says when it is not quite away
+
+
+async def test_statements_that_take_too_long_make_runs_pause(own_server: Any, ledger: Ledger) -> None:
+    url = own_server.get_uri()
+    async with paying(url, ledger, runs=3) as (till, trouble):
+        with psycopg.connect(url, autocommit=True) as admin:
+            admin.execute("ALTER SYSTEM SET statement_timeout = '100ms'")
+            admin.execute("SELECT pg_reload_conf()")
+            with psycopg.connect(url) as other:
+                other.execute("LOCK TABLE facts IN EXCLUSIVE MODE")
+                till.open.set()
+                await trouble.heard(runs=3)
+            admin.execute("ALTER SYSTEM RESET statement_timeout")
+            admin.execute("SELECT pg_reload_conf()")
+    assert any("took longer than the server allows" in text for text in trouble.told)
+
+
+async def test_a_database_that_takes_no_writes_for_a_while_makes_runs_pause(own_server: Any, ledger: Ledger) -> None:
+    """As after a failover, while the connections are to what has become a standby."""
+    url = own_server.get_uri()
+    async with paying(url, ledger, runs=3) as (till, trouble):
+        with psycopg.connect(url, autocommit=True) as admin:
+            admin.execute("ALTER SYSTEM SET default_transaction_read_only = on")
+            admin.execute("SELECT pg_reload_conf()")
+            till.open.set()
+            await trouble.heard(runs=3)
+            admin.execute("ALTER SYSTEM RESET default_transaction_read_only")
+            admin.execute("SELECT pg_reload_conf()")
+    assert any("takes no writes at the moment" in text for text in trouble.told)
+
+
+async def test_no_effect_happens_when_the_file_of_the_store_has_gone(url: str, ledger: Ledger) -> None:
+    folder = Path(url.removeprefix("sqlite:///")).parent / "folder"
+    folder.mkdir()
+    async with paying(f"sqlite:///{folder / 'store.db'}", ledger, runs=3) as (till, trouble):
+        folder.rename(folder.with_name("elsewhere"))
+        till.open.set()
+        await trouble.heard(runs=3)
+        assert len(ledger.lines()) == 3, "what was begun before, and no more"
+        folder.with_name("elsewhere").rename(folder)
+    assert "deleted, moved or replaced" in trouble.told[0]
+
+
+# --- workers
+
+
+async def test_a_lone_worker_goes_on_after_an_outage_longer_than_its_lease(own_server: Any, ledger: Ledger) -> None:
+    url = own_server.get_uri()
+    crew = Crew(url, ledger)
+    try:
+        async with Journeyman(library=workshop(ledger), store=url, model=ScriptedModel([]), workers=True) as app:
+            agent = Agent(name="hand", instruction="Work.", tools=app.library.specifications())
+            first = await app.start(agent, "Pay slowly")
+            worker = crew.hire(SLOWLY, concurrency=2)
+            await until(lambda: len(ledger.lines()) == 1)
+
+            async def meanwhile() -> None:
+                crew.open_gate("W-1")
+                await asyncio.sleep(4 * LEASE_SECONDS)
+
+            await restarted(own_server, meanwhile)
+            second = await app.start(agent, "Pay slowly, too")
+            assert [(await handle.result()).status for handle in (first, second)] == [RunStatus.COMPLETED] * 2
+        assert worker.is_alive()
+    finally:
+        crew.dismiss()
+    paid = [key for name, key, _ in ledger.lines() if name == "pay"]
+    assert len(paid) == len(set(paid)) == 2
+
+
+async def test_told_to_leave_a_worker_does_not_wait_for_a_database_that_is_away(
+    own_server: Any, ledger: Ledger
+) -> None:
+    url = own_server.get_uri()
+    crew = Crew(url, ledger)
+    try:
+        async with Journeyman(library=workshop(ledger), store=url, model=ScriptedModel([]), workers=True) as app:
+            agent = Agent(name="hand", instruction="Work.", tools=app.library.specifications())
+            handle = await app.start(agent, "Pay slowly")
+            worker = crew.hire(SLOWLY, grace_seconds=1.0)
+            await until(lambda: len(ledger.lines()) == 1)
+            await asyncio.to_thread(crash, own_server)
+            crew.open_gate("W-1")
+            worker.terminate()
+            await asyncio.to_thread(worker.join, 30)
+            assert worker.exitcode == 0
+            await asyncio.to_thread(own_server.start)
+            crew.hire(SLOWLY)
+            assert (await handle.result()).status == RunStatus.COMPLETED
+    finally:
+        crew.dismiss()

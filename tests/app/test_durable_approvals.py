@@ -122,7 +122,7 @@ async def test_a_decision_taken_while_no_process_lived_is_followed(opens: Opens,
 async def test_an_approval_expires_on_a_clock_that_survives_restarts(
     opens: Opens, agent: Agent, ledger: Ledger
 ) -> None:
-    clock, policy = FakeClock(), Policy(approval_seconds=300)
+    clock, policy = FakeClock(), Policy(stored_approval_seconds=300)
     async with opens(deletes("W-1"), clock=clock, policy=policy) as app:
         approval_id = await waiting_for_one(app, agent)
     clock.advance(299)
@@ -196,7 +196,9 @@ async def test_every_decision_and_refusal_leaves_an_audit_row_without_content(
         await handle.result()
         rows = await app.store.audit.list()
         assert await app.store.audit.verify() == len(rows)
-    assert [row.kind for row in rows] == ["approval_approved", "approval_denied", "call_refused"]
+    assert sorted(row.kind for row in rows) == ["approval_approved", "approval_denied", "call_refused", "call_started"]
+    [made] = [row for row in rows if row.kind == "call_started"]
+    assert (made.actor, made.run_id, made.details["tool"]) == ("ada", handle.run_id, "delete_order")
     assert "W-secret" not in "".join(row.model_dump_json() for row in rows)
 
 
@@ -249,7 +251,7 @@ async def test_an_answer_to_a_question_that_has_changed_since_is_not_waited_for(
 
 
 async def test_a_grant_of_one_principal_is_of_no_use_to_another(opens: Opens, agent: Agent, ledger: Ledger) -> None:
-    mallory = Principal("mallory", permissions={"orders:write"})
+    mallory = Principal("mallory", permissions={"orders:write", "runs:write"})
     async with opens(deletes("W-1")) as app:
         session = app.session("s")
         first = await session.send(agent, "Delete W-1", principal=ADA)

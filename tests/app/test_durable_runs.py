@@ -7,11 +7,13 @@ import json
 import os
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from journeyman import Agent, ApprovalStatus, RiskLevel, RunStatus, ToolContext, ToolLibrary, tool
+from journeyman import Agent, ApprovalStatus, Principal, RiskLevel, RunStatus, ToolContext, ToolLibrary, tool
 from journeyman.core.events import Event, MessageReceived, TextDelta
+from journeyman.core.protocols import ModelRequest
 from journeyman.stores.store import open_store
 from journeyman.testing import FakeClock, ScriptedModel, call, say
 from tests.app.conftest import Opens
@@ -345,3 +347,35 @@ async def test_a_run_amounts_to_the_same_whether_one_waited_for_its_end_or_comes
         waited_for = await handle.result()
         assert await (await app.handle(handle.run_id)).result() == waited_for
         assert await handle.so_far() == waited_for
+
+
+# --- fair turns
+
+
+async def test_many_slow_runs_of_one_principal_keep_no_other_waiting(opens: Opens, gate: Gate) -> None:
+    library = gate.library()
+    agent = Agent(name="hand", instruction="Work.", tools=library.specifications())
+
+    def first(request: ModelRequest) -> Any:
+        return say("At once.") if request.messages[-1].content == "Quickly" else call("slow", order_id="W-1")
+
+    async with opens(ScriptedModel([first, say("Done.")]), library=library, concurrency=8) as app:
+        slow = [await app.start(agent, "Slowly", principal=Principal("ada")) for _ in range(20)]
+        await gate.entered.wait()
+        for name in ("bob", "eve"):
+            quick = await app.start(agent, "Quickly", principal=Principal(name))
+            assert (await quick.result()).answer == "At once."
+        assert not gate.open.is_set()
+        gate.open.set()
+        assert [(await handle.result()).status for handle in slow] == ["completed"] * 20
+
+
+async def test_a_program_without_principals_has_every_place(opens: Opens, gate: Gate) -> None:
+    library = gate.library()
+    agent = Agent(name="hand", instruction="Work.", tools=library.specifications())
+    model = ScriptedModel([call("slow", order_id="W-1"), say("Done.")])
+    async with opens(model, library=library, concurrency=8) as app:
+        handles = [await app.start(agent, "Slowly") for _ in range(10)]
+        await until(lambda: sum(app.runner.at_work(handle.run_id) for handle in handles) == 8)
+        gate.open.set()
+        assert [(await handle.result()).status for handle in handles] == ["completed"] * 10

@@ -133,8 +133,8 @@ async def test_new_facts_are_on_when_the_last_older_program_has_left(opens: Open
     async with opens(deletes()) as old:
         database = old.store._database  # type: ignore[attr-defined]
         newer = SqlPrograms(database, format=NEWER)
-        assert await newer.announce("new", now=old.clock.time(), alive_since=0) == FORMAT
+        assert await newer.announce("new", silent_seconds=60) == FORMAT
         await old.store.programs.leave(old._factory.owner)
-        assert await newer.announce("new", now=old.clock.time(), alive_since=0) == NEWER
-        await old.store.programs.announce("died", now=1.0, alive_since=0)
-        assert await newer.announce("new", now=100.0, alive_since=50.0) == NEWER  # the dead one is forgotten
+        assert await newer.announce("new", silent_seconds=60) == NEWER
+        await old.store.programs.announce("died", silent_seconds=60)
+        assert await newer.announce("new", silent_seconds=-1) == NEWER  # the dead one is forgotten

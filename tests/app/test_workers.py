@@ -163,6 +163,18 @@ async def test_one_principal_has_no_more_runs_at_once_than_allowed(client: Journ
     assert most == 1
 
 
+async def test_many_slow_runs_of_one_principal_keep_no_other_from_a_worker(client: Journeyman, crew: Crew) -> None:
+    async with client as app:
+        slow = [await app.start(hand(app.library), f"{n}", principal=Principal("ada")) for n in range(12)]
+        crew.hire(SLOWLY, concurrency=4)
+        await begun(crew.ledger, "slow", 3)
+        quick = await app.start(hand(app.library), "Pay slowly", principal=Principal("bob"))
+        await begun(crew.ledger, "slow", 4)
+        assert [key for name, key, _ in crew.ledger.lines() if key.startswith(quick.run_id)]
+        crew.open_gate("W-1")
+        assert [(await handle.result()).status for handle in (*slow, quick)] == ["completed"] * 13
+
+
 # --- what processes share: two apps on one database count together
 
 

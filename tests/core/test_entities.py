@@ -369,14 +369,16 @@ def test_the_states_of_a_run() -> None:
         "queued": {"running", "cancelled"},
         "running": {
             "completed", "failed", "cancelled", "limit_reached", "awaiting_approval", "awaiting_resolution",
+            "stuck",
         },
         "awaiting_approval": {"running", "cancelled"},
         "awaiting_resolution": {"running", "cancelled"},
+        "stuck": {"running", "cancelled"},
     }  # fmt: skip
     for status in RunStatus:
         assert {other.value for other in RunStatus if status.may_become(other)} == table.get(status.value, set())
         assert status.ended is (status.value not in {*table, "unknown"})
-        assert status.waiting is status.value.startswith("awaiting")
+        assert status.waiting is status.value.startswith(("awaiting", "stuck"))
 
 
 def test_the_states_of_an_approval() -> None:

@@ -174,6 +174,16 @@ def chatter(context: ToolContext) -> str:
 
 
 @Target
+def nap(context: ToolContext, seconds: float) -> None:
+    time.sleep(seconds)
+
+
+@Target
+def endless(context: ToolContext) -> Any:
+    return (number for number in iter(int, 1))
+
+
+@Target
 def big(context: ToolContext, size: int) -> str:
     return "x" * size
 
@@ -199,3 +209,23 @@ async def real_async_tool(count: int, context: ToolContext) -> Doubled:
     """Double a number, later."""
     context.progress("counting")
     return Doubled(count * 2, context.call_id)
+
+
+@tool(isolation="process", risk="reversible")
+def environment() -> list[str]:
+    """The names of the environment's variables."""
+    import os
+
+    return sorted(os.environ)
+
+
+@tool(isolation="process", risk="reversible", secrets=["MINE"])
+def secrets_seen(context: ToolContext) -> dict[str, Any]:
+    """Which secrets there are, and how long one is."""
+    return {"names": sorted(context.secrets), "length": len(context.secrets["MINE"])}
+
+
+@tool(isolation="process", risk="reversible")
+def undeclared(context: ToolContext) -> list[str]:
+    """Which secrets there are."""
+    return sorted(context.secrets)

@@ -82,5 +82,5 @@ async def test_one_without_end_is_given_up_in_time_and_closed() -> None:
 
 
 async def test_one_that_fails_half_way_has_failed() -> None:
-    error = await Path([count_and_fail]).error(call("count_and_fail"))
+    error = await Path([count_and_fail], capture_content=True).error(call("count_and_fail"))
     assert (error.code, "two is too many" in error.message) == ("TOOL_RAISED", True)

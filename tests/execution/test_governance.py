@@ -72,6 +72,43 @@ async def test_every_attempt_takes_its_own_token() -> None:
     assert sum(path.clock.slept) == pytest.approx(20)
 
 
+async def test_limits_of_category_principal_and_all_calls_hold_beside_the_tools_own() -> None:
+    first, second = Counted(name="first", category="shop"), Counted(name="second", category="shop")
+    for policy, statuses in (
+        ({"category_rate_limits": {"shop": RateLimit(calls=3, seconds=3600)}}, "sssee"),
+        ({"principal_rate_limit": RateLimit(calls=1, seconds=3600)}, "sesee"),
+        ({"principal_rate_limits": {"ada": RateLimit(calls=1, seconds=3600)}}, "sesse"),
+        ({"overall_rate_limit": RateLimit(calls=2, seconds=3600, burst=2)}, "sssse"),
+    ):
+        path = Path([first.tool, second.tool], **policy)
+        calls = [("first", ADA), ("second", ADA), ("first", BOB), ("second", BOB), ("first", ADA)]
+        found = [(await path.call(call(name), who)).status[0] for name, who in calls]
+        assert "".join(found) == statuses, policy
+
+
+async def test_a_pause_that_a_tool_asks_for_holds_for_every_call_of_it() -> None:
+    limited = ToolError("RATE_LIMITED", "slow down", retryable=True, category="rate_limit", retry_after=7.5)
+    work, other = Counted(limited, limited, retries=1), Counted(name="other")
+    path = Path([work.tool, other.tool], wait_seconds=60, retry_backoff_seconds=0.25)
+    error = await path.error(call("work"))
+    assert (error.code, error.retry_after, path.clock.slept) == ("RATE_LIMITED", 7.5, [7.5])
+    assert error.for_model()["retry_after_seconds"] == 7.5
+    assert (await path.call(call("other"))).status == "success"
+    assert path.clock.slept == [7.5]
+    assert (await path.call(call("work"))).status == "success"
+    assert path.clock.slept == [7.5, pytest.approx(7.5)]
+
+
+async def test_a_pause_longer_than_a_call_may_wait_is_an_error_that_says_when() -> None:
+    work = Counted(ToolError("BUSY", "later", retryable=True, retry_after=1e9), retries=3)
+    path = Path([work.tool])
+    assert (await path.error(call("work"))).code == "BUSY"
+    error = await path.error(call("work"))
+    assert error.code == "RATE_LIMITED"
+    assert error.retry_after == pytest.approx(3_600)  # whatever a server says
+    assert (work.calls, path.clock.slept) == (1, [])
+
+
 # --- circuit breaker
 
 
@@ -93,7 +130,7 @@ async def test_a_tool_that_keeps_failing_gets_a_rest_and_a_trial() -> None:
     assert (await path.call(call("work"))).status is CallStatus.SUCCESS
 
 
-async def test_only_one_call_tries_a_resting_tool_out() -> None:
+async def test_only_so_many_calls_try_a_resting_tool_out() -> None:
     entered, release = asyncio.Event(), asyncio.Event()
     failing = [True]
 
@@ -106,7 +143,7 @@ async def test_only_one_call_tries_a_resting_tool_out() -> None:
         await release.wait()
         return "up"
 
-    path = Path([work], breaker=BreakerRule(failures=1, rest_seconds=30))
+    path = Path([work], breaker=BreakerRule(failures=1, rest_seconds=30, probes=1))
     await path.call(call("work"))
     failing[0] = False
     path.clock.advance(31)

@@ -397,7 +397,7 @@ def leaking(way: str) -> Any:
 @pytest.mark.usefixtures("_secret")
 @pytest.mark.parametrize("way", ["text", "part", "nested", "tool_error", "exception", "unserialisable"])
 async def test_a_secret_that_was_read_is_masked_on_every_way_out(way: str) -> None:
-    path = Path([leaking(way)])
+    path = Path([leaking(way)], capture_content=True)
     record = await path.call(call("leak"))
     shown = repr(record) + "".join(repr(event) for event in path.events)
     assert SECRET not in shown

@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,8 @@ import pytest
 
 from journeyman.core.errors import ConfigurationError, ToolError
 from journeyman.core.principals import Principal
-from journeyman.execution.processes import KEEP_IDLE, ProcessPool, RemoteCrashError, RemoteError
+from journeyman.execution.processes import KEEP_IDLE, ProcessPool, RemoteCrashError, RemoteError, max_processes
+from journeyman.execution.sizes import MOST_BYTES
 from tests.waiting import WAIT_SECONDS, until
 
 HERE = Path(__file__).parent
@@ -50,6 +52,7 @@ async def run(
     timeout: float | None = WAIT_SECONDS,
     context: dict[str, Any] | None = None,
     on_progress: Callable[[str, float | None], None] | None = None,
+    limit: int = MOST_BYTES,
     **arguments: Any,
 ) -> Any:
     return await pool.run(
@@ -58,6 +61,7 @@ async def run(
         timeout=timeout,
         context=context or {},
         on_progress=on_progress,
+        limit=limit,
     )
 
 
@@ -72,7 +76,8 @@ def alive(pid: int) -> bool:
 
 def children() -> set[str]:
     """Those of other pools too: compare with what was there before."""
-    return set(Path(f"/proc/self/task/{os.getpid()}/children").read_text().split())
+    # They are listed with the thread that started them.
+    return {pid for task in Path("/proc/self/task").glob("*/children") for pid in task.read_text().split()}
 
 
 def pids(path: Path) -> list[int]:
@@ -360,3 +365,78 @@ async def test_the_event_loop_keeps_turning_while_a_tool_blocks(pool: ProcessPoo
         await run(pool, "sleep_in_c", timeout=0.5, path=str(tmp_path / "pids"))
     watcher.cancel()
     assert turns >= 5
+
+
+# --- how many
+
+
+async def longest_pause(stop: asyncio.Event) -> float:
+    """How long the event loop was held up at worst."""
+    worst, last = 0.0, time.monotonic()
+    while not stop.is_set():
+        await asyncio.sleep(0.005)
+        now = time.monotonic()
+        worst, last = max(worst, now - last), now
+    return worst
+
+
+@pytest.mark.slow
+async def test_a_hundred_and_fifty_calls_at_once_share_a_few_children_and_stall_nobody() -> None:
+    pool, before, most = ProcessPool(3), children(), 0
+    stop = asyncio.Event()
+    pause = asyncio.create_task(longest_pause(stop))
+    try:
+        calls = [asyncio.ensure_future(run(pool, "pid")) for _ in range(150)]
+        while not all(call.done() for call in calls):
+            most = max(most, len(children() - before))
+            await asyncio.sleep(0.01)
+        seen = {call.result() for call in calls}
+    finally:
+        stop.set()
+        await pool.close()
+    assert most <= 3 + 1  # one that was idle may be on its way out
+    assert len(seen) < 50  # it was one each
+    assert await pause < 1.0  # it was many seconds
+
+
+async def test_a_call_that_is_given_up_while_it_waits_takes_nobodys_place() -> None:
+    pool = ProcessPool(1)
+    try:
+        first = asyncio.ensure_future(run(pool, "nap", seconds=0.5))
+        await asyncio.sleep(0)
+        waiting = [asyncio.ensure_future(run(pool, "pid")) for _ in range(3)]
+        await asyncio.sleep(0.05)
+        waiting[0].cancel()
+        await asyncio.gather(first, return_exceptions=True)
+        assert isinstance(await waiting[1], int)
+        assert isinstance(await waiting[2], int)
+        assert isinstance(await run(pool, "pid"), int)
+    finally:
+        await pool.close()
+
+
+async def test_a_child_that_is_killed_gives_its_place_to_the_next() -> None:
+    pool = ProcessPool(1)
+    try:
+        with pytest.raises(TimeoutError):
+            await run(pool, "nap", seconds=60.0, timeout=0.2)
+        assert isinstance(await run(pool, "pid"), int)
+    finally:
+        await pool.close()
+
+
+@pytest.mark.parametrize(("target", "arguments"), [("big", {"size": 2_000_000}), ("endless", {})])
+async def test_a_result_beyond_the_limit_is_refused_by_the_child(
+    pool: ProcessPool, target: str, arguments: dict[str, Any]
+) -> None:
+    with pytest.raises(RemoteError, match="larger than") as refused:
+        await run(pool, target, limit=1_000_000, **arguments)
+    assert refused.value.type_name == "ResultTooLarge"
+
+
+def test_how_many_children_there_may_be_is_a_setting(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JOURNEYMAN_MAX_PROCESSES", "7")
+    assert max_processes() == 7
+    monkeypatch.setenv("JOURNEYMAN_MAX_PROCESSES", "many")
+    with pytest.raises(ConfigurationError, match="JOURNEYMAN_MAX_PROCESSES"):
+        max_processes()

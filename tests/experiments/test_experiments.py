@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from journeyman import Agent, AgentResponse, ConfigurationError, RunStatus, ToolLibrary, run, tool
+from journeyman import Agent, AgentResponse, ConfigurationError, Limits, Price, RunStatus, ToolLibrary, Usage, run, tool
+from journeyman.core.prices import cost_of, list_prices
 from journeyman.experiments import Experiment, Observation, Progress, Report, assign
 from journeyman.experiments.report import Look, compare
 from journeyman.experiments.statistics import alpha_at, holm, paired_p, unpaired_p
@@ -138,6 +139,58 @@ async def test_a_run_that_breaks_counts_against_its_arm() -> None:
     assert report.winner == "b"
     assert report.arms[0].failures == 10
     assert report.observations[0].error == "RuntimeError: out of order" or report.observations[1].error
+
+
+async def test_runs_are_charged_by_the_price_of_their_model() -> None:
+    async def runner(agent: Agent, task: object, *, model: str) -> AgentResponse:
+        usage = Usage(input_tokens=1_000_000, output_tokens=100_000, requests=1)
+        return answered("yes").model_copy(update={"model": model, "usage": usage})
+
+    def experiment(**options: Any) -> Experiment:
+        arms = {"small": {"model": "gpt-5-mini-2025-08-07"}, "own": {"model": "acme-7b"}}
+        return Experiment(AGENT, arms, ["a", "b"], score=lambda *_: True, runner=runner, **options)
+
+    report = await experiment().run()
+    assert "cost" not in report.metrics
+    assert "no price for acme-7b" in report.to_markdown()
+    report = await experiment(prices={"acme-7b": Price(input=1, output=2)}).run()
+    assert {arm.arm: round(arm.figures["cost"].mean, 6) for arm in report.arms} == {"small": 0.45, "own": 1.2}
+    assert "no price" not in report.to_markdown()
+    assert "<h2>Cost</h2>" in report.to_html()
+    assert Report.model_validate_json(report.to_json()).metrics == report.metrics
+
+
+@pytest.mark.parametrize(
+    ("model", "cost"),
+    [
+        ("gpt-5", 11.25),
+        ("openai:gpt-5-mini", 2.25),
+        ("gpt-5-mini-2025-08-07", 2.25),
+        ("gpt-50", None),
+        ("embedded", 0),
+        ("gguf:/models/x.gguf", 0),
+        ("", None),
+    ],
+)
+def test_a_model_is_found_in_the_price_list(model: str, cost: float | None) -> None:
+    usage = Usage(input_tokens=1_000_000, output_tokens=1_000_000)
+    found = cost_of(model, usage, list_prices())
+    assert found == (None if cost is None else pytest.approx(cost))
+
+
+async def test_the_report_says_why_runs_failed() -> None:
+    async def runner(agent: Agent, task: object, *, limit: int) -> AgentResponse:
+        if limit:
+            return await run(agent, "x", model=ScriptedModel([call("look")] * 3), limits=Limits(iterations=limit))
+        raise KeyError("<no> such | thing")
+
+    arms = {"stops": {"limit": 1}, "breaks": {"limit": 0}}
+    report = await Experiment(AGENT, arms, ["a", "b", "c"], score=lambda *_: True, runner=runner).run()
+    [stops, breaks] = report.arms
+    assert stops.reasons == {"LIMIT_REACHED: the run reached its limit of 1 iterations": 3}
+    assert breaks.reasons == {"KeyError: '<no> such | thing'": 3}
+    assert "stops: 3 failed: LIMIT_REACHED: the run reached its limit of 1 iterations" in report.to_markdown()
+    assert "breaks: 3 failed: KeyError: &#x27;&lt;no&gt; such | thing&#x27;" in report.to_html()
 
 
 async def test_sequential_execution_runs_one_arm_after_the_other() -> None:

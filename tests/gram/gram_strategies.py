@@ -171,6 +171,7 @@ def agents(draw: st.DrawFn, tools: list[ToolSpecification] | None = None) -> Age
             "model": said,
             "max_iterations": st.integers(1, 99),
             "finish": st.booleans(),
+            "output": schemas | parameters(),
         },
     )
     chosen = draw(st.lists(offered, max_size=3, unique_by=lambda item: item.name))

@@ -27,7 +27,7 @@ async def test_five_exchanges_of_one_conversation() -> None:
     calls: list[list[tuple[str, object]]] = []
     exchanges: list[tuple[str, list[Any]]] = [
         ("Good morning!", [say("Good morning! Who are you?")]),
-        ("I am Ada.", [call("sayHello", name="Ada"), say("Hello, Ada! It is nice to meet you.")]),
+        ("I am Ada.", [call("sayHello", name="Ada"), say("Hello, Ada! Nice to meet you.")]),
         ("Greet Grace, too.", [call("sayHello", who="Grace"), call("sayHello", name="Grace"), say("Done.")]),
         ("Who was first?", [lambda request: say(first_greeted(request.messages))]),
         ("Thanks!", [say("You are welcome, Ada.")]),
@@ -39,10 +39,10 @@ async def test_five_exchanges_of_one_conversation() -> None:
         answers.append(response.answer)
         calls.append([(record.status, record.result) for record in response.tool_calls])
 
-    assert answers[1] == "Hello, Ada! It is nice to meet you."
+    assert answers[1] == "Hello, Ada! Nice to meet you."
     assert answers[3] == "Ada"
     assert calls[0] == calls[3] == calls[4] == []
-    assert calls[1] == [("success", "Hello, Ada! It is nice to meet you.")]
+    assert calls[1] == [("success", "Hello, Ada! Nice to meet you.")]
     assert [status for status, _ in calls[2]] == ["error", "success"]
     assert [message.content for message in history if message.role == "user"] == [said for said, _ in exchanges]
     assert [message.name for message in history if message.role == "function"] == ["sayHello"] * 3

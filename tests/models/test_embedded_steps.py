@@ -27,12 +27,15 @@ TOOLS = (
 
 
 class Engines:
-    """Choices in turn, and arguments by the tool's name."""
+    """Choices in turn, and arguments by the tool's name with how sure they are."""
 
-    def __init__(self, *choices: tuple[str | None, float], negation: bool = False, **arguments: dict[str, Any]) -> None:
+    def __init__(
+        self, *choices: tuple[str | None, float], negation: bool = False, sure: float = 0.8, **arguments: dict[str, Any]
+    ) -> None:
         self._choices = list(choices)
         self._arguments = arguments
         self._negation = negation
+        self._sure = sure
 
     async def ask(self, setup: Setup, turns: Sequence[str]) -> Any:
         shown = json.loads(setup.tools)
@@ -41,12 +44,14 @@ class Engines:
             calls = [{"name": name, "arguments": {}}] if name else []
             return {"function_calls": calls, "confidence": confidence, "validation": {"negation": self._negation}}
         name = shown[0]["name"]
-        return {"function_calls": [{"name": name, "arguments": self._arguments.get(name, {})}], "confidence": 0.8}
+        calls = [{"name": name, "arguments": self._arguments.get(name, {})}]
+        return {"suppressed_calls": calls, "confidence": self._sure, "reasoning": "It calls nothing."}
 
 
 @pytest.fixture
 def play(monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setattr(model, "engine_files", lambda folder: EngineFiles(Path("engine"), Path("weights")))
+    monkeypatch.setattr(model, "READ_AT_ONCE", 0)
 
     async def respond(engines: Engines, *messages: Message) -> Any:
         embedded = EmbeddedModel()
@@ -73,7 +78,7 @@ async def test_the_next_call_may_use_what_a_result_shows(play: Any) -> None:
 async def test_the_next_call_may_not_use_what_nothing_shows(play: Any) -> None:
     engines = Engines(("send_message", 0.7), send_message={"contact": "c-99"})
     response = await play(engines, *after("Find Ann and send her a message", FOUND, '{"id": "c-17"}'))
-    assert (response.calls, response.text) == ((), "id: c-17")
+    assert (response.calls, response.text, response.from_results) == ((), "", True)
 
 
 async def test_a_tool_is_not_called_again_for_the_same_request(play: Any) -> None:
@@ -82,28 +87,41 @@ async def test_a_tool_is_not_called_again_for_the_same_request(play: Any) -> Non
     assert response.calls == ()
 
 
-async def test_where_it_would_rather_call_nothing_nothing_is_called(play: Any) -> None:
-    engines = Engines((None, 0.9), ("delete_task", 0.1), delete_task={"task": "milk"})
-    response = await play(engines, Message.user("What does milk do to a task"))
+async def test_where_it_would_call_nothing_nothing_is_called(play: Any) -> None:
+    response = await play(Engines((None, 0.9)), Message.user("What does milk do to a task"))
     assert (response.calls, response.confidence) == ((), 0.0)
 
 
 async def test_what_is_forbidden_is_not_done(play: Any) -> None:
-    engines = Engines(("delete_task", 0.9), ("delete_task", 0.9), negation=True, delete_task={"task": "milk"})
+    engines = Engines(("delete_task", 0.9), negation=True, delete_task={"task": "milk"})
     response = await play(engines, Message.user("Don't delete the milk task"))
     assert response.calls == ()
 
 
-async def test_a_missing_argument_is_not_a_missing_tool(play: Any) -> None:
-    engines = Engines(("delete_task", 0.9), ("delete_task", 0.7), delete_task={"task": "that task"})
-    response = await play(engines, Message.user("Delete that task"))
-    assert response.calls == ()
-    assert response.confidence == pytest.approx(0.9)
-    assert response.text.splitlines()[1] == "- delete_task: Delete a task."
+@pytest.mark.parametrize(("choice", "arguments"), [(0.7, 0.2), (0.2, 0.7)])
+async def test_the_confidence_is_the_engines_own_the_smaller_of_choice_and_arguments(
+    play: Any, choice: float, arguments: float
+) -> None:
+    engines = Engines(("delete_task", choice), sure=arguments, delete_task={"task": "milk"})
+    response = await play(engines, Message.user("Delete the milk task"))
+    assert [call.confidence for call in response.calls] == [0.2]
+    assert (response.confidence, response.text) == (0.2, "")
+
+
+async def test_without_a_word_in_common_it_must_be_surer(play: Any) -> None:
+    for sure, calls in ((0.3, 0), (0.6, 1)):
+        engines = Engines(("delete_task", 0.9), sure=sure, delete_task={"task": "milk"})
+        assert len((await play(engines, Message.user("Away with the milk"))).calls) == calls
+
+
+async def test_small_talk_is_no_missing_tool(play: Any) -> None:
+    response = await play(Engines(("find_contact", 0.9), sure=0.9), Message.user("Hello"))
+    assert (response.calls, response.confidence) == ((), 1.0)
+    assert response.text.startswith("Hello!")
 
 
 async def test_the_longest_request_is_read_and_no_longer_one(play: Any) -> None:
     longest = "x" * model.LONGEST_REQUEST
-    assert (await play(Engines((None, 0.9), (None, 0.9)), Message.user(longest))).calls == ()
+    assert (await play(Engines((None, 0.9)), Message.user(longest))).calls == ()
     with pytest.raises(ModelError, match="MODEL_REQUEST_TOO_LONG"):
         await play(Engines(), Message.user(longest + "x"))

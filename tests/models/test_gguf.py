@@ -47,7 +47,7 @@ async def test_a_missing_file_is_named(tmp_path: Path) -> None:
 async def test_a_missing_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "xllamacpp", None)
     (tmp_path / "any.gguf").write_bytes(b"GGUF")
-    with pytest.raises(ModelError, match=r"MODEL_NOT_INSTALLED.*journeyman\[local\]"):
+    with pytest.raises(ModelError, match=r"MODEL_NOT_INSTALLED.*\[local\]"):
         await GgufModel(tmp_path / "any.gguf").respond(asked())
 
 
@@ -62,14 +62,13 @@ class TestWithWeights:
     async def test_arguments_fit_the_schema_and_the_choice_has_a_likelihood(self, model: GgufModel) -> None:
         response = await model.respond(asked(Message.user("Delete task 12 by force"), tools=TOOLS[1:]))
         assert response.usage.input_tokens > 0
-        for call in response.calls:
-            assert call.tool_name == "delete_task"
-            assert call.arguments.keys() == {"number", "force"}
-            assert type(call.arguments["number"]) is int
-            assert type(call.arguments["force"]) is bool
-            assert call.confidence is not None
-            assert 0 < call.confidence < 1
-        assert response.calls or response.text
+        [call] = response.calls
+        assert call.tool_name == "delete_task"
+        assert call.arguments.keys() == {"number", "force"}
+        assert type(call.arguments["number"]) is int
+        assert type(call.arguments["force"]) is bool
+        assert call.confidence is not None
+        assert 0 < call.confidence < 1
 
     async def test_the_likelier_text_has_the_higher_likelihood(self, model: GgufModel) -> None:
         server = await gguf_server(model.path, context=CONTEXT)

@@ -110,7 +110,7 @@ def embedded(monkeypatch: pytest.MonkeyPatch) -> Any:
         asked_model._engines = engines  # type: ignore[assignment]  # it has no processes
         response = await asked_model.respond(asked(*messages, tools=TOOLS))
         assert [call.arguments for call in response.calls] == [{"parcel": "W-17"}]
-        return [setup.system for setup in engines.setups if setup.lasting]
+        return [setup.system for setup in engines.setups]
 
     return systems
 
@@ -138,3 +138,28 @@ async def test_embedded_reads_demonstrations_and_not_the_conversation_before_the
         assert system.count("earlier: ") == model.MOST_EXAMPLES
         assert "Old" not in system
         assert system.endswith("earlier: 'Where is parcel W-1?' -> find_parcel")
+
+
+async def test_every_adapter_tells_in_which_words_people_ask_for_a_tool(
+    embedded: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = "Track the parcel W-1"
+    asked_for = TOOLS[0].model_copy(update={"examples": (words, {"parcel": "W-1"})})
+    request = asked(Message.user("Where is parcel W-17?"), tools=(asked_for, TOOLS[1]))
+    async with ScriptedServer([say("ok")]) as server, model_at(server) as asked_model:
+        await asked_model.respond(request)
+    [told, _] = [one["function"]["description"] for one in server.requests[0]["tools"]]
+    assert told == f'Find a parcel.\n\nAsked for like this: "{words}"\n\nExamples: {{"parcel": "W-1"}}'
+    engine, engines = Engine(), Engines()
+
+    async def loaded(path: Path, *, context: int) -> GgufServer:
+        return GgufServer(engine)
+
+    monkeypatch.setattr(gguf, "gguf_server", loaded)
+    await GgufModel("any.gguf").respond(request)
+    assert words in engine.bodies[0]["messages"][0]["content"]
+    asked_model_of_ours = EmbeddedModel()
+    asked_model_of_ours._engines = engines  # type: ignore[assignment]  # it has no processes
+    monkeypatch.setattr(model, "READ_AT_ONCE", 0)
+    await asked_model_of_ours.respond(request)
+    assert [one["name"] for one in json.loads(engines.setups[0].tools)] == ["find_parcel", "track_parcel", "send_mail"]

@@ -119,7 +119,7 @@ async def test_a_server_that_is_not_there_is_named() -> None:
     error = caught.value.info
     assert (error.code, error.category, error.retryable) == ("MODEL_UNAVAILABLE", ErrorCategory.NETWORK, True)
     assert gone.removeprefix("http://").removesuffix("/v1") in error.message
-    assert "OPENAI_BASE_URL" in (error.user_guidance or "")
+    assert error.user_guidance == "start the model server, or check base_url"
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 
 from journeyman.core.errors import ConfigurationError, ErrorCategory, ModelError
+from journeyman.core.extras import install_command
 from journeyman.core.messages import Message, Role, ToolCall
 from journeyman.core.protocols import ModelResponse
 from journeyman.models.providers import VARIABLES, ProviderModel
@@ -305,7 +307,7 @@ async def test_a_key_is_never_shown(reach: Reach) -> None:
 
 def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pydantic_ai", None)
-    with pytest.raises(ConfigurationError, match=r"'anthropic:x' needs .* pip install 'journeyman\[providers\]'"):
+    with pytest.raises(ConfigurationError, match=rf"'anthropic:x' needs .*{re.escape(install_command('providers'))}"):
         model_from_name("anthropic:x")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import socket
 import sys
 import threading
@@ -15,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from journeyman.core.errors import ConfigurationError
+from journeyman.core.extras import install_command
 from journeyman.core.specification import ToolSpecification
 from journeyman.models import local_servers, resolve
 from journeyman.models.embedded import files
@@ -162,13 +164,13 @@ def test_what_is_configured_comes_before_every_key(monkeypatch: pytest.MonkeyPat
 
 
 def test_auto_with_nothing_says_what_to_do(no_engine: None) -> None:
-    with pytest.raises(ConfigurationError, match=r"journeyman\[embedded\].* or set OPENAI_API_KEY"):
+    with pytest.raises(ConfigurationError, match=r"\[embedded\].* or set OPENAI_API_KEY"):
         model_from_name("auto")
     assert explain_choice()[-1] == "auto: nothing found"
 
 
 def test_the_embedded_model_by_name_says_at_once_that_it_is_not_there(no_engine: None) -> None:
-    with pytest.raises(ConfigurationError, match=r"pip install 'journeyman\[embedded\]'"):
+    with pytest.raises(ConfigurationError, match=re.escape(install_command("embedded"))):
         model_from_name("embedded")
 
 
@@ -289,6 +291,39 @@ def test_a_server_on_this_machine_comes_before_a_file(local: Local, monkeypatch:
         f"servers on this machine: LM Studio at port {port}",
         f"auto: http://127.0.0.1:{port}/v1#org/model",
     ]
+
+
+@pytest.mark.parametrize(
+    ("variables", "name", "told"),
+    [
+        ({"JOURNEYMAN_MODEL": "http://127.0.0.1:9/v1#m"}, "auto", "check JOURNEYMAN_MODEL"),
+        ({"OPENAI_BASE_URL": "http://127.0.0.1:9/v1", "OPENAI_MODEL": "m"}, "auto", "check OPENAI_BASE_URL"),
+        ({"OLLAMA_HOST": "127.0.0.1:9", "OPENAI_BASE_URL": "http://127.0.0.1:8/v1"}, "ollama:m", "check OLLAMA_HOST"),
+        ({"OPENAI_BASE_URL": "http://127.0.0.1:8/v1"}, "http://127.0.0.1:9/v1#m", "the address in the model's name"),
+    ],
+)
+async def test_a_hint_names_what_the_address_was_taken_from(
+    variables: dict[str, str], name: str, told: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for variable, value in variables.items():
+        monkeypatch.setenv(variable, value)
+    model = model_from_name(name)
+    assert isinstance(model, OpenAIModel)
+    guidance = model._faults.unreachable(OSError()).info.user_guidance or ""
+    assert told in guidance
+    assert "OPENAI_BASE_URL" not in guidance or "OPENAI_BASE_URL" in told
+
+
+def test_a_hint_names_the_variable_of_a_model_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "k")
+    monkeypatch.setenv("OPENAI_MODEL", "nope")
+    model = model_from_name("auto")
+    assert isinstance(model, OpenAIModel)
+    missing = model._faults.refused(404, b"").info.user_guidance or ""
+    assert missing.startswith("check the model's name in OPENAI_MODEL, and that OPENAI_BASE_URL is right")
+    monkeypatch.setenv("JOURNEYMAN_MODEL", "gpt-5")
+    with pytest.raises(ConfigurationError, match=r"^JOURNEYMAN_MODEL: model 'gpt-5' is unknown"):
+        model_from_name("auto")
 
 
 def test_nobody_is_asked_when_a_model_was_named(local: Local, monkeypatch: pytest.MonkeyPatch) -> None:

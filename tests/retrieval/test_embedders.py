@@ -19,6 +19,7 @@ from tokenizers.pre_tokenizers import BertPreTokenizer
 from tokenizers.processors import BertProcessing
 
 from journeyman.core.errors import ConfigurationError, ErrorCategory, ModelError
+from journeyman.core.extras import install_command
 from journeyman.core.protocols import Vectors
 from journeyman.retrieval.embedders import CachedEmbedder, FastEmbed, default_embedder, minilm, resolve_embedder
 from journeyman.retrieval.embedders.endpoint import EndpointEmbedder
@@ -87,7 +88,7 @@ except Exception as error:
     print(error)
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert "pip install 'journeyman[embeddings]'" in done.stdout
+    assert install_command("embeddings") in done.stdout
 
 
 # --- names

@@ -1,5 +1,6 @@
 """What every vector index must do, whichever library computes it."""
 
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -10,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from journeyman.core.errors import ConfigurationError
+from journeyman.core.extras import install_command
 from journeyman.core.protocols import VectorIndex, Vectors
 from journeyman.retrieval.index import INDEX_VARIABLE, ExactIndex, FaissIndex, vector_index
 
@@ -197,5 +199,5 @@ def test_an_unknown_index_lists_the_known_ones(monkeypatch: pytest.MonkeyPatch) 
 
 def test_without_its_extra_faiss_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "faiss", None)
-    with pytest.raises(ConfigurationError, match=r"pip install 'journeyman\[faiss\]'"):
+    with pytest.raises(ConfigurationError, match=re.escape(install_command("faiss"))):
         vector_index("faiss")

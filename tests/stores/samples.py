@@ -136,9 +136,14 @@ def question(
     )
 
 
+async def due(store: SqlStore, **options: Any) -> tuple[str, ...]:
+    """Which runs can go on, in the order in which they will."""
+    return tuple(found.id for found in await store.runs.due(**options))
+
+
 async def claimed(store: SqlStore, run_id: str, *, owner: str = "w1", session: str | None = None) -> Journal:
     """A new run, held by a worker; its journal."""
     await store.runs.create(order(run_id, session=session))
-    epoch = await store.runs.claim(run_id, owner=owner, now=NOW, lease_until=LATER)
+    epoch = await store.runs.claim(run_id, owner=owner, lease_seconds=60)
     assert epoch is not None
     return store.runs.journal(run_id, epoch=epoch)

@@ -14,10 +14,10 @@ from journeyman.core.messages import Message
 from journeyman.core.runs import RunStatus
 from journeyman.stores.store import SqlStore
 from tests.stores.samples import (
-    LATER,
     NOW,
     call_started,
     claimed,
+    due,
     finished,
     message,
     numbered,
@@ -113,7 +113,8 @@ async def test_a_wrong_epoch_cannot_write(store: SqlStore) -> None:
 async def test_after_a_takeover_the_former_holder_cannot_write(store: SqlStore, other: SqlStore) -> None:
     former = await claimed(store, "r1")
     await former.append("r1", numbered("r1", started()), sync=True)
-    epoch = await other.runs.claim("r1", owner="w2", now=LATER, lease_until=LATER + 60)
+    await store.runs.renew("w1", lease_seconds=0)
+    epoch = await other.runs.claim("r1", owner="w2", lease_seconds=60)
     assert epoch == 2
     with pytest.raises(JournalConflictError, match="another process has taken the run over"):
         await former.append("r1", numbered("r1", call_started("e1"), first=2), sync=True)
@@ -124,7 +125,8 @@ async def test_after_a_takeover_the_former_holder_cannot_write(store: SqlStore, 
 
 async def test_a_refused_fact_nobody_waited_for_is_raised_by_the_next_append(store: SqlStore, other: SqlStore) -> None:
     former = await claimed(store, "r1")
-    await other.runs.claim("r1", owner="w2", now=LATER, lease_until=LATER + 60)
+    await store.runs.renew("w1", lease_seconds=0)
+    await other.runs.claim("r1", owner="w2", lease_seconds=60)
     await former.append("r1", numbered("r1", message()))
     with pytest.raises(JournalConflictError):
         await store.flush()
@@ -188,9 +190,10 @@ async def test_the_run_s_row_follows_its_facts(store: SqlStore) -> None:
     assert await status(store) == (RunStatus.QUEUED, "w1", 0)
     await journal.append("r1", numbered("r1", started()))
     assert await status(store) == (RunStatus.RUNNING, "w1", 1)
+    await store.approvals.ask(question("a-1"))
     await journal.append("r1", numbered("r1", suspended(), first=2))
     assert await status(store) == (RunStatus.AWAITING_APPROVAL, None, 2)
-    epoch = await store.runs.claim("r1", owner="w2", now=NOW, lease_until=LATER)
+    epoch = await store.runs.claim("r1", owner="w2", lease_seconds=60)
     assert epoch == 2
     again = store.runs.journal("r1", epoch=epoch)
     await again.append("r1", numbered("r1", message(), first=3))
@@ -231,15 +234,15 @@ async def test_a_decision_that_is_in_the_journal_is_consumed(store: SqlStore) ->
     journal = await claimed(store, "r1")
     await store.approvals.ask(question("a-1"))
     await journal.append("r1", numbered("r1", suspended()))
-    assert await store.runs.due(now=NOW) == ()
+    assert await due(store, now=NOW) == ()
     await store.approvals.decide("a-1", ApprovalStatus.APPROVED, by="grace", now=NOW)
-    assert await store.runs.due(now=NOW) == ("r1",)
-    epoch = await store.runs.claim("r1", owner="w1", now=NOW, lease_until=LATER)
+    assert await due(store, now=NOW) == ("r1",)
+    epoch = await store.runs.claim("r1", owner="w1", lease_seconds=60)
     assert epoch is not None
     decided = ApprovalDecided(approval_id="a-1", call_id="call-a-1", status=ApprovalStatus.APPROVED)
     again = store.runs.journal("r1", epoch=epoch)
     await again.append("r1", numbered("r1", decided, suspended(), first=2))
-    assert await store.runs.due(now=NOW) == ()
+    assert await due(store, now=NOW) == ()
 
 
 async def test_the_questions_of_an_ended_run_are_withdrawn(store: SqlStore) -> None:
@@ -249,7 +252,7 @@ async def test_the_questions_of_an_ended_run_are_withdrawn(store: SqlStore) -> N
     approval = await store.approvals.get("a-1")
     assert approval is not None
     assert approval.status is ApprovalStatus.SUPERSEDED
-    assert [row.kind for row in await store.audit.list()] == ["approval_superseded"]
+    assert [row.kind for row in await store.audit.list()] == ["run_cancelled", "approval_superseded"]
 
 
 async def test_an_ended_session_run_leaves_what_was_said_after_its_history(store: SqlStore) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from journeyman import Approve, ToolLibrary, run, tool
+from journeyman import Approve, Policy, ToolLibrary, run, tool
 from journeyman.telemetry.logs import JsonFormatter
 from journeyman.testing import ScriptedModel, call, say
 from tests.playing import agent_with
@@ -48,7 +48,7 @@ async def test_a_run_can_be_followed_by_its_ids(lines: io.StringIO) -> None:
         agent_with(delete),
         "go",
         library=ToolLibrary([delete]),
-        model=ScriptedModel([call("delete", what="x").with_id("c1"), say("done")]),
+        model=ScriptedModel([call("delete", what="x"), say("done")]),
         approver=lambda approval: Approve(by="grace"),
     )
     found = read(lines)
@@ -67,7 +67,7 @@ async def test_a_run_can_be_followed_by_its_ids(lines: io.StringIO) -> None:
     finished = next(line for line in found if line["event"] == "call finished")
     record = response.tool_calls[0]
     assert finished["correlation_id"] == record.correlation_id == response.run_id
-    assert (finished["call_id"], finished["execution_id"]) == ("c1", record.execution_id)
+    assert (finished["call_id"], finished["execution_id"]) == ("call_1_1", record.execution_id)
     assert (finished["tool"], finished["status"], finished["attempts"]) == ("delete", "success", 1)
     assert finished["duration_ms"] == pytest.approx(record.duration_ms, abs=0.001)
     assert found[3]["by"] == "grace"
@@ -121,11 +121,62 @@ async def test_an_approver_that_fails_can_be_found_by_its_run(lines: io.StringIO
     assert CANARIES["reason"] not in lines.getvalue()
 
 
-async def test_an_adapter_that_fails_can_be_found_by_its_run(lines: io.StringIO) -> None:
-    response = await run(agent_with(), "go", model=ScriptedModel([ValueError("bug")]))
+class RefusedError(Exception):
+    """As clients of HTTP raise them."""
+
+    status_code = 418
+
+
+@pytest.mark.parametrize("capture", [False, True])
+async def test_an_adapter_that_fails_can_be_found_by_its_run(lines: io.StringIO, capture: bool) -> None:
+    fault = RefusedError(f"no answer to {CANARIES['task']}")
+    response = await run(agent_with(), "go", model=ScriptedModel([fault]), policy=Policy(capture_content=capture))
     line = next(line for line in read(lines) if line["event"] == "the model adapter failed")
-    assert line["run_id"] == response.run_id
-    assert "ValueError: bug" in line["exception"]
+    assert (line["run_id"], line["error"], line["status"]) == (response.run_id, "RefusedError", 418)
+    assert ".py:" in line["at"]
+    assert response.error is not None
+    assert response.error.message.startswith("the model adapter raised RefusedError (status 418)")
+    assert (CANARIES["task"] in lines.getvalue()) is (CANARIES["task"] in response.error.message) is capture
+
+
+async def test_addresses_and_tokens_are_cut_down_even_where_content_is_wanted(lines: io.StringIO) -> None:
+    url = "https://ada:canary-pw@example.org/bot123456:AAHcanary-canary-canary-123/x?q=canary-query#canary-fragment"
+    arguments = {"url": url, "note": "ghp_canaryCANARY0123456789canary", "password": "canary-plain"}
+
+    @tool(risk="reversible")
+    def fetch(url: str, note: str, password: str) -> str:
+        """Fetch."""
+        return f"got {url}"
+
+    await run(
+        agent_with(fetch),
+        "go",
+        library=ToolLibrary([fetch]),
+        model=ScriptedModel([call("fetch", **arguments), call(url), say(f"see {url}")]),
+        approver=lambda approval: Approve(),
+        policy=Policy(capture_content=True),
+    )
+    text = lines.getvalue()
+    assert "https://example.org/" in text
+    assert "canary" not in text
+
+
+@pytest.mark.parametrize("developing", [False, True])
+async def test_where_a_tool_failed_is_in_the_log_at_debug(lines: io.StringIO, developing: bool) -> None:
+    ours = logging.getLogger("journeyman")
+    before = ours.level
+    ours.setLevel(logging.DEBUG if developing else before)
+    try:
+        await sing()
+    finally:
+        ours.setLevel(before)
+    line = next(line for line in read(lines) if line["event"].startswith("a tool raised an unexpected exception"))
+    assert (line["tool"], line["error"], line["level"]) == ("explode", "ValueError", "debug")
+    assert "Traceback" in line["event"]
+    assert "in explode" in line["event"]
+    # Whoever turns our own logger up is the developer; what the exception says is for them.
+    assert (CANARIES["error"] in line["event"]) is developing
+    assert CANARIES["secret"] not in line["event"]
 
 
 def test_a_program_that_sets_up_no_logs_sees_none(capfd: pytest.CaptureFixture[str]) -> None:

@@ -10,7 +10,11 @@ from typing import Any
 import pytest
 
 from journeyman import ToolContext, ToolError, ToolLibrary
+from journeyman.core.approvals import Approve
+from journeyman.testing import call
 from journeyman.toolkits.local import LocalTools
+from tests.execution.pathway import Answers
+from tests.execution.pathway import Path as Way
 
 
 @pytest.fixture
@@ -48,14 +52,16 @@ def test_files_are_listed_without_hidden_ones_and_links(tools: LocalTools) -> No
 
 def test_a_search_finds_lines_and_leaves_secrets_alone(tools: LocalTools) -> None:
     found = tools.search_text("TWO", context=ToolContext())
-    assert [(item["path"], item["line"]) for item in found] == [("a.txt", 2), ("deep/b.txt", 1)]
-    assert len(tools.search_text("two", limit=1, context=ToolContext())) == 1
+    assert [(item["path"], item["line"]) for item in found["lines"]] == [("a.txt", 2), ("deep/b.txt", 1)]
+    assert (found["skipped"], found["complete"]) == (3, True)  # .env, server.pem, link.txt
+    first = tools.search_text("two", limit=1, context=ToolContext())
+    assert (len(first["lines"]), first["complete"]) == (1, False)
 
 
 def test_a_search_that_was_given_up_stops(tools: LocalTools) -> None:
     context = ToolContext()
     context.cancel()
-    assert tools.search_text("two", context=context) == []
+    assert tools.search_text("two", context=context)["lines"] == []
 
 
 def test_a_text_file_is_read_and_nothing_else(tools: LocalTools, folder: Path) -> None:
@@ -123,3 +129,72 @@ def test_only_deleting_is_irreversible(tools: LocalTools) -> None:
     library = ToolLibrary(tools.tools())
     assert [item.name for item in library.specifications() if item.risk == "irreversible"] == ["delete_note"]
     assert [item.name for item in library.specifications() if not item.read_only] == ["write_note", "delete_note"]
+
+
+# --- hidden files and credentials
+
+
+@pytest.fixture
+def protected(folder: Path) -> Path:
+    """Files that nobody should read unasked, and links to them under innocent names."""
+    for name in (".hidden", "deep/.ssh/config", ".aws/credentials", "passwords.txt", "deep/id_ed25519", "login.kdbx"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text("two secrets\n")
+    (folder / "notes.txt").symlink_to(folder / ".hidden")
+    (folder / "help").symlink_to(folder / "deep" / ".ssh")
+    os.link(folder / ".env", folder / "readme.txt")
+    return folder
+
+
+PROTECTED = [
+    ".env",
+    ".hidden",
+    "./.hidden",
+    "deep/../.hidden",
+    "deep/.ssh/config",
+    ".aws/credentials",
+    "passwords.txt",
+    "deep/id_ed25519",
+    "login.kdbx",
+    "server.pem",
+    "notes.txt",
+    "help/config",
+    "readme.txt",
+]
+
+
+@pytest.mark.parametrize("path", PROTECTED)
+async def test_what_is_hidden_or_a_credential_is_read_only_where_a_person_agrees(
+    tools: LocalTools, protected: Path, path: str
+) -> None:
+    record = await Way([tools.read_file]).call(call("read_file", path=path))
+    assert (record.risk, record.status) == ("irreversible", "denied")
+    gate = Answers(Approve())
+    allowed = await Way([tools.read_file], gate=gate).call(call("read_file", path=path))
+    assert allowed.status == "success"
+    assert gate.questions[0].risk_raised  # so that no standing grant covers it
+
+
+@pytest.mark.parametrize("folder_name", [".aws", "deep/.ssh", "help"])
+async def test_a_hidden_folder_is_neither_listed_nor_searched_unasked(
+    tools: LocalTools, protected: Path, folder_name: str
+) -> None:
+    way = Way([tools.list_files, tools.search_text])
+    for asked in (call("list_files", folder=folder_name), call("search_text", text="two", folder=folder_name)):
+        assert (await way.call(asked)).status == "denied"
+
+
+def test_a_search_skips_what_is_protected_and_says_how_much(tools: LocalTools, protected: Path) -> None:
+    found = tools.search_text("two", context=ToolContext())
+    assert [item["path"] for item in found["lines"]] == ["a.txt", "deep/b.txt"]
+    assert found["skipped"] == 12
+
+
+def test_a_link_that_changes_after_the_grading_is_refused_by_the_tool(tools: LocalTools, protected: Path) -> None:
+    for name in PROTECTED:
+        assert refused(tools.read_file, name) == "PROTECTED_FILE"
+    assert refused(tools.list_files, ".aws") == "PROTECTED_FILE"
+
+
+async def test_ordinary_files_are_read_unasked(tools: LocalTools) -> None:
+    assert (await Way([tools.read_file]).call(call("read_file", path="deep/b.txt"))).result == "two again\n"

@@ -174,15 +174,28 @@ async def test_a_part_of_a_word_names_nothing(service: TaskService) -> None:
     assert (await refused(service.named("pain"))).code == "TASK_NOT_FOUND"
 
 
+async def test_my_task_is_the_one_that_is_open_and_of_several_one_must_be_named(service: TaskService) -> None:
+    await service.create("Paint the fence", status="completed")
+    assert (await refused(service.named("my task"))).code == "TASK_NOT_FOUND"
+    wanted = await service.create("Report for Anna")
+    assert (await service.named("my task")).id == wanted.id
+    await service.create("Report for Bob")
+    assert (await refused(service.named("the task"))).code == "AMBIGUOUS_TASK"
+
+
 async def test_several_matches_list_the_candidates(service: TaskService) -> None:
     first = await service.create("Report for Anna")
     second = await service.create("Report for Bob", status="completed")
     for work in (service.named("report"), service.update("report", status="completed"), service.delete("report")):
         error = await refused(work)
         assert error.code == "AMBIGUOUS_TASK"
-        assert f"{first.id}: 'Report for Anna' (pending)" in error.message
-        assert f"{second.id}: 'Report for Bob' (completed)" in error.message
-        assert "Ask the user" in (error.recover_action or "")
+        told = error.recover_action or ""
+        assert f"{first.id}: 'Report for Anna' (pending)" in told
+        assert f"{second.id}: 'Report for Bob' (completed)" in told
+        assert "Ask the user" in told
+        # People know tasks by their titles.
+        assert "“Report for Anna”, “Report for Bob”" in (error.info.user_guidance or "")
+        assert first.id not in f"{error.message} {error.info.user_guidance}"
     assert (await service.query()).total == 2
 
 
@@ -190,8 +203,8 @@ async def test_equal_titles_are_ambiguous_even_when_whole(service: TaskService) 
     for _ in range(12):
         await service.create("Buy milk")
     error = await refused(service.named("Buy milk"))
-    assert error.message.startswith("'Buy milk' fits 12 tasks")
-    assert error.message.endswith("and 2 more")
+    assert error.message == "'Buy milk' fits 12 tasks"
+    assert (error.recover_action or "").endswith("and 2 more")
 
 
 async def test_no_match_names_the_nearest_titles(service: TaskService) -> None:
@@ -199,8 +212,11 @@ async def test_no_match_names_the_nearest_titles(service: TaskService) -> None:
         await service.create(title)
     error = await refused(service.named("dentist appointment"))
     assert error.code == "TASK_NOT_FOUND"
-    assert error.message.index("Call the dentist") < error.message.index(";", error.message.index("nearest"))
-    assert (await refused(service.named("Prepair teh raport"))).message.count("'Prepare the report'") == 1
+    told = error.recover_action or ""
+    assert told.index("Call the dentist") < told.index(";", told.index("nearest"))
+    assert "“Call the dentist”" in (error.info.user_guidance or "")
+    misspelt = await refused(service.named("Prepair teh raport"))
+    assert (misspelt.recover_action or "").count("'Prepare the report'") == 1
 
 
 @pytest.mark.parametrize("name", ["", "  ", "the", "task", "milk", "%", "task_0"])

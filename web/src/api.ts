@@ -1,5 +1,7 @@
 // Requests to the service: the token, errors of one shape, and the service's clock.
 
+import { parse, visible, write } from "./json";
+
 export interface Problem {
   error: string;
   code: string;
@@ -15,47 +17,52 @@ export class ApiError extends Error {
 
 const TOKEN = "journeyman-token";
 const SKEW_MS = 10_000;
-let askForToken: () => void = () => {};
-let tokenGiven: Promise<void> = Promise.resolve();
-let giveToken: () => void = () => {};
+let askForToken: (refused: boolean) => void = () => {};
+/** While a token is asked for: when it has been given. */
+let asked: { given: Promise<void>; give: () => void } | null = null;
 let skew = 0;
 
-/** Who is to be told when the service wants a token. */
-export function onTokenNeeded(ask: () => void): void {
+/** Who is to be told when the service wants a token, and whether it has refused one. */
+export function onTokenNeeded(ask: (refused: boolean) => void): void {
   askForToken = ask;
 }
 
 export function setToken(token: string): void {
   sessionStorage.setItem(TOKEN, token);
-  giveToken();
-  giveToken = () => {};
+  asked?.give();
+  asked = null;
 }
 
 /** The time by the service's clock, in milliseconds: deadlines are its own. */
 export const now = (): number => Date.now() + skew;
+
+/** Where a proxy shows the service: what stands before the last slash of the page's own address. */
+const ROOT = location.pathname.replace(/\/[^/]*$/, "");
 
 /** A request with the token; asks for one, and tries again, where the service wants it. */
 export async function request(path: string, options: RequestInit = {}): Promise<Response> {
   const headers = new Headers(options.headers);
   const token = sessionStorage.getItem(TOKEN);
   if (token) headers.set("Authorization", `Bearer ${token}`);
-  const response = await fetch(path, { ...options, headers, cache: "no-store" });
+  const response = await fetch(ROOT + path, { ...options, headers, cache: "no-store" });
   const ahead = Date.parse(response.headers.get("Date") ?? "") - Date.now();
   // The header counts whole seconds, and an answer may take a few: a small difference says nothing.
   if (!Number.isNaN(ahead)) skew = Math.abs(ahead) > SKEW_MS ? ahead : 0;
   if (response.status !== 401) return response;
-  if (sessionStorage.getItem(TOKEN) === token) {
+  // Many requests are refused at once; the first asks for all of them.
+  if (!asked && sessionStorage.getItem(TOKEN) === token) {
     sessionStorage.removeItem(TOKEN);
-    tokenGiven = new Promise((resolve) => (giveToken = resolve));
-    askForToken();
+    let give = (): void => {};
+    asked = { given: new Promise((resolve) => (give = resolve)), give };
+    askForToken(token !== null);
   }
-  await tokenGiven;
+  await asked?.given;
   return request(path, options);
 }
 
 export async function must(response: Response): Promise<Response> {
   if (response.ok) return response;
-  const body = await response.json().catch(() => null);
+  const body = await json<Partial<Problem>>(response).catch(() => null);
   throw new ApiError({
     error: body?.error ?? `the service answered ${response.status}`,
     code: body?.code ?? "HTTP_ERROR",
@@ -64,26 +71,30 @@ export async function must(response: Response): Promise<Response> {
   });
 }
 
+const json = async <T>(response: Response): Promise<T> => parse<T>(await response.text());
+
 export async function get<T>(path: string, signal?: AbortSignal): Promise<T> {
-  return (await must(await request(path, { headers: { Accept: "application/json" }, signal }))).json();
+  return json(await must(await request(path, { headers: { Accept: "application/json" }, signal })));
 }
 
-export async function send<T>(method: "POST" | "PATCH" | "DELETE", path: string, body?: unknown): Promise<T> {
+export async function send<T>(
+  method: "POST" | "PATCH" | "DELETE", path: string, body?: unknown, headers: Record<string, string> = {},
+): Promise<T> {
   const response = await must(
     await request(path, {
       method,
-      headers: { Accept: "application/json", "Content-Type": "application/json" },
-      body: body === undefined ? undefined : JSON.stringify(body),
+      headers: { Accept: "application/json", "Content-Type": "application/json", ...headers },
+      body: body === undefined ? undefined : write(body),
     }),
   );
-  return response.status === 204 ? (undefined as T) : response.json();
+  return response.status === 204 ? (undefined as T) : json(response);
 }
 
 /** What went wrong, and what to do about it. */
 export function explain(error: unknown): string {
   if (error instanceof ApiError) {
     const advice = error.problem.recover_action;
-    return advice ? `${error.problem.error}. ${advice}.` : `${error.problem.error}.`;
+    return visible(advice ? `${error.problem.error}. ${advice}.` : `${error.problem.error}.`);
   }
   if (error instanceof TypeError) return "The service cannot be reached. Is it still running?";
   return String(error instanceof Error ? error.message : error);

@@ -3,7 +3,7 @@
 export type Data = Record<string, unknown>;
 export type Risk = "reversible" | "reversible_with_delay" | "irreversible";
 export type RunStatus =
-  | "queued" | "running" | "awaiting_approval" | "awaiting_resolution"
+  | "queued" | "running" | "awaiting_approval" | "awaiting_resolution" | "stuck"
   | "completed" | "failed" | "cancelled" | "limit_reached" | "unknown";
 export type CallStatus =
   | "pending" | "running" | "success" | "error" | "timeout" | "cancelled" | "denied" | "unknown";
@@ -27,6 +27,14 @@ export interface Approval {
   call_id: string;
   tool_name: string;
   arguments: Data;
+  /** The same, exactly as it will run. */
+  arguments_json: string;
+  /** What the call is about, in words. */
+  about: string;
+  /** How far a grant for the conversation would go; null where none can be given. */
+  grant: { uses: number; seconds: number } | null;
+  /** Somebody else than the principal must approve. */
+  four_eyes: boolean;
   risk: Risk;
   confidence: number | null;
   principal: Principal | null;
@@ -51,6 +59,8 @@ export interface CallRecord {
   arguments: Data;
   status: CallStatus;
   result: unknown;
+  /** In the place of a large result: where the whole is kept, how it begins and how it ends. */
+  artifact?: { id: string; chars: number; head: string; tail: string } | null;
   error: ErrorInfo | null;
   start_time: string;
   end_time: string;
@@ -93,14 +103,19 @@ export type RunEvent =
       arguments: Data | null;
     }>
   | Of<"call_started", { call_id: string; tool_name: string; attempt: number; arguments: Data }>
-  | Of<"call_finished", { record: CallRecord }>
+  /** ``rendered``: what it came to, as Markdown for people. */
+  | Of<"call_finished", { record: CallRecord; rendered?: string }>
   | Of<"call_resolved", { call_id: string; action: Resolution; by: string | null }>
-  | Of<"step_finished", { iteration: number; thought: string; duration_ms: number; nudge: string | null }>
+  /** ``rendered``: by call, the words of tools that have their own. */
+  | Of<"step_finished", {
+      iteration: number; thought: string; duration_ms: number; nudge: string | null; rendered?: Record<string, string> | null;
+    }>
   | Of<"step_restarted", { iteration: number }>
   | Of<"answer", { text: string; confidence: number | null }>
-  | Of<"run_suspended", { status: RunStatus; waiting_for: string[] }>
+  | Of<"run_suspended", { status: RunStatus; waiting_for: string[]; error?: ErrorInfo | null }>
   | Of<"run_finished", { status: RunStatus; error: ErrorInfo | null }>
   | Of<"run_failed", { error: ErrorInfo }>
+  | Of<"run_queued", { position: number }>
   | Of<"text_delta", { iteration: number; text: string }>
   | Of<"call_progress", { call_id: string; message: string; fraction: number | null }>;
 

@@ -1,5 +1,7 @@
 // Numbers, times and data as people read them.
 
+import { visible, write } from "./json";
+
 export function duration(milliseconds: number | null): string {
   if (milliseconds === null || !Number.isFinite(milliseconds)) return "";
   if (milliseconds < 1) return "<1 ms";
@@ -29,13 +31,13 @@ export function when(seconds: number): string {
 
 export const percent = (share: number): string => `${(share * 100).toFixed(share === 1 || share === 0 ? 0 : 1)} %`;
 
-export const pretty = (value: unknown): string => (typeof value === "string" ? value : JSON.stringify(value, null, 2));
+export const pretty = (value: unknown): string => visible(typeof value === "string" ? value : write(value, 2));
 
 /** Arguments on one line. */
 export function brief(data: Record<string, unknown>): string {
   return Object.entries(data)
     .filter(([, value]) => value !== null)
-    .map(([name, value]) => `${name}: ${JSON.stringify(value)}`)
+    .map(([name, value]) => visible(`${name}: ${write(value)}`))
     .join(", ");
 }
 

@@ -1,18 +1,23 @@
 // What several parts of the page need: answers that are kept fresh, and the time.
 
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
-import { explain, get, now } from "./api";
+import { ApiError, explain, get, now } from "./api";
 
 export interface Loaded<T> {
   data: T | null;
   problem: string | null;
+  /** There is no such thing, or it may not be known. */
+  missing: boolean;
   reload: () => void;
 }
 
-/** What a path answers; asked again every so often while the page is looked at. `null` asks nothing. */
-export function useApi<T>(path: string | null, everyMs = 0): Loaded<T> {
-  const [answer, setAnswer] = useState<{ path: string | null; data: T | null; problem: string | null }>({
-    path, data: null, problem: null,
+/**
+ * What a path answers; asked again every so often while the page is looked at, and more seldom, or not at all, while it
+ * is not. `null` asks nothing.
+ */
+export function useApi<T>(path: string | null, everyMs = 0, hiddenMs = 0): Loaded<T> {
+  const [answer, setAnswer] = useState<{ path: string | null; data: T | null; problem: string | null; missing: boolean }>({
+    path, data: null, problem: null, missing: false,
   });
   const [turn, setTurn] = useState(0);
   useEffect(() => {
@@ -21,13 +26,19 @@ export function useApi<T>(path: string | null, everyMs = 0): Loaded<T> {
     const load = async (): Promise<void> => {
       try {
         const data = await get<T>(path, stop.signal);
-        if (!stop.signal.aborted) setAnswer({ path, data, problem: null });
+        if (!stop.signal.aborted) setAnswer({ path, data, problem: null, missing: false });
       } catch (error) {
-        if (!stop.signal.aborted) setAnswer((old) => ({ path, data: old.path === path ? old.data : null, problem: explain(error) }));
+        const missing = error instanceof ApiError && error.problem.status === 404;
+        if (!stop.signal.aborted) {
+          setAnswer((old) => ({ path, data: old.path === path && !missing ? old.data : null, problem: explain(error), missing }));
+        }
       }
+      asked = Date.now();
     };
+    let asked = Date.now();
     void load();
-    const timer = everyMs ? setInterval(() => void (document.hidden || load()), everyMs) : 0;
+    const due = (): boolean => !document.hidden || (hiddenMs > 0 && Date.now() - asked >= hiddenMs);
+    const timer = everyMs ? setInterval(() => void (due() && load()), everyMs) : 0;
     const seen = (): void => void (document.hidden || load());
     if (everyMs) document.addEventListener("visibilitychange", seen);
     return () => {
@@ -38,7 +49,9 @@ export function useApi<T>(path: string | null, everyMs = 0): Loaded<T> {
   }, [path, everyMs, turn]);
   const reload = useCallback(() => setTurn((n) => n + 1), []);
   const fresh = answer.path === path;
-  return { data: fresh ? answer.data : null, problem: fresh ? answer.problem : null, reload };
+  return {
+    data: fresh ? answer.data : null, problem: fresh ? answer.problem : null, missing: fresh && answer.missing, reload,
+  };
 }
 
 /** The service's time, every second while it is wanted. */
@@ -70,4 +83,25 @@ export function useAction(): { busy: boolean; problem: string | null; act: (work
     if (there.current) setBusy(false);
   }, []);
   return { busy, problem, act };
+}
+
+const tasks = new Map<string, string>();
+
+/** What a run was asked; the list does not say. It never changes, so it is fetched once. `null` asks nothing. */
+export function useTask(id: string | null): string {
+  const [task, setTask] = useState((id && tasks.get(id)) ?? "");
+  useEffect(() => {
+    if (id === null) return;
+    if (tasks.has(id)) return setTask(tasks.get(id)!);
+    const stop = new AbortController();
+    get<{ task: string }>(`/api/v1/runs/${id}`, stop.signal).then(
+      (run) => {
+        tasks.set(id, run.task);
+        setTask(run.task);
+      },
+      () => {},
+    );
+    return () => stop.abort();
+  }, [id]);
+  return task;
 }

@@ -2,7 +2,7 @@
 // reload, whoever started the run. Facts are taken once and in order; signals only change what is under way.
 
 import type {
-  Advice, Approval, ApprovalStatus, CallStatus, Data, ErrorInfo, Resolution, Risk, RunEvent, RunStatus, ToolCall, Usage,
+  CallRecord, Advice, Approval, ApprovalStatus, CallStatus, Data, ErrorInfo, Resolution, Risk, RunEvent, RunStatus, ToolCall, Usage,
 } from "./events";
 import { ended } from "./events";
 
@@ -20,6 +20,8 @@ export interface CallView {
   endedAt: number | null;
   durationMs: number | null;
   result: unknown;
+  /** What it came to, as Markdown for people. */
+  rendered: string;
   error: ErrorInfo | null;
   progress: { message: string; fraction: number | null } | null;
   approval: ApprovalView | null;
@@ -51,6 +53,8 @@ export interface RunState {
   /** The number of the last fact that is in here. */
   seq: number;
   status: RunStatus;
+  /** Among the runs that wait for their turn. */
+  place: number | null;
   task: string;
   agent: string;
   model: string;
@@ -69,7 +73,7 @@ export interface RunState {
 
 export function emptyRun(id: string, task = "", sessionId: string | null = null): RunState {
   return {
-    id, task, sessionId, seq: 0, status: "queued", agent: "", model: "", principal: null, startedAt: null,
+    id, task, sessionId, seq: 0, status: "queued", place: null, agent: "", model: "", principal: null, startedAt: null,
     endedAt: null, steps: [], answer: null, error: null, strategies: [], pauses: [],
     usage: { input_tokens: 0, output_tokens: 0, requests: 0 },
   };
@@ -81,7 +85,7 @@ export function reduce(run: RunState, event: RunEvent): RunState {
   return { ...fact(run, event), seq: event.seq };
 }
 
-/** A new connection has missed what was written in between: the message will bring it. */
+/** What was being written begins anew: after a fault of the model, or because a new connection tells it all. */
 export function withoutDrafts(run: RunState): RunState {
   if (!run.steps.some((step) => step.draft)) return run;
   return { ...run, steps: run.steps.map((step) => (step.draft ? { ...step, draft: "" } : step)) };
@@ -91,6 +95,10 @@ function signal(run: RunState, event: RunEvent): RunState {
   switch (event.type) {
     case "text_delta":
       return onStep(run, event.iteration, (step) => ({ ...step, draft: step.draft + event.text }));
+    case "run_queued":
+      return { ...run, place: event.position };
+    case "step_restarted":
+      return withoutDrafts(run);
     case "call_progress":
       return onCall(run, event.call_id, () => ({ progress: { message: event.message, fraction: event.fraction } }));
     default:
@@ -107,7 +115,7 @@ function fact(run: RunState, event: RunEvent): RunState {
         startedAt: event.time,
       };
     case "run_resumed":
-      return { ...run, status: "running", pauses: closed(run.pauses, event.time) };
+      return { ...withoutDrafts(run), status: "running", error: null, pauses: closed(run.pauses, event.time) };
     case "strategies_injected":
       return { ...run, strategies: [...run.strategies, ...event.advice.filter((item) => !item.holdout).map(shown)] };
     case "message":
@@ -130,7 +138,8 @@ function fact(run: RunState, event: RunEvent): RunState {
     case "call_finished": {
       const record = event.record;
       return onCall(run, record.call_id, (call) => ({
-        status: record.status, arguments: record.arguments, result: record.result, error: record.error,
+        status: record.status, arguments: record.arguments, result: resultOf(record), error: record.error,
+        rendered: event.rendered ?? "",
         attempts: record.attempts, cached: record.cached, risk: record.risk ?? call.risk,
         confidence: record.confidence ?? call.confidence, durationMs: record.duration_ms,
         startedAt: call.startedAt ?? seconds(record.start_time), endedAt: seconds(record.end_time), progress: null,
@@ -144,13 +153,14 @@ function fact(run: RunState, event: RunEvent): RunState {
     case "step_finished":
       return onStep(run, event.iteration, (step) => ({
         ...step, thought: event.thought, durationMs: event.duration_ms, nudge: event.nudge, endedAt: event.time,
+        calls: step.calls.map((call) => ({ ...call, rendered: event.rendered?.[call.id] ?? call.rendered })),
       }));
     case "step_restarted":
       return { ...run, steps: run.steps.filter((step) => step.iteration !== event.iteration) };
     case "answer":
       return { ...run, answer: { text: event.text, confidence: event.confidence } };
     case "run_suspended":
-      return { ...run, status: event.status, pauses: [...run.pauses, { from: event.time, to: null }] };
+      return { ...run, status: event.status, error: event.error ?? null, pauses: [...run.pauses, { from: event.time, to: null }] };
     case "run_finished":
       return over({ ...run, status: event.status, error: event.error }, event.time);
     case "run_failed":
@@ -180,7 +190,7 @@ function planned(call: ToolCall): CallView {
   return {
     id: call.id, tool: call.tool_name, arguments: call.arguments, malformed: call.malformed, status: "pending",
     risk: null, confidence: call.confidence, attempts: 0, cached: false, startedAt: null, endedAt: null,
-    durationMs: null, result: null, error: null, progress: null, approval: null, resolution: null,
+    durationMs: null, result: null, rendered: "", error: null, progress: null, approval: null, resolution: null,
   };
 }
 
@@ -239,10 +249,18 @@ export function doing(run: RunState): string {
   const open = all.filter((call) => unsettled(call, run)).map((call) => call.tool);
   if (open.length) return `Outcome unknown, your word is needed: ${open.join(", ")}`;
   if (ended(run.status)) return STATUS[run.status];
+  if (run.status === "stuck") return `Stuck: ${run.error?.message ?? "processes die on it"}`;
   const running = all.filter((call) => call.status === "running").map((call) => call.tool);
   if (running.length) return `Running ${running.join(", ")}…`;
-  if (run.status === "queued") return "Waiting for its turn…";
+  if (run.status === "queued") return run.place === null ? "Waiting for its turn…" : `Waiting for its turn, as number ${run.place}…`;
   return answerStep(run)?.draft ? "Writing…" : "Thinking…";
+}
+
+/** A call's result, or what is at hand of a large one. */
+export function resultOf({ artifact, result }: CallRecord): unknown {
+  if (!artifact) return result;
+  const left = artifact.chars - artifact.head.length - artifact.tail.length;
+  return `${artifact.head}\n… [${left} more characters] …\n${artifact.tail}`;
 }
 
 export const STATUS: Record<RunStatus, string> = {
@@ -250,6 +268,7 @@ export const STATUS: Record<RunStatus, string> = {
   running: "Running",
   awaiting_approval: "Needs approval",
   awaiting_resolution: "Outcome unknown",
+  stuck: "Stuck",
   completed: "Completed",
   failed: "Failed",
   cancelled: "Cancelled",

@@ -9,7 +9,16 @@ export interface Route {
 
 export function routeOf(hash: string): Route {
   const [page = "", id] = hash.replace(/^#?\/?/, "").split("/");
-  return { page: page || "chat", id: id ? decodeURIComponent(id) : null };
+  return { page: page || "chat", id: id ? decoded(id) : null };
+}
+
+/** An address that somebody has mistyped is taken as it is. */
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
 }
 
 export const href = (page: string, id?: string | null): string => `#/${page}${id ? `/${encodeURIComponent(id)}` : ""}`;

@@ -15,14 +15,22 @@ export interface RunRow {
 
 export interface SessionRow {
   id: string;
+  title: string;
   updated_at: number;
   message_count: number;
+}
+
+export interface Sessions {
+  sessions: SessionRow[];
+  next_cursor: string | null;
 }
 
 export interface AgentRow {
   name: string;
   description: string;
   model: string;
+  model_name: string | null;
+  starters: string[];
   tools: string[];
   ready: boolean;
   problem: string | null;
@@ -98,4 +106,33 @@ export interface AuditRow {
 
 export interface Approvals {
   approvals: Approval[];
+}
+
+export type TaskStatus = "pending" | "in_progress" | "completed";
+export type Priority = "low" | "medium" | "high" | "critical";
+
+export interface Attachment {
+  id: string;
+  type: string;
+  reference: string;
+  title: string | null;
+  content: string | null;
+  metadata: Data;
+}
+
+export interface Task {
+  id: string;
+  title: string;
+  description: string | null;
+  status: TaskStatus;
+  priority: Priority;
+  eta: string | null;
+  tags: string[];
+  updated_at: string;
+  attachments: Attachment[];
+}
+
+export interface Tasks {
+  tasks: Task[];
+  total: number;
 }

@@ -1,6 +1,7 @@
 """An agent is data: a name, a model, an instruction, tool specifications. It can be printed, stored and sent.
 
-One that was given tools or functions also carries them, for runs in its own program; they are not part of the data.
+One that was given tools or functions, or a Python type as its output, also carries them, for runs in its own program;
+they are not part of the data.
 """
 
 from __future__ import annotations
@@ -11,15 +12,16 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from pydantic import Field, field_validator
+from pydantic import Field, ValidationInfo, field_validator
 
-from journeyman.core.data import FORMAT, Entity
+from journeyman.core.data import FORMAT, Entity, reads_stored
 from journeyman.core.errors import ToolDefinitionError
 from journeyman.core.specification import RESERVED_NAMES, ToolSpecification
 from journeyman.tools.tool import Tool
 
 if TYPE_CHECKING:
     from journeyman.tools.library import ToolLibrary
+    from journeyman.tools.output import Output
 
 
 class Agent(Entity):
@@ -36,6 +38,8 @@ class Agent(Entity):
     max_iterations: int | None = Field(default=None, gt=0)
     finish: bool = False
     """End by calling ``finish(answer, reasoning, confidence)`` instead of by plain text."""
+    output: dict[str, Any] | None = None
+    """The JSON Schema of the answer; None means text. Given a Python type, the agent keeps it as ``output_type``."""
 
     if TYPE_CHECKING:
 
@@ -50,6 +54,7 @@ class Agent(Entity):
             all_tools: bool = False,
             max_iterations: int | None = None,
             finish: bool = False,
+            output: Any = None,
         ) -> None: ...
 
     else:
@@ -58,9 +63,17 @@ class Agent(Entity):
             own: list[Tool[..., Any]] = []
             if isinstance(given := values.get("tools"), list | tuple):
                 values = {**values, "tools": tuple(_specification(item, own) for item in given)}
+            kind = None
+            if values.get("output") is not None:
+                from journeyman.tools.output import output_schema  # only agents that answer with data pay for it
+
+                schema, kind = output_schema(values["output"])
+                values = {**values, "output": schema}
             super().__init__(**values)
             if own:
                 self.__dict__["_own_tools"] = tuple(own)
+            if kind is not None:
+                self.__dict__["_output_type"] = kind
 
         __init__.__pydantic_base_init__ = True  # see Entity
 
@@ -69,6 +82,30 @@ class Agent(Entity):
         """The tools that this agent was given as tools or functions. Not stored, not printed, not compared."""
         own: tuple[Tool[..., Any], ...] = self.__dict__.get("_own_tools", ())
         return own
+
+    @property
+    def output_type(self) -> Any:
+        """The Python type that was given as ``output``. Not stored, not printed, not compared."""
+        return self.__dict__.get("_output_type")
+
+    @cached_property
+    def expected(self) -> Output:
+        """What checks this agent's answers, where it has an ``output``."""
+        from journeyman.tools.output import Output
+
+        return Output(self.output or {}, self.output_type)
+
+    def with_output(self, output: Any) -> Agent:
+        """The same agent, with the same tools, whose answers are data of this type or JSON Schema."""
+        from journeyman.tools.output import output_schema
+
+        schema, kind = output_schema(output)
+        copied = self.model_copy(update={"output": schema})
+        copied.__dict__["_output_type"] = kind
+        if self.own_tools:
+            # The same library: limits and cached results are bound to it.
+            copied.__dict__["own_library"] = self.own_library
+        return copied
 
     @cached_property
     def own_library(self) -> ToolLibrary:
@@ -94,6 +131,15 @@ class Agent(Entity):
             raise ValueError(f"reserved tool names: {', '.join(taken)}")
         return value
 
+    @field_validator("output", mode="after")
+    @classmethod
+    def _usable(cls, value: dict[str, Any] | None, info: ValidationInfo) -> dict[str, Any] | None:
+        if value is None or reads_stored(info):
+            return value
+        from journeyman.tools.output import check_schema
+
+        return check_schema(value)
+
     @cached_property
     def snapshot(self) -> dict[str, Any]:
         """This agent as plain JSON, made once: every run journals it."""
@@ -101,7 +147,10 @@ class Agent(Entity):
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
         copied = super().model_copy(update=update, deep=deep)
-        for name in ("snapshot", "own_library"):  # the original's
+        stale = ["snapshot", "own_library", "expected"]  # the original's
+        if update is not None and "output" in update:
+            stale.append("_output_type")
+        for name in stale:
             copied.__dict__.pop(name, None)
         return copied
 

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from typing import Annotated, Any
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field
 
+from journeyman.core.calls import Artifact
 from journeyman.core.context import ToolContext
 from journeyman.core.errors import ErrorCategory, ToolError
 from journeyman.core.risk import RiskLevel
 from journeyman.core.specification import ToolSpecification
 from journeyman.tools.schema import function_schema
 from journeyman.tools.tool import Tool
+
+if TYPE_CHECKING:
+    from journeyman.tools.output import Output
 
 FINISH = "finish"
 READ_RESULT = "read_result"
@@ -53,7 +57,30 @@ def finish_tool() -> Tool[..., Any]:
     return _builtin(FINISH, finish)
 
 
-def read_result_tool(texts: dict[str, str], *, limit: int) -> Tool[..., Any]:
+def output_tool(expected: Output) -> Tool[..., Any]:
+    """How an agent with an ``output`` ends its run: the arguments are the answer."""
+
+    async def finish() -> dict[str, Any]:
+        return {"accepted": True}
+
+    about = expected.schema.get("description")
+    specification = ToolSpecification(
+        name=FINISH,
+        description=f"{f'{about} ' if isinstance(about, str) else ''}Give the final answer, as these arguments. "
+        "Use when the task is done.",
+        parameters=expected.parameters,
+        risk=RiskLevel.REVERSIBLE,
+        read_only=True,
+        category="journeyman",
+    )
+    return Tool(specification=specification, function=finish, schema=expected, repeatable=True, is_async=True)
+
+
+Read = Callable[[Artifact, int, int], Awaitable[str | None]]
+"""Reads so many characters of an artifact from an offset on."""
+
+
+def read_result_tool(texts: dict[str, str | Artifact], *, limit: int, read: Read) -> Tool[..., Any]:
     """Reads on in results that were too long for one message; ``texts`` maps handles to whole results."""
     most = limit - 100  # room for the line that says how to go on
 
@@ -65,8 +92,8 @@ def read_result_tool(texts: dict[str, str], *, limit: int) -> Tool[..., Any]:
             offset: The first character to read.
             length: How many characters to read.
         """
-        text = texts.get(handle)
-        if text is None:
+        found = texts.get(handle)
+        if found is None:
             known = ", ".join(sorted(texts)) or "none"
             raise ToolError(
                 "UNKNOWN_HANDLE",
@@ -74,11 +101,22 @@ def read_result_tool(texts: dict[str, str], *, limit: int) -> Tool[..., Any]:
                 category=ErrorCategory.INVALID_INPUT,
                 recover_action="Use a handle named in this conversation, or call the tool again",
             )
-        part = text[offset : offset + max(1, min(length, most))]
+        length = max(1, min(length, most))
+        if isinstance(found, str):
+            part, whole = found[offset : offset + length], len(found)
+        else:
+            kept, whole = await read(found, offset, length), found.chars
+            if kept is None:
+                raise ToolError(
+                    "RESULT_GONE",
+                    f"the rest of the result {handle!r} is not kept any more",
+                    recover_action="Call the tool again if the rest matters",
+                )
+            part = kept
         end = offset + len(part)
-        go_on = f"go on with offset={end}" if end < len(text) else "this is the end"
+        go_on = f"go on with offset={end}" if end < whole else "this is the end"
         # Text and not JSON: escaping would make it longer than the limit, and it would be cut again.
-        return f"{part}\n[characters {offset:,} to {end:,} of {len(text):,}; {go_on}]"
+        return f"{part}\n[characters {offset:,} to {end:,} of {whole:,}; {go_on}]"
 
     return _builtin(READ_RESULT, read_result)
 

@@ -2,21 +2,56 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import hashlib
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
 from pathlib import Path
 
 from journeyman.agent.agent import Agent
 from journeyman.core.errors import ConfigurationError
 from journeyman.gram import dumps
 from journeyman.gram.documents import Described, Reader, agents_document
-from journeyman.gram.parsing import read
+from journeyman.gram.parsing import parse, text_of
 
 _FIELDS = [name for name in Agent.model_fields if name not in ("name", "tools")]
 
 
+@dataclass(frozen=True, slots=True)
+class AgentFile:
+    """A gram file that was read, as it was then."""
+
+    path: Path
+    digest: str
+    """The SHA-256 of its text."""
+    agents: tuple[Agent, ...]
+
+
+_noted: ContextVar[list[AgentFile] | None] = ContextVar("agent files", default=None)
+
+
+@contextmanager
+def files_noted() -> Iterator[list[AgentFile]]:
+    """Collects the gram files that agents are read from inside the block, whoever reads them."""
+    files: list[AgentFile] = []
+    token = _noted.set(files)
+    try:
+        yield files
+    finally:
+        _noted.reset(token)
+
+
 def load_agents(source: str | Path) -> list[Agent]:
     """All agents of a gram text or file. Raises GramError with everything that is wrong."""
-    return Reader(read(source), Agent, _FIELDS).agents()
+    if not isinstance(source, Path):
+        return Reader(parse(source), Agent, _FIELDS).agents()
+    # Read once: what was noted is what the agents are made of, even if the file changes meanwhile.
+    text = text_of(source)
+    agents = Reader(parse(text, file=str(source)), Agent, _FIELDS).agents()
+    if (noted := _noted.get()) is not None:
+        noted.append(AgentFile(source, hashlib.sha256(text.encode()).hexdigest(), tuple(agents)))
+    return agents
 
 
 def load_agent(source: str | Path, name: str | None = None) -> Agent:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from journeyman.agent.builtin import FINISH
+from journeyman.agent.builtin import FINISH, READ_RESULT
+from journeyman.agent.guards import REPEATED
+from journeyman.agent.output import never_valid, typed, with_output, written_in_vain
 from journeyman.agent.run import Run
 from journeyman.agent.state import RunState
 from journeyman.agent.turn import composed_thought
-from journeyman.core.calls import CallStatus
+from journeyman.core.calls import CallStatus, ToolCallRecord
 from journeyman.core.errors import ErrorCategory, ErrorInfo, Severity
 from journeyman.core.events import Answered, RunFailed, RunFinished, StepFinished
-from journeyman.core.runs import AgentResponse, LimitName, RunStatus
+from journeyman.core.runs import UNSURE, AgentResponse, LimitName, Outcome, RunStatus
 from journeyman.execution.outcome import cancelled
 
+_FAILED = (CallStatus.ERROR, CallStatus.TIMEOUT, CallStatus.UNKNOWN)
 _LIMIT_HINTS = {
     "iterations": "Raise max_iterations, or give the agent tools that need fewer steps",
     "seconds": "Raise Limits(seconds=...), or look in the trace for what took so long",
@@ -21,6 +24,8 @@ _LIMIT_HINTS = {
 
 async def finish(run: Run, answer: Answered) -> None:
     if run.state.answer is None:
+        if run.agent.output is not None:
+            answer = await with_output(run, answer)
         await run.recorder.record(answer)
     await _end(run, RunStatus.COMPLETED)
 
@@ -35,6 +40,8 @@ async def stop(run: Run, limit: LimitName) -> None:
         severity=Severity.MEDIUM,
         user_guidance=_LIMIT_HINTS[limit],
     )
+    if run.state.output_problem:
+        error = never_valid(run.state, first=f"{error.message}, and ", guidance=error.user_guidance).info
     await _end(run, RunStatus.LIMIT_REACHED, error, limit=limit)
 
 
@@ -46,19 +53,20 @@ async def interrupted(run: Run) -> None:
         message="the run was cancelled",
         category=ErrorCategory.SYSTEM_ERROR,
         severity=Severity.INFO,
+        user_guidance="Ask again if it is still wanted; the trace shows what had been done before",
     )
     await _end(run, RunStatus.CANCELLED, error)
 
 
 async def fail(run: Run, error: ErrorInfo) -> None:
     await _close_turn(run)
-    failed = response(run.id, run.state, status=RunStatus.FAILED, error=error)
+    failed = typed(response(run.id, run.state, status=RunStatus.FAILED, error=error), run.agent)
     await run.recorder.record(RunFailed(error=error, response=failed), sync=True)
 
 
 async def _end(run: Run, status: RunStatus, error: ErrorInfo | None = None, *, limit: LimitName | None = None) -> None:
     # Synced: nothing looks after a run that has ended, so an end that is lost would not be noticed.
-    ended = response(run.id, run.state, status=status, error=error, limit=limit)
+    ended = typed(response(run.id, run.state, status=status, error=error, limit=limit), run.agent)
     await run.recorder.record(RunFinished.unchecked(status=status, limit=limit, error=error, response=ended), sync=True)
 
 
@@ -101,16 +109,26 @@ def response(
         task_id=task.task_id,
         run_id=run_id,
         status=status,
-        answer=answer.text if answer else _last_words(state) if status is RunStatus.LIMIT_REACHED else "",
+        answer=answer.text if answer else _words_left(state, status),
+        output=answer.output if answer else None,
         reasoning=_reasoning(state, status, error),
         confidence=confidence(state, status),
+        outcome=outcome(state, status),
         structured_trace=tuple(state.steps),
         limit_reached=limit or state.limit_reached,
         usage=state.usage,
+        model=state.model,
         messages=tuple(state.messages),
         error=error,
         metadata=dict(task.metadata),
     )
+
+
+def _words_left(state: RunState, status: RunStatus) -> str:
+    """What stands in the answer's place where there is none."""
+    if state.output_problem:
+        return written_in_vain(state)
+    return _last_words(state) if status is RunStatus.LIMIT_REACHED else ""
 
 
 def _last_words(state: RunState) -> str:
@@ -139,14 +157,58 @@ def confidence(state: RunState, status: RunStatus) -> float:
     what the model's adapter reports, else an estimate from evidence: 0.9, less 0.2 for every call that failed and
     0.05 for every retry, never below 0.1; half of that at a limit.
     """
-    if state.answer is None and not (status is RunStatus.LIMIT_REACHED and _last_words(state)):
+    words = not state.wants_output and status is RunStatus.LIMIT_REACHED and _last_words(state)
+    if state.answer is None and not words:
         return 0.0
     calls = [call for step in state.steps for call in step.calls if call.tool_name != FINISH]
-    if calls and calls[-1].status in (CallStatus.ERROR, CallStatus.TIMEOUT):
+    if calls and calls[-1].status in _FAILED:
         return 0.0
     if state.answer is not None and state.answer.confidence is not None:
         return state.answer.confidence
-    failed = sum(call.status in (CallStatus.ERROR, CallStatus.TIMEOUT) for call in calls)
+    failed = sum(call.status in _FAILED for call in calls)
     retried = sum(max(0, call.attempts - 1) for call in calls)
     estimate = max(0.1, 0.9 - 0.2 * failed - 0.05 * retried)
     return estimate / 2 if status is RunStatus.LIMIT_REACHED else estimate
+
+
+def outcome(state: RunState, status: RunStatus) -> Outcome:
+    """What became of what was asked, judged by the calls alone.
+
+    Where calls were to have effects, only they count: reading something does not make up for a change that was denied.
+    A failed call is made good by a later iteration in which its tool succeeds, not by a sibling in the same one.
+    Without any call, only a model that says how sure it is tells something: one that is not has found no tool.
+    """
+    ignored = (FINISH, READ_RESULT)
+    steps = [[call for call in step.calls if call.tool_name not in ignored] for step in state.steps]
+    if not status.ended or any(_uncertain(call) for calls in steps for call in calls):
+        return "unknown"
+    if state.wants_output and status is RunStatus.COMPLETED and not any(steps):
+        return "achieved"
+    if all(_misnamed(call) for calls in steps for call in calls):
+        return "not" if any(steps) or status is not RunStatus.COMPLETED or _found_no_tool(state) else "unknown"
+    done, failed = set[str](), set[str]()
+    for calls in reversed(steps):
+        lost = {call.tool_name for call in calls if not call.success and not _misnamed(call)}
+        failed |= lost - done
+        done |= {call.tool_name for call in calls if call.success}
+    reads = state.read_only_tools
+    wanted = {name for name in done | failed if name not in reads}
+    if not wanted and (status is RunStatus.COMPLETED or not state.wants_output):
+        wanted = done | failed  # what was only read is all there is to go by
+    if status is RunStatus.COMPLETED and not failed & wanted:
+        return "achieved"
+    return "partly" if done & wanted else "not"
+
+
+def _found_no_tool(state: RunState) -> bool:
+    answer = state.answer
+    return answer is not None and answer.confidence is not None and answer.confidence < UNSURE
+
+
+def _uncertain(call: ToolCallRecord) -> bool:
+    return call.error is not None and call.error.code == "OUTCOME_UNKNOWN"
+
+
+def _misnamed(call: ToolCallRecord) -> bool:
+    """A call of a tool that is not there, or one too many: it says nothing about what was wanted."""
+    return call.error is not None and call.error.code in ("UNKNOWN_TOOL", REPEATED)

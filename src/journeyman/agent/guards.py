@@ -69,4 +69,5 @@ def _key(call: ToolCall) -> str:
 
 
 def _same_answer(a: ToolCallRecord, b: ToolCallRecord) -> bool:
-    return a.status is b.status and bool(a.result == b.result) and a.error == b.error
+    same = a.status is b.status and bool(a.result == b.result) and a.error == b.error
+    return same and a.artifact == b.artifact

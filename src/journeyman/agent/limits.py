@@ -33,16 +33,21 @@ class EffectiveLimits:
         return None
 
 
-def effective_limits(limits: Limits, task: TaskInput, agent: Agent) -> EffectiveLimits:
+NO_LIMITS = Limits()
+
+
+def effective_limits(limits: Limits, task: TaskInput, agent: Agent, defaults: Limits = NO_LIMITS) -> EffectiveLimits:
     """A field left out of ``limits`` falls to the next in line; a field set to None is lifted."""
     given = limits.model_fields_set
     iterations = limits.iterations if "iterations" in given else (task.max_iterations or agent.max_iterations)
     if iterations is None and "iterations" not in given:
-        iterations = DEFAULT_ITERATIONS
+        iterations = defaults.iterations or DEFAULT_ITERATIONS
+    messages = defaults.history_messages or DEFAULT_HISTORY_MESSAGES
+    seconds = limits.seconds if "seconds" in given else defaults.seconds
     return EffectiveLimits(
         iterations=iterations,
-        history_messages=limits.history_messages if "history_messages" in given else DEFAULT_HISTORY_MESSAGES,
+        history_messages=limits.history_messages if "history_messages" in given else messages,
         # Without end is no limit; as a deadline, it would be more than timers can count.
-        seconds=limits.seconds if limits.seconds is not None and math.isfinite(limits.seconds) else None,
-        tokens=limits.tokens,
+        seconds=seconds if seconds is not None and math.isfinite(seconds) else None,
+        tokens=limits.tokens if "tokens" in given else defaults.tokens,
     )

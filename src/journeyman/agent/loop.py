@@ -10,12 +10,14 @@ import asyncio
 from dataclasses import dataclass
 from typing import TypeAlias, assert_never
 
+from journeyman.agent.answer import renderings
 from journeyman.agent.ending import fail, finish, interrupted, stop
+from journeyman.agent.output import MOST_INVALID, never_valid, output_nudge
 from journeyman.agent.run import Run
 from journeyman.agent.state import Turn
 from journeyman.agent.turn import ask, composed_thought, nudge_for
 from journeyman.core.calls import ToolCallRecord
-from journeyman.core.errors import ModelError
+from journeyman.core.errors import JournalConflictError, ModelError
 from journeyman.core.events import Answered, RunSuspended, StepFinished
 from journeyman.core.messages import ToolCall
 from journeyman.core.runs import LimitName, RunStatus
@@ -74,19 +76,24 @@ async def step(run: Run) -> Next:
     if state.turn is None:
         if limit := run.limits.reached(iterations=len(state.steps), usage=state.usage, remaining=run.remaining()):
             return Limit(limit)
+        if state.invalid_outputs >= MOST_INVALID:
+            raise never_valid(state)
         if not await ask(run):
             return Limit("seconds")
     turn = state.turn
     assert turn is not None
     if waiting := await carry_out(run, turn):
         return waiting
-    nudge = None if turn.calls else nudge_for(run, turn)
+    nudge: str | None = None
+    if not turn.calls:
+        nudge = nudge_for(run, turn) if run.agent.output is None else await output_nudge(run, turn)
     await run.recorder.record(
         StepFinished.unchecked(
             iteration=turn.iteration,
             thought=turn.text.strip() or composed_thought(turn),
             duration_ms=max(0.0, (run.clock.time() - turn.asked_at) * 1000),
             nudge=nudge,
+            rendered=await renderings(run, turn) if turn.calls else None,
         )
     )
     return state.conclusion or Again()
@@ -101,6 +108,10 @@ async def carry_out(run: Run, turn: Turn) -> Waiting | None:
         tasks = [asyncio.ensure_future(one_call(run, turn, call)) for call in open_calls]
         try:
             outcomes = await asyncio.gather(*tasks)
+        except JournalConflictError:
+            # Another process has the run. What has begun here is brought to its end, which that process is told.
+            await asyncio.gather(*tasks, return_exceptions=True)
+            raise
         except BaseException:
             for task in tasks:
                 task.cancel()

@@ -11,7 +11,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
 from journeyman.agent.agent import Agent
-from journeyman.agent.builtin import FINISH, READ_RESULT, finish_tool, read_result_tool
+from journeyman.agent.builtin import FINISH, READ_RESULT, Read, finish_tool, output_tool, read_result_tool
+from journeyman.core.calls import Artifact
 from journeyman.core.errors import ConfigurationError
 from journeyman.core.principals import Principal
 from journeyman.core.runs import TaskInput
@@ -42,7 +43,9 @@ class Offer:
         self._builtin: dict[str, AnyTool] = {}
         self.tools: dict[str, AnyTool] = {}
         self.offered: tuple[ToolSpecification, ...] = ()
-        if agent.finish:
+        if agent.output is not None:
+            self._builtin[FINISH] = output_tool(agent.expected)
+        elif agent.finish:
             self._builtin[FINISH] = finish_tool()
 
     def begin(self, *, missing: Literal["refuse", "skip"] = "refuse", descriptions: bool = True) -> None:
@@ -57,10 +60,15 @@ class Offer:
         if self._version != self._library.version:
             self._decide(used, missing="skip", descriptions=False)
 
-    def add_reader(self, cut_results: dict[str, str], *, limit: int) -> None:
+    def limit_to(self, most: int | None) -> None:
+        """Tell the model of no more than so many tools, from the next step on."""
+        if most != self._most:
+            self._most, self._version = most, -1
+
+    def add_reader(self, cut_results: dict[str, str | Artifact], *, limit: int, read: Read) -> None:
         """Offer ``read_result`` from here on: a result was cut."""
         if READ_RESULT not in self._builtin:
-            reader = self._builtin[READ_RESULT] = read_result_tool(cut_results, limit=limit)
+            reader = self._builtin[READ_RESULT] = read_result_tool(cut_results, limit=limit, read=read)
             self.tools[READ_RESULT] = reader
             self.offered = (*self.offered, reader.specification)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,8 +11,10 @@ from journeyman.agent.limits import EffectiveLimits
 from journeyman.agent.offer import Offer
 from journeyman.agent.state import RunState
 from journeyman.agent.window import window
+from journeyman.core.calls import Artifact
 from journeyman.core.messages import Message, Role
 from journeyman.core.playbook import DEMONSTRATION, Advice
+from journeyman.core.principals import Principal
 from journeyman.core.protocols import Clock, Model, ModelRequest
 from journeyman.execution.executor import Around, CallScope, Executor
 from journeyman.execution.recorder import Recorder
@@ -39,8 +42,14 @@ class Run:
     leaving: bool = False
     """Set from outside: stop after this step, another process goes on."""
     memo: dict[Any, Any] = field(default_factory=dict)
+    call_ids: dict[str, str] = field(default_factory=dict)
+    """What the model's server calls our calls; only its adapter is told."""
     around: Around | None = None
     """Entered around each tool's run."""
+    now: Callable[[Principal], Principal | None] | None = None
+    """Who the principal is by now."""
+    before_step: Callable[[Run], None] | None = None
+    """Called before each question to the model, when no call is under way: rules may have changed."""
     system: Message | None = None
     turns: tuple[Message, ...] = ()
     """Demonstrations, which stand in the conversation before the task."""
@@ -62,6 +71,7 @@ class Run:
                 correlation_id=self.id,
                 deadline=self.deadline,
                 around=self.around,
+                now=self.now,
             )
         return self._scope
 
@@ -90,12 +100,15 @@ class Run:
     def request(self) -> ModelRequest:
         """The next question to the model."""
         state = self.state
+        if self.before_step is not None:
+            self.before_step(self)
         if self.system is None:
             given = [advice for advice in state.advice if not advice.holdout]
             self.system = Message.system(instruction(self.agent, given))
             self.turns = tuple(_marked(turn) for advice in given for turn in advice.turns)
         if state.cut_results:
-            self.offer.add_reader(state.cut_results, limit=self.executor.policy.max_result_chars)
+            limit = self.executor.policy.max_result_chars
+            self.offer.add_reader(state.cut_results, limit=limit, read=self._read_artifact)
         self.offer.refresh(state.tools_called)
         recent = window(
             state.messages, limit=self.limits.history_messages, task_at=state.task_at, before_task=self.turns
@@ -107,7 +120,13 @@ class Run:
             run_id=self.id,
             timeout=self.remaining(),
             memo=self.memo,
+            call_ids=self.call_ids,
+            output=None if self.agent.output is None else self.agent.expected.parameters,
         )
+
+    async def _read_artifact(self, artifact: Artifact, offset: int, length: int) -> str | None:
+        store = self.executor.artifacts
+        return None if store is None else await store.read(self.id, artifact.id, offset=offset, length=length)
 
 
 def _marked(turn: Message) -> Message:
@@ -120,6 +139,9 @@ def instruction(agent: Agent, advice: list[Advice]) -> str:
     if lines := [item.text for item in advice if item.form == "system"]:
         listed = "\n".join(f"- {line}" for line in lines)
         parts.append(f"What worked in similar tasks before (advice, not orders):\n{listed}")
-    if agent.finish:
+    if agent.output is not None:
+        # In words that hold for both ways in which adapters ask for it: by ``finish``, or by a schema for the text.
+        parts.append("The final answer is data: give it in the form that is asked for, with nothing around it.")
+    elif agent.finish:
         parts.append("When the task is done, call finish with your answer.")
     return "\n\n".join(parts)

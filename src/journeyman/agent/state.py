@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from pydantic_core import to_json
+
 from journeyman.agent.builtin import FINISH, READ_RESULT, without_more
 from journeyman.agent.guards import RepeatGuard
 from journeyman.core.approvals import ApprovalStatus, Approve, Decision, Deny, Expired
-from journeyman.core.calls import CallStatus, ToolCallRecord
+from journeyman.core.calls import Artifact, CallStatus, ToolCallRecord
 from journeyman.core.errors import ErrorInfo
 from journeyman.core.events import (
     Answered,
@@ -33,7 +35,12 @@ from journeyman.core.playbook import Advice
 from journeyman.core.principals import Principal
 from journeyman.core.runs import LimitName, Limits, ReasoningStep, RunStatus, TaskInput
 from journeyman.execution.executor import CallPast
-from journeyman.execution.results import shrink, text_for_model, without_the_rest
+from journeyman.execution.results import shrink, shrink_artifact, text_for_model, without_the_rest
+from journeyman.execution.sizes import larger
+
+EMPTY = "(the reply was empty)"
+UNFIT = "Your answer does not fit: "
+"""Begins what a model is told of an answer that is not the data that was asked for; what is wrong follows."""
 
 
 @dataclass(slots=True)
@@ -71,6 +78,8 @@ class RunState:
         self.turn: Turn | None = None
         self.last_confidence: float | None = None
         self.usage = Usage()
+        self.model = ""
+        """Which model answered last."""
         self.conclusion: Answered | None = None
         """The answer that the last step gave, before it is recorded as the run's."""
         self.answer: Answered | None = None
@@ -79,13 +88,29 @@ class RunState:
         self.call_ids: set[str] = set()
         self.tools_called: dict[str, None] = {}
         """Names of the tools that were called, each once, in order of first use."""
-        self.cut_results: dict[str, str] = {}
-        """Whole texts of results that were too long for the model, by handle."""
+        self.cut_results: dict[str, str | Artifact] = {}
+        """Results that were too long for the model, by handle: their whole texts, or where these are kept."""
+        self.renderings: dict[str, str] = {}
+        """By call: what it came to in the tool's own words, for people."""
         self.fruitless = 0
         """Replies in a row that neither called a tool nor answered."""
+        self.wants_output = False
+        """Whether the answer must be data that fits the agent's ``output``."""
+        self.invalid_outputs = 0
+        """Answers that did not fit it."""
+        self.output_problem = ""
+        """What was wrong with the latest of them."""
         self.active_seconds = 0.0
         """How long the run was worked on; waiting for a person or for a process does not count."""
         self._last_time: float | None = None
+
+    @property
+    def read_only_tools(self) -> frozenset[str]:
+        """Those of the agent's own tools that only read, by name."""
+        tools = self.agent.get("tools")
+        if not isinstance(tools, list | tuple):
+            return frozenset()
+        return frozenset(str(item["name"]) for item in tools if item.get("read_only"))
 
     def apply(self, event: Event) -> None:
         """Take in one event; signals change nothing."""
@@ -108,7 +133,7 @@ class RunState:
                 past = self._open(event.call_id)
                 past.started = past.unknown = None
             case RunResumed():
-                self.status = RunStatus.RUNNING
+                self.status, self.error = RunStatus.RUNNING, None
             case RunStarted():
                 self._start(event)
             case StrategiesInjected():
@@ -116,13 +141,16 @@ class RunState:
             case ApprovalRequested():
                 past = self._open(event.approval.call_id)
                 past.approval, past.decision = event.approval, None
+            case ApprovalDecided(status=ApprovalStatus.SUPERSEDED):
+                past = self._open(event.call_id)
+                past.approval = past.decision = None
             case ApprovalDecided():
                 self._open(event.call_id).decision = _decision(event)
             case Answered():
                 self.answer = event
                 self.messages.append(Message(role=Role.ASSISTANT, content=event.text))
             case RunSuspended():
-                self.status = event.status
+                self.status, self.error = event.status, event.error
             case RunFinished() | RunFailed():
                 if isinstance(event, RunFinished):
                     self.status, self.limit_reached = event.status, event.limit
@@ -140,10 +168,12 @@ class RunState:
         self.messages.append(Message.user(fact.task.description))
         self.call_ids = {call.id for message in fact.history for call in message.calls}
         self.status = RunStatus.RUNNING
+        self.wants_output = fact.agent.get("output") is not None
 
     def _message(self, fact: MessageReceived) -> None:
         self.status = RunStatus.RUNNING
         self.usage += fact.usage
+        self.model = fact.model or self.model
         self.last_confidence = fact.confidence
         self.turn = Turn(fact.iteration, fact.text, fact.calls, fact.started or fact.time, fact.confidence)
         for call in fact.calls:
@@ -168,56 +198,87 @@ class RunState:
         if turn is None:
             return
         self.turn = None
+        if fact.rendered is not None:
+            self.renderings |= fact.rendered
         told: list[str] = []
+        for call in turn.calls:
+            if call.id not in turn.records and (past := turn.pasts.get(call.id)) and past.unknown is not None:
+                turn.records[call.id] = past.unknown  # the run went on: nobody was there to settle it
         if turn.calls:
             said = tuple(self._bearable(call, turn.records[call.id]) for call in turn.calls)
             self.messages.append(Message.unchecked(role=Role.ASSISTANT, content=turn.text, calls=said))
             self.fruitless = 0
         for call in turn.calls:
             record = turn.records[call.id]
-            whole = text_for_model(record)
-            content = whole if len(whole) <= self._result_limit else self._shortened(record, whole)
+            whole = "" if record.artifact is not None else text_for_model(record)
+            short = record.artifact is None and len(whole) <= self._result_limit
+            content = whole if short else self._shortened(record, whole)
             self.guard.note(turn.iteration, call, record)
             told.append(content)
             self.messages.append(_answer(call, content))
         if not turn.calls and fact.nudge is not None:
             if turn.text.strip():
-                self.messages.append(Message(role=Role.ASSISTANT, content=turn.text))
+                text = turn.text
+                if len(text) > self._result_limit:  # it was no use: it is not sent whole again at every step
+                    text = text[: self._result_limit - 1] + "…"
+                self.messages.append(Message(role=Role.ASSISTANT, content=text))
             self.messages.append(Message.user(fact.nudge))
             self.fruitless += 1
+        if self.wants_output:
+            self._note_invalid(turn, fact.nudge)
+        answer = answer_of(turn, data=self.wants_output) if fact.nudge is None else None
         if fact.nudge is None:
-            self.conclusion = answer_of(turn)
+            self.conclusion = answer
         self.steps.append(
             ReasoningStep.unchecked(
                 iteration=turn.iteration,
                 thought=fact.thought,
-                action="call_tool" if turn.calls else "finish",
-                calls=tuple(turn.records[call.id] for call in turn.calls),
-                observation="\n".join(told) if told else (turn.text.strip() or "(the reply was empty)"),
+                action="call_tool" if turn.calls and answer is None else "finish",
+                calls=tuple(turn.records[call.id] for call in turn.calls if answer is None or call.tool_name != FINISH),
+                observation=(answer.text if answer else "\n".join(told) or turn.text.strip())
+                or "(the reply was empty)",
                 timestamp=turn.asked_at,
                 duration_ms=fact.duration_ms,
             )
         )
 
+    def _note_invalid(self, turn: Turn, nudge: str | None) -> None:
+        refused = [record for record in turn.records.values() if record.tool_name == FINISH and not record.success]
+        if refused and refused[-1].error is not None:
+            self.output_problem = refused[-1].error.message
+        elif nudge is not None:
+            self.output_problem = nudge.partition("\n")[0].removeprefix(UNFIT)
+        else:
+            return
+        self.invalid_outputs += 1
+
     def _bearable(self, call: ToolCall, record: ToolCallRecord) -> ToolCall:
         """The call as it stays in the conversation: what never ran and is huge is not sent again at every step."""
-        if record.attempts or record.success or not _larger([call.malformed or "", call.arguments], self._result_limit):
+        if record.attempts or record.success or not larger([call.malformed or "", call.arguments], self._result_limit):
             return call
         return call.model_copy(update={"arguments": {}, "malformed": "(left out: they were too large)"})
 
     def _shortened(self, record: ToolCallRecord, whole: str) -> str:
         if record.status is not CallStatus.SUCCESS:
             return whole[: self._result_limit - 1] + "…"
+        if record.artifact is not None:
+            self.cut_results[record.call_id] = record.artifact
+            return shrink_artifact(record.artifact, handle=record.call_id, limit=self._result_limit)
         self.cut_results[record.call_id] = whole
         return shrink(whole, handle=record.call_id, limit=self._result_limit)
 
 
-def answer_of(turn: Turn) -> Answered | None:
-    """The answer a finished turn gives: its text when it called nothing, or what it told ``finish``."""
+def answer_of(turn: Turn, *, data: bool = False) -> Answered | None:
+    """The answer a finished turn gives: its text when it called nothing, or what it told ``finish``.
+
+    Where the answer is data, what ``finish`` was told are the arguments, and their JSON is the text.
+    """
     if not turn.calls:
         return Answered(text=turn.text.strip(), confidence=turn.confidence)
     for record in turn.records.values():
         if record.tool_name == FINISH and record.status is CallStatus.SUCCESS:
+            if data:
+                return Answered(text=to_json(record.arguments).decode(), confidence=turn.confidence)
             told: dict[str, Any] = record.result
             return Answered(
                 text=told["answer"],
@@ -225,27 +286,6 @@ def answer_of(turn: Turn) -> Answered | None:
                 confidence=told["confidence"] if told["confidence"] is not None else turn.confidence,
             )
     return None
-
-
-def _larger(value: Any, limit: int) -> bool:
-    """Whether a JSON value has about that many characters; of a huge one no more is looked at than needed."""
-    stack, size = [value], 0
-    while stack and size <= limit:
-        match stack.pop():
-            case str() as text:
-                size += len(text)
-            case dict() as mapping:
-                size += len(mapping)
-                stack.extend(mapping.keys())
-                stack.extend(mapping.values())
-            case list() as items:
-                size += len(items)
-                stack.extend(items)
-            case int() as number:
-                size += number.bit_length() // 3 + 1
-            case _:
-                size += 8
-    return size > limit
 
 
 def _without_promise(message: Message) -> Message:

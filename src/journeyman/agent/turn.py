@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
+import traceback
 from collections.abc import Iterable
 from typing import Any
 
+from journeyman.agent.answer import answer_from_results
+from journeyman.agent.builtin import FINISH
 from journeyman.agent.run import Run
 from journeyman.agent.state import Turn
+from journeyman.core.budgets import ANSWER_BYTES, TOOL_NAME_CHARS, TURN_CALLS
+from journeyman.core.calls import UNNAMED
 from journeyman.core.data import LOG_FIELDS, storable_json
 from journeyman.core.errors import ErrorCategory, ModelError
 from journeyman.core.events import CallsPlanned, MessageReceived, StepRestarted, TextDelta
@@ -21,6 +27,9 @@ EMPTY_REPLY = "Your reply was empty. Call a tool, or answer the user in plain te
 UNFINISHED = "Your text alone does not end the task. Call a tool, or call finish with your answer."
 MOST_FRUITLESS = 3
 """Replies in a row without a call or an answer before a run is given up."""
+_OURS = re.compile(r"call_\d+_\d+")
+_sendable = re.compile(r"[!-~]{1,64}").fullmatch
+"""Ids of a model's server that are sent back to it; instead of others, ours is."""
 
 
 async def ask(run: Run) -> bool:
@@ -29,7 +38,9 @@ async def ask(run: Run) -> bool:
     response = await _respond(run, iteration)
     if response is None:
         return False
-    calls = numbered(response.calls, iteration=iteration, taken=run.state.call_ids)
+    if response.from_results:
+        response = _from_results(run, response)
+    calls = numbered(response.calls, iteration=iteration, taken=run.state.call_ids, theirs=run.call_ids)
     message = MessageReceived.unchecked(
         iteration=iteration,
         text=response.text,
@@ -61,24 +72,60 @@ async def _respond(run: Run, iteration: int) -> ModelResponse | None:
     except TimeoutError as error:
         if run.deadline is not None and limit.expired():
             return None
-        raise _model_failed(error) from error
+        raise _model_failed(run, error) from error
     except Exception as error:
-        logger.exception("the model adapter failed", extra={LOG_FIELDS: {"run_id": run.id}})
-        raise _model_failed(error) from error
+        raise _model_failed(run, error) from error
+
+
+def _from_results(run: Run, response: ModelResponse) -> ModelResponse:
+    """What the calls came to, as the answer of a model that writes none."""
+    text = answer_from_results(run.state) if run.agent.output is None else ""  # words are not the data asked for
+    if not text:
+        return response
+    if run.agent.finish:
+        call = ToolCall(tool_name=FINISH, arguments={"answer": text}, confidence=response.confidence)
+        return response.model_copy(update={"calls": (call,)})
+    if run.wants_text:
+        run.recorder.signal(TextDelta(iteration=run.iteration, text=text))
+    return response.model_copy(update={"text": text})
 
 
 def _checked(response: Any) -> ModelResponse:
     if not isinstance(response, ModelResponse):
-        raise TypeError(f"respond() returned {type(response).__name__}, not a ModelResponse")
+        raise ModelError(
+            "MODEL_FAILED",
+            f"the model adapter failed: respond() returned {type(response).__name__}, not a ModelResponse",
+            category=ErrorCategory.SYSTEM_ERROR,
+            user_guidance="This is a fault of the adapter, not of the model",
+        )
+    if len(response.calls) > TURN_CALLS or len(response.text) > ANSWER_BYTES:
+        raise ModelError(
+            "MODEL_ANSWER_TOO_LARGE",
+            f"the model asked for {len(response.calls):,} calls and wrote {len(response.text):,} characters in one "
+            f"turn; at most {TURN_CALLS:,} calls and {ANSWER_BYTES:,} characters are taken",
+            category=ErrorCategory.INVALID_INPUT,
+            user_guidance="ask for less at a time",
+        )
     return response
 
 
-def _model_failed(error: Exception) -> ModelError:
+def _model_failed(run: Run, error: Exception) -> ModelError:
+    """What to make of an adapter's own exception, whose text may quote the conversation: that is content."""
+    kind, content = type(error).__name__, run.executor.policy.capture_content
+    status = next(
+        (found for name in ("status", "status_code") if type(found := getattr(error, name, None)) is int), None
+    )
+    where = traceback.extract_tb(error.__traceback__)[-1:]
+    fields = {"run_id": run.id, "error": kind, "status": status}
+    fields["at"] = next((f"{frame.filename}:{frame.lineno}" for frame in where), None)
+    logger.error("the model adapter failed", exc_info=error if content else None, extra={LOG_FIELDS: fields})
+    told = f"the model adapter raised {kind}" + ("" if status is None else f" (status {status})")
     return ModelError(
         "MODEL_FAILED",
-        f"the model adapter raised {type(error).__name__}: {error}",
+        f"{told}: {error}" if content else told,
         category=ErrorCategory.SYSTEM_ERROR,
-        user_guidance="This is a fault of the adapter, not of the model: see the log for its traceback",
+        user_guidance="This is a fault of the adapter, not of the model: the log says where it happened, and with "
+        "Policy(capture_content=True) also what it says",
     )
 
 
@@ -96,23 +143,50 @@ class _Deltas:
         self._run.recorder.signal(StepRestarted(iteration=self._iteration))
 
 
-def numbered(calls: Iterable[ToolCall], *, iteration: int, taken: set[str]) -> tuple[ToolCall, ...]:
-    """The calls with ids that are unique within the run: models leave them out or use them twice."""
+def numbered(
+    calls: Iterable[ToolCall], *, iteration: int, taken: set[str], theirs: dict[str, str]
+) -> tuple[ToolCall, ...]:
+    """The calls under ids of ours, unique within the run. ``theirs`` takes what the model's server calls them.
+
+    A model's own ids may be left out, used twice, or be written to deceive whoever reads them in a list or a command.
+    """
     given: list[ToolCall] = []
-    used: set[str] = set()
-    for index, call in enumerate(calls):
-        wanted = call.id or f"call_{iteration}_{index + 1}"
-        unique, again = wanted, 2
-        while unique in taken or unique in used:
+    known = set(theirs.values())
+    for index, call in enumerate(calls, start=1):
+        wanted = unique = f"call_{iteration}_{index}"
+        again = 2
+        while unique in taken:
             unique, again = f"{wanted}_{again}", again + 1
-        used.add(unique)
-        call = _writable(call)
-        given.append(call if unique == call.id else call.model_copy(update={"id": unique}))
+        if call.id not in known and _sendable(call.id) and not _OURS.match(call.id):
+            theirs[unique] = call.id
+            known.add(call.id)
+        given.append(
+            _writable(
+                ToolCall.unchecked(
+                    id=unique,
+                    tool_name=_name(call),
+                    arguments=call.arguments,
+                    malformed=call.malformed,
+                    confidence=call.confidence,
+                )
+            )
+        )
     return tuple(given)
 
 
+def _name(call: ToolCall) -> str:
+    """The tool's name as the model wrote it; what is longer than any tool's is no name and need not be kept whole."""
+    name = call.tool_name
+    return name if len(name) <= TOOL_NAME_CHARS else f"{name[:TOOL_NAME_CHARS]}…"
+
+
 def _writable(call: ToolCall) -> ToolCall:
-    """The call, or its refusal as malformed where its arguments fit into no journal: not JSON, or nested too deeply."""
+    """The call, or its refusal as malformed where its arguments fit into no journal: not JSON, or nested too deeply.
+
+    A call that names no tool gets a name, so that it can be answered and recorded like any other.
+    """
+    if not call.tool_name:
+        call = call.model_copy(update={"tool_name": UNNAMED})
     try:
         storable_json(call.arguments)
     except ValueError as error:
@@ -122,7 +196,9 @@ def _writable(call: ToolCall) -> ToolCall:
 
 def composed_thought(turn: Turn) -> str:
     """A factual sentence where the model gave no thought of its own."""
-    names = list(dict.fromkeys(call.tool_name for call in turn.calls))
+    names = list(dict.fromkeys(call.tool_name for call in turn.calls if call.tool_name != FINISH))
+    if turn.calls and not names:
+        return "Gives the answer."
     if not names:
         return "Gives no text and calls no tool."
     return f"Calls {', '.join(names[:-1]) + ' and ' if names[:-1] else ''}{names[-1]}."

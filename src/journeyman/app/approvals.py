@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from journeyman.core.approvals import Approval, ApprovalStatus, Approve, Decision, Deny, Expired, Grant
+from journeyman.core.approvals import Approval, ApprovalStatus, Approve, Decision, Deny, Expired, Grant, GrantTerms
+from journeyman.core.budgets import LARGE_TEXT
 from journeyman.core.data import canonical_json, new_id
 from journeyman.core.errors import ApprovalError, ConfigurationError, EditedArgumentsError
+from journeyman.core.policy import Policy
 from journeyman.core.principals import ANY_PRINCIPAL, Principal, PrincipalFilter
 from journeyman.core.protocols import Clock
+from journeyman.core.risk import RiskLevel
 from journeyman.core.specification import ToolSpecification
 from journeyman.core.storing import Store
+from journeyman.execution.question import own_approval
+from journeyman.execution.risk import base_risk
 from journeyman.tools.library import ToolLibrary
 from journeyman.tools.tool import ArgumentsError, Tool
 
@@ -46,22 +52,18 @@ class StoreGate:
         """A grant for this tool in this chat session counts as the approval of whoever gave it."""
         if self._session_id is None:
             return None
-        principal_id = None if approval.principal is None else approval.principal.id
-        grant = await self._store.grants.allows(self._session_id, approval.tool_name, principal_id=principal_id)
-        if grant is None:
-            return None
-        by = f"{grant.granted_by} (grant {grant.id})"
-        return await self._store.approvals.decide(
-            approval.id, ApprovalStatus.APPROVED, by=by, now=self._clock.time()
-        ) or await self._store.approvals.get(approval.id)
+        return await self._store.grants.use(approval, session_id=self._session_id, now=self._clock.time())
 
 
 class Approvals:
     """What waits for a person, and their decisions. Each approval is decided once."""
 
-    def __init__(self, store: Store, library: ToolLibrary, *, clock: Clock, decided: Callable[[str], None]) -> None:
+    def __init__(
+        self, store: Store, library: ToolLibrary, *, policy: Policy, clock: Clock, decided: Callable[[str], None]
+    ) -> None:
         self._store = store
         self._library = library
+        self.policy = policy
         self._clock = clock
         self._decided = decided
 
@@ -74,7 +76,7 @@ class Approvals:
         offset: int = 0,
     ) -> Sequence[Approval]:
         """What waits, oldest first; what has expired meanwhile is no longer among them."""
-        await self._store.approvals.expire(now=self._clock.time())
+        await self.expire()
         return await self._store.approvals.list(
             status=ApprovalStatus.PENDING, run_id=run_id, principal_id=principal_id, limit=limit, offset=offset
         )
@@ -88,10 +90,16 @@ class Approvals:
         offset: int = 0,
     ) -> Sequence[Approval]:
         """Decided or not, oldest first."""
+        await self.expire()
         return await self._store.approvals.list(run_id=run_id, principal_id=principal_id, limit=limit, offset=offset)
 
     async def get(self, approval_id: str) -> Approval | None:
+        await self.expire()
         return await self._store.approvals.get(approval_id)
+
+    async def expire(self) -> None:
+        """Note which questions nobody has answered in time: their runs no longer wait for a person."""
+        await self._store.approvals.expire(now=self._clock.time())
 
     async def approve(
         self,
@@ -103,39 +111,106 @@ class Approvals:
     ) -> Approval:
         """Allow this exact call, or the same tool with ``arguments`` instead.
 
-        ``for_session`` also allows the tool for the rest of its chat session, on behalf of the same principal, without
-        asking, until revoked.
+        ``for_session`` also allows the tool in its chat session, on behalf of the same principal, without asking: as
+        often and as long as ``approval.grant`` says, until revoked.
         """
         approval = await self._found(approval_id)
-        session_id = await self._session_of(approval) if for_session else None
+        if (why := own_approval(approval, Approve(by=by))) is not None:
+            raise ApprovalError(f"approval {approval_id!r}: {why}")
+        grant = await self._grant_of(approval, by=by) if for_session else None
         if arguments is not None:
-            arguments = await self._checked(approval, arguments)
-        decided = await self._decide(approval_id, ApprovalStatus.APPROVED, by=by, arguments=arguments)
-        if session_id is not None:
-            await self.grant(session_id, approval.tool_name, by=by, principal=approval.principal)
-        return decided
+            arguments = await self.checked(approval, arguments)
+        return await self._decide(approval_id, ApprovalStatus.APPROVED, by=by, arguments=arguments, grant=grant)
 
     async def deny(self, approval_id: str, *, by: str = "unnamed", reason: str = "") -> Approval:
         """Refuse the call; the model sees the reason."""
         await self._found(approval_id)
         return await self._decide(approval_id, ApprovalStatus.DENIED, by=by, reason=reason)
 
-    async def grant(self, session_id: str, tool_name: str, *, by: str, principal: Principal | None = None) -> Grant:
-        """Allow a tool for one chat session, on behalf of one principal (or of nobody in particular)."""
-        grant = Grant(
+    async def grant(
+        self,
+        session_id: str,
+        tool_name: str,
+        *,
+        by: str,
+        principal: Principal | None = None,
+        uses: int | None = None,
+        seconds: float | None = None,
+    ) -> Grant:
+        """Allow a tool of this library for one chat session, on behalf of one principal (or of nobody in particular).
+
+        It covers calls up to the tool's own risk, as often and as long as the policy says; ``uses`` and ``seconds``
+        may say less.
+        """
+        tool = self._library.lookup(tool_name)
+        if tool is None:
+            raise ApprovalError(f"no tool {tool_name!r} is known here; what is not known cannot be allowed")
+        risk, policy = base_risk(tool.specification, self.policy), self.policy
+        if policy.grant_risk is None or risk.rank > policy.grant_risk.rank:
+            raise ApprovalError(f"the policy lets nobody allow {tool_name!r} for a session: it is {risk.value}")
+        terms = GrantTerms(
+            uses=min(uses or policy.grant_uses, policy.grant_uses),
+            seconds=min(seconds or policy.grant_seconds, policy.grant_seconds),
+        )
+        grant = self._grant(session_id, tool_name, tool.digest, risk, terms, by=by, principal=principal)
+        await self._store.grants.grant(grant)
+        return grant
+
+    def _grant(
+        self,
+        session_id: str,
+        tool_name: str,
+        tool_digest: str,
+        risk: RiskLevel,
+        terms: GrantTerms,
+        *,
+        by: str,
+        principal: Principal | None,
+    ) -> Grant:
+        now = self._clock.time()
+        return Grant(
             id=new_id("grant"),
             session_id=session_id,
             tool_name=tool_name,
             granted_by=by,
-            granted_at=self._clock.time(),
+            granted_at=now,
             principal_id=None if principal is None else principal.id,
+            tool_digest=tool_digest,
+            risk=risk,
+            expires_at=now + terms.seconds,
+            uses=terms.uses,
+            uses_left=terms.uses,
         )
+
+    async def grant_like(self, approval: Approval, *, by: str) -> Grant:
+        """Allow the tool of a question for its chat session, as far as ``approval.grant`` says."""
+        grant = await self._grant_of(approval, by=by)
         await self._store.grants.grant(grant)
         return grant
 
+    async def _grant_of(self, approval: Approval, *, by: str) -> Grant:
+        """What "for the session" means for the call that a person was asked about."""
+        session_id = await self._session_of(approval)
+        if approval.grant is None:
+            why = "its arguments raise the risk" if approval.risk_raised else "its run lets nobody"
+            raise ApprovalError(
+                f"{approval.tool_name!r} cannot be allowed for the session by approval {approval.id!r}: {why}; "
+                "approve this call alone"
+            )
+        return self._grant(
+            session_id,
+            approval.tool_name,
+            approval.tool_digest,
+            approval.risk,
+            approval.grant,
+            by=by,
+            principal=approval.principal,
+        )
+
     async def grants(self, *, session_id: str | None = None) -> Sequence[Grant]:
         """Standing words that are in force."""
-        return await self._store.grants.list(session_id=session_id)
+        now = self._clock.time()
+        return tuple(item for item in await self._store.grants.list(session_id=session_id) if item.in_force(now))
 
     async def revoke(self, grant_id: str, *, by: str) -> bool:
         return await self._store.grants.revoke(grant_id, by=by, now=self._clock.time())
@@ -143,7 +218,7 @@ class Approvals:
     async def _decide(self, approval_id: str, status: ApprovalStatus, *, by: str, **told: Any) -> Approval:
         decided = await self._store.approvals.decide(approval_id, status, by=by, now=self._clock.time(), **told)
         if decided is None:
-            await self._store.approvals.expire(now=self._clock.time())
+            await self.expire()
             now = await self._found(approval_id)
             who = f" by {now.decided_by!r}" if now.decided_by else ""
             raise ApprovalError(f"approval {approval_id!r} is {now.status.value} already{who}; nothing was changed")
@@ -153,7 +228,7 @@ class Approvals:
     async def _found(self, approval_id: str) -> Approval:
         approval = await self._store.approvals.get(approval_id)
         if approval is None:
-            raise ApprovalError(f"there is no approval {approval_id!r}; 'journeyman approvals list' shows what waits")
+            raise ApprovalError(f"there is no approval {approval_id!r} in this store")
         return approval
 
     async def _session_of(self, approval: Approval) -> str:
@@ -162,15 +237,11 @@ class Approvals:
             raise ApprovalError(f"approval {approval.id!r} belongs to no chat session; approve it without for_session")
         return row.session_id
 
-    async def _checked(self, approval: Approval, arguments: dict[str, Any]) -> dict[str, Any]:
+    async def checked(self, approval: Approval, arguments: dict[str, Any]) -> dict[str, Any]:
+        """What a person wants instead of a call's arguments, as it would run. Raises EditedArgumentsError."""
         tool = self._library.lookup(approval.tool_name) or await self._described(approval)
-        if tool is None:
-            return arguments  # nobody here knows the tool; the process that runs it checks again
-        try:
-            return tool.freeze(canonical_json(arguments)).arguments
-        except (ArgumentsError, ValueError, RecursionError) as error:
-            told = f"the edited arguments for {approval.tool_name!r} are not valid: {error}"
-            raise EditedArgumentsError(told) from error
+        # Where nobody here knows the tool, the process that runs it checks again.
+        return arguments if tool is None else await checked_arguments(tool, arguments)
 
     async def _described(self, approval: Approval) -> Tool[..., Any] | None:
         """The tool as the run was told of it, where this process does not hold the tool itself."""
@@ -179,6 +250,18 @@ class Approvals:
             if told.get("name") == approval.tool_name:
                 return Tool.from_specification(ToolSpecification.stored(told), _not_here)
         return None
+
+
+async def checked_arguments(tool: Tool[..., Any], arguments: dict[str, Any]) -> dict[str, Any]:
+    """What a person wants a tool to be called with, as it would run. Raises EditedArgumentsError."""
+    try:
+        text = canonical_json(arguments)
+        if len(text) > LARGE_TEXT:
+            return (await asyncio.to_thread(tool.freeze, text)).arguments
+        return tool.freeze(text).arguments
+    except (ArgumentsError, ValueError, RecursionError) as error:
+        told = f"the edited arguments for {tool.name!r} are not valid: {error}"
+        raise EditedArgumentsError(told) from error
 
 
 def _not_here(**_: Any) -> None:

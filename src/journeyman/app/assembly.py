@@ -9,12 +9,13 @@ from typing import Literal
 from weakref import WeakKeyDictionary
 
 from journeyman.agent.agent import Agent
-from journeyman.agent.limits import effective_limits
+from journeyman.agent.limits import NO_LIMITS, effective_limits
 from journeyman.agent.offer import Offer
 from journeyman.agent.run import Run
 from journeyman.agent.state import RunState
+from journeyman.core.calls import ArtifactStore, speaks_for_tool
 from journeyman.core.data import FORMAT, LOG_FIELDS
-from journeyman.core.events import CallFinished, Event, Fact, RunStarted, StrategiesInjected
+from journeyman.core.events import CallFinished, Event, RunStarted, StrategiesInjected
 from journeyman.core.playbook import Advice, StrategySource
 from journeyman.core.policy import Policy
 from journeyman.core.principals import Principal
@@ -27,6 +28,7 @@ from journeyman.core.protocols import (
     Model,
     RateLimiter,
     SystemClock,
+    Witness,
 )
 from journeyman.core.runs import Limits, TaskInput
 from journeyman.core.specification import ToolSpecification
@@ -57,15 +59,28 @@ class Resources:
         self.breaker = breaker or LocalBreaker(clock=clock)
         self.cache = ResultCache(clock=clock)
 
-    def executor(self, policy: Policy, gate: ApprovalGate) -> Executor:
+    def executor(
+        self,
+        policy: Policy,
+        gate: ApprovalGate,
+        *,
+        artifacts: ArtifactStore | None = None,
+        approval_seconds: float | None = None,
+        witness: Witness | None = None,
+        durable: bool = False,
+    ) -> Executor:
         return Executor(
+            durable=durable,
             policy=policy,
             gate=gate,
+            witness=witness,
             invoker=self.invoker,
             limiter=self.limiter,
             breaker=self.breaker,
             cache=self.cache,
             clock=self.clock,
+            approval_seconds=approval_seconds,
+            artifacts=artifacts,
         )
 
 
@@ -95,38 +110,60 @@ class Assembly:
     gate: ApprovalGate
     journal: Journal
     model: Callable[[RunState], Model]
+    artifacts: ArtifactStore | None = None
+    """Where large results are kept; None leaves them in their records."""
+    witness: Witness | None = None
+    """Knows of calls that another process has begun."""
     listener: Listener | None = None
-    facts: Sequence[Fact] = ()
-    """What the journal holds of the run already."""
+    state: RunState | None = None
+    """The fold of what the journal holds of the run already; None for a new one."""
+    seq: int = 0
+    """How many facts that are."""
     format: Callable[[], int] = lambda: FORMAT
     """The format version that every program at work on the journal can read."""
-    tools: Literal["bind", "none"] = "bind"
-    """Without tools a run can be settled and cancelled, but not advanced."""
+    approval_seconds: float | None = None
+    """How long a question stays open; None leaves it to the policy's word for runs that wait in this process."""
+    now: Callable[[Principal], Principal | None] | None = None
+    """Who a principal is by now; see ``CallScope``."""
+    durable: bool = False
+    """Whether the run waits in a store where a person must act."""
+    defaults: Limits = NO_LIMITS
+    """What holds where neither the caller nor the task nor the agent says anything."""
+    before_step: Callable[[Run], None] | None = None
+    tools: Literal["bind", "all", "none"] = "bind"
+    """Without tools a run can be settled and cancelled, but not advanced. With ``all``, one that is resumed needs each
+    of them, as a new one does; else it goes on without those that are gone."""
 
     def build(self) -> Run:
         """The run as its facts leave it. Raises BindingError where a new run's tools are missing."""
         clock = self.resources.clock
-        state = RunState(result_limit=self.policy.max_result_chars)
-        for fact in self.facts:
-            state.apply(fact)
+        state = self.state or RunState(result_limit=self.policy.max_result_chars)
         offer = Offer(self.agent, self.library, self.task, self.principal, most=self.policy.max_offered_tools)
-        if self.tools == "bind":
-            # A resumed run goes on under the descriptions it began with, and without tools that are gone since.
-            offer.begin(missing="skip" if self.facts else "refuse", descriptions=not self.facts)
-        limits = effective_limits(self.limits, self.task, self.agent)
+        if self.tools != "none":
+            # A resumed run goes on under the descriptions it began with.
+            skips = self.seq and self.tools == "bind"
+            offer.begin(missing="skip" if skips else "refuse", descriptions=not self.seq)
+        limits = effective_limits(self.limits, self.task, self.agent, self.defaults)
         listeners, around = self._listeners()
         return Run(
             id=self.run_id,
             agent=self.agent,
             model=self.model(state),
-            executor=self.resources.executor(self.policy, self.gate),
+            executor=self.resources.executor(
+                self.policy,
+                self.gate,
+                artifacts=self.artifacts,
+                approval_seconds=self.approval_seconds,
+                witness=self.witness,
+                durable=self.durable,
+            ),
             recorder=Recorder(
                 self.run_id,
                 self.journal,
                 clock=clock,
                 fold=state.apply,
                 listeners=listeners,
-                seq=len(self.facts),
+                seq=self.seq,
                 format=self.format,
             ),
             state=state,
@@ -135,6 +172,8 @@ class Assembly:
             clock=clock,
             deadline=None if limits.seconds is None else clock.monotonic() + limits.seconds - state.active_seconds,
             around=around,
+            now=self.now,
+            before_step=self.before_step,
             wants_text=self.listener is not None,
         )
 
@@ -143,8 +182,11 @@ class Assembly:
         content, library = self.policy.capture_content, self.library
 
         def count(event: Event) -> None:
-            if isinstance(event, CallFinished) and event.record.attempts:
-                library.count(event.record.tool_name, success=event.record.success)
+            if isinstance(event, CallFinished):
+                record = event.record
+                success = speaks_for_tool(record.status, attempts=record.attempts)
+                if success is not None:
+                    library.count(record.tool_name, success=success)
 
         listeners: list[Listener] = [count, LogListener(capture_content=content)]
         around: Around | None = None

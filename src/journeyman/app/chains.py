@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
 from journeyman.agent.agent import Agent
 from journeyman.agent.state import RunState
+from journeyman.core.calls import ToolCallRecord
 from journeyman.core.data import canonical_json
 from journeyman.core.errors import (
     ConfigurationError,
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
     from journeyman.core.principals import Principal
 
 MOST_STEPS = 100
+MOST_RESOLVED = 1_000_000
+"""Characters that all references of one step may come to; a call takes no more arguments than that."""
 MOST_DIGITS = 18
 LONGEST_SHOWN = 100
 """Characters of a reference in a message."""
@@ -65,13 +68,43 @@ class UnresolvedError(ValueError):
 
 def resolve(value: Any, results: Sequence[Any]) -> Any:
     """A value with its references replaced. A text that is one reference becomes what it refers to, of any type."""
-    if isinstance(value, str):
-        return _resolve_text(value, results)
-    if isinstance(value, list):
-        return [resolve(item, results) for item in value]
-    if isinstance(value, dict):
-        return {key: resolve(item, results) for key, item in value.items()}
-    return value
+    return _Resolver(results).value(value)
+
+
+class _Resolver:
+    """Replaces the references of one step. Few characters can refer to much, many times: what comes out is counted."""
+
+    def __init__(self, results: Sequence[Any]) -> None:
+        self._results = results
+        self._known: dict[str, tuple[Any, str]] = {}
+        self._left = MOST_RESOLVED
+
+    def value(self, value: Any) -> Any:
+        if isinstance(value, str):
+            return self._text(value)
+        if isinstance(value, list):
+            return [self.value(item) for item in value]
+        if isinstance(value, dict):
+            return {key: self.value(item) for key, item in value.items()}
+        return value
+
+    def _text(self, text: str) -> Any:
+        whole = _REFERENCE.fullmatch(text)
+        if whole is not None and whole["name"] is not None:
+            return self._look_up(whole)[0]
+        return _REFERENCE.sub(lambda found: "$" if found["dollar"] is not None else self._look_up(found)[1], text)
+
+    def _look_up(self, found: re.Match[str]) -> tuple[Any, str]:
+        """What a reference means, and the same as text."""
+        key = found.group()
+        if key not in self._known:
+            value = _look_up(found, self._results)
+            self._known[key] = (value, value if isinstance(value, str) else canonical_json(value))
+        known = self._known[key]
+        self._left -= len(known[1])
+        if self._left < 0:
+            raise UnresolvedError(f"the references of this step come to more than {MOST_RESOLVED:,} characters")
+        return known
 
 
 def literal(value: Any) -> Any:
@@ -83,20 +116,6 @@ def literal(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: literal(item) for key, item in value.items()}
     return value
-
-
-def _resolve_text(text: str, results: Sequence[Any]) -> Any:
-    whole = _REFERENCE.fullmatch(text)
-    if whole is not None and whole["name"] is not None:
-        return _look_up(whole, results)
-
-    def one(found: re.Match[str]) -> str:
-        if found["dollar"] is not None:
-            return "$"
-        value = _look_up(found, results)
-        return value if isinstance(value, str) else canonical_json(value)
-
-    return _REFERENCE.sub(one, text)
 
 
 def _look_up(found: re.Match[str], results: Sequence[Any]) -> Any:
@@ -167,9 +186,16 @@ def _texts(value: Any) -> list[str]:
 class ChainPlanner:
     """A ``Model`` that asks for the chain's next call, and stops where one did not succeed."""
 
-    def __init__(self, steps: Sequence[ChainStep], state: RunState) -> None:
+    def __init__(
+        self,
+        steps: Sequence[ChainStep],
+        state: RunState,
+        *,
+        look_up: Callable[[ToolCallRecord], Awaitable[Any]],
+    ) -> None:
         self._steps = steps
         self._state = state
+        self._look_up = look_up
 
     async def respond(self, request: ModelRequest, deltas: Deltas | None = None) -> ModelResponse:
         results: list[Any] = []
@@ -177,7 +203,7 @@ class ChainPlanner:
             [record] = done.calls
             if record.error is not None:
                 raise _stopped(number, record.tool_name, record.error)
-            results.append(record.result)
+            results.append(await self._look_up(record))
         if len(results) == len(self._steps):
             return ModelResponse(text=f"All {len(results)} steps are done.", model=CHAIN)
         step = self._steps[len(results)]
@@ -255,7 +281,7 @@ async def chain_results(handle: Handle) -> list[Any]:
     async for _ in handle.events():
         pass
     response = await handle.result()
-    results = [record.result for record in response.tool_calls if record.success]
+    results = [await handle.whole(record) for record in response.tool_calls if record.success]
     if response.error is not None:
         raise ChainError(response.error, run_id=handle.run_id, results=results)
     return results

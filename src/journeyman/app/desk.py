@@ -6,19 +6,21 @@ A ``Desk`` is the app as one principal may use it. It knows no protocol; doors t
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from journeyman.app.owners import dead_owners
-from journeyman.core.approvals import Approval
+from journeyman.core.approvals import Approval, ApprovalStatus
+from journeyman.core.audit import AuditNote
 from journeyman.core.calls import ToolCallRecord
-from journeyman.core.conversations import SessionRow
+from journeyman.core.conversations import SessionPlace, SessionRow
 from journeyman.core.data import digest
-from journeyman.core.errors import JourneymanError
-from journeyman.core.principals import ANY_PRINCIPAL, Principal, PrincipalFilter
+from journeyman.core.errors import JourneymanError, SessionTakenError
+from journeyman.core.messages import Message
+from journeyman.core.principals import ANY_PRINCIPAL, WRITE_ALL, Principal, PrincipalFilter
 from journeyman.core.runs import UNFINISHED, AgentResponse, RunStatus
-from journeyman.core.storing import RunOrder, RunRow
+from journeyman.core.storing import RunOrder, RunRow, own_run_id
 
 if TYPE_CHECKING:
     from journeyman.app.handles import Handle
@@ -26,8 +28,8 @@ if TYPE_CHECKING:
 
 READ_ALL = "runs:read"
 """Who has it sees the runs, sessions and approvals of others."""
-WRITE_ALL = "runs:write"
-"""Who has it sees them too, says things in the sessions of others, and cancels, resumes or deletes what is theirs."""
+TASKS_WRITE = "tasks:write"
+"""Who has it changes tasks and attachments by hand. Agents are bound by the permissions of their tools."""
 DECIDE = "approvals:decide"
 """Who has it decides about approvals and unknown outcomes."""
 LOCAL = Principal("local", permissions={"*"})
@@ -48,6 +50,7 @@ class NotFoundError(DeskError):
 
     def __init__(self, kind: str, name: str) -> None:
         super().__init__(f"{kind.upper()}_NOT_FOUND", f"there is no {kind} {name!r}")
+        self.kind = kind
 
 
 class NotPermittedError(DeskError):
@@ -126,9 +129,17 @@ class Desk:
     def _visible(self, also: str | None = None) -> PrincipalFilter:
         return ANY_PRINCIPAL if self._reads_all(also) else self.principal.id
 
+    @property
+    def _changeable(self) -> PrincipalFilter:
+        return ANY_PRINCIPAL if self.principal.may(WRITE_ALL) else self.principal.id
+
     def must_hold(self, permission: str) -> None:
         if not self.principal.may(permission):
             raise NotPermittedError(self.principal, permission)
+
+    def note(self, kind: str, **details: Any) -> AuditNote:
+        """What the audit is to say of a change that the principal makes."""
+        return AuditNote(kind=kind, actor=self.principal.id, details=details, now=self.app.clock.time())
 
     def _must_own(self, owner_id: str | None) -> None:
         if owner_id != self.principal.id:
@@ -145,6 +156,7 @@ class Desk:
         offset: int = 0,
     ) -> Sequence[RunRow]:
         """The runs the principal may see, newest first; those of one session by turn."""
+        await self.app.approvals.expire()
         return await self._store.runs.list(
             statuses=statuses,
             session_id=session_id,
@@ -153,36 +165,50 @@ class Desk:
             offset=offset,
         )
 
+    async def counts(self) -> tuple[int, int]:
+        """How many runs are queued or under way, and how many approvals wait, among those the principal may see."""
+        await self.app.approvals.expire()
+        at_work = (RunStatus.RUNNING, RunStatus.QUEUED)
+        runs = await self._store.runs.count(statuses=at_work, principal_id=self._visible())
+        waiting = ApprovalStatus.PENDING
+        return runs, await self._store.approvals.count(status=waiting, principal_id=self._visible(DECIDE))
+
     async def run(self, run_id: str, *, also: str | None = None) -> RunRow:
-        """A run the principal may see, because it is theirs or by a permission; ``also`` is one more that will do."""
-        row = await self._store.runs.get(run_id)
-        if row is None or not self._sees(row.principal_id, also):
-            raise NotFoundError("run", run_id)
-        return row
+        """A run the principal may see, because it is theirs or by a permission; ``also`` is one more that will do.
+
+        By its id, or by the name that the principal gave it: its id is in the row.
+        """
+        await self.app.approvals.expire()
+        for found in (run_id, self.own_run_id(run_id)):
+            row = await self._store.runs.get(found)
+            if row is not None and self._sees(row.principal_id, also):
+                return row
+        raise NotFoundError("run", run_id)
 
     async def cancel(self, run_id: str) -> RunRow:
         """End a run, wherever it is worked on."""
-        await self._own_unfinished(run_id)
-        await self.app.cancel(run_id)
-        return await self.run(run_id)
+        row = await self._own_unfinished(run_id)
+        await self.app.cancel(row.id, by=self.principal.id)
+        return await self.run(row.id)
 
     async def resume(self, run_id: str) -> RunRow:
         """Have this process go on with a run that nobody works on. One that waits for a person goes on waiting."""
-        await self._own_unfinished(run_id)
-        await self.app.resume(run_id)
-        return await self.run(run_id)
+        row = await self._own_unfinished(run_id)
+        await self.app.resume(row.id)
+        return await self.run(row.id)
 
-    async def _own_unfinished(self, run_id: str) -> None:
+    async def _own_unfinished(self, run_id: str) -> RunRow:
         row = await self.run(run_id)
         self._must_own(row.principal_id)
         if row.status.ended:
             raise ConflictError("RUN_ENDED", f"run {run_id!r} is {row.status.value} already")
+        return row
 
     async def resolve(
         self, run_id: str, call_id: str, action: Literal["rerun", "done", "skip"], *, result: Any = None
     ) -> RunRow:
         """Say what became of a call whose outcome is unknown. Like an approval, it takes a person who may decide."""
-        await self.run(run_id, also=DECIDE)
+        run_id = (await self.run(run_id, also=DECIDE)).id
         self.must_hold(DECIDE)
         handle = await self.app.handle(run_id)
         if call_id not in [record.call_id for record in await handle.unknown()]:
@@ -193,9 +219,13 @@ class Desk:
 
     # --- sessions
 
-    async def sessions(self, *, limit: int = 50, offset: int = 0) -> Sequence[SessionRow]:
-        """The sessions the principal may see, most recently used first."""
-        return await self._store.conversations.list(principal_id=self._visible(), limit=limit, offset=offset)
+    async def sessions(
+        self, *, text: str = "", after: SessionPlace | None = None, limit: int = 50, offset: int = 0
+    ) -> Sequence[SessionRow]:
+        """The sessions the principal may see, most recently used first; with ``text``, those that mention it."""
+        return await self._store.conversations.list(
+            principal_id=self._visible(), text=text, after=after, limit=limit, offset=offset
+        )
 
     async def session(self, session_id: str) -> SessionRow:
         """A session the principal may see."""
@@ -210,14 +240,39 @@ class Desk:
             return
         self._must_own((await self.session(session_id)).principal_id)
 
+    async def rename_session(self, session_id: str, title: str) -> SessionRow:
+        """Give a session a title."""
+        await self.must_own_session(session_id)
+        whose = self._changeable
+        if not await self._store.conversations.rename(session_id, title, by=self.principal.id, principal_id=whose):
+            raise NotFoundError("session", session_id)
+        return await self.session(session_id)
+
+    @asynccontextmanager
+    async def begins_in(self, session_id: str) -> AsyncIterator[None]:
+        """Around the start of a run in a session, which may be new. It is refused where the session is another's."""
+        await self.must_own_session(session_id, new=True)
+        try:
+            yield
+        except SessionTakenError:  # somebody has begun it since it was looked at
+            raise NotFoundError("session", session_id) from None
+
+    async def messages(self, session_id: str, *, last: int | None = None) -> Sequence[Message]:
+        """What was said in a session the principal may see, in order; with ``last``, only the latest so many."""
+        await self.session(session_id)
+        return await self._store.conversations.messages(session_id, last=last, principal_id=self._visible())
+
     async def delete_session(self, session_id: str) -> None:
         """Forget a session of which no run is unfinished."""
         await self.must_own_session(session_id)
+        whose = self._changeable
+        if await self._store.conversations.delete(session_id, by=self.principal.id, principal_id=whose):
+            return
         if await self._store.runs.list(statuses=UNFINISHED, session_id=session_id, limit=1):
             raise ConflictError(
                 "SESSION_AT_WORK", f"a run of session {session_id!r} has not ended", recover_action="Cancel it first"
             )
-        await self._store.conversations.delete(session_id)
+        raise NotFoundError("session", session_id)
 
     # --- approvals
 
@@ -261,7 +316,7 @@ class Desk:
 
     def holder(self, row: RunRow) -> str | None:
         """The living process that holds a run, in words; None when none does."""
-        if row.owner is None or row.lease_until <= self.app.clock.time() or dead_owners([row.owner]):
+        if row.owner is None or not self.app.runner.claims.held(row):
             return None
         host, pid, *_ = *row.owner.split("/"), ""
         return f"process {pid} on {host}"
@@ -278,7 +333,7 @@ class Desk:
             approvals=await self.app.approvals.pending(run_id=row.id),
             unknown=await (await self.app.handle(row.id)).unknown(),
             earlier=earlier,
-            error=self.app.runner.trouble(row.id),
+            error=self.app.runner.trouble(row.id, row),
             unattended=not row.status.waiting and not self.app.runner.at_work(row.id) and self.holder(row) is None,
         )
 
@@ -323,17 +378,23 @@ class Desk:
 
     # --- requests that are sent again
 
+    def own_run_id(self, name: str) -> str:
+        """The id of the run that the principal calls by this name. Another's run of that name is another run."""
+        return own_run_id(self.principal.id, name)
+
     def run_id_for(self, door: str, key: str | None) -> str | None:
-        """The id of the run that an idempotency key stands for. It cannot be guessed from somebody else's key."""
+        """The id of the run that an idempotency key of the principal stands for."""
         return None if key is None else f"run_{digest('idempotency', door, self.principal.id, key)}"
 
     async def begun_before(self, run_id: str, *, same: Callable[[RunOrder], bool]) -> RunOrder | None:
-        """What an earlier request with the same run id asked for; refused where that was something else."""
+        """What an earlier request with the same run id asked for; refused where that was something else.
+
+        None for a run of another principal, as if there were none.
+        """
         order = await self._store.runs.order(run_id)
-        if order is None:
+        if order is None or order.principal_id != self.principal.id:
             return None
-        owned = _id_of(order.principal) == self.principal.id
-        if not same(order) or not (owned or self.principal.may(WRITE_ALL)):
+        if not same(order):
             raise ConflictError(
                 "RUN_EXISTS",
                 f"a run named {run_id!r} exists and is another one",

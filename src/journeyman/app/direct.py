@@ -1,4 +1,4 @@
-"""Runs that live and die with their caller: ``run``, ``run_sync`` and ``stream``.
+"""Runs that live and die with their caller: ``run``, ``run_sync``, ``run_batch`` and ``stream``.
 
 Whoever imports these names pays for what a run needs when the first one begins.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Coroutine, Sequence
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack, overload
 
 from journeyman.core.errors import ConfigurationError
 
@@ -52,31 +52,126 @@ class RunOptions(TypedDict, total=False):
     journal: Journal | None
 
 
-async def run(agent: Agent, task: TaskInput | str, **options: Unpack[RunOptions]) -> AgentResponse:
+@overload
+async def run(
+    agent: Agent, task: TaskInput | str, *, output: type[T], **options: Unpack[RunOptions]
+) -> AgentResponse[T]: ...
+
+
+@overload
+async def run(
+    agent: Agent, task: TaskInput | str, *, output: Any = None, **options: Unpack[RunOptions]
+) -> AgentResponse: ...
+
+
+async def run(
+    agent: Agent, task: TaskInput | str, *, output: Any = None, **options: Unpack[RunOptions]
+) -> AgentResponse:
     """Run an agent to its end and return what came out, whatever the end was.
 
-    Options: library, model, policy, approver, principal, history, limits, playbook, journal; see ``RunOptions``.
+    With ``output``, a type or a JSON Schema, the answer is data that fits it: ``response.output``. It wins over the
+    agent's. Options: library, model, policy, approver, principal, history, limits, playbook, journal; see
+    ``RunOptions``.
     """
-    return await _whole(agent, task, options)
+    return await _whole(_for_output(agent, output), task, options)
 
 
-def run_sync(agent: Agent, task: TaskInput | str, **options: Unpack[RunOptions]) -> AgentResponse:
+@overload
+def run_sync(
+    agent: Agent, task: TaskInput | str, *, output: type[T], **options: Unpack[RunOptions]
+) -> AgentResponse[T]: ...
+
+
+@overload
+def run_sync(
+    agent: Agent, task: TaskInput | str, *, output: Any = None, **options: Unpack[RunOptions]
+) -> AgentResponse: ...
+
+
+def run_sync(
+    agent: Agent, task: TaskInput | str, *, output: Any = None, **options: Unpack[RunOptions]
+) -> AgentResponse:
     """``run()`` for programs without an event loop."""
     import asyncio
 
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return _to_its_end(_whole(agent, task, options, last=True))
+        return _to_its_end(_whole(_for_output(agent, output), task, options, last=True))
     raise ConfigurationError("run_sync() was called where an event loop is running; write 'await run(...)' there")
 
 
-async def stream(agent: Agent, task: TaskInput | str, **options: Unpack[RunOptions]) -> AsyncIterator[Event]:
+@overload
+async def run_batch(
+    agent: Agent,
+    tasks: Sequence[TaskInput | str],
+    *,
+    output: type[T],
+    concurrency: int = 10,
+    **options: Unpack[RunOptions],
+) -> list[AgentResponse[T]]: ...
+
+
+@overload
+async def run_batch(
+    agent: Agent,
+    tasks: Sequence[TaskInput | str],
+    *,
+    output: Any = None,
+    concurrency: int = 10,
+    **options: Unpack[RunOptions],
+) -> list[AgentResponse]: ...
+
+
+async def run_batch(
+    agent: Agent,
+    tasks: Sequence[TaskInput | str],
+    *,
+    output: Any = None,
+    concurrency: int = 10,
+    **options: Unpack[RunOptions],
+) -> list[AgentResponse]:
+    """Run an agent on several tasks, some at a time; the responses come in the order of the tasks.
+
+    No two tasks may have the same ``task_id``. A run that fails is a response like any other and stops none of the
+    others. Options as for ``run``.
+    """
+    import asyncio
+
+    from journeyman.core.errors import InvalidDataError
+    from journeyman.core.runs import TaskInput
+
+    if concurrency < 1:
+        raise InvalidDataError("run_batch", [("concurrency", f"must be at least 1, got {concurrency}")])
+    inputs = [TaskInput(description=task) if isinstance(task, str) else task for task in tasks]
+    first: dict[str, int] = {}
+    doubled = [
+        (f"tasks[{at}].task_id", f"{task.task_id!r} is also the id of tasks[{first[task.task_id]}]")
+        for at, task in enumerate(inputs)
+        if first.setdefault(task.task_id, at) != at
+    ]
+    if doubled:
+        raise InvalidDataError("run_batch", doubled)
+    turns = asyncio.Semaphore(concurrency)
+    answering = _for_output(agent, output)
+
+    async def one(task: TaskInput) -> AgentResponse:
+        async with turns:
+            return await _whole(answering, task, options)
+
+    async with asyncio.TaskGroup() as group:
+        running = [group.create_task(one(task)) for task in inputs]
+    return [done.result() for done in running]
+
+
+async def stream(
+    agent: Agent, task: TaskInput | str, *, output: Any = None, **options: Unpack[RunOptions]
+) -> AsyncIterator[Event]:
     """The same run, as events. The last one carries the response; leaving the loop early cancels the run."""
     import asyncio
 
     events: asyncio.Queue[Event | None] = asyncio.Queue()
-    running = asyncio.ensure_future(_whole(agent, task, options, listener=events.put_nowait))
+    running = asyncio.ensure_future(_whole(_for_output(agent, output), task, options, listener=events.put_nowait))
     running.add_done_callback(lambda _: events.put_nowait(None))
     try:
         while (event := await events.get()) is not None:
@@ -91,16 +186,20 @@ async def _whole(
     agent: Agent, task: TaskInput | str, options: RunOptions, *, listener: Listener | None = None, last: bool = False
 ) -> AgentResponse:
     if unknown := options.keys() - RunOptions.__annotations__:
-        raise TypeError(
-            f"unknown options: {', '.join(sorted(unknown))}; there are {', '.join(RunOptions.__annotations__)}"
-        )
+        known = ", ".join(("output", *RunOptions.__annotations__))
+        raise TypeError(f"unknown options: {', '.join(sorted(unknown))}; there are {known}")
 
     from journeyman.agent.ending import response
     from journeyman.agent.loop import advance
+    from journeyman.agent.output import typed
 
     async with _prepared(agent, task, options, listener=listener, last=last) as prepared:
         await advance(prepared)
-    return response(prepared.id, prepared.state)
+    return typed(response(prepared.id, prepared.state), agent)
+
+
+def _for_output(agent: Agent, output: Any) -> Agent:
+    return agent if output is None else agent.with_output(output)
 
 
 @asynccontextmanager

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
 from journeyman.agent.agent import Agent
+from journeyman.agent.limits import NO_LIMITS
 from journeyman.agent.run import Run
 from journeyman.agent.state import RunState
 from journeyman.app.approvals import StoreGate
@@ -18,10 +20,13 @@ from journeyman.core.errors import ConfigurationError
 from journeyman.core.events import RunResumed, RunStarted, StepRestarted
 from journeyman.core.playbook import StrategySource
 from journeyman.core.policy import Policy
-from journeyman.core.protocols import Clock, Deltas, Listener, Model, ModelRequest, ModelResponse
-from journeyman.core.runs import TaskInput
-from journeyman.core.storing import RunOrder, Store
+from journeyman.core.principals import Principal
+from journeyman.core.protocols import Clock, Deltas, Listener, Model, ModelRequest, ModelResponse, Witness
+from journeyman.core.runs import Limits, TaskInput
+from journeyman.core.storing import Origin, RunOrder, Store
+from journeyman.execution.artifacts import whole
 from journeyman.stores.store_retry import (
+    RetryingArtifacts,
     RetryingBreaker,
     RetryingGate,
     RetryingJournal,
@@ -30,6 +35,12 @@ from journeyman.stores.store_retry import (
 )
 from journeyman.tools.library import ToolLibrary
 
+SESSION_HISTORY_SINCE = 2
+"""The format from which on programs look for a run's history in its session."""
+FACTS_AT_ONCE = 500
+"""Facts to a page. A run may have a hundred thousand, and nobody else may wait for them."""
+AUTO = "auto"
+"""The model of an agent that names none."""
 MOST_AGENTS = 100
 """Agents that are kept ready for further runs."""
 
@@ -54,11 +65,24 @@ class RunFactory:
     model: Model | str | None = None
     playbook: StrategySource | None = None
     split: Split | None = None
+    limits: Limits = NO_LIMITS
+    """What holds for runs where nobody says anything else."""
+    default_model: Callable[[], str] | None = None
+    """The name of the model of agents that name none."""
+    principals: Callable[[Principal], Principal | None] | None = None
+    """Who a principal is by now; None where nobody keeps a list."""
+    origin: Origin | None = None
+    """How this program was told of its agents and its library; kept with the runs that it begins."""
+    find_tools: Callable[[RunOrder], ToolLibrary] | None = None
+    """Finds the tools of a run that was begun with others than this program's. Raises where it cannot, or must not."""
+    witness: Witness | None = None
     format: int = FORMAT
     """What every program at work on the store can read; brought up to date while the app is open."""
     _resources: dict[int, Resources] = field(default_factory=dict)
     _models: dict[str, Model] = field(default_factory=dict)
     _agents: dict[str, Agent] = field(default_factory=dict)
+    _found: dict[int, ToolLibrary] = field(default_factory=dict)
+    """Libraries that were found for runs, and opened here."""
 
     async def load(
         self,
@@ -78,10 +102,10 @@ class RunFactory:
         if order is None:
             raise ConfigurationError(f"there is no run {run_id!r}")
         # With the first epoch nobody can have written anything.
-        facts = () if epoch == 1 else await read(lambda: runs.facts(run_id))
+        state, seq = (None, 0) if epoch == 1 else await read(partial(self.fold, run_id))
         # The agent as it was ordered: a newer version of it does not change this run.
         agent = self.agent_of(order.agent)
-        library = self.library_of(agent, order.task)
+        library = await self.library_for(agent, order) if advancing else self.own_library(agent, order.task)
         run = Assembly(
             run_id=run_id,
             agent=agent,
@@ -94,21 +118,36 @@ class RunFactory:
             gate=RetryingGate(
                 StoreGate(self.store, session_id=order.task.session_id, clock=self.clock), clock=self.clock
             ),
+            witness=self.witness,
+            durable=True,
             journal=RetryingJournal(run_id, runs, epoch=epoch, clock=self.clock),
             model=partial(self._model_of, order, agent) if advancing else lambda _: NoModel(),
+            artifacts=RetryingArtifacts(self.store.artifacts, clock=self.clock),
             listener=listener,
-            facts=facts,
+            state=state,
+            seq=seq,
+            approval_seconds=self.policy.stored_approval_seconds,
+            now=self.principals,
+            defaults=self.limits,
+            before_step=self._follow_policy,
             format=lambda: self.format,
-            tools="bind" if advancing else "none",
+            tools="none" if not advancing else "all" if self._begun_with_others(order) else "bind",
         ).build()
         if order.chain:
             run.repeatable = True  # whoever wrote the chain meant every step of it
-        if not facts:
-            history = order.history
+        if not seq:
+            history, span = order.history, None
             if (session_id := order.task.session_id) is not None and not history:
-                history = tuple(await read(lambda: self.store.conversations.messages(session_id)))
+                most = run.limits.history_messages  # the model is sent no more than that
+                span, said = await read(lambda: self.store.conversations.history(session_id, last=most))
+                history = tuple(said)
             started = RunStarted(
-                agent=order.agent, task=order.task, principal=order.principal, limits=order.limits, history=history
+                agent=order.agent,
+                task=order.task,
+                principal=order.principal,
+                limits=order.limits,
+                history=history,
+                session_history=span if self.format >= SESSION_HISTORY_SINCE else None,
             )
             await begin(run, started, self.playbook if advancing else None)
         elif not run.state.status.ended:
@@ -118,11 +157,47 @@ class RunFactory:
                 await run.recorder.record(StepRestarted(iteration=run.iteration))
         return run
 
-    def _model_of(self, order: RunOrder, agent: Agent, state: RunState) -> Model:
-        return ChainPlanner(order.chain, state) if order.chain else self.model_for(agent)
+    def _follow_policy(self, run: Run) -> None:
+        """A policy that has changed holds from a run's next step on."""
+        policy = self.policy
+        if run.executor.policy is not policy:
+            run.executor.policy, run.executor.approval_seconds = policy, policy.stored_approval_seconds
+            run.offer.limit_to(policy.max_offered_tools)
 
-    def library_of(self, agent: Agent, task: TaskInput) -> ToolLibrary:
-        """Where a run finds its tools: in its arm of a split, in the app's library, or with its agent."""
+    async def fold(self, run_id: str) -> tuple[RunState, int]:
+        """What a run's facts amount to, and how many there are. Read in pages: others go on in between."""
+        state, seq = RunState(result_limit=self.policy.max_result_chars), 0
+        while page := await self.store.runs.facts(run_id, after=seq, limit=FACTS_AT_ONCE):
+            for fact in page:
+                state.apply(fact)
+            seq = page[-1].seq or seq
+            if len(page) < FACTS_AT_ONCE:
+                break
+        return state, seq
+
+    def _model_of(self, order: RunOrder, agent: Agent, state: RunState) -> Model:
+        if not order.chain:
+            named = None if order.origin is None else order.origin.model
+            return self.model_for(agent, named)
+        artifacts = RetryingArtifacts(self.store.artifacts, clock=self.clock)
+        return ChainPlanner(order.chain, state, look_up=lambda record: whole(record, order.run_id, artifacts))
+
+    async def library_for(self, agent: Agent, order: RunOrder) -> ToolLibrary:
+        """Where a run finds its tools: with what it was begun with, where that is not what this program has."""
+        if self.find_tools is None or not self._begun_with_others(order):
+            return self.own_library(agent, order.task)
+        library = self.find_tools(order)
+        if id(library) not in self._found:
+            await library.open()
+            self._found[id(library)] = library
+        return library
+
+    def _begun_with_others(self, order: RunOrder) -> bool:
+        """Whether a run was begun with another agent or library, by name, than this program was given."""
+        return order.origin is not None and (self.origin is None or self.origin.code != order.origin.code)
+
+    def own_library(self, agent: Agent, task: TaskInput) -> ToolLibrary:
+        """The tools of a run that was begun here: in its arm of a split, in the app's library, or with its agent."""
         arm = self.split.library_of(task) if self.split is not None else None
         return next(library for library in (arm, self.library, agent.own_library) if library is not None)
 
@@ -149,14 +224,16 @@ class RunFactory:
         return agent
 
     def remember(self, agent: Agent) -> None:
-        """Keep an agent for its runs: one read from a snapshot would have lost the tools that it carries."""
-        self._agents.setdefault(canonical_json(agent.snapshot), agent)
+        """Keep an agent for its runs: one read from a snapshot would have lost the tools and the type it carries."""
+        self._agents[canonical_json(agent.snapshot)] = agent
 
-    def model_for(self, agent: Agent) -> Model:
-        """The app's model, or the one the agent names; kept open for the next run."""
+    def model_for(self, agent: Agent, named: str | None = None) -> Model:
+        """The app's model, or the one that a run was begun with, or the one the agent names; kept open."""
         if self.model is not None and not isinstance(self.model, str):
             return self.model
-        name = self.model or agent.model
+        name = self.model or named or agent.model
+        if name == AUTO and self.default_model is not None:
+            name = self.default_model()
         if name not in self._models:
             self._models[name] = model_named(name)
         return self._models[name]
@@ -165,3 +242,6 @@ class RunFactory:
         for model in self._models.values():
             await close_model(model)
         self._models.clear()
+        for library in self._found.values():
+            await library.close()
+        self._found.clear()

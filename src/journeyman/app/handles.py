@@ -9,16 +9,30 @@ import asyncio
 import contextlib
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar, overload
 
 from journeyman.agent.ending import response
+from journeyman.agent.output import typed
 from journeyman.agent.state import RunState
+from journeyman.app.relay import Inbox
 from journeyman.core.calls import CallStatus, ToolCallRecord
-from journeyman.core.errors import ConfigurationError
-from journeyman.core.events import CallFinished, CallResolved, Event, RunFailed, RunFinished
+from journeyman.core.errors import ConfigurationError, SessionTakenError, StoreError
+from journeyman.core.events import (
+    CallFinished,
+    CallProgress,
+    CallResolved,
+    Event,
+    Fact,
+    RunFailed,
+    RunFinished,
+    RunQueued,
+    TextDelta,
+)
 from journeyman.core.messages import Message
-from journeyman.core.runs import AgentResponse, RunStatus, TaskInput
+from journeyman.core.principals import ANY_PRINCIPAL, WRITE_ALL, PrincipalFilter
+from journeyman.core.runs import AgentResponse, OutputT, RunStatus, TaskInput
 from journeyman.core.storing import RunRow
+from journeyman.execution.artifacts import whole
 from journeyman.execution.outcome import Refusal, Success, skipped
 from journeyman.execution.results import UnserialisableResultError, json_value
 
@@ -29,20 +43,27 @@ if TYPE_CHECKING:
     from journeyman.core.principals import Principal
     from journeyman.core.runs import Limits
 
+T = TypeVar("T")
+
 _POLL_SECONDS = 0.25
 """How often a run that another process works on is looked at."""
 _IDLE_SECONDS = 5.0
 """How often a run is looked at that waits for a person, or that is worked on here: of those one is told."""
+_AWAY_SECONDS = 1.0
+"""How long to wait before a store is tried again that was away."""
+_FACTS_AT_ONCE = 500
 _MOST_SIGNALS = 1_000
 """Kept for a listener that is slow to take them. What is lost is in the facts that follow."""
 
 
-class Handle:
+class Handle(Generic[OutputT]):
     """One run of the store, wherever it is worked on."""
 
-    def __init__(self, runner: Runner, run_id: str) -> None:
+    def __init__(self, runner: Runner, run_id: str, *, agent: Agent | None = None) -> None:
         self._runner = runner
         self.run_id = run_id
+        self._agent = agent
+        """Who was asked, where this process did: a store knows nothing of the type of its output."""
 
     def __repr__(self) -> str:
         return f"<Handle {self.run_id!r}>"
@@ -72,24 +93,32 @@ class Handle:
                 if watch.response is not None:
                     return watch.response.status, watch.response
                 watch.clear()
-                status = await self.status()
-                if status.ended or (status.waiting and not await self._goes_on()):
+                row = await self._row()
+                if (trouble := self._runner.trouble(self.run_id, row)) is not None:
+                    raise trouble
+                status = row.status
+                if status.ended or (status.waiting and await self._waits(row)):
                     return status, None
                 await watch.wait(_POLL_SECONDS)
 
-    async def _goes_on(self) -> bool:
-        """Whether a waiting run has been given what it waits for."""
-        return [run_id async for run_id in self._runner.due(self.run_id)] != []
+    async def _waits(self, row: RunRow) -> bool:
+        """Whether a waiting run has not been given what it waits for, nor taken up by somebody who knows of it."""
+        if self._runner.claims.held(row) or [run_id async for run_id in self._runner.due(self.run_id)]:
+            return False
+        return (await self._row()).epoch == row.epoch  # else it was taken up since the row was read
 
-    async def result(self) -> AgentResponse:
+    async def result(self) -> AgentResponse[OutputT]:
         """Wait as ``wait()`` does, then give what the run amounts to, whatever its status."""
         status, ended = await self._rest()
-        return ended or response(self.run_id, await self._state(), status=status)
+        return self._typed(ended or response(self.run_id, await self._state(), status=status))
 
-    async def so_far(self) -> AgentResponse | None:
+    async def so_far(self) -> AgentResponse[OutputT] | None:
         """What the run amounts to as it stands, without waiting; None before it has begun."""
         status, state = await self.status(), await self._state()
-        return None if state.task is None else response(self.run_id, state, status=status)
+        return None if state.task is None else self._typed(response(self.run_id, state, status=status))
+
+    def _typed(self, given: AgentResponse) -> AgentResponse[OutputT]:
+        return given if self._agent is None else typed(given, self._agent)
 
     async def unknown(self) -> tuple[ToolCallRecord, ...]:
         """Calls that were under way when their process died, and whose fate a person must ``resolve``."""
@@ -97,10 +126,12 @@ class Handle:
         pasts = () if turn is None else turn.pasts.values()
         return tuple(past.unknown for past in pasts if past.unknown is not None)
 
+    async def whole(self, record: ToolCallRecord) -> Any:
+        """The result of one of the run's calls, also where it was too large for its record."""
+        return await whole(record, self.run_id, self._runner.store.artifacts)
+
     async def _state(self) -> RunState:
-        state = RunState(result_limit=self._runner.factory.policy.max_result_chars)
-        for fact in await self._runner.store.runs.facts(self.run_id):
-            state.apply(fact)
+        state, _ = await self._runner.factory.fold(self.run_id)
         return state
 
     async def events(self, *, after: int = 0) -> AsyncIterator[Event]:
@@ -115,7 +146,8 @@ class Handle:
 
     async def batches(self, *, after: int = 0) -> AsyncGenerator[list[Event], None]:
         """The same events, together as they are found: for whoever sends them on at a price for each time."""
-        signals = _Signals(after)
+        signals, inbox = _Signals(after), Inbox(self._runner, self.run_id, after=after)
+        place: int | None = None
         with self._runner.watches.on(self.run_id) as watch, contextlib.ExitStack() as ending:
 
             def hear(event: Event) -> None:
@@ -123,13 +155,26 @@ class Handle:
                     watch.tell()
 
             ending.callback(self._runner.unlisten, self.run_id, hear)
+            self._runner.stream_text(self.run_id)
             while True:
                 watch.clear()
-                self._runner.listen(self.run_id, hear)
+                if (missed := self._runner.listen(self.run_id, hear)) is not None:
+                    signals.begin(missed)
                 here = self._runner.at_work(self.run_id)
-                row = await self._row()
-                facts = await self._runner.store.runs.facts(self.run_id, after=after) if row.last_seq > after else ()
+                try:
+                    row = await self._row()
+                    for seq, signal in () if here else await inbox.read(row, after):
+                        signals.add(seq, signal)
+                    facts = await self._facts(row, after)
+                    position = None if here or row.status is not RunStatus.QUEUED else await self.position()
+                except StoreError:
+                    # Whoever follows a run is not told of a database that is away for a while; it only takes longer.
+                    await watch.wait(_AWAY_SECONDS)
+                    continue
                 found: list[Event] = []
+                if position not in (None, place):
+                    found.append(self._queued(position))
+                    place = position
                 for fact in facts:
                     # Each signal in its place: after the fact that came before it.
                     found += [*signals.up_to(after), fact]
@@ -141,9 +186,28 @@ class Handle:
                     continue
                 if row.status.ended and not here:
                     return
-                if not here and (trouble := self._runner.trouble(self.run_id)) is not None:
+                if not here and (trouble := self._runner.trouble(self.run_id, row)) is not None:
                     raise trouble
                 await watch.wait(_IDLE_SECONDS if here or row.status.waiting else _POLL_SECONDS)
+
+    async def _facts(self, row: RunRow, after: int) -> Sequence[Fact]:
+        if row.last_seq <= after:
+            return ()
+        # A slow reader holds no more than these in memory.
+        return await self._runner.store.runs.facts(self.run_id, after=after, limit=_FACTS_AT_ONCE)
+
+    async def position(self) -> int | None:
+        """Its place among the runs that wait to be begun, 1 being the next; None once it has begun."""
+        return await self._runner.position(self.run_id)
+
+    def _queued(self, position: int) -> Event:
+        event = RunQueued(position=position)
+        event.stamp(self.run_id, None, self._runner.clock.time())
+        return event
+
+    def stream_text(self) -> None:
+        """Have the model stream its text before anybody listens. Who joins later gets the text so far first."""
+        self._runner.stream_text(self.run_id)
 
     async def cancel(self) -> None:
         """Cancel the run; what is under way is interrupted and recorded as such."""
@@ -199,6 +263,42 @@ def _settled(unknown: ToolCallRecord, outcome: Success | Refusal) -> ToolCallRec
     return unknown.model_copy(update=changes)
 
 
+Missed: TypeAlias = tuple[int, list[Event]]
+"""What signals have told of the step under way, and the number of the fact before them."""
+
+
+class UnderWay:
+    """What signals have told of the step under way, kept where the run is worked on: who joins later reads a text
+    from its beginning, and sees how far calls have come."""
+
+    def __init__(self) -> None:
+        self._after = 0
+        self._text: list[TextDelta] = []
+        self._progress: dict[str, CallProgress] = {}
+
+    def hear(self, event: Event) -> None:
+        if isinstance(event, TextDelta):
+            self._text.append(event)
+            return
+        if isinstance(event, CallProgress):
+            self._progress[event.call_id] = event
+            return
+        if event.seq is not None:
+            self._after = event.seq
+        if self._text:  # it is a fact now, or is begun anew
+            self._text.clear()
+        if self._progress and isinstance(event, CallFinished):
+            self._progress.pop(event.record.call_id, None)
+
+    def missed(self) -> Missed | None:
+        """For somebody who joins now."""
+        found: list[Event] = list(self._progress.values())
+        if self._text:
+            text = "".join(piece.text for piece in self._text)
+            found.append(self._text[-1].model_copy(update={"text": text}))
+        return (self._after, found) if found else None
+
+
 class _Signals:
     """Signals that were heard and not handed on yet, each with the number of the fact before it."""
 
@@ -206,6 +306,11 @@ class _Signals:
         self._waiting: deque[tuple[int, Event]] = deque()
         self._heard = after
         self._lossy = False
+
+    def begin(self, missed: Missed) -> None:
+        """What was told before anybody listened here."""
+        self._heard, events = missed
+        self._waiting.extend((self._heard, event) for event in events)
 
     def take(self, event: Event) -> bool:
         """Whether it was kept. One that is lost takes the rest of its step with it: half a text helps nobody."""
@@ -217,6 +322,10 @@ class _Signals:
             self._waiting.append((self._heard, event))
         return not self._lossy
 
+    def add(self, seq: int, event: Event) -> None:
+        """One that another process has sent, after the fact of this number."""
+        self._waiting.append((seq, event))
+
     def up_to(self, seq: int) -> Iterator[Event]:
         """Those that came before the fact after this one."""
         while self._waiting and self._waiting[0][0] <= seq:
@@ -224,28 +333,76 @@ class _Signals:
 
 
 class Session:
-    """A stored conversation."""
+    """A stored conversation. It belongs to the principal who says something first."""
 
     def __init__(self, app: Journeyman, session_id: str) -> None:
         self._app = app
         self.id = session_id
+
+    @overload
+    async def send(
+        self,
+        agent: Agent,
+        task: TaskInput | str,
+        *,
+        output: type[T],
+        principal: Principal | None = None,
+        limits: Limits | None = None,
+        priority: int = 0,
+        run_id: str | None = None,
+    ) -> Handle[T]: ...
+
+    @overload
+    async def send(
+        self,
+        agent: Agent,
+        task: TaskInput | str,
+        *,
+        output: Any = None,
+        principal: Principal | None = None,
+        limits: Limits | None = None,
+        priority: int = 0,
+        run_id: str | None = None,
+    ) -> Handle: ...
 
     async def send(
         self,
         agent: Agent,
         task: TaskInput | str,
         *,
+        output: Any = None,
         principal: Principal | None = None,
         limits: Limits | None = None,
         priority: int = 0,
+        run_id: str | None = None,
     ) -> Handle:
-        """Say something. The run begins when the session's earlier ones have ended, with all that was said by then."""
+        """Say something. The run begins when the session's earlier ones have ended, with all that was said by then.
+
+        ``output`` as for ``start``. A ``run_id`` of the caller's makes saying it twice harmless.
+        """
         return await self._app.start(
-            agent, task, principal=principal, limits=limits, session_id=self.id, priority=priority
+            agent,
+            task,
+            output=output,
+            principal=principal,
+            limits=limits,
+            session_id=self.id,
+            priority=priority,
+            run_id=run_id,
         )
 
-    async def messages(self, *, last: int | None = None) -> Sequence[Message]:
-        return await self._app.store.conversations.messages(self.id, last=last)
+    async def messages(
+        self, *, last: int | None = None, principal_id: PrincipalFilter = ANY_PRINCIPAL
+    ) -> Sequence[Message]:
+        """What was said; with a ``principal_id``, only where the session is theirs."""
+        return await self._app.store.conversations.messages(self.id, last=last, principal_id=principal_id)
+
+    async def must_be_open_to(self, principal: Principal | None) -> None:
+        """Raise SessionTakenError where another principal has begun it, as ``send`` would."""
+        row = await self._app.store.conversations.get(self.id)
+        own_id = None if principal is None else principal.id
+        if row is not None and row.principal_id != own_id and (principal is None or not principal.may(WRITE_ALL)):
+            raise SessionTakenError(self.id)
 
 
 # --- watching

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import asyncio
+import contextlib
+import logging
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Literal, Self, TypedDict, TypeVar, Unpack, overload
 
 from journeyman.agent.agent import Agent
 from journeyman.agent.offer import Offer
@@ -24,13 +27,23 @@ from journeyman.core.errors import ConfigurationError
 from journeyman.core.messages import Message
 from journeyman.core.playbook import StrategySource
 from journeyman.core.policy import Policy
-from journeyman.core.principals import Principal
+from journeyman.core.principals import WRITE_ALL, Principal
 from journeyman.core.protocols import Clock, Model, SystemClock
 from journeyman.core.runs import UNFINISHED, Limits, TaskInput
-from journeyman.core.storing import ChainStep, RunOrder, Store
+from journeyman.core.storing import ChainStep, Origin, RunOrder, Store, own_run_id
+from journeyman.memory.manager import MemoryManager
 from journeyman.tools.library import ToolLibrary
 
+if TYPE_CHECKING:
+    from journeyman.app.configuration import Configuration, Rules
+
+logger = logging.getLogger("journeyman.app")
+
+T = TypeVar("T")
+
 _ALL = 2**31
+CLOSE_SECONDS = 10.0
+"""How long models and sources of tools may take to close."""
 
 
 class Operation(TypedDict, total=False):
@@ -41,7 +54,20 @@ class Operation(TypedDict, total=False):
     lease_seconds: float
     poll_seconds: float
     grace_seconds: float
-    retention_seconds: float | None
+    retention_seconds: float | Literal["runs"] | None
+    max_recoveries: int
+
+
+class StartOptions(TypedDict, total=False):
+    """What ``start`` takes besides the agent, the task and the output."""
+
+    principal: Principal | None
+    limits: Limits | None
+    history: Sequence[Message]
+    session_id: str | None
+    priority: int
+    run_id: str | None
+    chain: Sequence[ChainStep]
 
 
 class Journeyman:
@@ -51,8 +77,11 @@ class Journeyman:
 
     With ``workers`` (PostgreSQL) runs are put into a queue for ``journeyman worker`` processes instead of being worked
     on here. A ``split`` divides runs between libraries; ``library`` is then left out and is its first arm.
-    ``concurrency`` limits the runs worked on here at once, ``principal_concurrency`` those of one principal anywhere;
-    further options are lease_seconds, poll_seconds, grace_seconds and retention_seconds.
+    ``principals`` tells who a principal is by now (None: nobody any more): a call that a person has approved is checked
+    against what its principal may do when it runs. ``concurrency`` limits the runs worked on here at once,
+    ``principal_concurrency`` those of one principal anywhere; further options are lease_seconds, poll_seconds,
+    grace_seconds, retention_seconds and max_recoveries. ``origin`` says how a command line named the agent and the
+    library, and is kept with the runs; ``find_tools`` finds those of a run that was begun with others.
     """
 
     def __init__(
@@ -66,17 +95,25 @@ class Journeyman:
         split: Split | None = None,
         workers: bool = False,
         traces: Path | str | None = None,
+        principals: Callable[[Principal], Principal | None] | None = None,
         clock: Clock | None = None,
+        origin: Origin | None = None,
+        find_tools: Callable[[RunOrder], ToolLibrary] | None = None,
+        configuration: Configuration | None = None,
         **operation: Unpack[Operation],
     ) -> None:
         if unknown := operation.keys() - {field.name for field in fields(RunnerSettings)}:
             raise TypeError(f"Journeyman() got unexpected options: {', '.join(sorted(unknown))}")
         if library is None and split is not None:
             library = split.arms[split.control]
+        self.configuration = configuration
+        if configuration is not None:
+            library = configuration.library if library is None else library
+            policy = policy or configuration.rules.policy
         self.library = ToolLibrary() if library is None else library
         self.split = split
         self.policy = policy or Policy()
-        self.store = _opened_by_name(store) if isinstance(store, str) else store
+        self.store = _opened_by_name(store, queued=workers) if isinstance(store, str) else store
         self.clock = clock or SystemClock()
         self._factory = RunFactory(
             store=self.store,
@@ -87,7 +124,13 @@ class Journeyman:
             model=model,
             playbook=playbook,
             split=split,
+            principals=principals,
+            origin=origin,
+            find_tools=find_tools,
         )
+        if configuration is not None:
+            self._factory.limits = configuration.rules.limits
+            self._factory.default_model = configuration.rules.model
         queue = None
         if workers:
             from journeyman.app.worker import JobQueue
@@ -99,9 +142,47 @@ class Journeyman:
             queue=queue,
             traces=Traces(Path(traces)) if traces is not None else None,
         )
-        self.approvals = Approvals(self.store, self.library, clock=self.clock, decided=self.runner.wake)
+        self.approvals = Approvals(
+            self.store, self.library, policy=self.policy, clock=self.clock, decided=self.runner.wake
+        )
         self.gaps = Gaps(self.store, self.library, clock=self.clock)
+        self.memory = MemoryManager(self.store.memories, self.store.conversations, clock=self.clock)
         self._opened = self._open = False
+
+    @classmethod
+    def from_config(
+        cls,
+        path: Path | str | None = None,
+        *,
+        environment: str | None = None,
+        store: str | None = None,
+        model: Model | str | None = None,
+        watch: bool = True,
+        principals: Callable[[Principal], Principal | None] | None = None,
+        clock: Clock | None = None,
+        **operation: Unpack[Operation],
+    ) -> Self:
+        """What a configuration file describes: ``async with Journeyman.from_config("journeyman.yaml") as app: …``
+
+        Without a path, the file that JOURNEYMAN_CONFIG names, or journeyman.yaml in the current folder. Keywords win
+        over the environment, which wins over the file; ``model`` wins over what agents name. While the app is open the
+        file is watched, and an edit holds from the next step of every run on. Raises SettingsError with every problem.
+        """
+        from journeyman.app.configuration import Configuration, found_file, operation_of
+
+        given = {"environment": environment, "store": store}
+        options = {name: value for name, value in given.items() if value is not None}
+        configuration = Configuration(found_file(path), options=options)
+        runs = configuration.settings.runs
+        return cls(
+            configuration=configuration.watched(watch),
+            store=configuration.database,
+            model=model,
+            traces=runs.traces,
+            principals=principals,
+            clock=clock,
+            **{**operation_of(runs), **operation},  # keywords win
+        )
 
     async def __aenter__(self) -> Self:
         if self._opened:
@@ -113,6 +194,8 @@ class Journeyman:
                 await self.runner.queue.open()
             await self.library.open()
             await self.runner.open()
+            if self.configuration is not None:
+                await self.configuration.watch(self._take_rules)
         except BaseException:
             await self.close()
             raise
@@ -127,20 +210,40 @@ class Journeyman:
     async def close(self) -> None:
         """Finish the steps under way, release what is left, and close everything."""
         self._open = False
+        if self.configuration is not None:
+            await self.configuration.close()
         await self.runner.close()
-        await self._factory.close()
-        await self.library.close()
+        async with _no_longer_than(CLOSE_SECONDS, "models"):
+            await self._factory.close()
+        async with _no_longer_than(CLOSE_SECONDS, "sources of tools"):
+            await self.library.close()
         if self.runner.queue is not None:
             await self.runner.queue.close()
         await self.store.close()
 
+    def _take_rules(self, rules: Rules) -> None:
+        """An edit of the configuration takes effect: runs see it at their next step, others when they begin."""
+        self.policy = self._factory.policy = self.approvals.policy = rules.policy
+        self._factory.limits, self._factory.default_model = rules.limits, rules.model
+
     # --- runs
+
+    @overload
+    async def start(
+        self, agent: Agent, task: TaskInput | str, *, output: type[T], **options: Unpack[StartOptions]
+    ) -> Handle[T]: ...
+
+    @overload
+    async def start(
+        self, agent: Agent, task: TaskInput | str, *, output: Any = None, **options: Unpack[StartOptions]
+    ) -> Handle: ...
 
     async def start(
         self,
         agent: Agent,
         task: TaskInput | str,
         *,
+        output: Any = None,
         principal: Principal | None = None,
         limits: Limits | None = None,
         history: Sequence[Message] = (),
@@ -149,8 +252,18 @@ class Journeyman:
         run_id: str | None = None,
         chain: Sequence[ChainStep] = (),
     ) -> Handle:
-        """Keep a run in the store and begin it. A ``run_id`` of the caller's makes starting twice harmless."""
+        """Keep a run in the store and begin it. A ``run_id`` of the caller's makes starting twice harmless.
+
+        With ``output``, a type or a JSON Schema, the answer is data that fits it; it wins over the agent's. The store
+        keeps the schema alone: a process that does not have the type checks answers against that.
+
+        A name that another principal's run has already is no hindrance: then the run has an id of its own, the same
+        one each time. Raises SessionTakenError where another principal has begun the session, unless this one has the
+        permission 'runs:write'.
+        """
         self._check_open()
+        if output is not None:
+            agent = agent.with_output(output)
         given = TaskInput(description=task) if isinstance(task, str) else task
         if session_id is not None:
             given = given.model_copy(update={"session_id": session_id})
@@ -166,15 +279,28 @@ class Journeyman:
             history=tuple(history),
             chain=tuple(chain),
             priority=priority,
+            origin=self._factory.origin,
             created_at=self.clock.time(),
         )
         # A run that could never begin is refused here.
-        Offer(agent, self._factory.library_of(agent, given), given, order.principal, most=None).begin()
-        if agent.own_tools:
+        Offer(agent, self._factory.own_library(agent, given), given, order.principal, most=None).begin()
+        if agent.own_tools or agent.output_type is not None:
             self._factory.remember(agent)
-        new = await self.store.runs.create(order)
+        order, new = await self._kept(order)
         await self.runner.adopt(order.run_id, order=order if new else None, priority=priority)
-        return Handle(self.runner, order.run_id)
+        return Handle(self.runner, order.run_id, agent=agent)
+
+    async def _kept(self, order: RunOrder) -> tuple[RunOrder, bool]:
+        """The order as it is kept, and whether it is new."""
+        principal, runs = order.principal, self.store.runs
+        any_session = principal is not None and principal.may(WRITE_ALL)
+        if await runs.create(order, any_session=any_session):
+            return order, True
+        row = await runs.get(order.run_id)
+        if row is None or row.principal_id == order.principal_id:
+            return order, False
+        order = order.model_copy(update={"run_id": own_run_id(order.principal_id, order.run_id)})
+        return order, await runs.create(order, any_session=any_session)
 
     async def chain(
         self,
@@ -182,18 +308,22 @@ class Journeyman:
         *,
         principal: Principal | None = None,
         session_id: str | None = None,
+        run_id: str | None = None,
     ) -> list[Any]:
         """Carry out tool calls one after another and return their results. Raises ChainError where one fails.
+
+        A ``run_id`` of the caller's makes asking twice harmless: the chain runs once, and its results come again.
 
         ``$NAME`` in a text is a field of the latest result that has it, ``$N.path`` one of the N-th step's result,
         ``$$`` a dollar sign.
         """
-        return await chain_results(await start_chain(self, steps, principal=principal, session_id=session_id))
+        handle = await start_chain(self, steps, principal=principal, session_id=session_id, run_id=run_id)
+        return await chain_results(handle)
 
     async def handle(self, run_id: str) -> Handle:
         """A handle on any run of the store."""
         if await self.store.runs.get(run_id) is None:
-            raise ConfigurationError(f"there is no run {run_id!r}; 'journeyman runs list' shows what there is")
+            raise ConfigurationError(f"there is no run {run_id!r} in this store")
         return Handle(self.runner, run_id)
 
     def session(self, session_id: str) -> Session:
@@ -215,16 +345,16 @@ class Journeyman:
     async def must_bind(self, run_id: str) -> None:
         """Raise BindingError where this process lacks tools that an unfinished run was ordered with.
 
-        ``resume`` goes on without them, and the model is told; whoever resumes by hand wants to know first.
+        A program's own run is resumed without them, and the model is told; whoever resumes by hand wants to know first.
         """
         order = await self.store.runs.order(run_id)
         if order is not None:
             agent = self._factory.agent_of(order.agent)
-            self._factory.library_of(agent, order.task).bind(agent, descriptions=False)
+            (await self._factory.library_for(agent, order)).bind(agent, descriptions=False)
 
-    async def cancel(self, run_id: str) -> None:
-        """Cancel a run wherever it is worked on."""
-        await self.runner.cancel(run_id)
+    async def cancel(self, run_id: str, *, by: str | None = None) -> None:
+        """Cancel a run wherever it is worked on; ``by`` whom is in the audit."""
+        await self.runner.cancel(run_id, by=by)
 
     def model_for(self, agent: Agent) -> Model:
         """The model that answers for an agent here: the app's, or the one the agent names."""
@@ -235,7 +365,18 @@ class Journeyman:
             raise ConfigurationError("the app is not open; write 'async with Journeyman(...) as app:'")
 
 
-def _opened_by_name(url: str) -> Store:
+@contextlib.asynccontextmanager
+async def _no_longer_than(seconds: float, what: str) -> AsyncIterator[None]:
+    """Leave behind what takes too long to close: the rest must be closed as well."""
+    try:
+        # In the task that closes: some sources of tools must be closed where they were opened.
+        async with asyncio.timeout(seconds):
+            yield
+    except TimeoutError:
+        logger.warning("the %s did not close within %g s: left behind", what, seconds)
+
+
+def _opened_by_name(url: str, *, queued: bool) -> Store:
     from journeyman.stores.store import open_store
 
-    return open_store(url)
+    return open_store(url, queued=queued)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator, Collection, Iterable
+from collections.abc import AsyncIterator, Collection, Coroutine, Iterable
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
@@ -17,15 +17,21 @@ from typing import TYPE_CHECKING
 from journeyman.agent.ending import interrupted
 from journeyman.agent.loop import advance
 from journeyman.agent.run import Run
+from journeyman.app.claims import Claims
 from journeyman.app.factory import RunFactory
-from journeyman.app.handles import Watches
-from journeyman.app.owners import dead_owners
+from journeyman.app.handles import Missed, UnderWay, Watches
+from journeyman.app.owners import is_stopped
+from journeyman.app.places import NOT_KNOWN, Places
+from journeyman.app.recovery import give_up, trouble_of
+from journeyman.app.relay import Outbox, send_signals
+from journeyman.app.retention import Kept, Retention
+from journeyman.app.witness import StoreWitness
 from journeyman.core.data import LOG_FIELDS
 from journeyman.core.errors import JournalConflictError, JourneymanError, StoreError
-from journeyman.core.events import Event
+from journeyman.core.events import CallFinished, Event, MessageReceived, StepFinished
 from journeyman.core.protocols import Listener
 from journeyman.core.runs import RunStatus
-from journeyman.core.storing import RunOrder
+from journeyman.core.storing import DueRun, RunOrder, RunRow
 from journeyman.stores.store_retry import retry_store_faults
 
 if TYPE_CHECKING:
@@ -35,7 +41,15 @@ if TYPE_CHECKING:
 logger = logging.getLogger("journeyman.app")
 
 _DUE_AT_ONCE = 1_000
-_PURGE_SECONDS = 3600.0
+_FORGET_SECONDS = 60.0
+"""How often runs that others have ended are forgotten here."""
+ALIVE_SECONDS = 30.0
+"""A program that has not announced itself for so long is taken for dead."""
+_PROGRESS = (MessageReceived, CallFinished, StepFinished)
+_GOODBYE_SECONDS = 1.0
+"""How long is waited for what should end at once, when the app is closed."""
+_CANCELLATIONS = 5
+"""How often a run that is under way is cancelled then, before it is left behind."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,8 +64,13 @@ class RunnerSettings:
     poll_seconds: float = 1.0
     grace_seconds: float = 10.0
     """How long steps under way may take to finish when the app is closed."""
-    retention_seconds: float | None = 7 * 24 * 3600.0
-    """How long ended runs and traces are kept; None keeps them for ever."""
+    retention_seconds: Kept = "runs"
+    """How long anything is kept that ``store.purge`` forgets, and traces; None keeps it for ever.
+
+    Unless it is set, ended runs and traces are kept for ``RUNS_KEPT_SECONDS`` and the rest for ever.
+    """
+    max_recoveries: int = 5
+    """How many processes may die on a run, one after another and without progress, before it is left to a person."""
 
 
 @dataclass(slots=True)
@@ -63,7 +82,12 @@ class _Work:
     again: bool = False
     """Whether something happened to the run meanwhile, so that it may go on at once."""
     cancelled: bool = False
+    epoch: int = 0
+    unproved: bool = False
+    """Whether processes have died on it, or could not go on with it, and it has not got any further since."""
     listeners: list[Listener] = field(default_factory=list)
+    outbox: Outbox = field(default_factory=Outbox)
+    under_way: UnderWay = field(default_factory=UnderWay)
 
 
 class Runner:
@@ -78,7 +102,13 @@ class Runner:
         self.settings = settings
         self.queue = queue
         """Where runs are put for worker processes, instead of being worked on here."""
+        self.places = Places(settings.concurrency)
         self.watches = Watches()
+        factory.witness = StoreWitness(
+            self.store, clock=self.clock, lease_seconds=settings.lease_seconds, poll_seconds=settings.poll_seconds
+        )
+        self.claims = Claims(self.store, clock=self.clock, owner=factory.owner, lease_seconds=settings.lease_seconds)
+        self._retention = Retention(self.store, traces, settings.retention_seconds)
         self._traces = traces
         self._working: dict[str, _Work] = {}
         self._held: set[str] = set()
@@ -87,28 +117,41 @@ class Runner:
         """One of these at a time: a claim does not exclude a second claim by the same owner."""
         self._adopted: dict[str, RunOrder | None] = {}
         """Runs this process is responsible for, with the order of those that were stored here and not begun."""
+        self._with_text: set[str] = set()
+        """Runs of this process whose text is streamed and kept from the start: somebody will come to read it."""
         self._broken: dict[str, JourneymanError] = {}
+        self._beside: set[asyncio.Task[None]] = set()
         self._changed = asyncio.Event()
         """Set when something may be due."""
         self._leaving = False
         self._housekeeping: asyncio.Task[None] | None = None
-        self._next_purge = 0.0
+        self.streams_text = False
+        """Whether models stream although nobody listens here: in a worker, whose runs others show."""
+        self._sending: asyncio.Task[None] | None = None
+        self._line: dict[str, int] = {}
+        self._line_until = 0.0
 
     # --- opening and closing
 
     async def open(self) -> None:
         await self._announce()
         self._housekeeping = asyncio.create_task(self._keep())
+        if self.queue is None:
+            self._sending = asyncio.create_task(send_signals(self))
 
     async def close(self) -> None:
         """Finish the steps under way and release what is left."""
-        if self._housekeeping is not None:
-            self._housekeeping.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._housekeeping
+        tasks = [task for task in (self._housekeeping, self._sending, self._retention.task) if task is not None]
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks, timeout=_GOODBYE_SECONDS)
         await self.release_all()
-        with contextlib.suppress(StoreError):
-            await self.store.programs.leave(self.factory.owner)
+        if self._beside:
+            await asyncio.wait(self._beside, timeout=_GOODBYE_SECONDS)
+        with contextlib.suppress(StoreError, TimeoutError):
+            async with asyncio.timeout(_GOODBYE_SECONDS):
+                await self.store.programs.leave(self.factory.owner)
 
     async def release_all(self) -> None:
         """Let the steps under way finish; what is not done in time is left to the process that resumes the run."""
@@ -125,90 +168,122 @@ class Runner:
             if work.task in late and work.run is not None:
                 # As if this process had died: what was under way is settled by the process that resumes the run.
                 work.run.recorder.close()
-        while late:
+        for _ in range(_CANCELLATIONS):
+            if not late:
+                return
             for task in late:  # again, if need be: one that waits for a database that is away has more to give up
                 task.cancel()
-            _, late = await asyncio.wait(late, timeout=1.0)
+            _, late = await asyncio.wait(late, timeout=_GOODBYE_SECONDS)
+        if late:
+            logger.warning(
+                "runs do not let themselves be interrupted: left behind", extra={LOG_FIELDS: {"runs": len(late)}}
+            )
 
     # --- waking
 
     async def adopt(self, run_id: str, *, order: RunOrder | None = None, priority: int = 0) -> None:
         """Take responsibility for a new run and begin it; ``order`` saves reading back what was just stored."""
         self._adopted[run_id] = order if self.queue is None else None
-        if self.queue is not None:
-            await self.queue.put(run_id, priority=priority)
-        else:
+        if self.queue is None:
             self.wake(run_id)
+            return
+        try:
+            await self.queue.put(run_id, priority=priority, place=await self.store.runs.place(run_id))
+        except StoreError as error:
+            # The run is kept, and workers find it by themselves: told of a fault, its caller would begin another one.
+            logger.warning("no job could be put for a new run, workers will find it: %s", error)
 
     async def resume(self, run_ids: Iterable[str]) -> None:
-        """Take responsibility for these runs, and begin those of them that can go on. Touches no other run."""
+        """Take responsibility for these runs, and begin those of them that can go on. Touches no other run.
+
+        Whoever names a run wants it tried, also one that was given up because processes died on it.
+        """
         for run_id in run_ids:
             self._adopted.setdefault(run_id, None)
             self._broken.pop(run_id, None)
-            async for due in self.due(run_id):
-                await self._begin(due)
+            await self.store.runs.revive(run_id)
+            async for due, _ in self._due(run_id):
+                await self._begin(due.id, due.principal_id)
 
     async def resume_all(self, run_ids: Iterable[str]) -> None:
         """The same for every unfinished run, with one look at what is due."""
         for run_id in run_ids:
             self._adopted.setdefault(run_id, None)
         self._broken.clear()
-        await self.tick()
+        await self.tick(rested=False)  # what no other process could go on with, this one may
 
     def wake(self, run_id: str) -> None:
         """Something happened to a run: see whether it can go on. The one way to say so."""
-        if self.queue is None and run_id in self._adopted and self._is_free(run_id) and self._has_room():
+        mine = self.queue is None and run_id in self._adopted and not self._leaving
+        if mine and self._is_free(run_id) and not self.places.crowded:
             self._start(run_id)
         elif (work := self._working.get(run_id)) is not None:
             work.again = True
-        else:
-            self._changed.set()
+        elif not self.places.waited_for:
+            self._changed.set()  # else it is found in its turn, at the next regular look
 
-    async def due(self, run_id: str | None = None) -> AsyncIterator[str]:
-        """Runs that can go on now, or just this one if it can: decided, expired, left behind, or next in session."""
+    async def due(self, run_id: str | None = None, *, rested: bool = True) -> AsyncIterator[str]:
+        """Runs that can go on now, or just this one if it can: decided, expired, left behind, or next in session.
+
+        Those on which a process has died come last: they may take this one with them.
+        """
+        async for found, _ in self._due(run_id, rested=rested):
+            yield found.id
+
+    async def _due(self, run_id: str | None = None, *, rested: bool = True) -> AsyncIterator[tuple[DueRun, bool]]:
+        """The same, and of each whether a process has died on it."""
         now = self.clock.time()
         await self.store.approvals.expire(now=now)
-        dead = dead_owners(set(await self.store.runs.owners()) - {self.factory.owner})
-        seen = 0
-        # Page by page: runs that are somebody else's business must not hide ours.
-        while page := await self.store.runs.due(now=now, dead=dead, run_id=run_id, limit=_DUE_AT_ONCE, offset=seen):
-            for found in page:
-                yield found
-            seen += len(page)
-            if len(page) < _DUE_AT_ONCE:
-                return
+        dead = self.claims.dead(set(await self.store.runs.owners()) - {self.factory.owner})
+        for suspects in (False, True):
+            find = partial(self.store.runs.due, now=now, dead=dead, run_id=run_id, suspects=suspects, rested=rested)
+            seen = 0
+            # Page by page: runs that are somebody else's business must not hide ours.
+            while page := await find(limit=_DUE_AT_ONCE, offset=seen):
+                for found in page:
+                    yield found, suspects
+                seen += len(page)
+                if len(page) < _DUE_AT_ONCE:
+                    break
 
-    async def tick(self) -> None:
+    async def tick(self, *, rested: bool = True) -> None:
         """Begin what can go on of the runs this process is responsible for."""
         if not self._adopted:
             await self.store.approvals.expire(now=self.clock.time())
             return
-        async for run_id in self.due():
-            if run_id in self._adopted:
-                await self._begin(run_id)
+        self.places.forget_waiting()
+        async for run, suspect in self._due(rested=rested):
+            if run.id in self._adopted:
+                await self._begin(run.id, run.principal_id, suspect=suspect)
+                if self.places.full:
+                    return
 
-    async def _begin(self, run_id: str) -> None:
+    async def _begin(self, run_id: str, principal_id: str | None, *, suspect: bool = False) -> None:
+        """Begin a run if there is a place for it, and its principal has not got its share of the places already."""
         if not self._is_free(run_id):
             return
         if self.queue is not None:
             await self.queue.put(run_id)
-        elif self._has_room():
-            self._start(run_id)
+        elif suspect and any(work.unproved for work in self._working.values()):
+            return  # one by one: so it is known on which of them a process dies
+        elif self.places.free_for(principal_id) and not self._leaving:
+            self._start(run_id, principal_id, unproved=suspect)
+        elif not suspect:
+            self.places.wait(run_id, principal_id)
 
     def _is_free(self, run_id: str) -> bool:
         return run_id not in self._working and run_id not in self._held and run_id not in self._broken
 
-    def _has_room(self) -> bool:
-        return len(self._working) < self.settings.concurrency and not self._leaving
-
-    def _start(self, run_id: str) -> None:
-        work = _Work(asyncio.create_task(self._work(run_id)))
+    def _start(self, run_id: str, principal_id: str | None = NOT_KNOWN, *, unproved: bool = False) -> None:
+        work = _Work(asyncio.create_task(self._work(run_id)), unproved=unproved)
         self._working[run_id] = work
+        self.places.take(run_id, principal_id)
         work.task.add_done_callback(lambda task: self._ended(run_id, task))
 
     def _ended(self, run_id: str, task: asyncio.Task[None]) -> None:
-        crowded = len(self._working) >= self.settings.concurrency
+        crowded = self.places.crowded
         work = self._working.pop(run_id)
+        self.places.leave(run_id)
         if not task.cancelled() and (error := task.exception()) is not None:
             logger.error("the run stopped on a fault of ours", exc_info=error, extra={LOG_FIELDS: {"run_id": run_id}})
             # Tried again at once it would only fail again, and whoever waits for it would never know.
@@ -216,17 +291,33 @@ class Runner:
                 f"run {run_id!r} stopped on a fault of ours ({type(error).__name__}: {error}); "
                 "the log has its traceback, and resume() tries again"
             )
+            self._aside(self._note(run_id, self._broken[run_id]))
         if work.run is not None:
             if work.run.state.status.ended:
                 self._adopted.pop(run_id, None)
-            if work.again or crowded or self.settings.principal_concurrency is not None or work.run.in_session:
-                self._changed.set()  # this one, or another that has waited for it, may go on
+                self._with_text.discard(run_id)
+            if work.run.in_session or self.settings.principal_concurrency is not None:
+                crowded = True
+        if not self._leaving:
+            for waiting, principal_id in self.places.next():
+                if self._is_free(waiting):
+                    self._start(waiting, principal_id)
+        # This one, or another that has waited for it, may go on.
+        if work.again or (crowded and not self.places.waited_for):
+            self._changed.set()
         self.watches.tell(run_id)
 
     async def work_on(self, run_id: str) -> RunStatus | None:
         """Take one run as far as it goes, here and now; None when it cannot be had. What a worker does."""
+        if self.places.crowded:
+            row = await self.store.runs.get(run_id)
+            if row is not None and not self.places.free_for(row.principal_id):
+                return None
         self._adopted.setdefault(run_id, None)
-        if self._is_free(run_id):
+        if (error := self._broken.get(run_id)) is not None:
+            # Or it would be brought here again at once, and keep others from their turn.
+            await self._note(run_id, error)
+        elif self._is_free(run_id):
             self._start(run_id)
         await self.at_rest(run_id)
         row = await self.store.runs.get(run_id)
@@ -236,61 +327,66 @@ class Runner:
 
     async def _work(self, run_id: str) -> None:
         """Claim a run and take it to its end, to a person, or to the next process."""
-        epoch = await self._claim(run_id, principal_limit=self.settings.principal_concurrency)
+        epoch = await self.claims.take(run_id, principal_limit=self.settings.principal_concurrency)
         if epoch is None:
             return
-        work = self._working[run_id]
+        work, lost = self._working[run_id], False
+        work.epoch = epoch
         try:
+            if epoch > 1 and not await self._may_go_on(run_id, work):
+                return
             order, self._adopted[run_id] = self._adopted.get(run_id), None
             run = work.run = await self.factory.load(run_id, epoch, order=order, listener=partial(self._heard, run_id))
+            self.places.take(run_id, None if run.state.principal is None else run.state.principal.id)
             if run.state.status.ended:
                 return
             # Somebody may have wanted it cancelled while it waited, or while a process that is gone held it.
-            if (epoch > 1 or run.in_session) and run_id in await self._renew_leases():
+            if (epoch > 1 or run.in_session) and run_id in await self._wanted_cancelled(run_id):
                 await interrupted(run)
                 return
             run.leaving = self._leaving
-            run.wants_text = bool(work.listeners)  # a model need not stream where nobody listens
+            # A model need not stream where nobody listens.
+            run.wants_text = bool(work.listeners) or run_id in self._with_text or self.streams_text
             await advance(run)
         except JournalConflictError as error:
+            lost = True
             logger.warning("the run is no longer ours: %s", error, extra={LOG_FIELDS: {"run_id": run_id}})
         except asyncio.CancelledError:
             if not work.cancelled:
                 raise
+        except StoreError as error:
+            # Not the run's fault: it is due again as soon as the database is back.
+            logger.warning("the store is away, the run waits: %s", error, extra={LOG_FIELDS: {"run_id": run_id}})
         except JourneymanError as error:
             self._broken[run_id] = error
             logger.error("the run cannot go on here: %s", error, extra={LOG_FIELDS: {"run_id": run_id}})
+            await self._note(run_id, error)
         finally:
             # The facts that end or suspend a run have released it.
-            if work.run is None or work.run.state.status is RunStatus.RUNNING:
-                await self._release(run_id, epoch)
+            if lost or work.run is None or work.run.state.status is RunStatus.RUNNING:
+                await self.claims.give_back(run_id, epoch)
 
-    async def _claim(self, run_id: str, *, principal_limit: int | None = None, in_turn: bool = True) -> int | None:
-        async def claim(dead: Collection[str] = ()) -> int | None:
-            now = self.clock.time()
-            return await self.store.runs.claim(
-                run_id,
-                owner=self.factory.owner,
-                now=now,
-                lease_until=now + self.settings.lease_seconds,
-                dead=dead,
-                principal_limit=principal_limit,
-                in_turn=in_turn,
-            )
+    async def _may_go_on(self, run_id: str, work: _Work) -> bool:
+        """Whether a run that was held before may be tried once more; else it is left to a person."""
+        row = await retry_store_faults(lambda: self.store.runs.get(run_id), clock=self.clock, run_id=run_id)
+        if row is None:
+            return False
+        if row.deaths and row.taken_from is not None and is_stopped(row.taken_from):
+            # Lost, and by no fault of the run. One that is merely slow is believed dead until it is heard of again: a
+            # run that blocks its process looks the same, and must not have one after another.
+            heard_of = partial(self.store.runs.heard_of, row.taken_from)
+            await retry_store_faults(heard_of, clock=self.clock, run_id=run_id)
+            row = row.model_copy(update={"deaths": row.deaths - 1})
+        if row.deaths >= self.settings.max_recoveries:
+            if row.last_seq == 0:  # it must have begun before it can be given up
+                work.run = await self.factory.load(run_id, work.epoch, advancing=False)
+            await give_up(self.store, row.id, epoch=work.epoch, clock=self.clock, heard=partial(self._heard, run_id))
+            return False
+        work.unproved = row.deaths > 0 or row.trouble is not None
+        return True
 
-        async def claim_from_anybody() -> int | None:
-            if (epoch := await claim()) is not None:
-                return epoch
-            row = await self.store.runs.get(run_id)
-            dead = () if row is None or row.owner is None else dead_owners([row.owner])
-            return await claim(dead) if dead else None
-
-        return await retry_store_faults(claim_from_anybody, clock=self.clock, run_id=run_id)
-
-    async def _release(self, run_id: str, epoch: int) -> None:
-        # As long as it takes: this process renews the leases it holds, and nobody else could have the run.
-        release = partial(self.store.runs.release, run_id, epoch=epoch)
-        await retry_store_faults(release, clock=self.clock, run_id=run_id)
+    async def _wanted_cancelled(self, run_id: str) -> Collection[str]:
+        return await retry_store_faults(self.claims.renew, clock=self.clock, run_id=run_id)
 
     @contextlib.asynccontextmanager
     async def held(self, run_id: str) -> AsyncIterator[Run | None]:
@@ -300,7 +396,7 @@ class Runner:
             await self.at_rest(run_id)
             self._held.add(run_id)
             try:
-                epoch = await self._claim(run_id, in_turn=False)  # people need not wait for their turn
+                epoch = await self.claims.take(run_id, in_turn=False)  # people need not wait for their turn
                 if epoch is None:
                     yield None
                     return
@@ -308,12 +404,14 @@ class Runner:
                     heard = partial(self._heard, run_id)
                     yield await self.factory.load(run_id, epoch, listener=heard, advancing=False)
                 finally:
-                    await self._release(run_id, epoch)
+                    await self.claims.give_back(run_id, epoch)
             finally:
                 self._held.discard(run_id)
 
-    async def cancel(self, run_id: str) -> None:
+    async def cancel(self, run_id: str, *, by: str | None = None) -> None:
         """Cancel a run wherever it is worked on. One that another process holds is cancelled there, in a moment."""
+        if by is not None:  # kept before, so that whoever ends the run can put it into the audit
+            await self.store.runs.request_cancel(run_id, by=by)
         if (work := self._working.get(run_id)) is not None:
             work.cancelled = True
             work.task.cancel()
@@ -327,22 +425,39 @@ class Runner:
             else:
                 await interrupted(run)
                 self._adopted.pop(run_id, None)
+                self._with_text.discard(run_id)
         self.watches.tell(run_id)
 
     # --- watching
 
-    def listen(self, run_id: str, listener: Listener) -> None:
-        """Hear signals (deltas, progress) of a run while it is worked on here."""
-        work = self._working.get(run_id)
-        if work is not None and listener not in work.listeners:
-            work.listeners.append(listener)
-            if work.run is not None:
+    def stream_text(self, run_id: str) -> None:
+        """Have a run's model stream although nobody listens yet: who joins later gets the text so far."""
+        if self.queue is None and run_id in self._adopted:
+            self._with_text.add(run_id)
+            if (work := self._working.get(run_id)) is not None and work.run is not None:
                 work.run.wants_text = True
+
+    def listen(self, run_id: str, listener: Listener) -> Missed | None:
+        """Hear signals (deltas, progress) of a run while it is worked on here.
+
+        Returns what a listener that is new has missed of the step under way.
+        """
+        work = self._working.get(run_id)
+        if work is None or listener in work.listeners:
+            return None
+        work.listeners.append(listener)
+        if work.run is not None:
+            work.run.wants_text = True
+        return work.under_way.missed()
 
     def unlisten(self, run_id: str, listener: Listener) -> None:
         work = self._working.get(run_id)
         if work is not None and listener in work.listeners:
             work.listeners.remove(listener)
+
+    @property
+    def busy(self) -> bool:
+        return bool(self._working)
 
     def at_work(self, run_id: str) -> bool:
         return run_id in self._working
@@ -352,18 +467,56 @@ class Runner:
         while (work := self._working.get(run_id)) is not None:
             await asyncio.wait((work.task,))
 
-    def trouble(self, run_id: str) -> JourneymanError | None:
-        """Why a run cannot go on in this process, if it cannot."""
-        return self._broken.get(run_id)
+    def trouble(self, run_id: str, row: RunRow | None = None) -> JourneymanError | None:
+        """Why a run cannot go on in this process, if it cannot; with its ``row``, in any that has tried lately."""
+        found = self._broken.get(run_id)
+        return found if found is not None or row is None else trouble_of(row, now=self.clock.time())
 
     def _heard(self, run_id: str, event: Event) -> None:
         if self._traces is not None and event.seq is not None:
             self._traces.hear(event)
         if (work := self._working.get(run_id)) is not None:
+            work.outbox.hear(event)
+            work.under_way.hear(event)
             for listener in work.listeners:
                 listener(event)
+            if work.unproved and isinstance(event, _PROGRESS):
+                work.unproved = False
+                self._aside(self._prove(run_id, work.epoch))
         if event.seq is not None:
             self.watches.hear(event)
+
+    def outbox(self, run_id: str) -> Outbox | None:
+        """The signals of a run that is worked on here, for another process that shows it."""
+        if (work := self._working.get(run_id)) is None:
+            return None
+        if work.run is not None:
+            work.run.wants_text = True
+        return work.outbox
+
+    async def position(self, run_id: str) -> int | None:
+        """A run's place among those that wait to be begun, 1 being the next; None where it does not wait."""
+        now = self.clock.monotonic()
+        if now >= self._line_until:
+            self._line_until = now + self.settings.poll_seconds
+            self._line = {found: place for place, found in enumerate(await self.store.runs.waiting(), start=1)}
+        return self._line.get(run_id)
+
+    def _aside(self, work: Coroutine[None, None, None]) -> None:
+        """Write something beside, for which nobody waits."""
+        task = asyncio.create_task(work)
+        self._beside.add(task)
+        task.add_done_callback(self._beside.discard)
+
+    async def _note(self, run_id: str, error: JourneymanError) -> None:
+        with contextlib.suppress(StoreError):
+            await self.store.runs.note_trouble(run_id, str(error), now=self.clock.time())
+
+    async def _prove(self, run_id: str, epoch: int) -> None:
+        # Not vital: whoever takes the run over sees in its facts how far it got.
+        with contextlib.suppress(StoreError):
+            await self.store.runs.proved(run_id, epoch=epoch)
+        self._changed.set()  # others on which processes have died wait for this one
 
     # --- housekeeping
 
@@ -371,7 +524,7 @@ class Runner:
         """One task for all runs: leases, expiry, decisions taken elsewhere, whatever is due, old traces."""
         settings = self.settings
         renewed, renewal = self.clock.monotonic(), min(settings.poll_seconds, settings.lease_seconds / 3)
-        announced = renewed
+        announced = forgotten = renewed
         while True:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(settings.poll_seconds):
@@ -379,43 +532,39 @@ class Runner:
             self._changed.clear()
             try:
                 now = self.clock.monotonic()
-                if now - announced >= settings.lease_seconds / 3:
+                if now - announced >= min(settings.lease_seconds, ALIVE_SECONDS) / 3:
                     announced = now
                     await self._announce()
                 if self._working and now - renewed >= renewal:
                     renewed = now
                     await self._cancel_wanted()
+                if now - forgotten >= _FORGET_SECONDS:
+                    forgotten = now
+                    await self.forget_ended()
                 await self.tick()
-                await self._purge()
+                self._retention.in_time(self.clock.time())
             except StoreError as error:
                 logger.warning("the store is away, runs wait: %s", error)
             except Exception:
                 logger.exception("housekeeping failed; it goes on")
 
+    async def forget_ended(self) -> None:
+        """Let go of runs that have ended elsewhere, or were deleted: with workers those are all that begin here."""
+        known = {*self._adopted, *self._with_text, *self._broken} - self._working.keys()
+        for run_id in known.difference(await self.store.runs.unfinished(known)):
+            self._adopted.pop(run_id, None)
+            self._with_text.discard(run_id)
+            self._broken.pop(run_id, None)
+
     async def _announce(self) -> None:
         """Say that this program is at work on the store, and find out what the oldest one there can read."""
-        now = self.clock.time()
         self.factory.format = await self.store.programs.announce(
-            self.factory.owner, now=now, alive_since=now - 3 * self.settings.lease_seconds
+            self.factory.owner, silent_seconds=3 * self.settings.lease_seconds, executes=self.queue is None
         )
 
     async def _cancel_wanted(self) -> None:
-        for run_id in await self._renew_leases():
+        for run_id in await self.claims.renew():
             work = self._working.get(run_id)
             if work is not None and not work.cancelled:
                 work.cancelled = True
                 work.task.cancel()
-
-    async def _renew_leases(self) -> Collection[str]:
-        """Renew the leases held here; returns the runs among them that somebody elsewhere wants cancelled."""
-        lease_until = self.clock.time() + self.settings.lease_seconds
-        return await self.store.runs.renew(self.factory.owner, lease_until=lease_until)
-
-    async def _purge(self) -> None:
-        now, retention = self.clock.time(), self.settings.retention_seconds
-        if retention is None or now < self._next_purge:
-            return
-        self._next_purge = now + _PURGE_SECONDS
-        await self.store.runs.purge(ended_before=now - retention)
-        if self._traces is not None:
-            self._traces.purge(before=now - retention)

@@ -5,21 +5,26 @@ Knows nothing of HTTP. Everything here works without a language model, except a 
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Unpack
 
 from journeyman.agent.agent import Agent
 from journeyman.app.chains import CHAIN
-from journeyman.app.journeyman import Journeyman
+from journeyman.app.journeyman import Journeyman, Operation
+from journeyman.app.owners import dead_owners
+from journeyman.app.runner import ALIVE_SECONDS
 from journeyman.app.splits import Split
-from journeyman.core.calls import CallRow
+from journeyman.core.calls import CallRow, speaks_for_tool
 from journeyman.core.errors import ConfigurationError
 from journeyman.core.experiments import ExperimentStore, StoredExperiment
 from journeyman.core.policy import Policy
+from journeyman.core.principals import Principal
 from journeyman.core.protocols import Embedder, Model
 from journeyman.core.risk import RiskLevel
+from journeyman.core.storing import Origin, RunOrder
 from journeyman.execution.risk import grade
 from journeyman.experiments import Report
 from journeyman.retrieval.embedders import default_embedder
@@ -29,6 +34,9 @@ from journeyman.toolkits.github import GITHUB_API, GitHub, github_tools, refresh
 from journeyman.toolkits.tasks import TaskService, task_tools
 from journeyman.tools.library import ToolLibrary
 
+if TYPE_CHECKING:
+    from journeyman.app.configuration import Configuration
+
 ASSISTANT = "assistant"
 """The agent that answers when none is named: the same at every door, so that each can resume the runs of another."""
 INSTRUCTION = (
@@ -36,6 +44,16 @@ INSTRUCTION = (
     "tool could tell you. When a tool says that a name fits several tasks, ask the user which one is meant and name "
     "them. When a call fails, read why, and either correct it or say what could not be done. Answer briefly."
 )
+PLAIN_INSTRUCTION = (
+    "You are a careful assistant. Use your tools where they help, and never invent what a tool could tell you. "
+    "When a call fails, read why, and either correct it or say what could not be done. Answer briefly, in plain text."
+)
+STARTERS = (
+    "What is due this week?",
+    "Remind me to water the plants on Friday",
+    "Which tasks are the most important ones, and why?",
+)
+"""What one could say to the assistant."""
 MOST_CALLS = 10_000
 """How many calls the health of tools is worked out from."""
 BUCKETS = 24
@@ -72,6 +90,13 @@ class Service:
         """What a tool is graded as before its arguments are known."""
         return grade(self.app.library[tool_name].specification, {}, self.app.policy)
 
+    async def workers(self) -> int | None:
+        """How many processes carry out runs for this service; None where it does so itself."""
+        if self.app.runner.queue is None:
+            return None
+        seen = await self.store.programs.executing(silent_seconds=ALIVE_SECONDS)
+        return len(seen) - len(dead_owners(seen))
+
     def no_model(self, agent: Agent) -> str | None:
         """Why nobody could answer in this agent's name here; None when somebody can."""
         try:
@@ -81,11 +106,12 @@ class Service:
         return None
 
     async def health(self, *, seconds: float) -> list[ToolHealth]:
-        """Every tool that was called in this time, by name."""
+        """Every tool that ran in this time, by name. What was refused before it ran is not held against it."""
         since = self.app.clock.time() - seconds
         calls: dict[str, list[CallRow]] = {}
         for row in await self.store.calls.list(since=since, limit=MOST_CALLS):
-            calls.setdefault(row.tool_name, []).append(row)
+            if speaks_for_tool(row.status, attempts=row.attempts) is not None:
+                calls.setdefault(row.tool_name, []).append(row)
         return [_health(name, rows, since=since, seconds=seconds) for name, rows in sorted(calls.items())]
 
 
@@ -94,7 +120,7 @@ def _health(name: str, rows: Sequence[CallRow], *, since: float, seconds: float)
     history = [[0, 0] for _ in range(BUCKETS)]
     failures = 0
     for row in rows:
-        failed = row.status != "success"
+        failed = not speaks_for_tool(row.status, attempts=row.attempts)
         failures += failed
         place = history[min(BUCKETS - 1, max(0, int((row.started_at - since) / seconds * BUCKETS)))]
         place[0] += 1
@@ -122,50 +148,65 @@ async def open_service(
     github_url: str | None = None,
     embedder: Embedder | None = None,
     database: SqlStore | None = None,
-    poll_seconds: float = 1.0,
+    traces: Path | str | None = None,
+    principals: Callable[[Principal], Principal | None] | None = None,
+    origin: Origin | None = None,
+    find_tools: Callable[[RunOrder], ToolLibrary] | None = None,
+    configuration: Configuration | None = None,
+    **operation: Unpack[Operation],
 ) -> AsyncIterator[Service]:
     """A service over a store. It takes up every run that an earlier process has left unfinished.
 
     Without a ``library`` its tools are those over tasks, attachments and GitHub; without ``agents`` it has one
     assistant with all its tools. Search is by meaning where an embedder is given or installed.
+    ``operation`` is how runs are worked on, as for ``Journeyman``.
+    ``principals``, ``origin`` and ``find_tools`` are those of a ``Journeyman``.
     ``database`` is the store behind the URL where somebody has made it already; it is opened and closed here.
+    A ``configuration`` brings the tools and the rules where none are given, and is followed.
     """
-    database = database or open_store(store)
+    database = database or open_store(store, queued=workers)
     tasks = task_service(database, embedder=embedder)
-    if library is None and split is None:
+    if library is None and split is None and configuration is not None:
+        library = configuration.library
+    elif library is None and split is None:
         library = task_library(database, tasks=tasks, github_url=github_url or GITHUB_API)
     app = Journeyman(
         library=library,
-        store=store if workers else database,
+        store=database,
         model=model,
+        principals=principals,
         policy=policy,
         split=split,
         workers=workers,
-        poll_seconds=poll_seconds,
+        traces=traces,
+        origin=origin,
+        find_tools=find_tools,
+        configuration=configuration,
+        **operation,
     )
-    named = _by_name(agents, app.library)
-    for agent in named.values():
-        for tools in (app.library, *(split.arms.values() if split is not None else ())):
-            tools.bind(agent)
-    if workers:
-        await database.open()
-    try:
-        async with app:
-            await app.resume()
-            yield Service(app=app, store=database, tasks=tasks, agents=named)
-    finally:
-        if workers:
-            await database.close()
+    named = _by_name(agents, app.library, follows=configuration is not None)
+
+    def bind_all() -> None:
+        for agent in named.values():
+            for tools in (app.library, *(split.arms.values() if split is not None else ())):
+                tools.bind(agent)
+
+    if configuration is None:
+        bind_all()
+    async with app:
+        bind_all()  # now the tools of servers are there, too
+        await app.resume()
+        yield Service(app=app, store=database, tasks=tasks, agents=named)
 
 
-def _by_name(agents: Iterable[Agent], library: ToolLibrary) -> dict[str, Agent]:
+def _by_name(agents: Iterable[Agent], library: ToolLibrary, *, follows: bool) -> dict[str, Agent]:
     named: dict[str, Agent] = {}
     for agent in agents:
         if agent.name in named or agent.name == CHAIN:
             raise ConfigurationError(f"agents need names of their own, {agent.name!r} is taken")
         named[agent.name] = agent
     if not named:
-        named[ASSISTANT] = task_assistant(library)
+        named[ASSISTANT] = following_assistant(library) if follows else task_assistant(library)
     return named
 
 
@@ -195,6 +236,25 @@ def task_library(
 def task_assistant(library: ToolLibrary) -> Agent:
     """An agent with all tools of a library, told to keep tasks."""
     return Agent(name=ASSISTANT, instruction=INSTRUCTION, tools=tuple(library.specifications()))
+
+
+def following_assistant(library: ToolLibrary) -> Agent:
+    """The same with whatever tools a library has at each step: those of a configuration file come and go."""
+    if "create_task" in library:
+        return Agent(name=ASSISTANT, instruction=INSTRUCTION, all_tools=True)
+    return Agent(name=ASSISTANT, instruction=PLAIN_INSTRUCTION, all_tools=True)
+
+
+def model_name(app: Journeyman, agent: Agent) -> str:
+    """What the model that answers for an agent calls itself. Raises ConfigurationError where there is none."""
+    return str(getattr(app.model_for(agent), "name", None) or agent.model)
+
+
+def starters(agent: Agent) -> tuple[str, ...]:
+    """What one could say to an agent to begin."""
+    if agent.name == ASSISTANT and agent.instruction == INSTRUCTION:
+        return STARTERS
+    return ("What can you do for me?", "Which tools do you have, and when do you use them?")
 
 
 def local_library(folder: Path) -> ToolLibrary:

@@ -11,7 +11,8 @@ import contextlib
 import logging
 import signal
 from collections.abc import Callable, Collection
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from procrastinate import App, PsycopgConnector
 from procrastinate.exceptions import AlreadyEnqueued, ConnectorException
@@ -19,6 +20,8 @@ from procrastinate.jobs import Status
 
 from journeyman.core.data import LOG_FIELDS
 from journeyman.core.errors import ConfigurationError, StoreError
+from journeyman.stores.postgres import conninfo, split_pool_size
+from journeyman.stores.store import SqlStore
 
 if TYPE_CHECKING:
     from journeyman.app.journeyman import Journeyman
@@ -28,6 +31,15 @@ logger = logging.getLogger("journeyman.worker")
 
 QUEUE = "journeyman"
 TASK = "journeyman.advance"
+MOST_PLACES = 10_000
+"""Places told apart within one priority."""
+GOODBYE_SECONDS = 1.0
+"""How long the queue may take to be left."""
+POOL_SECONDS = 10.0
+"""How long to wait for a connection to the queue."""
+RECONNECT_SECONDS = 5.0
+MOST_JOBS = 1_000
+"""Due runs that a worker finds jobs for at a time."""
 
 
 class JobQueue:
@@ -36,18 +48,35 @@ class JobQueue:
     @classmethod
     def at(cls, store: object) -> JobQueue:
         """The queue in the database behind a store's URL."""
-        if not isinstance(store, str):
+        url = store if isinstance(store, str) else getattr(store, "url", None)
+        if not isinstance(url, str):
             raise ConfigurationError("workers=True needs the store's URL, to reach its job queue")
-        return cls(store)
+        return cls(url)
 
     def __init__(self, url: str) -> None:
         if not url.startswith(("postgresql://", "postgres://")):
             raise ConfigurationError("workers need PostgreSQL; give a store such as postgresql://user@host/name")
-        self.app = App(connector=PsycopgConnector(conninfo=url))
+        plain, _ = split_pool_size(url)
+        connector = PsycopgConnector(
+            conninfo=conninfo(plain),
+            min_size=1,
+            max_size=1,
+            # After a long outage the pool would try again after ever longer pauses: it gives up, and is asked again.
+            timeout=POOL_SECONDS,
+            reconnect_timeout=RECONNECT_SECONDS,
+            # Nothing is prepared: behind a pooler the next transaction may be on another session of the server.
+            kwargs={"prepare_threshold": None},
+        )
+        self.app = App(connector=connector)
+        self.pooled = False
+        """Whether a pooler stands before the server. Then nobody can be told of new jobs, and they are looked for."""
         self._opened = contextlib.AsyncExitStack()
 
     async def open(self) -> None:
         await self._opened.enter_async_context(self.app.open_async())
+        async with cast("PsycopgConnector", self.app.connector).pool.connection() as connection:
+            row = await (await connection.execute("SELECT pg_backend_pid()")).fetchone()
+            self.pooled = row is None or row[0] != connection.info.backend_pid
         if not await self._has_schema():
             # Two processes may get here at once; the loser finds the tables made.
             with contextlib.suppress(ConnectorException):
@@ -61,20 +90,26 @@ class JobQueue:
         )
         return bool(row["there"])
 
-    async def close(self) -> None:
-        await self._opened.aclose()
+    async def close(self, *, seconds: float = GOODBYE_SECONDS) -> None:
+        """Let go of the database, as far as that is possible in so many seconds."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(max(seconds, 0.1)):
+                await self._opened.aclose()
 
-    async def put(self, run_id: str, *, priority: int = 0) -> None:
-        """See to it that some worker looks at this run. A job that waits already is enough."""
-        deferrer = self.app.configure_task(
-            TASK, queue=QUEUE, lock=run_id, queueing_lock=run_id, priority=max(-32_768, min(priority, 32_767))
-        )
+    async def put(self, run_id: str, *, priority: int = 0, place: int = 1) -> None:
+        """See to it that some worker looks at this run. A job that waits already is enough.
+
+        ``place`` is the run's number among those of its principal that wait: of one priority the lowest goes first,
+        so that who has many of them lets others pass.
+        """
+        within = max(-32_768, min(priority, 32_767)) * MOST_PLACES - min(place, MOST_PLACES - 1)
+        deferrer = self.app.configure_task(TASK, queue=QUEUE, lock=run_id, queueing_lock=run_id, priority=within)
         try:
             await deferrer.defer_async(run_id=run_id)
         except AlreadyEnqueued:
             pass
         except ConnectorException as error:
-            raise StoreError(f"the job queue cannot be reached: {error}") from error
+            raise StoreError(f"the job queue cannot be reached: {_why(error)}") from error
 
     async def waiting(self) -> set[str]:
         """The runs for which a job waits."""
@@ -109,6 +144,9 @@ async def work(
     ``ready`` is called once, when the queue is open and a signal to stop will be heard.
     """
     runner, queue = app.runner, JobQueue(url)
+    runner.places.count, runner.streams_text = concurrency, True
+    if isinstance(app.store, SqlStore):
+        await app.store.leave_room_for_queue()
     await queue.open()
     stop = stop or asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -122,6 +160,8 @@ async def work(
         if not stop.is_set():
             await runner.work_on(run_id)
 
+    before = loop.get_exception_handler()
+    loop.set_exception_handler(partial(_unheard, before))
     worker = asyncio.create_task(_take_jobs(runner, queue, concurrency=concurrency, name=name))
     finder = asyncio.create_task(_find_due(runner, queue))
     if ready is not None:
@@ -134,52 +174,99 @@ async def work(
     finally:
         for task in (finder, stopped):
             task.cancel()
-        await asyncio.gather(finder, stopped, return_exceptions=True)
         await runner.release_all()
         worker.cancel()
-        await asyncio.gather(worker, return_exceptions=True)
-        await queue.close()
+        # Where the database is away nobody can say goodbye to it: the others find out by the lease.
+        late = loop.time() + GOODBYE_SECONDS
+        await asyncio.wait((finder, stopped, worker), timeout=GOODBYE_SECONDS)
+        await queue.close(seconds=late - loop.time())
+        loop.set_exception_handler(before)
+
+
+Handler: TypeAlias = Callable[[asyncio.AbstractEventLoop, dict[str, Any]], object]
+
+
+def _unheard(before: Handler | None, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """One line for a job whose end could not be noted, since the queue leaves the error to nobody.
+
+    Nothing is lost by it: the run is in the store, and a finder drops the job.
+    """
+    if isinstance(error := context.get("exception"), ConnectorException):
+        logger.warning("the end of a job could not be noted; the job is dropped later: %s", _why(error))
+    elif before is not None:
+        before(loop, context)
+    else:
+        loop.default_exception_handler(context)
+
+
+def _why(error: Exception) -> str:
+    """On one line what happened: the queue's own errors say only that there was one, and wrap the one that does."""
+    cause = error.__cause__ if isinstance(error, ConnectorException) else None
+    return " ".join(str(cause or error).split())
 
 
 async def _take_jobs(runner: Runner, queue: JobQueue, *, concurrency: int, name: str) -> None:
     while True:
         try:
-            return await queue.app.run_worker_async(
+            # It ends by itself when its heartbeat fails, with an error or without one: we go on until we are cancelled.
+            await queue.app.run_worker_async(
                 queues=[QUEUE],
                 name=name,
                 concurrency=concurrency,
                 install_signal_handlers=False,
+                listen_notify=not queue.pooled,
                 fetch_job_polling_interval=runner.settings.poll_seconds,
                 update_heartbeat_interval=max(0.2, runner.settings.lease_seconds / 3),
                 stalled_worker_timeout=runner.settings.lease_seconds,
                 shutdown_graceful_timeout=runner.settings.grace_seconds,
                 delete_jobs="always",
             )
+            logger.warning("the job queue stopped handing out jobs; it is asked again")
         except ConnectorException as error:
-            logger.warning("the job queue is away, jobs wait: %s", error)
+            logger.warning("the job queue is away, jobs wait: %s", _why(error))
+        except Exception:
+            logger.exception("taking jobs failed; it goes on")
         await asyncio.sleep(runner.settings.poll_seconds)
+
+
+async def _some_due(runner: Runner, *, rested: bool) -> list[str]:
+    """As many due runs as are worth a job at a time, so that a long backlog is not gone through again and again."""
+    found = []
+    async for run_id in runner.due(rested=rested):
+        if runner.trouble(run_id) is None:  # what this worker cannot do another may
+            found.append(run_id)
+            if len(found) >= MOST_JOBS:
+                break
+    return found
 
 
 async def _find_due(runner: Runner, queue: JobQueue) -> None:
     """Put jobs for runs that have none: decided or expired approvals, the next of a session, lost workers."""
     due_since: dict[str, float] = {}
     lease_seconds = runner.settings.lease_seconds
+    rested = False  # what no other process could go on with, this one may
     while True:
         try:
             now = runner.clock.monotonic()
-            due_since = {run_id: due_since.get(run_id, now) async for run_id in runner.due()}
+            due_since = {run_id: due_since.get(run_id, now) for run_id in await _some_due(runner, rested=rested)}
+            rested = True
             # A run that nobody holds for so long has a dead job: its worker lost the database when it was done.
             idle = {run_id for run_id, since in due_since.items() if now - since > lease_seconds}
             if dropped := await queue.drop_stalled(silent_for=lease_seconds, idle=idle):
                 logger.warning("dropped jobs of a lost worker", extra={LOG_FIELDS: {"jobs": dropped}})
             waiting = await queue.waiting()
+            put = 0
             for run_id in due_since:
+                if put >= 2 * runner.places.count:
+                    break  # enough for now: those of a principal who is at their share would only come back
                 if run_id in waiting or runner.trouble(run_id) is not None:
                     continue  # what this worker cannot do another may
                 row = await runner.store.runs.get(run_id)
-                await queue.put(run_id, priority=0 if row is None else row.priority)
+                place = await runner.store.runs.place(run_id)
+                await queue.put(run_id, priority=0 if row is None else row.priority, place=place)
+                put += 1
         except (StoreError, ConnectorException) as error:
-            logger.warning("the store is away, runs wait: %s", error)
+            logger.warning("the store is away, runs wait: %s", _why(error))
         except Exception:
             logger.exception("looking for due runs failed; it goes on")
         await asyncio.sleep(runner.settings.poll_seconds)

@@ -7,11 +7,12 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, Protocol, TypeAlias
 
-from pydantic import Field
+from pydantic import Field, computed_field
 
-from journeyman.core.data import Entity
+from journeyman.core.data import Derived, Entity
 from journeyman.core.principals import ANY_PRINCIPAL, Principal, PrincipalFilter
 from journeyman.core.risk import RiskLevel
+from journeyman.core.visible import exact_json
 
 
 class ApprovalStatus(StrEnum):
@@ -31,7 +32,14 @@ class ApprovalStatus(StrEnum):
         return self is ApprovalStatus.PENDING and other.final
 
 
-class Approval(Entity):
+class GrantTerms(Entity):
+    """How far a standing grant would go: whoever gives it is told before, and it ends at whichever comes first."""
+
+    uses: int = Field(gt=0)
+    seconds: float = Field(gt=0)
+
+
+class Approval(Derived):
     """May this tool run with exactly these arguments, for this principal?"""
 
     id: str = Field(min_length=1)
@@ -41,8 +49,18 @@ class Approval(Entity):
     arguments: dict[str, Any]
     """The frozen arguments, defaults included: what runs is this and nothing else."""
     digest: str
-    """Fingerprint of tool, version, frozen arguments and principal: what the answer is bound to."""
+    """Fingerprint of the tool, frozen arguments and principal: what the answer is bound to."""
+    tool_digest: str = ""
+    """Fingerprint of the tool alone, its whole specification and implementation: what a grant is bound to."""
+    about: str = ""
+    """What the call refers to, in the words of the tool's ``describe``: foreign text, on one line."""
     risk: RiskLevel
+    risk_raised: bool = False
+    """Whether the arguments themselves raise the risk: then no grant covers the call."""
+    grant: GrantTerms | None = None
+    """How far a grant for the session would go; None where none can be given."""
+    four_eyes: bool = False
+    """Whether somebody else than the principal must approve."""
     confidence: float | None = None
     principal: Principal | None = None
     status: ApprovalStatus = ApprovalStatus.PENDING
@@ -51,6 +69,12 @@ class Approval(Entity):
     decided_at: datetime | None = None
     decided_by: str | None = None
     reason: str | None = None
+
+    @computed_field  # type: ignore[prop-decorator]  # mypy cannot see through computed_field on a property
+    @property
+    def arguments_json(self) -> str:
+        """The arguments as JSON text: every digit as it is, every character to be seen."""
+        return exact_json(self.arguments)
 
 
 class Approve(Entity):
@@ -95,6 +119,8 @@ class ApprovalStore(Protocol):
     ) -> Sequence[Approval]:
         """Oldest first."""
 
+    async def count(self, *, status: ApprovalStatus, principal_id: PrincipalFilter = ANY_PRINCIPAL) -> int: ...
+
     async def decide(
         self,
         approval_id: str,
@@ -104,10 +130,12 @@ class ApprovalStore(Protocol):
         now: float,
         reason: str | None = None,
         arguments: dict[str, Any] | None = None,
+        grant: Grant | None = None,
     ) -> Approval | None:
         """Decide a pending approval that has not expired; None when it was decided or had expired before.
 
-        One conditional write: of two people deciding at once, one wins. Leaves an audit row.
+        One conditional write: of two people deciding at once, one wins, and gives the ``grant`` with it. Leaves audit
+        rows.
         """
 
     async def edited_arguments(self, approval_id: str) -> dict[str, Any] | None:
@@ -120,7 +148,11 @@ class ApprovalStore(Protocol):
 
 
 class Grant(Entity):
-    """A person's word that one tool may run without asking, for one principal in one chat session, until revoked."""
+    """A person's word that one tool may run without asking, for one principal in one chat session.
+
+    Good for a number of uses and a time, for calls of no higher risk whose arguments do not raise it, and for the tool
+    as it was; until revoked.
+    """
 
     id: str
     session_id: str
@@ -131,6 +163,19 @@ class Grant(Entity):
     revoked_by: str | None = None
     principal_id: str | None = None
     """On whose behalf; None is nobody in particular, not everybody."""
+    # None in what older versions gave, without limits: that covers nothing any more.
+    tool_digest: str | None = None
+    risk: RiskLevel | None = None
+    """The highest risk it covers."""
+    expires_at: float | None = None
+    uses: int | None = None
+    uses_left: int | None = None
+
+    def in_force(self, now: float) -> bool:
+        """Whether it can still be used."""
+        return (
+            self.revoked_at is None and bool(self.uses_left) and self.expires_at is not None and now < self.expires_at
+        )
 
 
 class GrantStore(Protocol):
@@ -140,4 +185,8 @@ class GrantStore(Protocol):
 
     async def list(self, *, session_id: str | None = None, active_only: bool = True) -> Sequence[Grant]: ...
 
-    async def allows(self, session_id: str, tool_name: str, *, principal_id: str | None) -> Grant | None: ...
+    async def use(self, approval: Approval, *, session_id: str, now: float) -> Approval | None:
+        """Approve a pending question by a grant that covers it, and count the use: both or neither.
+
+        None where no grant covers it. However many processes ask at once, a grant is used no more often than it says.
+        """

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
-from pydantic import Field, computed_field, model_validator
+from pydantic import AliasChoices, Field, ValidationInfo, computed_field, field_validator, model_validator
 
-from journeyman.core.data import Derived, Entity
+from journeyman.core.data import Derived, Entity, reads_stored
 from journeyman.core.errors import ErrorInfo
 from journeyman.core.risk import RiskLevel
+
+UNNAMED = "unnamed"
+"""The tool's name in the record of a call for which the model gave none."""
 
 
 class CallStatus(StrEnum):
@@ -47,16 +50,35 @@ _NEXT: dict[CallStatus, frozenset[CallStatus]] = {
 }
 
 
+class Artifact(Entity):
+    """A result that is too large for its record: where the whole is kept, and how it begins and ends."""
+
+    id: str
+    """The SHA-256 of its text. Unique within its run."""
+    kind: Literal["text", "json"]
+    chars: int
+    head: str
+    tail: str
+
+    @property
+    def text(self) -> str:
+        """What can be shown of it without looking it up."""
+        left = self.chars - len(self.head) - len(self.tail)
+        return f"{self.head}\n… [{left:,} of {self.chars:,} characters are kept as artifact {self.id}] …\n{self.tail}"
+
+
 class ToolCallRecord(Derived):
     """One call, from request to outcome. Exactly one of result and error counts, and the status says which."""
 
     execution_id: str = Field(min_length=1)
     call_id: str
     tool_name: str
-    arguments: dict[str, Any] = Field(default_factory=dict)
+    arguments: dict[str, Any] = Field(default_factory=dict, validation_alias=AliasChoices("arguments", "parameters"))
     """The frozen arguments that ran, defaults included; for a call that never got so far, what the model wrote."""
     status: CallStatus
     result: Any = None
+    artifact: Artifact | None = None
+    """In the place of a large result of a durable run; ``Handle.whole(record)`` looks it up."""
     error: ErrorInfo | None = None
     start_time: datetime
     end_time: datetime
@@ -67,13 +89,20 @@ class ToolCallRecord(Derived):
     approval_id: str | None = None
     correlation_id: str = ""
 
+    @field_validator("tool_name")
+    @classmethod
+    def _named(cls, value: str, info: ValidationInfo) -> str:
+        if value or reads_stored(info):  # earlier versions recorded calls of models that had named no tool
+            return value or UNNAMED
+        raise ValueError("a record names the tool that was called")
+
     @model_validator(mode="after")
     def _consistent(self) -> ToolCallRecord:
         if self.status is CallStatus.SUCCESS:
             if self.error is not None:
                 raise ValueError("error: a successful call has no error")
         else:
-            if self.result is not None:
+            if self.result is not None or self.artifact is not None:
                 raise ValueError(f"result: a call with status {self.status.value!r} has no result")
             if self.error is None and self.status not in (CallStatus.PENDING, CallStatus.RUNNING):
                 raise ValueError(f"error: a call with status {self.status.value!r} must say why")
@@ -86,7 +115,7 @@ class ToolCallRecord(Derived):
     def success(self) -> bool:
         return self.status is CallStatus.SUCCESS
 
-    @computed_field  # type: ignore[prop-decorator]
+    @computed_field  # type: ignore[prop-decorator]  # mypy cannot see through computed_field on a property
     @property
     def duration_ms(self) -> float:
         return (self.end_time - self.start_time).total_seconds() * 1000
@@ -94,6 +123,11 @@ class ToolCallRecord(Derived):
     @property
     def parameters(self) -> dict[str, Any]:
         return self.arguments
+
+    @property
+    def shown(self) -> Any:
+        """The result, or what can be shown of one that is kept apart."""
+        return self.result if self.artifact is None else self.artifact.text
 
     @property
     def error_message(self) -> str | None:
@@ -114,6 +148,27 @@ class CallRow(Entity):
     error_code: str | None
     started_at: float
     duration_ms: float
+
+
+class ArtifactStore(Protocol):
+    """Large results, by the run they belong to; forgotten with it."""
+
+    async def put(self, run_id: str, text: str) -> str:
+        """Keep a text, if it is not there already; returns its id."""
+
+    async def read(self, run_id: str, artifact_id: str, *, offset: int = 0, length: int | None = None) -> str | None:
+        """A part of it, in characters; None when there is no such artifact."""
+
+
+def speaks_for_tool(status: str, *, attempts: int) -> bool | None:
+    """Whether a call tells that its tool works, or that it does not.
+
+    None where it tells nothing: refused before it ran (arguments, permission, a person's no), cancelled, or of a fate
+    that nobody knows.
+    """
+    if not attempts:
+        return None
+    return {CallStatus.SUCCESS.value: True, CallStatus.ERROR.value: False, CallStatus.TIMEOUT.value: False}.get(status)
 
 
 class CallStore(Protocol):

@@ -4,12 +4,23 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from functools import cached_property, partial
 from typing import Any
 
 from journeyman.core.principals import Principal
+from journeyman.core.risk import RiskLevel
 
 SECRET_PREFIX = "JOURNEYMAN_SECRET_"
+
+
+class MissingSecretError(KeyError):
+    """A tool asked for a secret that is not set, or that it has not declared."""
+
+
+def _from_environment(names: Collection[str]) -> dict[str, str]:
+    found = {k.removeprefix(SECRET_PREFIX): v for k, v in os.environ.items() if k.startswith(SECRET_PREFIX)}
+    return {name: found[name] for name in names if name in found} if names else found
 
 
 class Secrets(Mapping[str, str]):
@@ -18,21 +29,29 @@ class Secrets(Mapping[str, str]):
     Values that were read are masked in the tool's result and errors, so that they reach no model, log or journal.
     """
 
-    def __init__(self, values: Mapping[str, str]) -> None:
-        self._values = dict(values)
+    def __init__(self, values: Mapping[str, str] | Callable[[], Mapping[str, str]]) -> None:
+        self._given = values
         self._read: set[str] = set()
 
+    @cached_property
+    def _values(self) -> dict[str, str]:
+        # Looked up for whoever asks: most tools never do, and every call gets such an object.
+        return dict(self._given() if callable(self._given) else self._given)
+
     @classmethod
-    def from_environment(cls) -> Secrets:
-        """``context.secrets["GITHUB_TOKEN"]`` is the variable ``JOURNEYMAN_SECRET_GITHUB_TOKEN``."""
-        found = {k.removeprefix(SECRET_PREFIX): v for k, v in os.environ.items() if k.startswith(SECRET_PREFIX)}
-        return cls(found)
+    def from_environment(cls, names: Collection[str] = ()) -> Secrets:
+        """``context.secrets["GITHUB_TOKEN"]`` is the variable ``JOURNEYMAN_SECRET_GITHUB_TOKEN``.
+
+        With names, only these.
+        """
+        return cls(partial(_from_environment, names))
 
     def __getitem__(self, name: str) -> str:
         try:
             value = self._values[name]
         except KeyError:
-            raise KeyError(f"no secret {name!r}; set the environment variable {SECRET_PREFIX}{name}") from None
+            hint = f"set the environment variable {SECRET_PREFIX}{name}, and declare it: tool(secrets=[{name!r}])"
+            raise MissingSecretError(f"no secret {name!r}; {hint}") from None
         self._read.add(value)
         return value
 
@@ -44,6 +63,10 @@ class Secrets(Mapping[str, str]):
 
     def __repr__(self) -> str:
         return f"Secrets({sorted(self._values)})"
+
+    def unread(self) -> Iterator[tuple[str, str]]:
+        """Names and values, for handing them on: reading them so does not count as reading."""
+        return iter(self._values.items())
 
     def mask(self, text: str) -> str:
         """The text without any secret value that was read through this object."""
@@ -85,7 +108,9 @@ class ToolContext:
         run_id: str = "",
         call_id: str = "",
         requested_at: float | None = None,
+        risk: RiskLevel | None = None,
         report: Callable[[str, float | None], None] | None = None,
+        settings: Mapping[str, Any] | None = None,
     ) -> None:
         self.principal = principal
         self.secrets = _NO_SECRETS if secrets is None else secrets
@@ -101,6 +126,10 @@ class ToolContext:
 
         What has come into being since cannot have been meant.
         """
+        self.risk = risk
+        """What this call was graded as; where that is irreversible, a person has agreed to it."""
+        self.settings: Mapping[str, Any] = {} if settings is None else settings
+        """What the operator has set for the tool's category (``global_config`` in journeyman.yaml)."""
         self._report = report
         self._cancelled = False
 

@@ -8,11 +8,19 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import time
 from typing import TYPE_CHECKING, Any, Self
 
-from pydantic import BaseModel, ConfigDict, ValidationError
-from pydantic_core import to_json
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    GetJsonSchemaHandler,
+    ValidationError,
+    ValidationInfo,
+)
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema, to_json
 
 # One encoder for all: json.dumps would build one for every call.
 _encode = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode
@@ -26,7 +34,7 @@ MOST_NESTED = 100
 """How deep a value may be nested. JSON readers stop at 200 levels, and a journal adds some of its own."""
 
 
-FORMAT = 1
+FORMAT = 2
 """The version of what is stored as JSON: facts, agents, orders, approvals, tasks. Written into every one of them.
 
 A reader skips fields it does not know, so adding one needs no new version. A new type of fact does: it says in
@@ -56,8 +64,18 @@ class Entity(BaseModel):
     def stored(cls, data: str | bytes | dict[str, Any]) -> Self:
         """An entity from its stored form. Fields that a newer version has added are skipped."""
         if isinstance(data, dict):
-            return cls.model_validate(data, extra="ignore")
-        return cls.model_validate_json(data, extra="ignore")
+            return cls.model_validate(data, extra="ignore", context=_STORED)
+        return cls.model_validate_json(data, extra="ignore", context=_STORED)
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        """The schema, with an example where there is one."""
+        from journeyman.core.samples import SAMPLES  # only whoever asks for a schema pays for them
+
+        made = handler(schema)
+        if (sample := SAMPLES.get(cls.__name__)) is not None:
+            handler.resolve_ref_schema(made)["examples"] = [sample]
+        return made
 
     @classmethod
     def unchecked(cls, **values: Any) -> Self:
@@ -73,6 +91,14 @@ class Entity(BaseModel):
         _put(entity, "__pydantic_extra__", None)
         _put(entity, "__pydantic_private__", None)
         return entity
+
+
+_STORED = "stored"
+
+
+def reads_stored(info: ValidationInfo) -> bool:
+    """Whether a validator looks at what an earlier version has stored, which must load under newer rules."""
+    return info.context is _STORED
 
 
 _put = object.__setattr__
@@ -102,16 +128,24 @@ def canonical_json(value: Any) -> str:
     return _encode(value)
 
 
+_OBEYED = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+
+
+def safe_json(text: str) -> str:
+    """JSON text that says the same, without the characters that JSON allows and a terminal would obey."""
+    return text if text.isascii() and "\x7f" not in text else _OBEYED.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
 def storable_json(value: Any) -> bytes:
     """The JSON text of a value that a journal shall keep. Raises ValueError where it could not be read back."""
     data = to_json(value)
     # Few brackets cannot be nested deeply, and counting them is quick.
-    if data.count(b"[") + data.count(b"{") > MOST_NESTED and _nested_too_deeply(value):
+    if data.count(b"[") + data.count(b"{") > MOST_NESTED and nested_too_deeply(value):
         raise ValueError(f"nested more than {MOST_NESTED} levels deep")
     return data
 
 
-def _nested_too_deeply(value: Any) -> bool:
+def nested_too_deeply(value: Any) -> bool:
     level = [value]
     for _ in range(MOST_NESTED):
         held = (item for outer in level for item in (outer.values() if isinstance(outer, dict) else outer))

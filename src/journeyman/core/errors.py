@@ -15,6 +15,7 @@ from typing import Any, Self
 
 from pydantic import Field, ValidationError
 
+from journeyman.core.budgets import LISTED_PROBLEMS
 from journeyman.core.data import Entity
 
 
@@ -53,12 +54,16 @@ class ErrorInfo(Entity):
     """What the model should do next."""
     user_guidance: str | None = None
     """What a person can do about it."""
+    retry_after: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+    """How many seconds to wait before it is tried again, where that is known."""
 
     def for_model(self) -> dict[str, Any]:
         """The part of a failure that a model can act on."""
         told: dict[str, Any] = {"error": self.message, "code": self.code, "retryable": self.retryable}
         if self.recover_action:
             told["recover_action"] = self.recover_action
+        if self.retry_after is not None:
+            told["retry_after_seconds"] = self.retry_after
         return told
 
 
@@ -145,6 +150,20 @@ class StoreError(JourneymanError):
     """The database cannot be used right now: unreachable, full or locked. Runs pause and go on when it is back."""
 
 
+class StoreClosedError(StoreError):
+    """The program has closed its store: waiting would not help."""
+
+
+class SessionTakenError(JourneymanError):
+    """A session belongs to the principal who began it, and this is somebody else."""
+
+    def __init__(self, session_id: str) -> None:
+        super().__init__(
+            f"session {session_id!r} was begun by another principal: take another name for it, or let one with the "
+            "permission 'runs:write' speak in it"
+        )
+
+
 class ApprovalError(JourneymanError):
     """A decision cannot be taken: unknown, decided already, expired, or with invalid arguments."""
 
@@ -161,22 +180,26 @@ class ToolError(Exception):
     """Raise it in a tool to tell the model what went wrong and what to do about it.
 
     ``raise ToolError("ORDER_NOT_FOUND", "No order 'W-404'", recover_action="Ask the user for the number")``
+
+    ``retry_after`` is for a service that asks for a pause (``Retry-After``): for so many seconds nobody calls the tool.
     """
 
     def __init__(
         self,
         code: str,
         message: str,
+        retryable: bool = False,
+        recover_action: str | None = None,
         *,
         category: ErrorCategory | str = ErrorCategory.TOOL_ERROR,
         severity: Severity | str = Severity.MEDIUM,
-        retryable: bool = False,
-        recover_action: str | None = None,
         user_guidance: str | None = None,
+        retry_after: float | None = None,
     ) -> None:
         self.info = ErrorInfo(
             code=code,
             message=message,
+            retry_after=retry_after,
             category=ErrorCategory(category),
             severity=Severity(severity),
             retryable=retryable,
@@ -203,7 +226,14 @@ class ToolError(Exception):
 
     def to_dict(self) -> dict[str, Any]:
         """What the model is told."""
-        return self.info.for_model()
+        return {**self.info.for_model(), "recover_action": self.recover_action}
+
+
+class OutcomeUnknownError(Exception):
+    """Raise it in a tool that asked somebody else, who went away before answering: it may have taken effect or not.
+
+    The call becomes ``unknown`` and a person settles it; a tool that may be repeated is simply tried again.
+    """
 
 
 # --- what pydantic found wrong, in plain words
@@ -219,10 +249,13 @@ def validation_problems(
 
     ``whole`` is the path of what is wrong as a whole; ``unknown`` is said of a name at the top level that is not known.
     """
+    if error.error_count() > LISTED_PROBLEMS:  # each costs, and a model's answer may have half a million
+        return [(whole, f"{error.error_count():,} values break their rules")]
     errors = error.errors(include_url=False, include_context=False)
     problems = []
     for found in errors[:_MOST_PROBLEMS]:
-        path = re.sub(r"\.(\d+)(?=\.|$)", r"[\1]", ".".join(map(str, found["loc"]))) or whole
+        steps = ".".join(str(step)[:_LONGEST_VALUE] for step in found["loc"])
+        path = re.sub(r"\.(\d+)(?=\.|$)", r"[\1]", steps) or whole
         if found["type"] in ("missing", "missing_argument"):
             rule = "missing (required)"
         elif found["type"] == "extra_forbidden":

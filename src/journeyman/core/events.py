@@ -11,11 +11,12 @@ from __future__ import annotations
 
 from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
-from pydantic import Field, TypeAdapter, ValidationError, model_serializer
+from pydantic import Field, SerializerFunctionWrapHandler, TypeAdapter, ValidationError, model_serializer
 from pydantic_core import from_json
 
 from journeyman.core.approvals import Approval, ApprovalStatus
 from journeyman.core.calls import ToolCallRecord
+from journeyman.core.conversations import SessionHistory
 from journeyman.core.data import FORMAT, Entity
 from journeyman.core.errors import ErrorInfo
 from journeyman.core.messages import Message, ToolCall, Usage
@@ -49,6 +50,15 @@ class RunStarted(_Event):
     principal: Principal | None = None
     limits: Limits = Limits()
     history: tuple[Message, ...] = ()
+    session_history: SessionHistory | None = None
+    """Where ``history`` is kept, if it is a session's. It is not written again with every run, but read from there."""
+
+    @model_serializer(mode="wrap")
+    def _history_once(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        written: dict[str, Any] = handler(self)
+        if self.session_history is not None and "history" in written:
+            written["history"] = []
+        return written
 
 
 class RunResumed(_Event):
@@ -145,6 +155,8 @@ class StepFinished(_Event):
     duration_ms: float
     nudge: str | None = None
     """What the model was told when its reply neither called a tool nor answered."""
+    rendered: dict[str, str] | None = None
+    """By call: what it came to in the words of its tool's ``render``, as Markdown for people."""
 
 
 class StepRestarted(_Event):
@@ -161,6 +173,8 @@ class Answered(_Event):
     text: str
     reasoning: str | None = None
     confidence: float | None = None
+    output: Any = None
+    """The answer as plain data, where the run was asked for data: it fits the agent's ``output``."""
 
 
 class RunSuspended(_Event):
@@ -170,6 +184,8 @@ class RunSuspended(_Event):
     status: RunStatus
     waiting_for: tuple[str, ...]
     """Ids of approvals, or of calls whose outcome is unknown."""
+    error: ErrorInfo | None = None
+    """Why a stuck run is stuck, and what a person can do about it."""
 
 
 class RunFinished(_Event):
@@ -209,6 +225,14 @@ class CallProgress(_Event):
     fraction: float | None = None
 
 
+class RunQueued(_Event):
+    """A run waits for its turn; said again when its place changes."""
+
+    type: Literal["run_queued"] = "run_queued"
+    position: int = Field(ge=1)
+    """1 is the next to begin."""
+
+
 class UnknownFact(_Event):
     """A fact that a newer version has written. Whoever reads a run skips it; shown, it is what was written."""
 
@@ -240,7 +264,7 @@ Fact: TypeAlias = Annotated[
     | UnknownFact,
     Field(discriminator="type"),
 ]
-Signal: TypeAlias = TextDelta | CallProgress
+Signal: TypeAlias = TextDelta | CallProgress | RunQueued
 Event: TypeAlias = Fact | Signal
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Any
 
-from pydantic import Field, model_validator
+from pydantic import AliasChoices, Field, model_validator
 
 from journeyman.core.data import Entity
 
@@ -23,9 +23,9 @@ class ToolCall(Entity):
     """What the model asked for. Says nothing about what became of it: that is a ``ToolCallRecord``."""
 
     id: str = ""
-    """The model's name for this call; the loop makes it unique within a run."""
+    """In a run, ours: the loop replaces what a model wrote here, which may be anything, and is used twice by some."""
     tool_name: str
-    arguments: dict[str, Any] = Field(default_factory=dict)
+    arguments: dict[str, Any] = Field(default_factory=dict, validation_alias=AliasChoices("arguments", "parameters"))
     malformed: str | None = None
     """The arguments as written, where they are not a JSON object; such a call is answered and never run."""
     confidence: float | None = Field(default=None, ge=0, le=1)

@@ -14,6 +14,10 @@ from journeyman.core.data import Entity
 PERMISSION = re.compile(r"[A-Za-z0-9_.\-]+(:[A-Za-z0-9_.\-]+)*(:\*)?|\*")
 
 
+WRITE_ALL = "runs:write"
+"""Who has it sees what belongs to others, speaks in their sessions, and cancels, resumes or deletes what is theirs."""
+
+
 class _Any(Enum):
     PRINCIPAL = "any principal"
 

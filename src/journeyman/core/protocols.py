@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 from pydantic import Field
 
 from journeyman.core.approvals import Approval, Decision
+from journeyman.core.calls import ToolCallRecord
 from journeyman.core.data import Entity
-from journeyman.core.events import Event, Fact
+from journeyman.core.events import CallStarted, Event, Fact
 from journeyman.core.messages import Message, ToolCall, Usage
 from journeyman.core.policy import BreakerRule, RateLimit
 from journeyman.core.specification import ToolSpecification
@@ -54,6 +55,17 @@ class ModelRequest:
 
     Empty again after a restart; an adapter must work without it.
     """
+    call_ids: Mapping[str, str] = field(default_factory=dict)
+    """The ids that the model's server gave to calls of this run, by ours: for what is sent back to it and nothing else.
+
+    Not kept over a restart, and not for every call: where there is none, ours is sent.
+    """
+    output: dict[str, Any] | None = None
+    """The JSON Schema, always of an object, of the answer that ends the run; None where the answer is text.
+
+    The same object at every step. ``tools`` then has ``finish``, whose parameters it is: an adapter need do no more
+    than offer it. One whose server can be held to a schema may leave ``finish`` out and ask for the object as text.
+    """
 
 
 class ModelResponse(Entity):
@@ -65,6 +77,9 @@ class ModelResponse(Entity):
     confidence: float | None = Field(default=None, ge=0, le=1)
     """Calibrated by the adapter, where it can; never parsed out of the text."""
     model: str = ""
+    from_results: bool = False
+    """The adapter writes no prose and has nothing more to call: what its calls came to, rendered for people, is the
+    answer."""
 
 
 class Deltas(Protocol):
@@ -109,11 +124,29 @@ class ApprovalGate(Protocol):
         """The decision, or None when there is none yet: then the run suspends."""
 
 
-class RateLimiter(Protocol):
-    """Token buckets by key."""
+@dataclass(frozen=True, slots=True)
+class Testimony:
+    """What a process told of a call that it had begun when its run was taken over."""
 
-    async def take(self, key: str, limit: RateLimit) -> float:
-        """Take a token and return 0, or take none and return the seconds until one may be there."""
+    record: ToolCallRecord | None
+    """None: it did not begin, or may begin again."""
+
+
+class Witness(Protocol):
+    """Knows of calls that were begun by another process."""
+
+    async def outcome(self, started: CallStarted, *, wait: bool) -> Testimony | None:
+        """What became of a call; None when nobody can tell. May ``wait`` for a process that can."""
+
+
+class RateLimiter(Protocol):
+    """Token buckets by name, and the pauses that tools have asked for."""
+
+    async def take(self, tool_name: str, limits: Mapping[str, RateLimit]) -> float:
+        """Take a token from every bucket and return 0, or from none and return the seconds until a call may pass."""
+
+    async def pause(self, tool_name: str, seconds: float) -> None:
+        """Let no call of a tool pass for so long."""
 
 
 class CircuitBreaker(Protocol):

@@ -3,26 +3,41 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Generic, Literal
 
 from pydantic import (
     Field,
     SerializerFunctionWrapHandler,
+    TypeAdapter,
+    ValidationError,
     computed_field,
+    field_serializer,
     field_validator,
     model_serializer,
     model_validator,
 )
+from pydantic_core import to_json
+from typing_extensions import TypeVar
 
 from journeyman.core.calls import ToolCallRecord
 from journeyman.core.data import Derived, Entity, new_id
-from journeyman.core.errors import ErrorInfo
+from journeyman.core.errors import ErrorInfo, InvalidDataError, validation_problems
 from journeyman.core.messages import Message, Usage
 from journeyman.core.principals import Principal
+from journeyman.core.specification import Environment
+
+OutputT = TypeVar("OutputT", default=Any)
+T = TypeVar("T")
 
 CHAT_MESSAGE_LIMIT = 2_000
 """Doors where people type refuse longer messages; programs are not limited."""
 
+
+Outcome = Literal["achieved", "partly", "not", "unknown"]
+"""What became of what was asked, as far as the calls show it. A run can complete without having achieved anything."""
+
+UNSURE = 0.3
+"""A model that is less sure than that, and calls nothing, has found no tool for what was asked."""
 
 LimitName = Literal["iterations", "seconds", "tokens"]
 
@@ -34,6 +49,8 @@ class RunStatus(StrEnum):
     RUNNING = "running"
     AWAITING_APPROVAL = "awaiting_approval"
     AWAITING_RESOLUTION = "awaiting_resolution"
+    STUCK = "stuck"
+    """Processes died while they worked on it, again and again: it is not taken up before a person says so."""
     COMPLETED = "completed"
     FAILED = "failed"
     CANCELLED = "cancelled"
@@ -47,7 +64,8 @@ class RunStatus(StrEnum):
 
     @property
     def waiting(self) -> bool:
-        return self in (RunStatus.AWAITING_APPROVAL, RunStatus.AWAITING_RESOLUTION)
+        """Whether nothing happens before a person has acted."""
+        return self in _WAITS
 
     def may_become(self, other: RunStatus) -> bool:
         return other in _NEXT.get(self, frozenset())
@@ -55,12 +73,13 @@ class RunStatus(StrEnum):
 
 _ENDS = frozenset({RunStatus.COMPLETED, RunStatus.FAILED, RunStatus.CANCELLED, RunStatus.LIMIT_REACHED})
 UNFINISHED = frozenset(RunStatus) - _ENDS
-_WAITS = frozenset({RunStatus.AWAITING_APPROVAL, RunStatus.AWAITING_RESOLUTION})
+_WAITS = frozenset({RunStatus.AWAITING_APPROVAL, RunStatus.AWAITING_RESOLUTION, RunStatus.STUCK})
 _NEXT: dict[RunStatus, frozenset[RunStatus]] = {
     RunStatus.QUEUED: frozenset({RunStatus.RUNNING, RunStatus.CANCELLED}),
     RunStatus.RUNNING: _ENDS | _WAITS,
     RunStatus.AWAITING_APPROVAL: frozenset({RunStatus.RUNNING, RunStatus.CANCELLED}),
     RunStatus.AWAITING_RESOLUTION: frozenset({RunStatus.RUNNING, RunStatus.CANCELLED}),
+    RunStatus.STUCK: frozenset({RunStatus.RUNNING, RunStatus.CANCELLED}),
 }
 
 
@@ -92,7 +111,7 @@ class TaskInput(Entity):
     metadata: dict[str, Any] = Field(default_factory=dict)
     principal: Principal | None = None
     session_id: str | None = None
-    environment: Literal["development", "staging", "production"] | None = None
+    environment: Environment | None = None
 
     @field_validator("description")
     @classmethod
@@ -102,7 +121,10 @@ class TaskInput(Entity):
         return value
 
 
-class ReasoningStep(Entity):
+_PLAIN = "_plain_output"
+
+
+class ReasoningStep(Derived):
     """One iteration: a thought, an action, what was observed."""
 
     iteration: int = Field(ge=1)
@@ -121,28 +143,44 @@ class ReasoningStep(Entity):
             raise ValueError("observation: a step that finishes must have the answer as its observation")
         return self
 
+    @computed_field  # type: ignore[prop-decorator]  # mypy cannot see through computed_field on a property
     @property
     def tool_name(self) -> str | None:
+        """The first call's tool."""
         return self.calls[0].tool_name if self.calls else None
 
+    @computed_field  # type: ignore[prop-decorator]  # mypy cannot see through computed_field on a property
     @property
     def tool_args(self) -> dict[str, Any] | None:
+        """The first call's arguments."""
         return self.calls[0].arguments if self.calls else None
 
 
-class AgentResponse(Derived):
+class AgentResponse(Derived, Generic[OutputT]):
     """What came out of a run, whatever its end."""
 
     task_id: str
     run_id: str
     status: RunStatus
     answer: str
+    """The answer as text; where data was asked for, the data as JSON, or what was written in vain."""
+    if TYPE_CHECKING:
+        output: OutputT = Field(default=None)  # type: ignore[assignment]  # see below
+    else:
+        output: OutputT | None = None
+    """The answer as data, where the run or its agent has an ``output``: of its type, or plain data where it is a schema
+    or the type is not known in this process. None where the run did not complete; ``error`` says why. To type checkers
+    it is the type alone, so that programs which look at ``status`` need not look here as well."""
     reasoning: str = Field(min_length=1)
     confidence: float = Field(ge=0, le=1)
+    outcome: Outcome = "unknown"
+    """Whether the calls that were to have an effect had it; ``unknown`` where there was none to go by."""
     structured_trace: tuple[ReasoningStep, ...] = ()
     limit_reached: LimitName | None = None
     """Which limit ended the run, where one did."""
     usage: Usage = Usage()
+    model: str = ""
+    """The model that answered last, by the name its adapter gives."""
     messages: tuple[Message, ...] = ()
     """The conversation so far; pass it as ``history=`` to go on."""
     error: ErrorInfo | None = None
@@ -156,6 +194,30 @@ class AgentResponse(Derived):
         if self.status is RunStatus.FAILED and self.error is None:
             raise ValueError("error: a failed run must say why")
         return self
+
+    @field_serializer("output")
+    def _as_plain_data(self, value: Any) -> Any:
+        # As it was journalled: a type may write its own names for fields, and not those of its schema.
+        return self.__dict__.get(_PLAIN, value)
+
+    def with_output(self, value: T) -> AgentResponse[T]:
+        """The same response with its output as a value of some type; its JSON stays as it is."""
+        copied: AgentResponse[Any] = self.model_copy(update={"output": value})
+        copied.__dict__[_PLAIN] = self.plain_output
+        return copied
+
+    @property
+    def plain_output(self) -> Any:
+        """The output as plain data, as it is in the JSON."""
+        return self.__dict__.get(_PLAIN, self.output)
+
+    def output_as(self, kind: type[T]) -> T:
+        """The output as a value of a type, e.g. of a run that another process began. Raises InvalidDataError."""
+        try:
+            return TypeAdapter(kind).validate_json(to_json(self.plain_output))
+        except ValidationError as error:
+            problems = validation_problems(error, whole="output")
+            raise InvalidDataError(getattr(kind, "__name__", str(kind)), problems) from None
 
     @computed_field  # type: ignore[prop-decorator]  # mypy cannot see through computed_field on a property
     @property

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from pydantic import Field, ModelWrapValidatorHandler, PositiveInt, ValidationError, field_validator, model_validator
 
-from journeyman.core.data import Entity
+from journeyman.core.data import Entity, digest
 from journeyman.core.errors import SignatureError, ToolDefinitionError, shortened_json, validation_problems
 from journeyman.core.principals import check_permissions
+from journeyman.core.references import outside_reference
 from journeyman.core.risk import RiskLevel
 from journeyman.core.signature import write_signature
 
@@ -17,6 +18,25 @@ RESERVED_NAMES = frozenset({"finish", "read_result"})
 """Tools the loop itself offers."""
 
 DEFAULT_TIMEOUT = 30.0
+
+_EXAMPLES_TOLD = 3
+"""How many of a tool's examples a model is told: each costs tokens at every step."""
+
+
+Environment = Literal["development", "staging", "production"]
+"""Where an installation runs; settings can differ between them."""
+
+
+LONGEST_NAME_FOR_MODELS = 64
+_SAFE_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+
+
+def name_for_models(name: str) -> str:
+    """The nearest name that every provider accepts; a long one is cut and told apart by a digest of the whole."""
+    if _SAFE_NAME.fullmatch(name):
+        return name
+    safe = re.sub(r"[^a-zA-Z0-9_-]", "_", name) or "unnamed"
+    return safe if len(safe) <= LONGEST_NAME_FOR_MODELS else f"{safe[:55]}_{digest(name)[:8]}"
 
 
 def no_parameters() -> dict[str, Any]:
@@ -44,8 +64,11 @@ class ToolSpecification(Entity):
     idempotent: bool = False
     timeout_seconds: float = Field(default=DEFAULT_TIMEOUT, ge=1, le=300)
     permissions: frozenset[str] = frozenset()
+    secrets: tuple[str, ...] = ()
+    """The names of the secrets it is given; their values are looked up when it is called, and are nowhere in here."""
     tags: tuple[str, ...] = ()
     examples: tuple[Any, ...] = ()
+    """Arguments of a call as an object, or the words in which people ask for it as text."""
     metadata: dict[str, Any] = Field(default_factory=dict)
     version: str = "1"
     deprecated: bool | str = False
@@ -97,6 +120,24 @@ class ToolSpecification(Entity):
             raise ValueError(f"parameters: do not agree with the signature {text!r}: {'; '.join(found)}")
         return data
 
+    @field_validator("parameters", "returns", mode="after")
+    @classmethod
+    def _whole(cls, value: dict[str, Any] | None) -> dict[str, Any] | None:
+        if (reference := outside_reference(value)) is not None:
+            raise ValueError(
+                f"the reference {reference!r} leads out of the schema, and nothing is fetched; "
+                "put what it means under '$defs' and write '#/$defs/NAME'"
+            )
+        return value
+
+    @field_validator("secrets", mode="after")
+    @classmethod
+    def _names_of_secrets(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for name in value:
+            if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
+                raise ValueError(f"a secret's name is that of an environment variable, got {name!r}")
+        return tuple(sorted(set(value)))
+
     @model_validator(mode="after")
     def _consistent(self) -> ToolSpecification:
         if self.read_only and self.risk is not None and self.risk is not RiskLevel.REVERSIBLE:
@@ -116,12 +157,38 @@ class ToolSpecification(Entity):
             raise ToolDefinitionError.of_fields(where, validation_problems(error, unknown=unknown)) from error
 
     @property
+    def name_for_models(self) -> str:
+        """The name under which a model knows it: as providers take it, and the same whatever else is offered."""
+        return name_for_models(self.name)
+
+    @property
     def return_type(self) -> str | None:
         """The JSON type of what comes back, or None where nothing was declared."""
         if self.returns is None:
             return None
         kind = self.returns.get("type", "any")
         return kind if isinstance(kind, str) else "any"
+
+    @property
+    def description_for_models(self) -> str:
+        """The description, with what else helps a model to choose: examples, and what to use instead."""
+        if not self.examples and not self.deprecated:
+            return self.description
+        parts = [self.description]
+        if self.deprecated:
+            parts.append(f"Deprecated: {self.deprecated if isinstance(self.deprecated, str) else 'do not use'}")
+        if self.requests:
+            parts.append(
+                "Asked for like this: " + "; ".join(shortened_json(one) for one in self.requests[:_EXAMPLES_TOLD])
+            )
+        if arguments := [example for example in self.examples if not isinstance(example, str)]:
+            parts.append("Examples: " + "; ".join(shortened_json(one) for one in arguments[:_EXAMPLES_TOLD]))
+        return "\n\n".join(parts)
+
+    @property
+    def requests(self) -> tuple[str, ...]:
+        """In which words people ask for it: those of its examples that are text."""
+        return tuple(example for example in self.examples if isinstance(example, str))
 
     @property
     def repeat_safe(self) -> bool:
@@ -135,7 +202,7 @@ class ToolConfiguration(Entity, defer_build=True):
     tool_name: str = Field(min_length=1)
     enabled: bool = True
     parameters: dict[str, Any] = Field(default_factory=dict)
-    environment_overrides: dict[str, dict[str, Any]] = Field(default_factory=dict)
+    environment_overrides: dict[Environment, dict[str, Any]] = Field(default_factory=dict)
     rate_limits: dict[str, PositiveInt] = Field(default_factory=dict)
     """Calls per unit of time: ``{"per_minute": 30}``; units are second, minute, hour, day."""
     timeout_seconds: float = Field(default=DEFAULT_TIMEOUT, ge=1, le=300)

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 from pydantic import Field
 
+from journeyman.core.audit import AuditNote
 from journeyman.core.data import Entity
 
 
@@ -109,9 +110,9 @@ class TaskVersion(Entity):
 
 
 class TaskStore(Protocol):
-    """Tasks with their attachments and their earlier versions."""
+    """Tasks with their attachments and their earlier versions. A ``note`` goes into the audit with the change."""
 
-    async def add(self, task: Task) -> Task:
+    async def add(self, task: Task, *, note: AuditNote | None = None) -> Task:
         """Keep a new task (once) and return it as it stands."""
 
     async def get(self, task_id: str) -> Task | None: ...
@@ -128,7 +129,9 @@ class TaskStore(Protocol):
         offset: int = 0,
     ) -> TaskPage: ...
 
-    async def change(self, task_id: str, change: Callable[[Task], Task], *, now: float) -> Task | None:
+    async def change(
+        self, task_id: str, change: Callable[[Task], Task], *, now: float, note: AuditNote | None = None
+    ) -> Task | None:
         """Put what ``change`` makes of a task in its place and return it; None when there is no such task.
 
         Nobody else's change comes in between. The version before is kept, unless nothing changed. Attachments can
@@ -136,7 +139,7 @@ class TaskStore(Protocol):
         run more than once, and in another thread.
         """
 
-    async def delete(self, task_id: str) -> bool:
+    async def delete(self, task_id: str, *, note: AuditNote | None = None) -> bool:
         """Forget a task, its attachments and its versions."""
 
     async def versions(self, task_id: str) -> Sequence[TaskVersion]:
@@ -145,9 +148,9 @@ class TaskStore(Protocol):
     async def stamps(self) -> Mapping[str, float]:
         """When each task was last changed, by id: enough to keep an index up to date."""
 
-    async def attach(self, attachment: Attachment) -> Attachment | None:
+    async def attach(self, attachment: Attachment, *, note: AuditNote | None = None) -> Attachment | None:
         """Keep an attachment, unless its task has that reference: returns the one that is kept; None without a task."""
 
     async def attachment(self, attachment_id: str) -> Attachment | None: ...
 
-    async def detach(self, attachment_id: str) -> bool: ...
+    async def detach(self, attachment_id: str, *, note: AuditNote | None = None) -> bool: ...

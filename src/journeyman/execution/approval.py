@@ -59,7 +59,8 @@ class AskApprover:
         seconds = (approval.expires_at - approval.requested_at).total_seconds()
         try:
             # A copy: nothing the approver does to it changes what runs.
-            decision: Any = self._approver(approval.model_copy(deep=True))
+            copied = from_json(canonical_json(approval.arguments))
+            decision: Any = self._approver(approval.model_copy(update={"arguments": copied}))
             if inspect.isawaitable(decision):
                 decision = await run_with_timeout(awaited(decision), seconds)
         except AttemptTimeoutError:

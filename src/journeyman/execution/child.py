@@ -47,10 +47,14 @@ class _Call:
         except BaseException as error:
             self._fail(error)
             return
+        from journeyman.execution.sizes import Budget, ResultTooLargeError
+
         try:
             from pydantic_core import to_jsonable_python
 
-            self._send("result", value=to_jsonable_python(value))
+            self._send("result", value=to_jsonable_python(Budget(self._request["limit"]).take(value)))
+        except ResultTooLargeError as error:
+            self._send("exception", type="ResultTooLarge", message=str(error), traceback="")
         except Exception as error:
             message = f"a result of type {type(value).__name__!r} cannot be written as JSON: {error_text(error)}"
             self._send("exception", type="UnserialisableResult", message=message, traceback="")

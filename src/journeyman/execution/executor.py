@@ -10,23 +10,34 @@ they were frozen, except a person who approves others in their place: those are 
 from __future__ import annotations
 
 import asyncio
+import sys
 import threading
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from journeyman.core.approvals import Approval, Approve, Decision, Deny, Expired
-from journeyman.core.calls import CallStatus, ToolCallRecord
+from journeyman.core.approvals import Approval, ApprovalStatus, Approve, Decision, Deny, Expired
+from journeyman.core.budgets import LARGE_TEXT
+from journeyman.core.calls import ArtifactStore, CallStatus, ToolCallRecord
 from journeyman.core.context import Secrets, ToolContext
-from journeyman.core.data import canonical_json, digest
-from journeyman.core.events import ApprovalRequested, CallFinished, CallProgress, CallStarted
+from journeyman.core.data import canonical_json
+from journeyman.core.events import (
+    ApprovalDecided,
+    ApprovalRequested,
+    CallFinished,
+    CallProgress,
+    CallResolved,
+    CallStarted,
+)
 from journeyman.core.messages import ToolCall
 from journeyman.core.policy import Policy
 from journeyman.core.principals import Principal
-from journeyman.core.protocols import ApprovalGate, CircuitBreaker, Clock, RateLimiter, moment
+from journeyman.core.protocols import ApprovalGate, CircuitBreaker, Clock, RateLimiter, Witness, moment
 from journeyman.core.risk import RiskLevel, requires_approval
+from journeyman.core.specification import RESERVED_NAMES
 from journeyman.execution.approval import decision_fact
+from journeyman.execution.artifacts import keep, keep_media
 from journeyman.execution.invoke import Invoker
 from journeyman.execution.limits import MISS, ResultCache
 from journeyman.execution.outcome import (
@@ -41,15 +52,20 @@ from journeyman.execution.outcome import (
     outcome_unknown,
     rate_limited,
 )
+from journeyman.execution.question import about, own_approval, question
 from journeyman.execution.recorder import Recorder
 from journeyman.execution.risk import grade
+from journeyman.execution.sizes import weigh
 from journeyman.execution.validate import binding, freeze, resolve
 from journeyman.tools.library import AnyTool
-from journeyman.tools.tool import ArgumentsError, FrozenArguments
+from journeyman.tools.tool import FrozenArguments
 
 Around: TypeAlias = Callable[[str, str], AbstractContextManager[None]]
 """From call id and tool name to a context manager around each attempt, e.g. a current span."""
 Outcome: TypeAlias = Success | Refusal
+MOST_PROGRESS_CHARS = 4_000
+MOST_PAUSE_SECONDS = 3_600.0
+"""How long a tool can have its calls held back: what it repeats comes from a server, and may be anything."""
 
 
 @dataclass(slots=True)
@@ -66,6 +82,8 @@ class CallScope:
     """The run's deadline, by the clock's monotonic time; postponed while a person is asked."""
     around: Around | None = None
     """Entered around each attempt, in the task that makes it."""
+    now: Callable[[Principal], Principal | None] | None = None
+    """Who the principal is by now, or None where they are nobody any more. Without it, who they were."""
 
 
 Check: TypeAlias = Callable[[AnyTool, FrozenArguments, CallScope], Awaitable[Refusal | None]]
@@ -117,6 +135,14 @@ class Executor:
     breaker: CircuitBreaker
     cache: ResultCache
     clock: Clock
+    approval_seconds: float | None = None
+    """How long a question stays open, where that is not for the policy to say."""
+    artifacts: ArtifactStore | None = None
+    """Where large results are kept; None leaves them in their records."""
+    witness: Witness | None = None
+    """Knows of calls that another process has begun; None where there is no other."""
+    durable: bool = False
+    """Whether runs wait in a store: then a person can settle a call whose outcome is unknown."""
     checks: Sequence[Check] = ()
     """Stages of the caller's own, run in order after validation and before the risk is graded."""
 
@@ -126,14 +152,33 @@ class Executor:
         """Run a requested call to its outcome, or suspend it until a person has decided."""
         current = self._begin(call, scope, past or CallPast())
         try:
-            outcome = await self._govern(current)
+            outcome = await self._kept(current, await self._govern(current))
         except asyncio.CancelledError:
             # Nothing may be left started without an outcome.
             await self._finish(current, cancelled(call.tool_name, under_way=current.attempts > 0))
             raise
         if isinstance(outcome, Suspended):
             return outcome
-        return await self._finish(current, outcome)
+        if isinstance(outcome, ToolCallRecord):
+            return await self._adopt(current, outcome)
+        record = await self._finish(current, outcome)
+        if record.status is CallStatus.UNKNOWN and self.durable:
+            return Suspended(call.id, call.id, unknown=True)
+        return record
+
+    async def _kept(
+        self, current: _CallInProgress, outcome: Outcome | ToolCallRecord | Suspended
+    ) -> Outcome | ToolCallRecord | Suspended:
+        """A large result is put where it can be read in parts; its record only says where."""
+        if self.artifacts is None or not isinstance(outcome, Success) or outcome.size <= self.policy.inline_bytes:
+            return outcome
+        if current.call.tool_name in RESERVED_NAMES:
+            return outcome  # what they give is read by the loop
+        value = await keep_media(outcome.value, current.scope.run_id, self.artifacts)
+        if value is not outcome.value and (size := weigh(value, sys.maxsize)) <= self.policy.inline_bytes:
+            return Success(value, cached=outcome.cached, size=size)
+        artifact = await keep(value, current.scope.run_id, self.artifacts, policy=self.policy)
+        return Success(None, cached=outcome.cached, size=outcome.size, artifact=artifact)
 
     async def refuse(self, call: ToolCall, scope: CallScope, refusal: Refusal) -> ToolCallRecord:
         """Record a call that the loop itself refuses, e.g. because it is repeated."""
@@ -143,6 +188,10 @@ class Executor:
         """Record a call that was under way when its process died, in a run that is ended and not resumed."""
         current = self._begin(call, scope, past)
         if past.started is not None:
+            if self.witness is not None:
+                told = await self.witness.outcome(past.started, wait=False)
+                if told is not None and told.record is not None:
+                    return await self._adopt(current, told.record)
             current.started_at = past.started.time
             current.arguments, current.attempts = past.started.arguments, past.started.attempt
         if past.unknown is not None:
@@ -154,19 +203,19 @@ class Executor:
         now = self.clock.time()
         return _CallInProgress(call, scope, past, now, self.clock.monotonic(), call.arguments, now)
 
-    async def _govern(self, current: _CallInProgress) -> Outcome | Suspended:
+    async def _govern(self, current: _CallInProgress) -> Outcome | ToolCallRecord | Suspended:
         if current.past.started is not None:
             return await self._resume(current, current.past.started)
         tool = resolve(current.call, current.scope.tools, current.scope.principal)
         if isinstance(tool, Refusal):
             return tool
-        frozen = freeze(tool, current.call, self.policy)
+        frozen = await freeze(tool, current.call, self.policy)
         if isinstance(frozen, Refusal):
             return frozen
         current.arguments = frozen.arguments
         if self.checks and (refusal := await self._check(current, tool, frozen)) is not None:
             return refusal
-        current.risk = grade(tool.specification, frozen.arguments, self.policy)
+        current.risk = await self._grade(tool, frozen.arguments, frozen.text)
         if requires_approval(current.risk, current.call.confidence, threshold=self.policy.approval_confidence):
             approved = await self._approve(current, tool, frozen)
             if not isinstance(approved, FrozenArguments):
@@ -174,20 +223,36 @@ class Executor:
             frozen = approved
         return await self._cached_or_run(current, tool, frozen)
 
-    async def _resume(self, current: _CallInProgress, started: CallStarted) -> Outcome | Suspended:
-        """A call that had started when its process died: repeat it only where that is safe."""
+    async def _resume(self, current: _CallInProgress, started: CallStarted) -> Outcome | ToolCallRecord | Suspended:
+        """A call that another process has begun: repeat it only where that is safe."""
         past, tool = current.past, current.scope.tools.get(current.call.tool_name)
         current.arguments = started.arguments
         current.attempts = started.attempt
         if past.approval is not None:
             current.approval_id, current.requested_at = past.approval.id, past.approval.requested_at.timestamp()
         if tool is not None:
-            current.risk = grade(tool.specification, started.arguments, self.policy)
+            text = canonical_json(started.arguments)
+            current.risk = await self._grade(tool, started.arguments, text)
             if tool.specification.repeat_safe:
-                return await self._attempts(current, tool, tool.freeze(canonical_json(started.arguments)))
+                return await self._attempts(current, tool, tool.freeze(text))
+        if self.witness is not None:
+            told = await self.witness.outcome(started, wait=past.unknown is None)
+            if told is not None and told.record is not None:
+                return told.record
+            if told is not None:
+                # It never began: it does so now, with all that comes before.
+                await current.scope.recorder.record(CallResolved(call_id=current.call.id, action="rerun"), sync=True)
+                current.attempts = 0
+                return await self._govern(current)
         if past.unknown is None:
             await self._finish(current, outcome_unknown(current.call.tool_name))
         return Suspended(current.call.id, current.call.id, unknown=True)
+
+    async def _grade(self, tool: AnyTool, arguments: dict[str, Any], text: str) -> RiskLevel:
+        if len(text) <= LARGE_TEXT:
+            return grade(tool.specification, arguments, self.policy, tool.hazard)
+        # Every text among them is searched for secrets: everybody else would wait.
+        return await asyncio.to_thread(grade, tool.specification, arguments, self.policy, tool.hazard)
 
     async def _check(self, current: _CallInProgress, tool: AnyTool, frozen: FrozenArguments) -> Refusal | None:
         for check in self.checks:
@@ -202,8 +267,15 @@ class Executor:
         past, scope = current.past, current.scope
         bound_to = binding(tool, frozen, scope.principal)
         approval = past.approval
-        if approval is None or approval.digest != bound_to:
-            approval = self._approval(current, tool, frozen, bound_to)
+        if approval is not None and approval.digest != bound_to:
+            # The tool is another one by now: an answer to the old question is no answer, whatever it says.
+            superseded = ApprovalStatus.SUPERSEDED
+            await scope.recorder.record(
+                ApprovalDecided(approval_id=approval.id, call_id=current.call.id, status=superseded)
+            )
+            approval = None
+        if approval is None:
+            approval = await self._question(current, tool, frozen, bound_to)
             await scope.recorder.record(ApprovalRequested(approval=approval))
             past.decision = None
         current.approval_id = approval.id
@@ -216,53 +288,71 @@ class Executor:
             await scope.recorder.record(decision_fact(approval, decision))
         return await self._apply(decision, current, tool, frozen, approval)
 
-    def _approval(self, current: _CallInProgress, tool: AnyTool, frozen: FrozenArguments, bound_to: str) -> Approval:
-        now = self.clock.time()
-        return Approval(
-            id=f"appr_{digest(current.execution_id, bound_to)[:20]}",
-            run_id=current.scope.run_id,
-            call_id=current.call.id,
-            tool_name=tool.name,
-            arguments=frozen.arguments,
-            digest=bound_to,
+    async def _question(
+        self, current: _CallInProgress, tool: AnyTool, frozen: FrozenArguments, bound_to: str
+    ) -> Approval:
+        call, scope = current.call, current.scope
+        return question(
+            call,
+            tool,
+            frozen,
+            scope,
+            self.policy,
             risk=current.risk or self.policy.default_risk,
-            confidence=current.call.confidence,
-            principal=current.scope.principal,
-            requested_at=moment(now),
-            expires_at=moment(now + self.policy.approval_seconds),
+            bound_to=bound_to,
+            about=await about(call, tool, frozen, scope, self.invoker),
+            now=self.clock.time(),
+            seconds=self.approval_seconds or self.policy.approval_seconds,
         )
 
     async def _apply(
         self, decision: Decision, current: _CallInProgress, tool: AnyTool, frozen: FrozenArguments, approval: Approval
     ) -> FrozenArguments | Refusal:
         match decision:
-            case Approve(arguments=None):
-                return frozen
             case Approve(arguments=edited):
-                try:
-                    changed = tool.freeze(canonical_json(edited))
-                except (ArgumentsError, ValueError, RecursionError) as error:
-                    return denied("APPROVAL_INVALID", f"the person's edited arguments are not valid: {error}")
-                current.arguments = changed.arguments
-                if self.checks and (refusal := await self._check(current, tool, changed)) is not None:
+                if (why := own_approval(approval, decision)) is not None:
+                    return denied("APPROVAL_DENIED", f"{tool.name!r} was not allowed: {why}")
+                if (refusal := self._not_permitted_now(current)) is not None:
                     return refusal
-                current.risk = grade(tool.specification, changed.arguments, self.policy)
-                return changed
+                return frozen if edited is None else await self._edited(edited, current, tool)
             case Deny(reason=reason):
                 return denied("APPROVAL_DENIED", f"{tool.name!r} was not allowed" + (f": {reason}" if reason else ""))
             case Expired():
                 seconds = (approval.expires_at - approval.requested_at).total_seconds()
                 return denied("APPROVAL_EXPIRED", f"nobody allowed {tool.name!r} within {seconds:g} s")
 
+    def _not_permitted_now(self, current: _CallInProgress) -> Refusal | None:
+        """Time has passed since the call was checked: what the principal may do is looked up once more."""
+        scope = current.scope
+        if scope.now is None or scope.principal is None:
+            return None
+        again = resolve(current.call, scope.tools, scope.now(scope.principal))
+        return again if isinstance(again, Refusal) else None
+
+    async def _edited(
+        self, edited: dict[str, Any], current: _CallInProgress, tool: AnyTool
+    ) -> FrozenArguments | Refusal:
+        """What a person put in place of the arguments passes the same stages as what the model wrote."""
+        changed = await freeze(
+            tool, current.call.model_copy(update={"arguments": edited, "malformed": None}), self.policy
+        )
+        if isinstance(changed, Refusal):
+            return denied("APPROVAL_INVALID", f"the person's edited arguments are not valid: {changed.error.message}")
+        current.arguments = changed.arguments
+        if self.checks and (refusal := await self._check(current, tool, changed)) is not None:
+            return refusal
+        current.risk = await self._grade(tool, changed.arguments, changed.text)
+        return changed
+
     async def _cached_or_run(self, current: _CallInProgress, tool: AnyTool, frozen: FrozenArguments) -> Outcome:
         if tool.cache_seconds is None or not tool.specification.read_only:
             return await self._attempts(current, tool, frozen)
         key = binding(tool, frozen, current.scope.principal)
         if (hit := self.cache.get(key)) is not MISS:
-            return Success(hit, cached=True)
+            return Success(hit, cached=True, size=weigh(hit, sys.maxsize))
         outcome = await self._attempts(current, tool, frozen)
         if isinstance(outcome, Success):
-            self.cache.put(key, outcome.value, seconds=tool.cache_seconds)
+            self.cache.put(key, outcome.value, seconds=tool.cache_seconds, size=outcome.size)
         return outcome
 
     async def _attempts(self, current: _CallInProgress, tool: AnyTool, frozen: FrozenArguments) -> Outcome:
@@ -280,6 +370,7 @@ class Executor:
             if isinstance(outcome, Success) or not outcome.retry or current.attempts >= last:
                 return outcome
             pause = self.policy.retry_backoff_seconds * 2 ** (current.attempts - 1)
+            pause = max(pause, outcome.error.retry_after or 0.0)
             if self.clock.monotonic() + pause >= deadline:
                 return outcome
             await self.clock.sleep(pause)
@@ -287,13 +378,14 @@ class Executor:
 
     async def _admit(self, current: _CallInProgress, tool: AnyTool, deadline: float) -> Refusal | None:
         """Rate limit, circuit breaker, deadline: each attempt takes its own token."""
-        if (limit := self.policy.rate_limits.get(tool.name)) is not None:
-            principal = current.scope.principal
-            key = tool.name if limit.per == "tool" or principal is None else f"{tool.name}\n{principal.id}"
-            while (wait := await self.limiter.take(key, limit)) > 0:
-                if self.clock.monotonic() + wait > deadline:
-                    return rate_limited(tool.name, wait)
-                await self.clock.sleep(wait)
+        principal = current.scope.principal
+        limits = self.policy.limits_of(
+            tool.name, tool.specification.category, None if principal is None else principal.id
+        )
+        while (wait := await self.limiter.take(tool.name, limits)) > 0:
+            if self.clock.monotonic() + wait > deadline:
+                return rate_limited(tool.name, wait)
+            await self.clock.sleep(wait)
         rule = self.policy.breaker
         if rule is not None and (wait := await self.breaker.blocked(tool.name, rule)) > 0:
             return circuit_open(tool.name, wait)
@@ -318,28 +410,34 @@ class Executor:
         watched = tool.schema.context_parameter is not None
         context = ToolContext(
             principal=scope.principal,
-            secrets=Secrets.from_environment() if watched else None,
+            secrets=Secrets.from_environment(tool.specification.secrets) if watched else None,
             idempotency_key=current.execution_id,
             deadline=self.clock.time() + timeout,
             correlation_id=scope.correlation_id,
             run_id=scope.run_id,
             call_id=call.id,
             requested_at=current.requested_at,
+            risk=current.risk,
             report=_progress(scope.recorder, call.id) if watched else None,
+            settings=tool.settings,
         )
         with nullcontext() if scope.around is None else scope.around(call.id, tool.name):
-            outcome = await self.invoker.attempt(tool, frozen, context, timeout)
+            limit, content = self.policy.max_result_bytes, self.policy.capture_content
+            outcome = await self.invoker.attempt(tool, frozen, context, timeout, limit=limit, capture_content=content)
         if self.policy.breaker is not None:
             healthy = isinstance(outcome, Success) or not outcome.unhealthy
             await self.breaker.report(tool.name, self.policy.breaker, healthy=healthy)
+        if isinstance(outcome, Refusal) and outcome.error.retry_after:
+            # What the tool talks to has asked for a pause: for everybody's calls, not only for this one's.
+            await self.limiter.pause(tool.name, min(outcome.error.retry_after, MOST_PAUSE_SECONDS))
         return outcome
 
     async def _finish(self, current: _CallInProgress, outcome: Outcome) -> ToolCallRecord:
         match outcome:
-            case Success(value, cached):
+            case Success(value, cached, artifact=artifact):
                 status, result, error = CallStatus.SUCCESS, value, None
             case Refusal(status, error):
-                result, cached = None, False
+                result, cached, artifact = None, False, None
         record = ToolCallRecord.unchecked(
             execution_id=current.execution_id,
             call_id=current.call.id,
@@ -347,6 +445,7 @@ class Executor:
             arguments=current.arguments,
             status=status,
             result=result,
+            artifact=artifact,
             error=error,
             start_time=moment(current.started_at),
             # From the monotonic clock, so that a step of the wall clock gives no negative duration.
@@ -361,13 +460,18 @@ class Executor:
         await current.scope.recorder.record(CallFinished.unchecked(record=record))
         return record
 
+    async def _adopt(self, current: _CallInProgress, record: ToolCallRecord) -> ToolCallRecord:
+        """Record the outcome that another process has reported."""
+        await current.scope.recorder.record(CallFinished(record=record))
+        return record
+
 
 def _progress(recorder: Recorder, call_id: str) -> Callable[[str, float | None], None]:
     """What a tool's progress reports call, from any thread: listeners run in the event loop's thread."""
     loop, loop_thread = asyncio.get_running_loop(), threading.get_ident()
 
     def report(message: str, fraction: float | None) -> None:
-        event = CallProgress(call_id=call_id, message=message, fraction=fraction)
+        event = CallProgress(call_id=call_id, message=message[:MOST_PROGRESS_CHARS], fraction=fraction)
         if threading.get_ident() == loop_thread:
             recorder.signal(event)
             return

@@ -8,25 +8,38 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Awaitable, Coroutine
+import logging
+import os
+import traceback
+from collections.abc import Awaitable, Callable, Coroutine
+from copy import deepcopy
+from pathlib import Path
+from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from journeyman.core.calls import CallStatus
-from journeyman.core.context import ToolContext
-from journeyman.core.errors import ErrorCategory, ErrorInfo, Severity, ToolError
+from journeyman.core.context import MissingSecretError, ToolContext
+from journeyman.core.data import LOG_FIELDS
+from journeyman.core.errors import ErrorCategory, ErrorInfo, OutcomeUnknownError, Severity, ToolError
 from journeyman.execution.child import error_text
-from journeyman.execution.outcome import Refusal, Success, refuse
-from journeyman.execution.results import UnserialisableResultError, encodable, json_value
+from journeyman.execution.outcome import Refusal, Success, guided, outcome_unknown, refuse
+from journeyman.execution.results import UnserialisableResultError, encodable, measured_aside
+from journeyman.execution.sizes import MOST_BYTES, ResultTooLargeError, gathered, is_iterator, listed
 from journeyman.execution.threads import ThreadPool, wake
 from journeyman.tools.library import AnyTool
-from journeyman.tools.tool import FrozenArguments, collected
+from journeyman.tools.tool import FrozenArguments, is_async
 
 if TYPE_CHECKING:
     from journeyman.execution.processes import ProcessPool
 
+logger = logging.getLogger("journeyman.execution")
+
+MOST_ERROR_CHARS = 4_000
 GRACE_SECONDS = 1.0
 """How long a cancelled coroutine may take to clean up before it is no longer waited for."""
-_PASSED_ON = ("idempotency_key", "deadline", "correlation_id", "run_id", "call_id", "requested_at")
+_OURS = tuple(f"{Path(__file__).parents[1] / room}{os.sep}" for room in ("execution", "tools"))
+"""Where the frames are that every call of a tool has above its own."""
+_PASSED_ON = ("idempotency_key", "deadline", "correlation_id", "run_id", "call_id", "requested_at", "settings")
 """What of a call's context its own process gets as it is."""
 
 
@@ -42,59 +55,107 @@ class Invoker:
         self._processes: ProcessPool | None = None
 
     async def attempt(
-        self, tool: AnyTool, frozen: FrozenArguments, context: ToolContext, timeout: float
+        self,
+        tool: AnyTool,
+        frozen: FrozenArguments,
+        context: ToolContext,
+        timeout: float,
+        *,
+        limit: int = MOST_BYTES,
+        capture_content: bool = False,
     ) -> Success | Refusal:
-        """Run the function once with these arguments."""
+        """Run the function once with these arguments. A result of more than ``limit`` bytes of JSON is an error.
+
+        What an unexpected exception says is content.
+        """
         try:
-            value = await self._run(tool, frozen, context, timeout)
-            return Success(json_value(value, context.secrets))
+            value = await self._run(tool, frozen, context, timeout, limit)
+            plain, size = await measured_aside(value, context.secrets, limit=limit)
+            return Success(plain, size=size)
+        except ResultTooLargeError:
+            return _too_large(tool, limit)
         except AttemptTimeoutError:
             return _timed_out(tool, timeout)
         except ToolError as error:
             return _tool_error(error.info, context)
+        except OutcomeUnknownError as error:
+            return _lost(tool, str(error))
         except UnserialisableResultError as error:
             return _unserialisable(tool, str(error), context)
         except Exception as error:
-            return _failed(tool, error, context)
+            return _failed(tool, error, context, capture_content=capture_content)
 
-    async def _run(self, tool: AnyTool, frozen: FrozenArguments, context: ToolContext, timeout: float) -> Any:
+    async def hook(self, hook: Callable[..., Any], given: tuple[Any, ...], timeout: float) -> Any:
+        """What a tool says of a call, within a time limit; raises whatever goes wrong.
+
+        It gets copies of arguments and results: a hook that changes them changes nothing of the call.
+        """
+        return await run_with_timeout(self._hooked(hook, given, timeout), timeout)
+
+    async def _hooked(self, hook: Callable[..., Any], given: tuple[Any, ...], timeout: float) -> Any:
+        if is_async(hook):
+            said: Any = hook(*await self._threads.run(lambda: _copied(given), timeout=timeout))
+        else:
+            said = await self._threads.run(lambda: hook(*_copied(given)), timeout=timeout)
+        return await said if inspect.isawaitable(said) else said
+
+    async def _run(
+        self, tool: AnyTool, frozen: FrozenArguments, context: ToolContext, timeout: float, limit: int
+    ) -> Any:
         try:
             if tool.isolation == "process":
-                return await self._in_process(tool, frozen, context, timeout)
+                return await self._in_process(tool, frozen, context, timeout, limit)
             if tool.is_async:
-                return await run_with_timeout(_coroutine(tool.invoke(frozen.values, context)), timeout)
+                return await run_with_timeout(_coroutine(tool.invoke(frozen.values, context), limit), timeout)
             try:
-                value = await self._threads.run(lambda: _call_in_thread(tool, frozen, context), timeout=timeout)
+                value = await self._threads.run(lambda: _call_in_thread(tool, frozen, context, limit), timeout=timeout)
             except _RaisedTimeoutError as error:
-                raise RuntimeError(f"TimeoutError: {error}") from error
+                raise error.__cause__ or error from None
             except TimeoutError:
                 raise AttemptTimeoutError from None
             awaitable = inspect.isawaitable(value) or inspect.isasyncgen(value)
-            return await run_with_timeout(_coroutine(value), timeout) if awaitable else value
+            return await run_with_timeout(_coroutine(value, limit), timeout) if awaitable else value
         except (AttemptTimeoutError, asyncio.CancelledError):
             context.cancel()
             raise
 
-    async def _in_process(self, tool: AnyTool, frozen: FrozenArguments, context: ToolContext, timeout: float) -> Any:
-        from journeyman.execution.processes import ProcessPool, RemoteError  # few programs isolate tools
+    async def _in_process(
+        self, tool: AnyTool, frozen: FrozenArguments, context: ToolContext, timeout: float, limit: int
+    ) -> Any:
+        from journeyman.execution.processes import (  # few programs isolate tools
+            NoFreeProcessError,
+            RemoteError,
+            default_pool,
+        )
 
         if self._processes is None:
-            self._processes = ProcessPool()
+            self._processes = default_pool()
         principal = context.principal
         fields = {
             "principal": None if principal is None else principal.model_dump(mode="json"),
-            "secrets": dict(context.secrets) if tool.schema.context_parameter else {},
+            # A process of its own is for what is trusted less: it gets what it declared, and no other secret.
+            "secrets": {name: value for name, value in context.secrets.unread() if name in tool.specification.secrets},
             **{name: getattr(context, name) for name in _PASSED_ON},
         }
         try:
             return await self._processes.run(
-                tool.target, frozen.text, timeout=timeout, context=fields, on_progress=context.progress
+                tool.target, frozen.text, timeout=timeout, context=fields, on_progress=context.progress, limit=limit
             )
         except TimeoutError:
             raise AttemptTimeoutError from None
+        except NoFreeProcessError as error:
+            raise ToolError(
+                "NO_FREE_PROCESS",
+                f"{tool.name!r} did not run: {error}",
+                retryable=True,
+                category=ErrorCategory.SYSTEM_ERROR,
+                recover_action="Try again later, or do something else first",
+            ) from error
         except RemoteError as error:
             if error.type_name == "UnserialisableResult":
                 raise UnserialisableResultError(error.message) from error
+            if error.type_name == "ResultTooLarge":
+                raise ResultTooLargeError(limit) from error
             raise
 
 
@@ -102,11 +163,11 @@ class _RaisedTimeoutError(Exception):
     """A TimeoutError that the tool itself raised, told apart from the thread pool's."""
 
 
-def _call_in_thread(tool: AnyTool, frozen: FrozenArguments, context: ToolContext) -> Any:
+def _call_in_thread(tool: AnyTool, frozen: FrozenArguments, context: ToolContext, limit: int) -> Any:
     try:
         value = tool.invoke(frozen.values, context)
         # A generator runs while it is read: here, where it blocks no event loop and the timeout holds.
-        return list(value) if inspect.isgenerator(value) else value
+        return listed(value, limit) if is_iterator(value) else value
     except TimeoutError as error:
         raise _RaisedTimeoutError(str(error)) from error
     except Exception:
@@ -134,7 +195,7 @@ async def run_with_timeout(work: Coroutine[Any, Any, Any], timeout: float) -> An
     finally:
         timer.cancel()
     if task.cancelled():
-        raise RuntimeError("the tool cancelled itself")
+        raise _OwnDoingError("CancelledError", "the tool cancelled itself")
     return task.result()
 
 
@@ -157,16 +218,28 @@ def _retrieve_exception(task: asyncio.Task[Any]) -> None:
         task.exception()
 
 
-def _exit_error(error: BaseException) -> RuntimeError:
+class _OwnDoingError(Exception):
+    """Something that a tool did to its call; told in our words."""
+
+    def __init__(self, kind: str, told: str) -> None:
+        self.kind = kind
+        super().__init__(told)
+
+
+def _exit_error(error: BaseException) -> _OwnDoingError:
     """What a tool raises to end the program ends its call instead."""
-    return RuntimeError(f"the tool tried to exit the program ({type(error).__name__}: {error_text(error)})")
+    return _OwnDoingError(type(error).__name__, "the tool tried to exit the program")
 
 
-def _coroutine(value: Any) -> Coroutine[Any, Any, Any]:
+def _copied(given: tuple[Any, ...]) -> tuple[Any, ...]:
+    return tuple(deepcopy(item) if isinstance(item, dict | list) else item for item in given)
+
+
+def _coroutine(value: Any, limit: int) -> Coroutine[Any, Any, Any]:
     """An awaitable or asynchronous generator in the form that a task takes."""
     if inspect.iscoroutine(value):
         return value
-    return collected(value) if inspect.isasyncgen(value) else awaited(value)
+    return gathered(value, limit) if inspect.isasyncgen(value) else awaited(value)
 
 
 async def awaited(value: Awaitable[Any]) -> Any:
@@ -190,37 +263,114 @@ def _timed_out(tool: AnyTool, timeout: float) -> Refusal:
     )
 
 
+def _too_large(tool: AnyTool, limit: int) -> Refusal:
+    safe = tool.specification.repeat_safe
+    return refuse(
+        CallStatus.ERROR,
+        "RESULT_TOO_LARGE",
+        f"{tool.name!r} ran, but its result is larger than {limit:,} bytes and was not kept",
+        category=ErrorCategory.TOOL_ERROR,
+        severity=Severity.MEDIUM,
+        recover="Ask for less: narrow the request, or read it in parts"
+        if safe
+        else "Do not repeat the call: it has run. Go on without its result",
+        guidance=f"Make {tool.name!r} return less at a time, or raise Policy(max_result_bytes=…)",
+    )
+
+
 def _tool_error(info: ErrorInfo, context: ToolContext) -> Refusal:
+    if len(info.message) > MOST_ERROR_CHARS:
+        info = info.model_copy(update={"message": f"{info.message[:MOST_ERROR_CHARS]}…"})
     if context.secrets.were_read:
         masked = context.secrets.masked(info.model_dump(include={"code", "message", "recover_action", "user_guidance"}))
         info = info.model_copy(update=masked)
     unhealthy = info.category in (ErrorCategory.NETWORK, ErrorCategory.SYSTEM_ERROR, ErrorCategory.TIMEOUT)
-    return Refusal(CallStatus.ERROR, info, unhealthy=unhealthy, retry=info.retryable)
+    return Refusal(CallStatus.ERROR, guided(info), unhealthy=unhealthy, retry=info.retryable)
 
 
-def _failed(tool: AnyTool, error: Exception, context: ToolContext) -> Refusal:
-    kind = type(error).__name__
+def _lost(tool: AnyTool, why: str) -> Refusal:
+    """Whoever was asked went away. Where repeating is safe, that is a failure like any other of the network."""
+    if not tool.specification.repeat_safe:
+        return outcome_unknown(tool.name, why)
+    return refuse(
+        CallStatus.ERROR,
+        "CONNECTION_LOST",
+        why,
+        "Try again, or go on without it",
+        category=ErrorCategory.NETWORK,
+        severity=Severity.HIGH,
+        retryable=True,
+        unhealthy=True,
+        retry=True,
+    )
+
+
+def _failed(tool: AnyTool, error: Exception, context: ToolContext, *, capture_content: bool) -> Refusal:
+    kind, ours, theirs = _told(tool, error)
     network = isinstance(error, ConnectionError) or kind in ("gaierror", "ClientConnectionError")
-    message = error_text(error)
-    if tool.isolation == "process":
-        from journeyman.execution.processes import RemoteError
-
-        if isinstance(error, RemoteError):
-            kind, message = error.type_name, error.message
+    _log_traceback(tool, error, context, kind, capture_content=capture_content)
     safe = tool.specification.repeat_safe
     unsafe = "It may have taken effect before it failed: check before repeating it"
-    text = f"{kind}: {message}" if message else kind
+    # What an exception says may be anything that the tool has read, and is not for the model unless content is wanted.
+    text = ours or (theirs if capture_content else "")
+    message = f"Unexpected tool error: {kind}: {text}" if text else f"Unexpected tool error: {kind}"
     return refuse(
         CallStatus.ERROR,
         "TOOL_RAISED",
-        encodable(context.secrets.mask(f"{tool.name!r} failed with {text}")[:4_000]),
+        encodable(context.secrets.mask(message)[:MOST_ERROR_CHARS]),
         category=ErrorCategory.NETWORK if network else ErrorCategory.TOOL_ERROR,
         severity=Severity.HIGH,
         retryable=safe,
         recover="Check the arguments, or try another way" if safe else unsafe,
+        guidance=f"Fix {tool.name!r}: 'journeyman run --debug', or the log at debug level, shows where it failed",
         unhealthy=True,
         retry=safe,
     )
+
+
+def _told(tool: AnyTool, error: Exception) -> tuple[str, str, str]:
+    """An exception's class, what we have to say about it, and what it says itself."""
+    kind, theirs = type(error).__name__, error_text(error)
+    if isinstance(error, _OwnDoingError):
+        return error.kind, theirs, ""
+    if isinstance(error.__cause__, StopIteration):  # Python lets none out of a coroutine
+        return StopIteration.__name__, "", error_text(error.__cause__)
+    if isinstance(error, MissingSecretError):
+        return kind, str(error.args[0]), ""
+    if tool.isolation == "process":
+        from journeyman.execution.processes import RemoteCrashError, RemoteError
+
+        if isinstance(error, RemoteError):
+            kind, theirs = error.type_name, error.message
+            ours = isinstance(error, RemoteCrashError) or kind == MissingSecretError.__name__
+            return (kind, theirs, "") if ours else (kind, "", theirs)
+    return kind, "", theirs
+
+
+def _log_traceback(tool: AnyTool, error: Exception, context: ToolContext, kind: str, *, capture_content: bool) -> None:
+    """Where a tool failed, for its developer. What the exception says is content.
+
+    Whoever sets our own logger to debug is that developer; a program that logs everything at debug need not be.
+    """
+    if not logger.isEnabledFor(logging.DEBUG):
+        return
+    developing = any(0 < each.level <= logging.DEBUG for each in (logger, logging.getLogger("journeyman")))
+    frames = _from_tool_on(error.__traceback__)
+    if capture_content or developing:
+        lines = traceback.format_exception(type(error), error, frames)
+    else:
+        lines = ["Traceback (most recent call last):\n", *traceback.format_tb(frames), kind]
+    fields = {"tool": tool.name, "run_id": context.run_id, "call_id": context.call_id, "error": kind}
+    trace = context.secrets.mask("".join(lines)).rstrip()
+    logger.debug("a tool raised an unexpected exception\n%s", trace, extra={LOG_FIELDS: fields})
+
+
+def _from_tool_on(frames: TracebackType | None) -> TracebackType | None:
+    """A traceback without our own frames above the tool's, which say nothing to its developer."""
+    first = frames
+    while first is not None and first.tb_frame.f_code.co_filename.startswith(_OURS):
+        first = first.tb_next
+    return first or frames
 
 
 def _unserialisable(tool: AnyTool, detail: str, context: ToolContext) -> Refusal:

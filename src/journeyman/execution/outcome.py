@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from journeyman.core.calls import CallStatus
+from journeyman.core.calls import Artifact, CallStatus
 from journeyman.core.errors import ErrorCategory, ErrorInfo, Severity
 
 
@@ -15,6 +15,10 @@ class Success:
 
     value: Any
     cached: bool = False
+    size: int = 0
+    """About how many bytes of JSON it is."""
+    artifact: Artifact | None = None
+    """Where it is kept, where that is not in ``value``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +42,26 @@ class Suspended:
     unknown: bool = False
 
 
+_GUIDANCE = {
+    ErrorCategory.NETWORK: "Check that what the tool talks to can be reached, then ask again",
+    ErrorCategory.AUTHENTICATION: "Check the credentials the tool uses, then ask again",
+    ErrorCategory.PERMISSION: "Ask somebody who may allow it, or do it yourself",
+    ErrorCategory.RATE_LIMIT: "Wait a little and ask again, or raise the limit",
+    ErrorCategory.INVALID_INPUT: "Say more exactly what you want, e.g. with the full name or number",
+    ErrorCategory.TOOL_ERROR: "Look at the call in the trace; if it was not your input, the tool must be repaired",
+    ErrorCategory.TIMEOUT: "Ask again, or allow more time",
+    ErrorCategory.SYSTEM_ERROR: "Ask again; if it stays so, look into the log",
+}
+"""What a person can do about it, where whoever refuses has nothing more exact to say."""
+
+
+def guided(info: ErrorInfo) -> ErrorInfo:
+    """The same failure, with something a person can do about it."""
+    if info.user_guidance:
+        return info
+    return info.model_copy(update={"user_guidance": _GUIDANCE[info.category]})
+
+
 def refuse(
     status: CallStatus,
     code: str,
@@ -50,6 +74,7 @@ def refuse(
     guidance: str | None = None,
     unhealthy: bool = False,
     retry: bool = False,
+    retry_after: float | None = None,
 ) -> Refusal:
     """A refusal with everything its readers need: the model, the operator, the retry loop and the breaker."""
     info = ErrorInfo(
@@ -59,7 +84,8 @@ def refuse(
         severity=severity,
         retryable=retryable,
         recover_action=recover,
-        user_guidance=guidance,
+        user_guidance=guidance or _GUIDANCE[category],
+        retry_after=retry_after,
     )
     return Refusal(status, info, unhealthy, retry)
 
@@ -68,7 +94,8 @@ def denied(code: str, message: str) -> Refusal:
     """The approval was denied, has expired, or nobody could be asked."""
     recover = "Do not repeat the call; go on without it, or tell the user what was not done"
     permission, low = ErrorCategory.PERMISSION, Severity.LOW
-    return refuse(CallStatus.DENIED, code, message, recover, category=permission, severity=low)
+    guidance = "Ask again if it is wanted after all, and have somebody at hand who may approve it"
+    return refuse(CallStatus.DENIED, code, message, recover, category=permission, severity=low, guidance=guidance)
 
 
 def skipped(tool_name: str) -> Refusal:
@@ -77,13 +104,16 @@ def skipped(tool_name: str) -> Refusal:
     return refuse(CallStatus.ERROR, "SKIPPED", message, "Go on without it; do not repeat it")
 
 
-def outcome_unknown(tool_name: str) -> Refusal:
-    """The process died while the call ran; the run waits until a person has resolved it."""
+def outcome_unknown(tool_name: str, why: str = "") -> Refusal:
+    """Whoever ran the call, this process or a server, died meanwhile; a run in a store waits until a person settles it.
+
+    The model reads it only where nobody can settle it.
+    """
     return refuse(
         CallStatus.UNKNOWN,
         "OUTCOME_UNKNOWN",
-        f"the process died while {tool_name!r} ran: whether it took effect, nobody knows",
-        "Wait until a person has settled it",
+        f"{why or f'the process died while {tool_name!r} ran'}: whether it took effect, nobody knows",
+        "It may have taken effect: check before repeating it, and tell the user",
         severity=Severity.CRITICAL,
         guidance="Find out whether it took effect, then settle the call: run it again, mark it done, or skip it",
     )
@@ -112,7 +142,9 @@ def rate_limited(tool_name: str, wait: float) -> Refusal:
     message = f"{tool_name!r} is called too often; the next call is possible in {wait:.1f} s"
     recover = "Do something else first, or tell the user to try again later"
     category = ErrorCategory.RATE_LIMIT
-    return refuse(CallStatus.ERROR, "RATE_LIMITED", message, recover, category=category, retryable=True)
+    return refuse(
+        CallStatus.ERROR, "RATE_LIMITED", message, recover, category=category, retryable=True, retry_after=wait
+    )
 
 
 def circuit_open(tool_name: str, wait: float) -> Refusal:

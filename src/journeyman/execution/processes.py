@@ -15,17 +15,26 @@ import subprocess
 import sys
 import threading
 import weakref
+from collections import deque
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
 
+from journeyman.core import environment
 from journeyman.core.errors import ConfigurationError, ToolError
 from journeyman.execution import child
+from journeyman.execution.sizes import MOST_BYTES
 
+WAIT_SECONDS = 300.0
+"""How long a call waits for a child to be free. The longest timeout: by then each that was busy has been killed."""
 START_SECONDS = 60.0
 """How long a child may take to start and to import its tool, before the call's own timeout begins."""
 
 KEEP_IDLE = 2
+MOST_PROCESSES = (os.cpu_count() or 1) + 2
+"""Children at once, unless JOURNEYMAN_MAX_PROCESSES says otherwise. Further calls wait for one to be free."""
+FRAME_ROOM = 1_000_000
+"""What a frame may have beside a result: names, messages, a traceback."""
 
 OnProgress = Callable[[str, float | None], None]
 
@@ -49,6 +58,14 @@ class RemoteCrashError(RemoteError):
         super().__init__("Crash", message)
 
 
+class NoFreeProcessError(Exception):
+    """All children were busy for as long as a call waits for one. It did not run."""
+
+
+class _FrameTooLargeError(Exception):
+    """A child sends more than a result may have."""
+
+
 class _ConnectionLostError(Exception):
     """The child's end of the socket is closed."""
 
@@ -59,16 +76,20 @@ class _ChildProcess:
     def __init__(self) -> None:
         self._calls = 0
         self._started = False
+        self._most_bytes = 0
         self._socket, theirs = socket.socketpair()
         self._socket.setblocking(False)
+        output = environment.child_output()
         try:
             self._process = subprocess.Popen(
                 # -P: modules in the folder of the child's program must not shadow those that tools import
                 [sys.executable, "-P", child.__file__, str(theirs.fileno())],
                 stdin=subprocess.DEVNULL,
-                stdout=2,
+                stdout=output,
+                stderr=output,
                 pass_fds=[theirs.fileno()],
                 start_new_session=True,
+                env=environment.clean_environment(),
             )
         except BaseException:
             self._socket.close()
@@ -82,6 +103,8 @@ class _ChildProcess:
         """Send a request; returns the frame that ends it."""
         self._calls += 1
         self._started = False
+        # JSON escapes may make it up to six times as long as the text that was measured.
+        self._most_bytes = 6 * request["limit"] + FRAME_ROOM
         try:
             async with asyncio.timeout(START_SECONDS):
                 await self._send({"call": self._calls, "target": target, **request})
@@ -145,7 +168,10 @@ class _ChildProcess:
     async def _receive(self) -> dict[str, Any]:
         while True:
             size = int.from_bytes(await self._read(child.HEADER_BYTES), "big")
-            frame: dict[str, Any] = json.loads(await self._read(size))
+            if size > self._most_bytes:
+                raise _FrameTooLargeError
+            data = await self._read(size)
+            frame: dict[str, Any] = json.loads(data) if size < FRAME_ROOM else await asyncio.to_thread(json.loads, data)
             if frame["call"] == self._calls:  # a thread that outlived an earlier call may still report progress
                 return frame
 
@@ -167,10 +193,12 @@ class _ChildProcess:
 class ProcessPool:
     """Runs importable tools in processes that can be killed. Idle children serve any event loop.
 
-    A reused child keeps its modules' state and the environment variables of the moment it was started.
+    At most ``size`` of them work at once; further calls wait their turn. A reused child keeps its modules' state, and
+    of the environment variables what ``clean_environment`` gave it when it was started.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, size: int | None = None) -> None:
+        self._places = _Places(size or max_processes())
         self._lock = threading.Lock()
         self._children: set[_ChildProcess] = set()
         self._idle: list[_ChildProcess] = []
@@ -186,6 +214,7 @@ class ProcessPool:
         timeout: float | None,
         context: Mapping[str, Any],
         on_progress: OnProgress | None = None,
+        limit: int = MOST_BYTES,
     ) -> Any:
         """Call the tool ``target`` ("package.module:name") with its frozen arguments, given as JSON text.
 
@@ -193,24 +222,37 @@ class ProcessPool:
         ``permissions``, ``secrets`` by name; those that the tool reads are masked in all it sends.
 
         Returns the result as a JSON value. Raises ToolError, RemoteError, RemoteCrashError, or TimeoutError after
-        ``timeout`` seconds; starting the child and importing the tool do not count. On timeout and on cancellation
-        the child and all its descendants are killed before this returns.
+        ``timeout`` seconds; waiting for a place, starting the child and importing the tool do not count. On timeout
+        and on cancellation the child and all its descendants are killed before this returns. RemoteError of type
+        ResultTooLarge where the result has more than ``limit`` bytes.
         """
         _check_importable(target)
-        request = {"arguments": arguments, "context": dict(context), "path": sys.path, "directory": os.getcwd()}
-        process = self._take()
+        request = {
+            "arguments": arguments,
+            "context": dict(context),
+            "path": sys.path,
+            "directory": os.getcwd(),
+            "limit": limit,
+        }
+        await self._places.take()
         try:
-            frame = await process.call(target, request, timeout=timeout, on_progress=on_progress)
-        except BaseException as error:
-            code = await asyncio.shield(asyncio.ensure_future(self._end(process)))
-            if not isinstance(error, _ConnectionLostError):
-                raise
-            if not process.died_idle:
-                raise RemoteCrashError(target, code) from None
-        else:
-            await self._keep(process)
-            return _outcome(frame)
-        return await self.run(target, arguments, timeout=timeout, context=context, on_progress=on_progress)
+            while True:
+                process = await self._take()
+                try:
+                    frame = await process.call(target, request, timeout=timeout, on_progress=on_progress)
+                except BaseException as error:
+                    code = await asyncio.shield(asyncio.ensure_future(self._end(process)))
+                    if isinstance(error, _FrameTooLargeError):
+                        raise RemoteError("ResultTooLarge", "the process sent more than a result may have") from None
+                    if not isinstance(error, _ConnectionLostError):
+                        raise
+                    if not process.died_idle:
+                        raise RemoteCrashError(target, code) from None
+                else:
+                    await self._keep(process)
+                    return _outcome(frame)
+        finally:
+            self._places.give_back()
 
     async def close(self) -> None:
         """Kill all children, busy ones too."""
@@ -222,19 +264,41 @@ class ProcessPool:
             process.kill()  # the task that waits for its answer removes it
         await asyncio.gather(*(self._end(process) for process in idle), *(process.reaped() for process in busy))
 
-    def _take(self) -> _ChildProcess:
+    async def _take(self) -> _ChildProcess:
+        while True:
+            with self._lock:
+                if self._closed:
+                    raise RuntimeError("this process pool is closed; make a new one to run more tools")
+                process = self._idle.pop() if self._idle else None
+            if process is None:
+                break
+            if process.alive():
+                return process
+            await asyncio.shield(asyncio.ensure_future(self._end(process)))
+        # In a thread: starting a process takes a while, and everybody else goes on meanwhile.
+        starting = asyncio.ensure_future(asyncio.to_thread(self._start))
+        try:
+            return await asyncio.shield(starting)
+        except asyncio.CancelledError:
+            starting.add_done_callback(self._started_for_nobody)
+            raise
+
+    def _start(self) -> _ChildProcess:
+        process = _ChildProcess()
         with self._lock:
-            if self._closed:
-                raise RuntimeError("this process pool is closed; make a new one to run more tools")
-            while self._idle:
-                process = self._idle.pop()
-                if process.alive():
-                    return process
-                process.end_blocking()
-                self._children.discard(process)
-            process = _ChildProcess()
             self._children.add(process)
-            return process
+        return process
+
+    def _started_for_nobody(self, starting: asyncio.Future[_ChildProcess]) -> None:
+        if starting.cancelled() or starting.exception() is not None:
+            return
+        process = starting.result()
+        with self._lock:
+            if len(self._idle) < KEEP_IDLE and not self._closed:
+                self._idle.append(process)
+                return
+            self._children.discard(process)
+        process.end_blocking()
 
     async def _keep(self, process: _ChildProcess) -> None:
         with self._lock:
@@ -250,6 +314,61 @@ class ProcessPool:
         with self._lock:
             self._children.discard(process)
         return code
+
+
+class _Places:
+    """So many may work at once; the others wait, first come first served. Serves any number of event loops."""
+
+    def __init__(self, size: int) -> None:
+        self._lock = threading.Lock()
+        self._free = size
+        self._waiting: deque[tuple[asyncio.AbstractEventLoop, asyncio.Future[None]]] = deque()
+
+    async def take(self) -> None:
+        loop = asyncio.get_running_loop()
+        with self._lock:
+            if self._free > 0:
+                self._free -= 1
+                return
+            given: asyncio.Future[None] = loop.create_future()
+            self._waiting.append((loop, given))
+        try:
+            async with asyncio.timeout(WAIT_SECONDS):
+                await asyncio.shield(given)
+        except (TimeoutError, asyncio.CancelledError) as error:
+            with self._lock:
+                waits = (loop, given) in self._waiting
+                if waits:
+                    self._waiting.remove((loop, given))
+            if not waits:
+                self.give_back()  # it was given at this very moment, and is not wanted any more
+            if isinstance(error, TimeoutError):
+                raise NoFreeProcessError(f"no process was free for {WAIT_SECONDS:g} s") from None
+            raise
+
+    def give_back(self) -> None:
+        with self._lock:
+            while self._waiting:
+                loop, given = self._waiting.popleft()
+                with suppress(RuntimeError):  # its loop was closed: nobody waits there
+                    loop.call_soon_threadsafe(_give, given)
+                    return
+            self._free += 1
+
+
+def _give(place: asyncio.Future[None]) -> None:
+    if not place.done():
+        place.set_result(None)
+
+
+def max_processes() -> int:
+    """How many children may work at once."""
+    given = os.environ.get("JOURNEYMAN_MAX_PROCESSES", "")
+    if not given:
+        return MOST_PROCESSES
+    if not given.isdecimal() or int(given) < 1:
+        raise ConfigurationError(f"JOURNEYMAN_MAX_PROCESSES is a whole number from 1 on, not {given!r}")
+    return int(given)
 
 
 def _outcome(frame: dict[str, Any]) -> Any:
@@ -286,3 +405,23 @@ def _end_all(children: set[_ChildProcess], owner: int) -> None:
         return  # a forked copy of this pool: the children belong to the parent
     for process in children:
         process.end_blocking()
+
+
+_default: ProcessPool | None = None
+
+
+def default_pool() -> ProcessPool:
+    """The pool that all runs of this process share: a bound for each of them would be no bound."""
+    global _default
+    if _default is None:
+        _default = ProcessPool()
+    return _default
+
+
+def _forget_default_pool() -> None:
+    global _default
+    _default = None
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_default_pool)  # the children belong to the parent

@@ -7,12 +7,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from typing import Any
 
 from journeyman.core.policy import Policy
 from journeyman.core.risk import RiskLevel
-from journeyman.core.specification import ToolSpecification
-from journeyman.tools.tool import KNOWN_READS
+from journeyman.core.sensitive.addresses import mentions_metadata, url_is_internal
+from journeyman.core.sensitive.files import names_secret_file
+from journeyman.core.sensitive.tokens import holds_token, url_carries_secret
+from journeyman.core.specification import RESERVED_NAMES, ToolSpecification
+from journeyman.tools.tool import KNOWN_READS, Hazard
 
 KNOWN_RISKS: Mapping[str, RiskLevel] = {
     **dict.fromkeys(KNOWN_READS, RiskLevel.REVERSIBLE),
@@ -20,26 +24,36 @@ KNOWN_RISKS: Mapping[str, RiskLevel] = {
     **dict.fromkeys(("delete_file", "make_purchase", "send_money", "modify_production"), RiskLevel.IRREVERSIBLE),
 }
 
-# Alternatives that begin with a letter fail fast; what stands before the letter is a lookbehind.
+# Alternatives that begin with a letter fail fast; what stands before the letter is a lookbehind. Nothing matches more
+# than LONGEST_MATCH characters, and no alternative is tried again over what it has passed: time grows with the text.
 _SENSITIVE_PATH = re.compile(
     r"""etc(?<![\w.-]etc)/(?:shadow|gshadow|sudoers)\b
-      | proc(?<![\w.-]proc)/[^/\s]+(?:/task/[^/\s]+)?/environ\b
-      | (?:^|[\s/\\'"=:])\.env(?:\.[\w-]+)?(?=$|[\s'"/;,])
+      | proc(?<![\w.-]proc)/[^/\s]{1,255}(?:/task/[^/\s]{1,255})?/environ\b
+      | (?:^|[\s/\\'"=:])\.env(?:\.[\w-]{1,255})?(?=$|[\s'"/;,])
       | (?:^|[/\\\s'"=~])\.(?:ssh|gnupg|aws|kube)[/\\]
       | \bid_(?:rsa|dsa|ecdsa|ed25519)\b
       | \.(?:pem|p12|pfx|jks|keystore|key)(?=$|[\s'"/;,])
       | (?:^|[/\\\s'"=])\.(?:netrc|pgpass|npmrc|pypirc|git-credentials)\b
-      | -----BEGIN\ [A-Z ]*PRIVATE\ KEY-----
+      | -----BEGIN\ [A-Z ]{0,80}PRIVATE\ KEY-----
     """,
     re.VERBOSE | re.IGNORECASE,
 )
+SHORTEST_SECRET = 10
+MOST_URLS = 300
+MOST_TEXTS = 10_000
+"""Arguments with more are not looked through, but shown to a person."""
 _MAX_DECODINGS = 5
 """How often a text is percent-decoded, since an escape can be escaped again."""
-_URL = re.compile(r"[a-z][a-z0-9+.\-]*://[^\s'\"<>]+", re.IGNORECASE)
+_AFTER_SCHEME = re.compile(r"://[^\s'\"<>]+")
+_HOST_ENDS = re.compile("[/?#]")
 _SECRET_FIELD = re.compile(
-    r"(?:^|[_\-.])(?:token|secret|password|passwd|pwd|api_?key|apikey|access_?key|auth|signature|sig|credential)s?$",
+    r"[?&#_\-.](?:token|secret|password|passwd|pwd|api_?key|access_?key|auth|signature|sig|credential)s?=[^&#]",
     re.IGNORECASE,
 )
+_HOLD_NOTHING = frozenset({int, float, bool, type(None)})
+LONGEST_MATCH = 600
+WINDOW = 50_000
+"""Characters that are searched in one go; other threads wait for that long and no longer."""
 
 
 def categorize_action_risk(tool_name: str, parameters: Mapping[str, Any]) -> RiskLevel:
@@ -47,36 +61,71 @@ def categorize_action_risk(tool_name: str, parameters: Mapping[str, Any]) -> Ris
     return _raised_by_arguments(KNOWN_RISKS.get(tool_name, RiskLevel.IRREVERSIBLE), parameters)
 
 
-def grade(specification: ToolSpecification, arguments: Mapping[str, Any], policy: Policy) -> RiskLevel:
-    """The risk of this call of this tool under this policy."""
+def grade(
+    specification: ToolSpecification, arguments: Mapping[str, Any], policy: Policy, hazard: Hazard | None = None
+) -> RiskLevel:
+    """The risk of this call of this tool under this policy; ``hazard`` is what the tool itself says of arguments."""
+    if specification.name in RESERVED_NAMES:
+        return base_risk(specification, policy)  # no tool of anybody's: what it is given reaches nobody but the asker
+    level = _raised_by_arguments(base_risk(specification, policy), arguments)
+    if hazard is not None and level is not RiskLevel.IRREVERSIBLE and _is_hazard(hazard, arguments):
+        return RiskLevel.IRREVERSIBLE
+    return level
+
+
+def _is_hazard(hazard: Hazard, arguments: Mapping[str, Any]) -> bool:
+    try:
+        return bool(hazard(arguments))
+    except Exception:  # the tool's own code; what it cannot judge is for a person
+        return True
+
+
+def base_risk(specification: ToolSpecification, policy: Policy) -> RiskLevel:
+    """The risk of a tool under this policy, whatever its arguments."""
     level = policy.risks.get(specification.name) or specification.risk
     if level is None:
         known = KNOWN_RISKS.get(specification.name, policy.default_risk)
         level = RiskLevel.REVERSIBLE if specification.read_only else known
-    return _raised_by_arguments(level, arguments)
+    if (least := policy.least_risks.get(specification.name)) is not None and least.rank > level.rank:
+        return least
+    return level
 
 
 def _raised_by_arguments(level: RiskLevel, arguments: Mapping[str, Any]) -> RiskLevel:
-    if level is RiskLevel.IRREVERSIBLE:
+    if level is RiskLevel.IRREVERSIBLE or not name_secrets(arguments):
         return level
-    for value in arguments.values():
-        if isinstance(value, str | list | dict | tuple) and any(_sensitive(text) for text in _strings(value)):
-            return RiskLevel.IRREVERSIBLE
-    return RiskLevel.IRREVERSIBLE if any(map(_sensitive, arguments)) else level
+    return RiskLevel.IRREVERSIBLE
+
+
+def name_secrets(arguments: Mapping[str, Any]) -> bool:
+    """Whether arguments name credentials, which raises the risk of any call as far as it goes."""
+    looked_at = 0
+    for text in _strings(arguments):
+        if len(text) < SHORTEST_SECRET and text.isalnum():
+            continue
+        looked_at += 1
+        if looked_at > MOST_TEXTS or _sensitive(text):
+            return True
+    return False
 
 
 def _strings(value: Any) -> Iterator[str]:
     # An explicit stack: arguments can be nested deeper than Python recurses.
     stack = [value]
     while stack:
-        match stack.pop():
-            case str() as text:
-                yield text
-            case Mapping() as mapping:
-                stack.extend(mapping.keys())
-                stack.extend(mapping.values())
-            case list() | tuple() as items:
-                stack.extend(items)
+        found = stack.pop()
+        kind = type(found)
+        if kind is str:
+            yield found
+        elif kind in _HOLD_NOTHING:
+            continue
+        elif isinstance(found, dict | Mapping):
+            stack.extend(found.keys())
+            stack.extend(found.values())
+        elif isinstance(found, list | tuple):
+            stack.extend(found)
+        elif isinstance(found, str):
+            yield found
 
 
 def _sensitive(text: str) -> bool:
@@ -91,7 +140,7 @@ def _sensitive(text: str) -> bool:
     # A path may contain blanks, and a text several paths: both readings are searched.
     words = decoded.split()
     readings = {_normalised(decoded), " ".join(map(_normalised, words))} if len(words) > 1 else {_normalised(decoded)}
-    return any(map(_SENSITIVE_PATH.search, readings))
+    return any(_found(_SENSITIVE_PATH, reading) for reading in readings)
 
 
 def _decoded(text: str) -> str:
@@ -116,19 +165,33 @@ def _normalised(path: str) -> str:
 
 
 def _names_secret(text: str) -> bool:
-    if _SENSITIVE_PATH.search(text):
+    if _found(_SENSITIVE_PATH, text) or names_secret_file(text):
         return True
-    return "://" in text and any(_carries_secret(found.group()) for found in _URL.finditer(text))
-
-
-def _carries_secret(url: str) -> bool:
-    from urllib.parse import parse_qsl, urlsplit
-
-    try:
-        parts = urlsplit(url)
-        if parts.password:
-            return True
-        fields = parse_qsl(parts.query) + parse_qsl(parts.fragment)
-    except ValueError:
+    if len(text) >= SHORTEST_SECRET and (holds_token(text) or mentions_metadata(text)):
+        return True
+    if "://" not in text:
         return False
-    return any(value and _SECRET_FIELD.search(name) for name, value in fields)
+    addresses = list(islice(_AFTER_SCHEME.finditer(text), MOST_URLS + 1))
+    return len(addresses) > MOST_URLS or any(_is_hazardous(found.group()) for found in addresses)
+
+
+def _is_hazardous(address: str) -> bool:
+    url = f"http{address}"  # whichever scheme it was
+    return _carries_secret(address) or url_carries_secret(url) or url_is_internal(url)
+
+
+def _carries_secret(address: str) -> bool:
+    """Whether an address, from its ``://`` on, has a password before its host or a secret among its fields."""
+    host = _HOST_ENDS.split(address[3:], maxsplit=1)[0]
+    user, _, _ = host.rpartition("@")
+    return bool(user.partition(":")[2]) or _found(_SECRET_FIELD, address)
+
+
+def _found(pattern: re.Pattern[str], text: str) -> bool:
+    """Whether the pattern is anywhere in the text, which is searched window by window."""
+    for at in range(0, len(text), WINDOW):
+        # What begins in a window may end behind it; what begins behind it belongs to the next one.
+        found = pattern.search(text, at, at + WINDOW + LONGEST_MATCH)
+        if found is not None and found.start() < at + WINDOW:
+            return True
+    return False

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 
+from journeyman.core.budgets import LARGE_TEXT
 from journeyman.core.calls import CallStatus
 from journeyman.core.data import canonical_json, digest
 from journeyman.core.errors import ErrorCategory, Severity
@@ -39,16 +41,20 @@ def resolve(call: ToolCall, tools: Mapping[str, AnyTool], principal: Principal |
     return tool
 
 
-def freeze(tool: AnyTool, call: ToolCall, policy: Policy) -> FrozenArguments | Refusal:
+async def freeze(tool: AnyTool, call: ToolCall, policy: Policy) -> FrozenArguments | Refusal:
     """Arguments that conform to the tool's schema, or a refusal that lists what is wrong with them."""
     if call.malformed is not None:
         return _invalid(tool, "MALFORMED_ARGUMENTS", f"the arguments are not a JSON object: {call.malformed[:200]!r}")
     try:
         text = canonical_json(call.arguments)
-        size, most = len(text.encode("utf-8", "surrogatepass")), policy.max_argument_bytes
+        large, most = len(text) > LARGE_TEXT, policy.max_argument_bytes
+        size = len(text.encode("utf-8", "surrogatepass"))
         if size > most:
             message = f"the arguments have {size:,} bytes, at most {most:,} are accepted"
             return _invalid(tool, "ARGUMENTS_TOO_LARGE", message)
+        # Checking takes long where there is much of it, and everybody else would wait.
+        if large:
+            return await asyncio.to_thread(tool.freeze, text, call.arguments)
         return tool.freeze(text, call.arguments)
     except ArgumentsError as error:
         return _invalid(tool, "INVALID_ARGUMENTS", str(error))
@@ -71,6 +77,6 @@ def _invalid(tool: AnyTool, code: str, message: str) -> Refusal:
 
 
 def binding(tool: AnyTool, frozen: FrozenArguments, principal: Principal | None) -> str:
-    """What an approval and a cached result are valid for: this tool, version, arguments and principal."""
+    """What an approval and a cached result are valid for: this tool as it is, these arguments and this principal."""
     who = "-" if principal is None else f"={principal.id}"
-    return digest(tool.name, tool.specification.version, frozen.text, who)
+    return digest(tool.digest, frozen.text, who)

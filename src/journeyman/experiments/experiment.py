@@ -13,6 +13,7 @@ from typing import Any, Literal, TypeAlias
 from journeyman.agent.agent import Agent
 from journeyman.core.data import new_id
 from journeyman.core.errors import ConfigurationError
+from journeyman.core.prices import Price, cost_of, list_prices
 from journeyman.core.runs import AgentResponse, TaskInput
 from journeyman.experiments.report import Look, Observation, Report, compare
 from journeyman.experiments.statistics import alpha_at, assign
@@ -20,6 +21,8 @@ from journeyman.experiments.statistics import alpha_at, assign
 Runner: TypeAlias = Callable[..., Awaitable[AgentResponse]]
 Score: TypeAlias = Callable[[AgentResponse, Any], float | bool]
 Input: TypeAlias = str | TaskInput
+
+LONGEST_REASON = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +41,7 @@ class Experiment:
     ``score(response, input)`` gives a bool or a number from 0 to 1. By default every arm runs every input, and the
     comparison is paired; with ``assignment="sticky"`` every input (its ``unit(input)``, e.g. a user) gets one arm.
     ``looks`` plans interim analyses: the experiment may stop early, and each look is held to a stricter alpha.
+    ``prices`` adds to the list prices by which runs are charged, or replaces some: ``{"my-model": Price(input=…)}``.
     """
 
     def __init__(
@@ -56,6 +60,7 @@ class Experiment:
         alpha: float = 0.05,
         concurrency: int = 1,
         seed: int = 0,
+        prices: Mapping[str, Price] | None = None,
     ) -> None:
         if len(arms) < 2:
             raise ConfigurationError(f"an experiment compares at least two arms, got {sorted(arms)}")
@@ -79,6 +84,7 @@ class Experiment:
         self._alpha = alpha
         self._concurrency = concurrency
         self._seed = seed
+        self._prices = {**list_prices(), **(prices or {})}
 
     async def run(self, progress: Callable[[Progress], None] | None = None) -> Report:
         """Run to the end, or to the first look with a winner. ``progress`` is called after every run."""
@@ -151,7 +157,8 @@ class Experiment:
             score = float(self._score(response, given))
         except Exception as error:  # a failing run counts against its arm and does not end the experiment
             seconds = time.perf_counter() - start
-            return Observation(arm=arm, unit=unit, score=0.0, seconds=seconds, error=f"{type(error).__name__}: {error}")
+            reason = f"{type(error).__name__}: {error}"[:LONGEST_REASON]
+            return Observation(arm=arm, unit=unit, score=0.0, seconds=seconds, error=reason)
         if not 0 <= score <= 1:
             raise ConfigurationError(f"score() must give a bool or a number from 0 to 1, got {score} for {unit!r}")
         return Observation(
@@ -162,6 +169,15 @@ class Experiment:
             calls=len(response.tool_calls),
             seconds=time.perf_counter() - start,
             tokens=response.usage.total_tokens,
+            cost=cost_of(response.model, response.usage, self._prices),
+            model=response.model,
             status=response.status.value,
-            error=None if response.error is None else response.error.code,
+            error=_reason(response),
         )
+
+
+def _reason(response: AgentResponse) -> str | None:
+    """Why a run did not complete, code first."""
+    if response.error is None:
+        return None
+    return f"{response.error.code}: {response.error.message}"[:LONGEST_REASON]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import random
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from html import escape
 from itertools import combinations
@@ -22,6 +23,11 @@ from journeyman.experiments import statistics
 METRICS = ("score", "iterations", "calls", "seconds", "tokens")
 """The score decides; the others are reported beside it."""
 
+COST = "cost"
+"""US dollars a run, where the models of all arms have a price."""
+
+_REASONS_SHOWN = 5
+
 
 class Observation(Entity):
     """One run of one arm on one input, measured."""
@@ -34,6 +40,9 @@ class Observation(Entity):
     calls: int = 0
     seconds: float = 0.0
     tokens: int = 0
+    cost: float | None = None
+    """US dollars; None where the model has no price."""
+    model: str = ""
     status: str = ""
     error: str | None = None
 
@@ -63,6 +72,8 @@ class ArmSummary(Entity):
     failures: int
     """Runs that broke or did not complete."""
     figures: dict[str, Figure]
+    reasons: dict[str, int] = Field(default_factory=dict)
+    """Why runs failed, and how many for each reason; the most frequent first."""
 
 
 class Comparison(Entity):
@@ -108,6 +119,21 @@ class Report(Look):
         return "No winner: the evidence does not decide."
 
     @property
+    def metrics(self) -> tuple[str, ...]:
+        """The names of the figures that every arm has."""
+        priced = bool(self.arms) and all(COST in arm.figures for arm in self.arms)
+        return (*METRICS, COST) if priced else METRICS
+
+    @property
+    def notes(self) -> list[str]:
+        """What a reader must know beside the figures: why runs failed, and which models have no price."""
+        notes = [f"{arm.arm}: {count} failed: {reason}" for arm in self.arms for reason, count in arm.reasons.items()]
+        unpriced = {item.model or "(unnamed)" for item in self.observations if item.cost is None and item.tokens}
+        if unpriced:
+            notes.append(f"No cost: there is no price for {', '.join(sorted(unpriced))}; give Experiment(prices=...).")
+        return notes
+
+    @property
     def _method(self) -> str:
         kind = "paired by input" if self.paired else "by sticky assignment"
         return f"Compared {kind}; look {self.look} of {self.looks}; a difference counts below p = {self.alpha:.4f}."
@@ -118,13 +144,16 @@ class Report(Look):
     def to_markdown(self) -> str:
         """Tables for a pull request or a terminal."""
         lines = [f"# {self.name}", "", f"**{self.verdict}**", "", self._method, ""]
-        lines += [_row("arm", "units", "runs", "failed", *METRICS), "|" + "---|" * (4 + len(METRICS))]
+        metrics = self.metrics
+        lines += [_row("arm", "units", "runs", "failed", *metrics), "|" + "---|" * (4 + len(metrics))]
         for arm in self.arms:
-            figures = [arm.figures[metric] for metric in METRICS]
+            figures = [arm.figures[metric] for metric in metrics]
             cells = [f"{figure.mean:.3g} ({figure.low:.3g}–{figure.high:.3g})" for figure in figures]
             lines.append(_row(arm.arm, arm.units, arm.observations, arm.failures, *cells))
         lines += ["", "| comparison (score) | difference | 95 % interval | p | p corrected |", "|---|---|---|---|---|"]
         lines += [_row(*_cells(item)) for item in self.comparisons]
+        if notes := self.notes:
+            lines += ["", *(f"- {' '.join(note.split())}" for note in notes)]
         return "\n".join(lines) + "\n"
 
     def to_html(self, path: str | Path | None = None) -> str:
@@ -165,19 +194,29 @@ def _unit_means(observations: Iterable[Observation], metric: str) -> dict[str, f
     """The mean of each unit: several runs of one unit are one piece of evidence, not several."""
     values: dict[str, list[float]] = {}
     for item in observations:
-        values.setdefault(item.unit, []).append(float(getattr(item, metric)))
+        if (value := getattr(item, metric)) is not None:
+            values.setdefault(item.unit, []).append(float(value))
     return {unit: sum(found) / len(found) for unit, found in values.items()}
 
 
 def _summary(arm: str, observations: Sequence[Observation], rng: random.Random) -> ArmSummary:
     figures = {}
-    units: dict[str, float] = {}
-    for metric in METRICS:
+    priced = any(item.cost is not None for item in observations) and not any(
+        item.cost is None and item.tokens for item in observations
+    )
+    for metric in (*METRICS, COST) if priced else METRICS:
         units = _unit_means(observations, metric)
         low, high = statistics.bootstrap_mean(list(units.values()), rng=rng)
         figures[metric] = Figure(mean=fmean(units.values()) if units else 0.0, low=low, high=high)
-    failures = sum(item.status != "completed" for item in observations)
-    return ArmSummary(arm=arm, units=len(units), observations=len(observations), failures=failures, figures=figures)
+    failed = [item for item in observations if item.status != "completed"]
+    return ArmSummary(
+        arm=arm,
+        units=len({item.unit for item in observations}),
+        observations=len(observations),
+        failures=len(failed),
+        figures=figures,
+        reasons=dict(Counter(item.error or item.status for item in failed).most_common(_REASONS_SHOWN)),
+    )
 
 
 def _comparisons(
@@ -235,7 +274,7 @@ def _page(report: Report) -> str:
         f"<h1>{escape(report.name)}</h1><p class=verdict>{escape(report.verdict)}</p>",
         f"<p>{report._method} Bars are 95 % bootstrap intervals.</p>",
     ]
-    for metric in METRICS:
+    for metric in report.metrics:
         figures = [(arm.arm, arm.figures[metric]) for arm in report.arms]
         rows = [(arm, figure.mean, figure.low, figure.high) for arm, figure in figures]
         parts += [f"<h2>{metric.capitalize()}</h2>", _plot(rows, f"{metric} by arm", from_zero=True)]
@@ -244,10 +283,13 @@ def _page(report: Report) -> str:
     heads = ("comparison", "difference", "95 % interval", "p", "p corrected")
     parts += [_table(heads, map(_cells, report.comparisons)), "<h2>Arms</h2>"]
     rows_of_arms = (
-        (arm.arm, arm.units, arm.observations, arm.failures, *(f"{arm.figures[metric].mean:.4g}" for metric in METRICS))
+        (arm.arm, arm.units, arm.observations, arm.failures, *(f"{arm.figures[m].mean:.4g}" for m in report.metrics))
         for arm in report.arms
     )
-    parts += [_table(("arm", "units", "runs", "failed", *METRICS), rows_of_arms), "</main></body></html>"]
+    parts.append(_table(("arm", "units", "runs", "failed", *report.metrics), rows_of_arms))
+    if notes := report.notes:
+        parts += ["<h2>Notes</h2><ul>", *(f"<li>{escape(note)}</li>" for note in notes), "</ul>"]
+    parts.append("</main></body></html>")
     return "".join(parts)
 
 

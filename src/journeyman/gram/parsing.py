@@ -13,6 +13,7 @@ from time import thread_time
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
+from journeyman.core.budgets import GRAM_CHARS
 from journeyman.core.errors import ConfigurationError
 from journeyman.gram.data import Document, Fault, GramSyntaxError, Source
 
@@ -65,6 +66,9 @@ def parse(text: str, *, file: str | None = None) -> Document:
 
     from journeyman.gram.lowering import Lowering
 
+    if len(text) > GRAM_CHARS:
+        too_long = Fault(1, 1, f"a text of {len(text):,} characters", f"at most {GRAM_CHARS:,}")
+        raise GramSyntaxError([too_long], file=file)
     source = _source(text, file)
     language, kinds = _grammar()
     pages = _Pages(source.encoded)
@@ -78,13 +82,17 @@ def parse(text: str, *, file: str | None = None) -> Document:
 
 def load(path: Path) -> Document:
     """Read a gram file, which is UTF-8."""
+    return parse(text_of(path), file=str(path))
+
+
+def text_of(path: Path) -> str:
+    """The text of a gram file."""
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        return path.read_text(encoding="utf-8-sig")
     except OSError as error:
         raise ConfigurationError(f"cannot read {str(path)!r}: {error.strerror or error}") from error
     except UnicodeDecodeError as error:
         raise ConfigurationError(f"{str(path)!r} is not UTF-8 text: {error}") from error
-    return parse(text, file=str(path))
 
 
 def read(source: str | Path) -> Document:

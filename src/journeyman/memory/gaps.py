@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import string
 
+from journeyman.core.budgets import SEARCHED_CHARS
 from journeyman.core.gaps import ToolGapReport
 from journeyman.retrieval.search import Hit
 from journeyman.tools.library import ToolLibrary
@@ -20,6 +21,7 @@ CONFIDENCE_WEIGHS = 0.2
 """What the model's confidence adds to the score (1.0: half of this) or takes away (0.0)."""
 
 _LONGEST_PHRASE = 6
+_MOST_PARTS = 50
 _CLAUSES = re.compile(r"[.!?;\n]+(?:\s+|$)|,?\s+(?:and\s+)?(?:then|also)\s+|,\s+and\s+", re.IGNORECASE)
 _ASKING = re.compile(
     r"^\s*(?:(?:please|now|hi|hello|hey)\b[,\s]*|(?:can|could|would|will)\s+you\s+|help\s+me\s+(?:to\s+)?|"
@@ -43,7 +45,7 @@ class ToolGapDetector:
 
         Each part of the task is looked up by itself. ``confidence`` is what the model's adapter reported for the whole.
         """
-        parts = [part.strip() for part in _CLAUSES.split(task_text) if any(map(str.isalpha, part))]
+        parts = _clauses(task_text)
         missing = [phrase(part) for part in parts if not await self._served(part, confidence)]
         if not missing:
             return None
@@ -58,6 +60,13 @@ class ToolGapDetector:
         hits = [hit for tool, hit in await self._library.find(part) if tool.specification.enabled]
         sureness = CONFIDENCE_WEIGHS * (confidence - 0.5) if confidence is not None else 0.0
         return any(hit.score + sureness >= _needed(hit) for hit in hits)
+
+
+def _clauses(text: str) -> list[str]:
+    # Blanks one by one: a pattern that meets long runs of them takes the square of their length.
+    lines = "\n".join(" ".join(line.split()) for line in text[:SEARCHED_CHARS].splitlines() if line.strip())
+    parts = [part.strip() for part in _CLAUSES.split(lines) if any(map(str.isalpha, part))]
+    return parts[:_MOST_PARTS]
 
 
 def _needed(hit: Hit) -> float:

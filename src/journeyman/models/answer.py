@@ -10,6 +10,14 @@ from typing import Any
 
 from pydantic_core import from_json, to_json
 
+from journeyman.core.budgets import (
+    ANSWER_BYTES,
+    STREAM_EVENTS,
+    TOOL_NAME_CHARS,
+    TURN_CALLS,
+    OverBudgetError,
+    check_containers,
+)
 from journeyman.core.messages import ToolCall, Usage
 from journeyman.core.protocols import ModelResponse
 
@@ -35,6 +43,7 @@ class ServerReportedError(ValueError):
 
 def read_body(data: bytes) -> dict[str, Any]:
     """A JSON object that is not an error report."""
+    check_containers(data)
     try:
         body = from_json(data)
     except ValueError as error:
@@ -59,6 +68,8 @@ def read_answer(body: Mapping[str, Any], *, names: Mapping[str, str], model: str
     fragments = as_list(message.get("tool_calls"))
     if not fragments and isinstance(message.get("function_call"), dict):
         fragments = [{"function": message["function_call"]}]
+    if len(fragments) > TURN_CALLS:
+        raise too_many_calls(len(fragments))
     return ModelResponse.unchecked(
         text=text or as_text(message.get("refusal")),
         calls=tuple(read_call(fragment, names) for fragment in fragments if isinstance(fragment, dict)),
@@ -67,11 +78,15 @@ def read_answer(body: Mapping[str, Any], *, names: Mapping[str, str], model: str
     )
 
 
+def too_many_calls(count: int) -> OverBudgetError:
+    return OverBudgetError(f"asked for {count:,} calls in one turn; at most {TURN_CALLS:,} are carried out")
+
+
 def read_call(fragment: Mapping[str, Any], names: Mapping[str, str]) -> ToolCall:
     function = fragment.get("function")
     if not isinstance(function, dict):
         function = {}
-    name = as_text(function.get("name"))
+    name = as_text(function.get("name"))[: TOOL_NAME_CHARS + 1]
     arguments, malformed = read_arguments(function.get("arguments"))
     return ToolCall.unchecked(
         id=as_text(fragment.get("id")), tool_name=names.get(name, name), arguments=arguments, malformed=malformed
@@ -86,11 +101,14 @@ def read_arguments(written: Any) -> tuple[dict[str, Any], str | None]:
     if not text.strip():
         return {}, None
     try:
+        check_containers(text)
         arguments = from_json(text, allow_inf_nan=False)
         # A number is infinite only by an exponent or by many digits, so short plain arguments skip the check.
         if len(text) >= DIGITS_OF_INFINITY or has_exponent(text):
             refuse_infinity(arguments)
-    except ValueError:
+    except OverBudgetError as error:
+        return {}, f"({error})"
+    except (ValueError, TypeError):  # not JSON, or no text that could be
         arguments = None
     if isinstance(arguments, dict):
         return arguments, None
@@ -144,6 +162,9 @@ class StreamedAnswer:
         self._text: list[str] = []
         self._calls: list[GrowingCall] = []
         self._by_index: dict[int, GrowingCall] = {}
+        self._by_id: dict[str, GrowingCall] = {}
+        self._size = 0
+        self._events = 0
         self._rest: dict[str, Any] = {}
 
     def take(self, events: Iterable[bytes]) -> bool:
@@ -152,6 +173,9 @@ class StreamedAnswer:
             if data.strip() == b"[DONE]":
                 self.complete = True
                 return True
+            self._events += 1
+            if self._events > STREAM_EVENTS:
+                raise OverBudgetError(f"streamed more than {STREAM_EVENTS:,} pieces")
             self._add(read_body(data))
         return False
 
@@ -181,6 +205,7 @@ class StreamedAnswer:
         text = content if isinstance(content, str) else "".join(text_parts(content))
         text = text or as_text(delta.get("refusal"))
         if text:
+            self._count(text)
             self._text.append(text)
             self._say(text)
         for fragment in as_list(delta.get("tool_calls")):
@@ -193,28 +218,46 @@ class StreamedAnswer:
         if not isinstance(function, dict):
             function = {}
         name, arguments = as_text(function.get("name")), function.get("arguments")
-        call = self._growing(index, id, named=bool(name))
+        written = "" if not arguments else arguments if isinstance(arguments, str) else to_json(arguments).decode()
+        call = self._growing(index, id, name, written)
         call.id = call.id or id
         # Names come whole, in pieces before the first argument, or again with every piece.
-        if name != call.name and not call.arguments:
+        if name != call.name and not call.arguments and len(call.name) <= TOOL_NAME_CHARS:
             call.name += name
-        if arguments:
-            call.arguments.append(arguments if isinstance(arguments, str) else to_json(arguments).decode())
+        if written:
+            self._count(written)
+            call.arguments.append(written)
 
-    def _growing(self, index: Any, id: str, *, named: bool) -> GrowingCall:
+    def _growing(self, index: Any, id: str, name: str, written: str) -> GrowingCall:
         """The call a fragment belongs to. Some servers leave the index out or repeat it; a new id is a new call."""
         if isinstance(index, int):
             call = self._by_index.get(index)
         elif id:
-            call = next((known for known in self._calls if known.id == id), None)
+            call = self._by_id.get(id)
         else:
-            call = self._calls[-1] if self._calls and not named else None
-        if call is None or (id and call.id and id != call.id):
+            call = self._calls[-1] if self._calls and not name else None
+        if call is None or (id and call.id and id != call.id) or _begins_anew(call, name, written):
             call = GrowingCall()
             self._calls.append(call)
+            if len(self._calls) > TURN_CALLS:
+                raise too_many_calls(len(self._calls))
         if isinstance(index, int):
             self._by_index[index] = call
+        if id:
+            self._by_id[id] = call
         return call
+
+    def _count(self, text: str) -> None:
+        self._size += len(text)
+        if self._size > ANSWER_BYTES:
+            raise OverBudgetError(f"streamed more than {ANSWER_BYTES:,} characters")
+
+
+def _begins_anew(call: GrowingCall, name: str, written: str) -> bool:
+    """Whether a fragment with a call's own id is another call: of another tool, or with arguments of its own."""
+    if not name or not call.arguments:
+        return False
+    return name != call.name or (call.arguments[-1].endswith("}") and written.startswith("{"))
 
 
 class EventParser:

@@ -11,16 +11,31 @@ from typing import Any
 
 from pydantic_core import from_json, to_json
 
+from journeyman.core.budgets import ERROR_BYTES
 from journeyman.core.errors import ErrorCategory, ModelError
+from journeyman.core.sensitive.tokens import bare_url
 
 SHOWN = 300
+IN_NAME = "the address in the model's name"
+"""Where the server's address is set, for models whose name holds it."""
+LONGEST_PAUSE_TEXT = 100
+"""Characters of a Retry-After header: every date fits."""
+
+_CODE = re.compile(r"<(script|style)\b", re.IGNORECASE)
+_CODE_ENDS = {name: re.compile(f"</{name}[^<>]*>?", re.IGNORECASE) for name in ("script", "style")}
+_TITLE = re.compile(r"<title[^<>]*>", re.IGNORECASE)
+_TITLE_ENDS = re.compile("</title", re.IGNORECASE)
+_TAG = re.compile("<[^<>]*>")
 
 
 class Faults:
     """Writes the errors of one model at one server. Never shows the key, not even where the server repeats it.
 
     ``key`` and ``address`` name the environment variables that hold the two; ``address`` is empty where there is none.
+    ``named_by`` is the variable that the model's name comes from, if one does.
     """
+
+    named_by = ""
 
     def __init__(
         self, *, model: str, server: str, secret: str = "", key: str = "OPENAI_API_KEY", address: str = ""
@@ -29,7 +44,11 @@ class Faults:
         self._server = server
         self._secret = secret
         self._key = key
-        self._address = address
+        self._set_by = address
+
+    @property
+    def _address(self) -> str:
+        return self.named_by if self._set_by == IN_NAME and self.named_by else self._set_by
 
     def no_key(self, reason: str = "") -> ModelError:
         server = self._server
@@ -61,6 +80,10 @@ class Faults:
             guidance = "try again; if it happens often, name another model"
         return _error("BAD_ANSWER", message, ErrorCategory.SYSTEM_ERROR, guidance)
 
+    def too_large(self, what: str) -> ModelError:
+        guidance = "ask for less at a time; the limits are described in the documentation under 'Limits'"
+        return _error("ANSWER_TOO_LARGE", f"{self._server} {what}", ErrorCategory.INVALID_INPUT, guidance)
+
     def reported(self, report: Any) -> ModelError:
         """An error inside an answer that was otherwise fine; some servers put the HTTP status into it."""
         code = report.get("code") if isinstance(report, dict) else None
@@ -81,15 +104,16 @@ class Faults:
             return _error("AUTHENTICATION", message, ErrorCategory.AUTHENTICATION, guidance)
         if status == 404:
             message = f"{message} (asked for model {self._model!r})"
+            name = f"check the model's name{f' in {self.named_by}' if self.named_by else ''}"
             address = f", and that {self._address} is right; it often ends in /v1" if self._address else ""
-            return _error("NOT_FOUND", message, ErrorCategory.INVALID_INPUT, f"check the model's name{address}")
+            return _error("NOT_FOUND", message, ErrorCategory.INVALID_INPUT, name + address)
         if status in (408, 409) or status >= 500:
             code, category = "UNAVAILABLE", ErrorCategory.NETWORK
             if status == 408:
                 code, category = "TIMEOUT", ErrorCategory.TIMEOUT
             return _may_pass(code, message, category, "try again later, or look at the server's log")
         if status < 400:
-            message = f"{self._server} answered {status}, a redirect to {location!r}"
+            message = f"{self._server} answered {status}, a redirect to {self._shorten(bare_url(location))!r}"
             guidance = f"set {self._address or 'its address'} to the address it redirects to"
             return _error("REFUSED_REQUEST", message, ErrorCategory.INVALID_INPUT, guidance)
         return _error("REFUSED_REQUEST", message, ErrorCategory.INVALID_INPUT, None)
@@ -111,9 +135,11 @@ _may_pass = partial(_error, retryable=True)
 
 
 def readable(body: bytes) -> str:
-    """What a server said, out of a JSON error, an HTML page or plain text."""
+    """What a server said, out of a JSON error, an HTML page or plain text. Only the beginning is read."""
+    cut = len(body) >= ERROR_BYTES
+    body = body[:ERROR_BYTES]
     try:
-        value = from_json(body)
+        value = from_json(body, allow_partial="trailing-strings" if cut else False)
     except ValueError:
         return plain_text(body.decode("utf-8", "replace"))
     for key in ("error", "Error", "message", "Message", "detail"):
@@ -126,14 +152,29 @@ def plain_text(page: str) -> str:
     """The title of an HTML page or, without one, its text; other text as it is."""
     if "<" not in page:
         return page
-    title = re.search(r"<title[^>]*>(.*?)</title>", page, re.IGNORECASE | re.DOTALL)
-    without_code = re.sub(r"<(script|style)\b.*?</\1>", " ", page, flags=re.IGNORECASE | re.DOTALL)
-    return html.unescape(title[1] if title else re.sub(r"<[^>]*>", " ", without_code))
+    title = _TITLE.search(page)
+    end = None if title is None else _TITLE_ENDS.search(page, title.end())
+    text = _TAG.sub(" ", _without_code(page)) if title is None or end is None else page[title.end() : end.start()]
+    # Cut first: more is never shown, and a number of thousands of digits is none that unescape() reads.
+    return html.unescape(" ".join(text.split())[: 4 * SHOWN])
+
+
+def _without_code(page: str) -> str:
+    """The page without its scripts and styles; one that is not closed goes on to the end."""
+    kept: list[str] = []
+    at = 0
+    while begins := _CODE.search(page, at):
+        kept.append(page[at : begins.start()])
+        ends = _CODE_ENDS[begins[1].lower()].search(page, begins.end())
+        if ends is None:
+            return " ".join(kept)
+        at = ends.end()
+    return " ".join([*kept, page[at:]])
 
 
 def retry_after(value: str | None, *, now: float) -> float | None:
     """The seconds a Retry-After header asks for: a number, or a date."""
-    if not value:
+    if not value or len(value) > LONGEST_PAUSE_TEXT:
         return None
     try:
         seconds = float(value)

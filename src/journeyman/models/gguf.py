@@ -1,7 +1,8 @@
 """Local GGUF models, in this process, through xllamacpp.
 
 Small models choose tools badly when they write freely. So the choice is made by likelihood: of each tool's whole name,
-and of giving an answer instead. Arguments are then written under the tool's own schema, so they always parse.
+and of giving an answer instead. Arguments are then written under the tool's own schema, so they always parse; so is
+an answer that must be data.
 
 xllamacpp also listens on a port of the loopback interface, open to whoever finds it; a random key, which is kept
 nowhere, closes that.
@@ -16,13 +17,16 @@ import secrets
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from journeyman.core.errors import ErrorCategory, ModelError
+from journeyman.core.extras import install_command
 from journeyman.core.messages import Message, Role, ToolCall, Usage
 from journeyman.core.protocols import Deltas, ModelRequest, ModelResponse
 from journeyman.core.specification import ToolSpecification
+from journeyman.models.structured import without_finish
 
 Count = Callable[[Mapping[str, Any]], None]
 Spent = list[Mapping[str, Any]]
@@ -40,7 +44,9 @@ CHOOSE = """You can use these tools:
 Reply with the name of the one tool that does what the user asks for, as {{"tool": "NAME"}}.
 Reply with {{"tool": "{answer}"}} when no tool fits, or when the results already answer the user."""
 FILL = "Write the arguments for the tool {name}, as JSON. {description}\nTake the values from the user's words."
+ANSWER_AS = "Answer the user with one JSON object that fits this schema, and nothing else: {schema}"
 MOST_TOKENS = 512
+OUTPUT_TOKENS = 2048
 ARGUMENT_TOKENS = 256
 
 
@@ -59,16 +65,21 @@ class GgufModel:
         """One call, or prose."""
         server = await gguf_server(self.path, context=self._context)
         spent, conversation = Spent(), Conversation(request.messages)
-        if request.tools:
-            chances = await self._chances(server, request.tools, conversation, spent)
+        # Data is an answer written under its schema, which is surer than a choice of ``finish`` and then its arguments.
+        tools = request.tools if request.output is None else without_finish(request)
+        if tools:
+            chances = await self._chances(server, tools, conversation, spent)
             best = max(chances, key=lambda name: chances[name])
-            tool = next((tool for tool in request.tools if tool.name == best), None)
+            tool = next((tool for tool in tools if tool.name == best), None)
             if tool is not None:
                 arguments, malformed = await self._arguments(server, tool, conversation, spent)
                 call = ToolCall(tool_name=tool.name, arguments=arguments, malformed=malformed, confidence=chances[best])
                 if not conversation.has(call):
                     return ModelResponse(calls=(call,), usage=_total(spent), confidence=chances[best], model=self.name)
         on_text = deltas.text if deltas is not None else None
+        if request.output is not None:
+            text = await self._data(server, request.output, conversation, spent, on_text)
+            return ModelResponse(text=text, usage=_total(spent), model=self.name)
         text = await server.write(conversation.prompt(), most=MOST_TOKENS, count=spent.append, on_text=on_text)
         return ModelResponse(text=text, usage=_total(spent), model=self.name)
 
@@ -76,7 +87,7 @@ class GgufModel:
         self, server: GgufServer, tools: Sequence[ToolSpecification], conversation: Conversation, spent: Spent
     ) -> dict[str, float]:
         """How likely each name is as the model's next words, together 1."""
-        listed = "\n".join(f"- {tool.name}: {' '.join(tool.description.split())}" for tool in tools)
+        listed = "\n".join(f"- {tool.name}: {' '.join(tool.description_for_models.split())}" for tool in tools)
         prompt = conversation.prompt(CHOOSE.format(tools=listed, answer=ANSWER))
         asked = [*prompt, {"role": "assistant", "content": '{"tool": "'}]
         names = dict.fromkeys([*(tool.name for tool in tools), ANSWER])
@@ -85,6 +96,24 @@ class GgufModel:
         weights = {name: math.exp(score - top) for name, score in scores.items()}
         total = sum(weights.values())
         return {name: weight / total for name, weight in weights.items()}
+
+    async def _data(
+        self,
+        server: GgufServer,
+        schema: dict[str, Any],
+        conversation: Conversation,
+        spent: Spent,
+        on_text: Callable[[str], None] | None,
+    ) -> str:
+        asked = conversation.prompt(ANSWER_AS.format(schema=json.dumps(schema, ensure_ascii=False)))
+        write = partial(server.write, asked, most=OUTPUT_TOKENS, count=spent.append, on_text=on_text)
+        try:
+            return await write(schema=schema)
+        except ModelError as error:
+            if error.info.code != "MODEL_REFUSED_REQUEST":
+                raise
+        # The engine makes a grammar of the schema and cannot make one of every schema; the model has read it anyway.
+        return await write()
 
     async def _arguments(
         self, server: GgufServer, tool: ToolSpecification, conversation: Conversation, spent: Spent
@@ -255,7 +284,7 @@ def _open(path: Path, context: int) -> Any:
         raise ModelError(
             "MODEL_NOT_INSTALLED",
             "local GGUF models need the package 'xllamacpp', which is missing",
-            user_guidance="pip install 'journeyman[local]', or name another model",
+            user_guidance=f"{install_command('local')}, or name another model",
         ) from None
     parameters = xllamacpp.CommonParams()
     parameters.model.path = str(path)

@@ -9,7 +9,8 @@ import asyncio
 import contextlib
 import io
 import os
-from collections.abc import Mapping
+from collections.abc import AsyncIterable, AsyncIterator, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any
 from urllib.request import getproxies, proxy_bypass
@@ -18,6 +19,15 @@ import aiohttp
 from aiohttp.payload import BytesPayload
 from yarl import URL
 
+from journeyman.core.budgets import (
+    ANSWER_BYTES,
+    ERROR_BYTES,
+    LARGE_TEXT,
+    SLICE_BYTES,
+    STREAM_BYTES,
+    OverBudgetError,
+    read_at_most,
+)
 from journeyman.core.errors import ConfigurationError
 from journeyman.core.protocols import Clock, Deltas, ModelRequest, ModelResponse, SystemClock
 from journeyman.core.specification import ToolSpecification
@@ -31,13 +41,15 @@ from journeyman.models.answer import (
 )
 from journeyman.models.faults import Faults, retry_after
 from journeyman.models.remote import AttemptDeltas, AttemptError, PerEventLoop, RemoteModel, with_retries
+from journeyman.models.structured import OutputMode, OutputModes, response_format, without_finish
 from journeyman.models.wire import Offer, encode, encode_messages, make_offer
 
 PUBLIC_ENDPOINT = "https://api.openai.com/v1"
 LARGE_BODY = 1_000_000
 OFFERS_KEPT = 64
 DRAIN_SECONDS = 0.1
-OWN_FIELDS = frozenset({"model", "messages", "tools", "stream", "stream_options"})
+DRAIN_BYTES = 64_000
+OWN_FIELDS = frozenset({"model", "messages", "tools", "stream", "stream_options", "response_format"})
 
 
 class OpenAIModel(RemoteModel):
@@ -45,6 +57,8 @@ class OpenAIModel(RemoteModel):
 
     The key of the environment goes only to the server of the environment: a ``base_url`` given here that is another
     one gets ``api_key``, or none. ``options`` are further fields of the request, e.g. ``{"temperature": 0}``.
+    ``output`` is how runs ask for data: ``"native"`` by a JSON Schema, ``"finish"`` by a tool, ``"auto"`` by the first
+    where the model has no tools.
     """
 
     def __init__(
@@ -57,7 +71,9 @@ class OpenAIModel(RemoteModel):
         retries: int = 2,
         headers: Mapping[str, str] | None = None,
         options: Mapping[str, Any] | None = None,
+        output: OutputMode = "auto",
         clock: Clock | None = None,
+        address: str | None = None,
     ) -> None:
         if taken := OWN_FIELDS.intersection(options or ()):
             raise ConfigurationError(f"options: {sorted(taken)} are set by the adapter; leave them out")
@@ -77,20 +93,41 @@ class OpenAIModel(RemoteModel):
         self._headers.update(headers or {})
         self._keyless = self.base_url.host == URL(PUBLIC_ENDPOINT).host and "Authorization" not in self._headers
         server = f"{self.base_url.host}:{self.base_url.port}"
-        self._faults = Faults(model=name, server=server, secret=api_key or "", address="OPENAI_BASE_URL")
+        where = address or ("OPENAI_BASE_URL" if base_url is None else "base_url")
+        self._faults = Faults(model=name, server=server, secret=api_key or "", address=where)
         self._head = encode({"model": name, **(options or {})})[:-1] + b',"messages":['
         self._offers: dict[int, Offer] = {}
+        self._modes = OutputModes(output)
         self._clients = PerEventLoop(self._new_session)
 
     def __repr__(self) -> str:
         return f"OpenAIModel({self.name!r}, base_url={str(self.base_url.with_user(None))!r})"
 
+    @property
+    def named_by(self) -> str:
+        """The environment variable that this model's name comes from, for its errors; empty where none does."""
+        return self._faults.named_by
+
+    @named_by.setter
+    def named_by(self, variable: str) -> None:
+        self._faults.named_by = variable
+
     async def respond(self, request: ModelRequest, deltas: Deltas | None = None) -> ModelResponse:
         """Ask, and ask again where that may help."""
         if self._keyless:
             raise self._faults.no_key()
+        if request.output is not None and self._modes.native(request):
+            native = partial(self._natively, request, deltas, request.output)
+            return await self._modes.ask(native, lambda: self.respond(replace(request, output=None), deltas))
         offer = self._offer(request.tools)
         body = self._body(request, offer, stream=deltas is not None)
+        attempt = partial(self._attempt, body, offer)
+        return await with_retries(attempt, request, deltas, retries=self._retries, clock=self._clock)
+
+    async def _natively(self, request: ModelRequest, deltas: Deltas | None, schema: dict[str, Any]) -> ModelResponse:
+        offer = self._offer(without_finish(request))
+        field = b',"response_format":' + encode(response_format(schema))
+        body = self._body(request, offer, field, stream=deltas is not None)
         attempt = partial(self._attempt, body, offer)
         return await with_retries(attempt, request, deltas, retries=self._retries, clock=self._clock)
 
@@ -103,10 +140,10 @@ class OpenAIModel(RemoteModel):
             offer = self._offers[id(tools)] = make_offer(tools)
         return offer
 
-    def _body(self, request: ModelRequest, offer: Offer, *, stream: bool) -> bytes:
-        messages = encode_messages(request.messages, offer, request.memo)
+    def _body(self, request: ModelRequest, offer: Offer, field: bytes = b"", *, stream: bool) -> bytes:
+        messages = encode_messages(request.messages, offer, request.memo, request.call_ids)
         tail = b',"stream":true,"stream_options":{"include_usage":true}}' if stream else b"}"
-        return b"".join((self._head, messages, b"]", offer.encoded, tail))
+        return b"".join((self._head, messages, b"]", offer.encoded, field, tail))
 
     async def _attempt(
         self, body: bytes, offer: Offer, stream: AttemptDeltas | None, left: float | None
@@ -127,14 +164,19 @@ class OpenAIModel(RemoteModel):
                 if stream is not None and response.content_type != "application/json":
                     answered = await self._read_stream(response, stream)
                     return read_answer(answered, names=offer.names, model=self.name)
-                raw = await response.read()
-            whole = self._read_whole(raw, offer)
+                raw = await _whole_body(response)
+            if len(raw) < LARGE_TEXT:
+                whole = self._read_whole(raw, offer)
+            else:
+                whole = await asyncio.to_thread(self._read_whole, raw, offer)
         except TimeoutError:
             raise AttemptError(self._faults.timed_out(seconds)) from None
         except aiohttp.ClientPayloadError:
             raise AttemptError(self._faults.cut()) from None
         except (aiohttp.ClientError, OSError) as error:
             raise AttemptError(self._faults.unreachable(error)) from None
+        except OverBudgetError as error:
+            raise AttemptError(self._faults.too_large(str(error))) from None
         except ServerReportedError as error:
             raise AttemptError(self._faults.reported(error.report)) from None
         except BadAnswerError as error:
@@ -152,7 +194,7 @@ class OpenAIModel(RemoteModel):
     async def _read_stream(self, response: aiohttp.ClientResponse, stream: AttemptDeltas) -> dict[str, Any]:
         answer, parser = StreamedAnswer(stream.text), EventParser()
         try:
-            async for piece in response.content.iter_any():
+            async for piece in _slices(response.content.iter_any()):
                 if answer.take(parser.feed(piece)):
                     break
             else:
@@ -165,13 +207,12 @@ class OpenAIModel(RemoteModel):
         # Only a connection that was read to its end can be used again; the end is nearly always there already.
         with contextlib.suppress(aiohttp.ClientError, TimeoutError):
             async with asyncio.timeout(DRAIN_SECONDS):
-                await response.content.read()
+                await read_at_most(response.content.iter_any(), DRAIN_BYTES)
         return answer.body()
 
     async def _refusal(self, response: aiohttp.ClientResponse) -> AttemptError:
-        error = self._faults.refused(
-            response.status, await response.read(), location=response.headers.get("Location", "")
-        )
+        said, _ = await read_at_most(response.content.iter_any(), ERROR_BYTES)
+        error = self._faults.refused(response.status, said, location=response.headers.get("Location", ""))
         return AttemptError(error, wait=retry_after(response.headers.get("Retry-After"), now=self._clock.time()))
 
     def _new_session(self) -> aiohttp.ClientSession:
@@ -182,6 +223,32 @@ class OpenAIModel(RemoteModel):
             cookie_jar=aiohttp.DummyCookieJar(),
             proxy=_proxy(self.base_url),
         )
+
+
+async def _whole_body(response: aiohttp.ClientResponse) -> bytes:
+    """A body of no more than ``ANSWER_BYTES``. Raises OverBudgetError."""
+    size = response.content_length
+    if size is not None and size <= ANSWER_BYTES and "Content-Encoding" not in response.headers:
+        return await response.read()  # no more will come, and this is quicker
+    raw, complete = await read_at_most(response.content.iter_any(), ANSWER_BYTES)
+    if not complete:
+        raise OverBudgetError(f"answered with more than {ANSWER_BYTES:,} bytes")
+    return raw
+
+
+async def _slices(pieces: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
+    """A stream in slices of a size that nobody else has to wait for long. Raises OverBudgetError."""
+    size = 0
+    async for piece in pieces:
+        size += len(piece)
+        if size > STREAM_BYTES:
+            raise OverBudgetError(f"streamed more than {STREAM_BYTES:,} bytes")
+        if len(piece) <= SLICE_BYTES:
+            yield piece
+            continue
+        for at in range(0, len(piece), SLICE_BYTES):
+            yield piece[at : at + SLICE_BYTES]
+            await asyncio.sleep(0)
 
 
 def _checked(base_url: str) -> URL:

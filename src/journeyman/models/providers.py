@@ -18,12 +18,15 @@ from typing import TYPE_CHECKING, Any
 from pydantic_core import to_json
 
 from journeyman.core.errors import ConfigurationError, ModelError
+from journeyman.core.extras import install_command
 from journeyman.core.messages import Message, Role, ToolCall, Usage
 from journeyman.core.protocols import Clock, Deltas, ModelRequest, ModelResponse, SystemClock
+from journeyman.core.specification import name_for_models
 from journeyman.models.answer import read_arguments
 from journeyman.models.faults import Faults
 from journeyman.models.remote import AttemptDeltas, AttemptError, PerEventLoop, RemoteModel, with_retries
-from journeyman.models.wire import MALFORMED_SHOWN, alias_names, safe_name
+from journeyman.models.structured import OutputMode, OutputModes, without_finish
+from journeyman.models.wire import MALFORMED_SHOWN, alias_names
 
 if TYPE_CHECKING:
     from pydantic_ai import messages as ai
@@ -46,7 +49,8 @@ VARIABLES: Mapping[str, str] = {
 class ProviderModel(RemoteModel):
     """A model by pydantic-ai's name for it, e.g. ``anthropic:claude-sonnet-5``.
 
-    ``options`` are pydantic-ai's model settings, e.g. ``{"temperature": 0}``. It may be used from several event loops.
+    ``options`` are pydantic-ai's model settings, e.g. ``{"temperature": 0}``; ``output`` is as for ``OpenAIModel``. It
+    may be used from several event loops.
     """
 
     def __init__(
@@ -56,6 +60,7 @@ class ProviderModel(RemoteModel):
         timeout: float = 60.0,
         retries: int = 2,
         options: Mapping[str, Any] | None = None,
+        output: OutputMode = "auto",
         clock: Clock | None = None,
     ) -> None:
         provider, _, model = name.partition(":")
@@ -64,13 +69,14 @@ class ProviderModel(RemoteModel):
         if find_spec("pydantic_ai") is None:
             raise ConfigurationError(
                 f"model {name!r} needs the extra 'providers', which is not installed; "
-                "run: pip install 'journeyman[providers]'"
+                f"run: {install_command('providers')}"
             )
         self.name = name
         self._timeout = timeout
         self._retries = retries
         self._options = dict(options or {})
         self._clock = clock or SystemClock()
+        self._modes = OutputModes(output)
         key = VARIABLES.get(provider, f"{provider.upper().replace('-', '_')}_API_KEY")
         self._faults = Faults(model=model, server=provider, secret=os.environ.get(key, ""), key=key)
         self._clients: PerEventLoop[AiModel] = PerEventLoop(self._open)
@@ -81,7 +87,17 @@ class ProviderModel(RemoteModel):
     async def respond(self, request: ModelRequest, deltas: Deltas | None = None) -> ModelResponse:
         """Ask, and ask again where that may help."""
         model = await self._clients.get()
-        conversation = Conversation(request)
+        schemas = request.output is not None and model.profile.get("supports_json_schema_output", False)
+        if schemas and self._modes.native(request):
+            return await self._modes.ask(
+                lambda: self._ask(model, Conversation(request, native=True), request, deltas),
+                lambda: self._ask(model, Conversation(request), request, deltas),
+            )
+        return await self._ask(model, Conversation(request), request, deltas)
+
+    async def _ask(
+        self, model: AiModel, conversation: Conversation, request: ModelRequest, deltas: Deltas | None
+    ) -> ModelResponse:
         attempt = partial(self._attempt, model, conversation)
         # An SDK that cannot be told to leave retries to us makes its own.
         retries = 0 if "max_retries" in model.unsupported_settings else self._retries
@@ -102,7 +118,7 @@ class ProviderModel(RemoteModel):
             raise ModelError(
                 "MODEL_NOT_INSTALLED",
                 f"model {self.name!r} needs a package that is missing: {error}",
-                user_guidance=f"pip install '{command[1] if command else 'journeyman[providers]'}'",
+                user_guidance=f"pip install '{command[1]}'" if command else install_command("providers"),
             ) from None
         except Exception as error:  # each SDK has its own class for credentials that are not there
             raise self._faults.no_key(str(error).partition(" To try ")[0]) from None
@@ -133,6 +149,9 @@ class ProviderModel(RemoteModel):
                 return self._read(events.get(), conversation)
         except exceptions.ModelAPIError as error:
             raise AttemptError(self._error(error, seconds), wait=error.retry_after) from None
+        except exceptions.UserError as error:
+            # pydantic-ai knows what some models refuse, and does not send it.
+            raise AttemptError(self._faults.refused(400, error.message.encode())) from None
         except exceptions.UnexpectedModelBehavior as error:
             raise AttemptError(self._faults.bad_answer(error.message, (error.body or "").encode())) from None
         except Exception as error:
@@ -169,23 +188,32 @@ class ProviderModel(RemoteModel):
 
 
 class Conversation:
-    """A request in pydantic-ai's terms, and its answer in ours."""
+    """A request in pydantic-ai's terms, and its answer in ours.
 
-    def __init__(self, request: ModelRequest) -> None:
+    A ``native`` one asks for data by the provider's own JSON Schema mode, instead of by the tool ``finish``.
+    """
+
+    def __init__(self, request: ModelRequest, *, native: bool = False) -> None:
         from pydantic_ai.models import ModelRequestParameters
+        from pydantic_ai.output import OutputObjectDefinition
         from pydantic_ai.tools import ToolDefinition
 
         self._aliases = alias_names(tool.name for tool in request.tools)
         self._names = {alias: name for name, alias in self._aliases.items()}
         self._answers: dict[tuple[str, ...], ai.ModelResponse] = request.memo.setdefault("provider_answers", {})
+        self._call_ids = request.call_ids
         self.messages = self._convert(request.messages)
         self.parameters: ModelRequestParameters = ModelRequestParameters(
             function_tools=[
                 ToolDefinition(
-                    name=self._alias(tool.name), description=tool.description, parameters_json_schema=tool.parameters
+                    name=self._alias(tool.name),
+                    description=tool.description_for_models,
+                    parameters_json_schema=tool.parameters,
                 )
-                for tool in request.tools
-            ]
+                for tool in (without_finish(request) if native else request.tools)
+            ],
+            output_mode="native" if native else "text",
+            output_object=OutputObjectDefinition(json_schema=request.output or {}, name="answer") if native else None,
         )
 
     def remember(self, response: ai.ModelResponse) -> tuple[ToolCall, ...]:
@@ -210,7 +238,10 @@ class Conversation:
         return calls
 
     def _alias(self, name: str) -> str:
-        return self._aliases.get(name) or safe_name(name)
+        return self._aliases.get(name) or name_for_models(name)
+
+    def _id(self, call_id: str) -> str:
+        return self._call_ids.get(call_id, call_id)
 
     def _convert(self, messages: Sequence[Message]) -> list[ai.ModelMessage]:
         from pydantic_ai import messages as ai
@@ -224,7 +255,7 @@ class Conversation:
                 parts.append(ai.UserPromptPart(message.content))
             elif message.role is Role.FUNCTION:
                 name = self._alias(message.name or "")
-                parts.append(ai.ToolReturnPart(name, message.content, tool_call_id=message.call_id or ""))
+                parts.append(ai.ToolReturnPart(name, message.content, tool_call_id=self._id(message.call_id or "")))
             elif message.content or message.calls:
                 converted += [ai.ModelRequest(parts)] if parts else []
                 converted.append(self._answer(message))
@@ -234,14 +265,15 @@ class Conversation:
     def _answer(self, message: Message) -> ai.ModelResponse:
         from pydantic_ai import messages as ai
 
-        known = self._answers.get(tuple(call.id for call in message.calls)) if message.calls else None
+        known = self._answers.get(tuple(self._id(call.id) for call in message.calls)) if message.calls else None
         if known is not None:
             return known
         parts: list[ai.ModelResponsePart] = [ai.TextPart(message.content)] if message.content else []
         for call in message.calls:
             # Providers refuse a history whose arguments are not JSON, so a malformed call is quoted.
             quoted = None if call.malformed is None else {"malformed_arguments": call.malformed[:MALFORMED_SHOWN]}
-            parts.append(ai.ToolCallPart(self._alias(call.tool_name), quoted or call.arguments, tool_call_id=call.id))
+            name, given = self._alias(call.tool_name), quoted or call.arguments
+            parts.append(ai.ToolCallPart(name, given, tool_call_id=self._id(call.id)))
         return ai.ModelResponse(parts)
 
 

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from journeyman.core.errors import ConfigurationError, ModelError
 from journeyman.core.protocols import Model
+from journeyman.core.sensitive.tokens import bare_url
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -70,16 +71,24 @@ def model_from_name(name: str, *, rank: Rank | None = None) -> Model:
 
     ``rank`` helps a model that cannot weigh many tools at once.
     """
+    named_by = ""
     if name == "auto":
-        steps = list(_steps())
-        if steps[-1].chosen is None:
+        *_, last = _steps()
+        if last.chosen is None:
             raise ConfigurationError(
-                f"no model: {steps[-1].told}; or set OPENAI_API_KEY, or {MODEL_VARIABLE} to one of {KNOWN}"
+                f"no model: {last.told}; or set OPENAI_API_KEY, or {MODEL_VARIABLE} to one of {KNOWN}"
             )
-        name = steps[-1].chosen
-    model = _factory(name)(name)
+        name, named_by = last.chosen, last.named_by
+    try:
+        model = _factory(name)(name)
+    except ConfigurationError as error:
+        if named_by:
+            raise ConfigurationError(f"{named_by}: {error}") from error
+        raise
     if rank is not None and hasattr(model, "rank"):
         model.rank = rank
+    if named_by and hasattr(model, "named_by"):
+        model.named_by = named_by
     return model
 
 
@@ -148,6 +157,8 @@ def explain_choice() -> list[str]:
 class _Step:
     told: str
     chosen: str | None = None
+    named_by: str = ""
+    """The environment variable that holds the model's name, if one does."""
 
 
 def _steps() -> Iterator[_Step]:
@@ -161,14 +172,15 @@ def _steps() -> Iterator[_Step]:
 def _places() -> Iterator[_Step]:
     environment = os.environ
     named = environment.get(MODEL_VARIABLE, "")
-    yield _Step(f"{MODEL_VARIABLE}: {_shown(named)}", named if named not in ("", "auto") else None)
+    yield _Step(f"{MODEL_VARIABLE}: {_shown(named)}", named if named not in ("", "auto") else None, MODEL_VARIABLE)
     model, key = environment.get("OPENAI_MODEL", ""), environment.get("OPENAI_API_KEY")
+    by = "OPENAI_MODEL" if model else ""
     yield _Step(
-        f"OPENAI_API_KEY: {'set' if key else 'not set'}", f"openai:{model or DEFAULT_OPENAI_MODEL}" if key else None
+        f"OPENAI_API_KEY: {'set' if key else 'not set'}", f"openai:{model or DEFAULT_OPENAI_MODEL}" if key else None, by
     )
     address = environment.get("OPENAI_BASE_URL", "")
     both = f"OPENAI_BASE_URL: {_shown(address)}, OPENAI_MODEL: {_shown(model)}"
-    yield _Step(both, f"openai:{model}" if address and model else None)
+    yield _Step(both, f"openai:{model}" if address and model else None, by)
     from journeyman.models import local_servers
 
     server = local_servers.find_server()
@@ -178,15 +190,18 @@ def _places() -> Iterator[_Step]:
         ports = ", ".join(f"{kind} {port}" for kind, port in local_servers.SERVERS.items())
         yield _Step(f"servers on this machine: none at the usual ports ({ports})")
     path = environment.get(GGUF_VARIABLE, "")
-    yield _Step(f"{GGUF_VARIABLE}: {_shown(path)}", f"gguf:{path}" if path else None)
+    yield _Step(f"{GGUF_VARIABLE}: {_shown(path)}", f"gguf:{path}" if path else None, GGUF_VARIABLE)
     trouble = _embedded_trouble()
     yield _Step(trouble or "the embedded model: installed", None if trouble else "embedded")
 
 
 def _shown(value: str) -> str:
-    # An address may carry a password before its "@".
-    hidden = "://" in value and "@" in value
-    return f"{value.partition('://')[0]}://***@{value.rpartition('@')[2]}" if hidden else value or "not set"
+    # An address may carry a password before its "@", and a key in its query; a model's name stands behind its "#".
+    if "://" not in value:
+        return value or "not set"
+    address, mark, model = value.partition("#")
+    scheme, _, rest = bare_url(address).partition("://")
+    return f"{scheme}://{'***@' if '@' in address else ''}{rest}{mark}{model}"
 
 
 # --- making
@@ -210,16 +225,18 @@ def ollama_address(host: str) -> str:
 def openai_model(name: str) -> Model:
     """``openai:NAME``, ``ollama:NAME`` or ``http://HOST:PORT/v1#NAME``."""
     kind, _, model = name.partition(":")
-    base_url = None
+    from journeyman.models.faults import IN_NAME
+
+    base_url, address = None, None
     if kind == "ollama":
-        base_url = ollama_address(os.environ.get("OLLAMA_HOST", ""))
+        base_url, address = ollama_address(os.environ.get("OLLAMA_HOST", "")), "OLLAMA_HOST"
     elif kind != "openai":
-        base_url, _, model = name.partition("#")
+        (base_url, _, model), address = name.partition("#"), IN_NAME
     if not model:
         raise ConfigurationError(f"model {name!r} names no model; write {KNOWN}")
     from journeyman.models.openai import OpenAIModel
 
-    return OpenAIModel(model, base_url=base_url)
+    return OpenAIModel(model, base_url=base_url, address=address)
 
 
 def gguf_model(name: str) -> Model:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,12 +10,16 @@ from typing import Any
 from pydantic_core import PydanticSerializationError, to_json
 
 from journeyman.core.messages import Message, Role, ToolCall
-from journeyman.core.specification import ToolSpecification
+from journeyman.core.specification import ToolSpecification, name_for_models
 
-is_safe_name = re.compile(r"[a-zA-Z0-9_-]{1,64}").fullmatch
-"""The names that providers accept for a tool."""
+
+def is_safe_name(name: str) -> bool:
+    """Whether providers accept it for a tool."""
+    return name_for_models(name) == name
+
 
 MALFORMED_SHOWN = 200
+NO_IDS: Mapping[str, str] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +45,7 @@ def make_offer(tools: tuple[ToolSpecification, ...]) -> Offer:
                 "type": "function",
                 "function": {
                     "name": aliases.get(tool.name, tool.name),
-                    "description": tool.description,
+                    "description": tool.description_for_models,
                     "parameters": tool.parameters,
                 },
             }
@@ -66,26 +69,23 @@ def alias_names(names: Iterable[str]) -> dict[str, str]:
     for name in names:
         if name in taken or name in aliases:
             continue
-        alias, number = safe_name(name), 2
+        alias, number = name_for_models(name), 2
         while alias in taken:
-            alias, number = f"{safe_name(name)[:60]}_{number}", number + 1
+            alias, number = f"{name_for_models(name)[:60]}_{number}", number + 1
         taken.add(alias)
         aliases[name] = alias
     return aliases
 
 
-def safe_name(name: str) -> str:
-    """The nearest name that providers accept; not necessarily unique."""
-    return name if is_safe_name(name) else re.sub(r"[^a-zA-Z0-9_-]", "_", name)[:64] or "unnamed"
-
-
-def encode_messages(messages: Sequence[Message], offer: Offer, memo: dict[Any, Any]) -> bytes:
+def encode_messages(
+    messages: Sequence[Message], offer: Offer, memo: dict[Any, Any], call_ids: Mapping[str, str] = NO_IDS
+) -> bytes:
     """The elements of the messages array. A conversation that only grew is encoded from where it grew."""
     last = memo.get(offer.key)
     known, text = last if last is not None else ([], b"")
     if not _begins_with(messages, known):
         known, text = [], b""
-    new = [encode(wire_message(message, offer.aliases)) for message in messages[len(known) :]]
+    new = [encode(wire_message(message, offer.aliases, call_ids)) for message in messages[len(known) :]]
     text = b",".join([text, *new] if text else new)
     memo[offer.key] = (messages, text)
     return text
@@ -100,21 +100,24 @@ def _begins_with(messages: Sequence[Message], known: Sequence[Message]) -> bool:
     return messages[count - 1] is known[count - 1] and messages[second] is known[second] and messages[0] is known[0]
 
 
-def wire_message(message: Message, aliases: Mapping[str, str]) -> dict[str, Any]:
+def wire_message(message: Message, aliases: Mapping[str, str], call_ids: Mapping[str, str] = NO_IDS) -> dict[str, Any]:
+    """``call_ids`` holds what the server itself calls some of our calls."""
     if message.role is Role.FUNCTION:
-        return {"role": "tool", "tool_call_id": message.call_id or "", "content": message.content}
+        call_id = message.call_id or ""
+        return {"role": "tool", "tool_call_id": call_ids.get(call_id, call_id), "content": message.content}
     if message.calls:
-        calls = [wire_call(call, aliases) for call in message.calls]
+        calls = [wire_call(call, aliases, call_ids) for call in message.calls]
         return {"role": "assistant", "content": message.content or None, "tool_calls": calls}
     return {"role": message.role.value, "content": message.content}
 
 
-def wire_call(call: ToolCall, aliases: Mapping[str, str]) -> dict[str, Any]:
+def wire_call(call: ToolCall, aliases: Mapping[str, str], call_ids: Mapping[str, str] = NO_IDS) -> dict[str, Any]:
     # Providers refuse a history whose arguments are not JSON, so a malformed call is quoted.
     quoted = None if call.malformed is None else {"malformed_arguments": call.malformed[:MALFORMED_SHOWN]}
     arguments = encode(call.arguments if quoted is None else quoted).decode()
-    name = aliases.get(call.tool_name) or safe_name(call.tool_name)
-    return {"id": call.id, "type": "function", "function": {"name": name, "arguments": arguments}}
+    name = aliases.get(call.tool_name) or name_for_models(call.tool_name)
+    function = {"name": name, "arguments": arguments}
+    return {"id": call_ids.get(call.id, call.id), "type": "function", "function": function}
 
 
 def encode(value: Any) -> bytes:

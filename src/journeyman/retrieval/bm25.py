@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
+from journeyman.core.budgets import SEARCHED_CHARS
 from journeyman.core.words import stem, words
 
 # Descriptions of tools hold no pronouns, so a person's "could you please show me" would weigh like rare words.
@@ -18,8 +19,8 @@ _COMMON = frozenset(_COMMON_WORDS.split())
 
 
 def terms(text: str) -> list[str]:
-    """The stems of a text's words, without words that every text has."""
-    return [stem(word) for word in words(text) if word not in _COMMON]
+    """The stems of the words at a text's beginning, without words that every text has."""
+    return [stem(word) for word in words(text[:SEARCHED_CHARS]) if word not in _COMMON]
 
 
 class BM25:

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from journeyman.core.errors import ConfigurationError
+from journeyman.core.extras import install_command
 from journeyman.core.protocols import VectorIndex
 
 Matrix: TypeAlias = NDArray[np.float32]
@@ -170,7 +171,7 @@ def _faiss() -> Any:
     try:
         return import_module("faiss")
     except ImportError:
-        raise ConfigurationError("FAISS is not installed; run: pip install 'journeyman[faiss]'") from None
+        raise ConfigurationError(f"FAISS is not installed; run: {install_command('faiss')}") from None
 
 
 class ExactIndex:
@@ -186,7 +187,7 @@ class ExactIndex:
     def put(self, ids: Sequence[str], vectors: Matrix, *, domain: str = "") -> None:
         if not ids:
             return
-        rows = _unit(vectors)
+        rows = unit(vectors)
         known = self._domains.get(domain)
         _check_rows(ids, rows, dimensions=None if known is None else known.dimensions)
         if known is None:
@@ -248,7 +249,7 @@ class FaissIndex(ExactIndex):
         super().__init__()
 
 
-def _unit(vectors: Matrix) -> Matrix:
+def unit(vectors: Matrix) -> Matrix:
     """Rows of length 1, so that a product is a cosine; a zero row stays zero. Refuses what is no number."""
     rows = np.atleast_2d(np.asarray(vectors, dtype=np.float32))
     lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows))[:, None]

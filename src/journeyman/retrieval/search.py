@@ -7,6 +7,7 @@ they are what costs time to make.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import os
@@ -16,6 +17,7 @@ from heapq import nlargest
 from itertools import islice
 from pathlib import Path
 
+from journeyman.core.budgets import SEARCHED_CHARS
 from journeyman.core.data import digest
 from journeyman.core.errors import ModelError
 from journeyman.core.protocols import Embedder, VectorIndex
@@ -23,6 +25,8 @@ from journeyman.retrieval.bm25 import BM25
 
 CANDIDATES = 50
 BATCH = 256
+LONG_TEXT = 2_000
+"""Characters from which on others get a turn before the next text is taken apart."""
 _TEXTS = "texts.json"
 
 logger = logging.getLogger(__name__)
@@ -68,6 +72,8 @@ class HybridIndex:
         lexical = self._words.setdefault(domain, BM25())
         for key, text in texts.items():
             lexical.put(key, text)
+            if len(text) > LONG_TEXT:
+                await asyncio.sleep(0)
         if self._embedder is None:
             return
         known, pending = self._digests.setdefault(domain, {}), self._pending.setdefault(domain, {})
@@ -108,8 +114,9 @@ class HybridIndex:
         lexical = self._words.get(domain)
         if lexical is None or not text.strip() or k < 1:
             return []
+        text = text[:SEARCHED_CHARS]
         near = await self._near(text, k=max(k, CANDIDATES), domain=domain)
-        return _fuse(lexical.shares(text), near, k=k)
+        return fuse(lexical.shares(text), near, k=k)
 
     async def _near(self, text: str, *, k: int, domain: str) -> dict[str, float] | None:
         if self._embedder is None or self._vectors is None:
@@ -153,7 +160,7 @@ class HybridIndex:
         return {"embedder": self._embedder.name if self._embedder else "", "index": type(self._vectors).__name__}
 
 
-def _fuse(words: Mapping[str, float], near: Mapping[str, float] | None, *, k: int) -> list[Hit]:
+def fuse(words: Mapping[str, float], near: Mapping[str, float] | None, *, k: int) -> list[Hit]:
     """The best of both; ``near`` holds the nearest only, so anything else is at most as near as the last of them."""
     least = min(near.values(), default=0.0) if near else 0.0
     near = near or {}

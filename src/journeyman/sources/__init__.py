@@ -5,7 +5,8 @@
 
 from __future__ import annotations
 
+from journeyman.sources.mcp import McpServer
 from journeyman.sources.paths import ImportPaths
-from journeyman.tools.sources import SourceProblem, ToolSource
+from journeyman.tools.sources import SourceProblem, ToolSource, UnusableTool
 
-__all__ = ["ImportPaths", "SourceProblem", "ToolSource"]
+__all__ = ["ImportPaths", "McpServer", "SourceProblem", "ToolSource", "UnusableTool"]

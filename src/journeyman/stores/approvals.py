@@ -27,6 +27,8 @@ from journeyman.stores.database import Database
 
 _COLUMNS = "question, status, decided_at, decided_by, reason"
 PENDING = ApprovalStatus.PENDING.value
+EXPIRED_AT_ONCE = 200
+"""Approvals to a transaction, so that others get their turn in between."""
 
 
 class SqlApprovals:
@@ -63,6 +65,12 @@ class SqlApprovals:
         rows = await self._database.read(lambda connection: connection.query(sql, *values, limit, offset))
         return tuple(_approval(row) for row in rows)
 
+    async def count(self, *, status: ApprovalStatus, principal_id: PrincipalFilter = ANY_PRINCIPAL) -> int:
+        clause, values = where((f"status = '{status.value}'", ()), belongs_to(principal_id))
+        sql = f"SELECT COUNT(*) FROM approvals {clause}"
+        [(count,)] = await self._database.read(lambda connection: connection.query(sql, *values))
+        return int(count)
+
     async def decide(
         self,
         approval_id: str,
@@ -72,13 +80,21 @@ class SqlApprovals:
         now: float,
         reason: str | None = None,
         arguments: dict[str, Any] | None = None,
+        grant: Grant | None = None,
     ) -> Approval | None:
         if not status.final:
             raise ValueError(f"approval {approval_id!r} cannot become {status.value!r}: give a final status")
         edited = None if arguments is None else canonical_json(arguments)
-        return await self._database.write(
-            partial(_decide, approval_id=approval_id, status=status, by=by, now=now, reason=reason, edited=edited)
-        )
+
+        def decided(connection: Connection) -> Approval | None:
+            found = _decide(
+                connection, approval_id=approval_id, status=status, by=by, now=now, reason=reason, edited=edited
+            )
+            if found is not None and grant is not None:
+                _grant(connection, grant=grant)
+            return found
+
+        return await self._database.write(decided)
 
     async def edited_arguments(self, approval_id: str) -> dict[str, Any] | None:
         rows = await self._database.read(
@@ -90,7 +106,15 @@ class SqlApprovals:
         return edited
 
     async def expire(self, *, now: float) -> Sequence[Approval]:
-        return await self._database.write(partial(_expire, now=now))
+        first = await self.next_expiry()
+        if first is None or first > now:  # looking costs nobody a turn at writing
+            return ()
+        expired: list[Approval] = []
+        while some := await self._database.write(partial(_expire, now=now)):
+            expired += some
+            if len(some) < EXPIRED_AT_ONCE:
+                break
+        return tuple(expired)
 
     async def next_expiry(self) -> float | None:
         """When the first pending approval expires; None when none is pending."""
@@ -143,8 +167,9 @@ def _decide(
 def _expire(connection: Connection, *, now: float) -> Sequence[Approval]:
     rows = connection.query(
         "UPDATE approvals SET status = ?, decided_at = ? "
-        f"WHERE status = '{PENDING}' AND expires_at <= ? RETURNING {_COLUMNS}",
-        *(ApprovalStatus.EXPIRED.value, now, now),
+        f"WHERE id IN (SELECT id FROM approvals WHERE status = '{PENDING}' AND expires_at <= ? "
+        f"ORDER BY requested_at, id LIMIT ?) AND status = '{PENDING}' RETURNING {_COLUMNS}",
+        *(ApprovalStatus.EXPIRED.value, now, now, EXPIRED_AT_ONCE),
     )
     expired = sorted((_approval(row) for row in rows), key=lambda approval: (approval.requested_at, approval.id))
     for approval in expired:
@@ -164,6 +189,17 @@ def withdraw(connection: Connection, run_id: str, *, keep: Sequence[str] = (), n
         _audit(connection, _approval(row), now=now)
     # An answer that came too late would wake the run again and again.
     connection.execute(f"UPDATE approvals SET consumed = 1 WHERE {others} AND consumed = 0", run_id, *keep)
+
+
+def supersede(connection: Connection, approval_id: str, *, now: float) -> None:
+    """The run asks anew, about a tool that has changed: of this question even a yes that was given is void."""
+    rows = connection.query(
+        "UPDATE approvals SET status = ?, decided_at = ?, consumed = 1 "
+        f"WHERE id = ? AND status IN ('{PENDING}', '{ApprovalStatus.APPROVED.value}') RETURNING {_COLUMNS}",
+        *(ApprovalStatus.SUPERSEDED.value, now, approval_id),
+    )
+    for row in rows:
+        _audit(connection, _approval(row), now=now)
 
 
 def _audit(connection: Connection, approval: Approval, *, now: float, edited: str | None = None) -> None:
@@ -219,21 +255,12 @@ class SqlGrants:
         sql = f"SELECT {columns(Grant)} FROM grants {clause} ORDER BY granted_at, id"
         return entities(Grant, await self._database.read(lambda connection: connection.query(sql, *values)))
 
-    async def allows(self, session_id: str, tool_name: str, *, principal_id: str | None) -> Grant | None:
-        """The grant under which this tool may run without asking in this session, on this principal's behalf."""
-        clause, values = where(
-            equals("session_id", session_id),
-            equals("tool_name", tool_name),
-            ("revoked_at IS NULL", ()),
-            belongs_to(principal_id),
-        )
-        sql = f"SELECT {columns(Grant)} FROM grants {clause} ORDER BY granted_at, id LIMIT 1"
-        rows = await self._database.read(lambda connection: connection.query(sql, *values))
-        return entities(Grant, rows)[0] if rows else None
+    async def use(self, approval: Approval, *, session_id: str, now: float) -> Approval | None:
+        return await self._database.write(partial(_use, approval=approval, session_id=session_id, now=now))
 
 
 def _grant(connection: Connection, *, grant: Grant) -> None:
-    values = tuple(grant.model_dump().values())
+    values = tuple(grant.model_dump(mode="json").values())
     kept = connection.execute(
         f"INSERT INTO grants ({columns(Grant)}) VALUES ({marks(values)}) ON CONFLICT (id) DO NOTHING", *values
     )
@@ -241,9 +268,43 @@ def _grant(connection: Connection, *, grant: Grant) -> None:
         _audit_grant(connection, "grant_given", grant, actor=grant.granted_by, now=grant.granted_at)
 
 
-def revoke_all(connection: Connection, session_id: str, *, now: float) -> None:
+def _use(connection: Connection, *, approval: Approval, session_id: str, now: float) -> Approval | None:
+    if approval.risk_raised:
+        return None
+    principal_id = None if approval.principal is None else approval.principal.id
+    clause, values = where(
+        equals("session_id", session_id),
+        equals("tool_name", approval.tool_name),
+        equals("tool_digest", approval.tool_digest),
+        ("revoked_at IS NULL AND uses_left > 0 AND expires_at > ?", (now,)),
+        belongs_to(principal_id),
+        ("granted_by <> ?", (principal_id,)) if approval.four_eyes and principal_id is not None else None,
+    )
+    found = connection.query(f"SELECT {columns(Grant)} FROM grants {clause} ORDER BY granted_at, id", *values)
+    for grant in entities(Grant, found):
+        if grant.risk is None or grant.risk.rank < approval.risk.rank:
+            continue
+        # One conditional write: another process may have used it up, or a person revoked it, since it was read.
+        took = connection.execute(
+            "UPDATE grants SET uses_left = uses_left - 1 WHERE id = ? AND uses_left > 0 AND revoked_at IS NULL",
+            grant.id,
+        )
+        if not took:
+            continue
+        by = f"{grant.granted_by} (grant {grant.id})"
+        approved = ApprovalStatus.APPROVED
+        decided = _decide(
+            connection, approval_id=approval.id, status=approved, by=by, now=now, reason=None, edited=None
+        )
+        if decided is None:  # somebody has decided it meanwhile
+            connection.execute("UPDATE grants SET uses_left = uses_left + 1 WHERE id = ?", grant.id)
+        return decided
+    return None
+
+
+def revoke_all(connection: Connection, session_id: str, *, by: str | None, now: float) -> None:
     """End every grant of a session."""
-    _revoke(connection, "session_id", session_id, by=None, now=now)
+    _revoke(connection, "session_id", session_id, by=by, now=now)
 
 
 def _revoke(connection: Connection, column: str, value: str, *, by: str | None, now: float) -> int:
@@ -258,5 +319,12 @@ def _revoke(connection: Connection, column: str, value: str, *, by: str | None, 
 
 
 def _audit_grant(connection: Connection, kind: str, grant: Grant, *, actor: str | None, now: float) -> None:
-    details = {"tool": grant.tool_name, "session_id": grant.session_id, "principal_id": grant.principal_id}
+    details = {
+        "tool": grant.tool_name,
+        "session_id": grant.session_id,
+        "principal_id": grant.principal_id,
+        "risk": None if grant.risk is None else grant.risk.value,
+        "uses": grant.uses,
+        "expires_at": grant.expires_at,
+    }
     add_audit(connection, kind, actor=actor, run_id=None, subject=grant.id, details=details, now=now)

@@ -1,4 +1,8 @@
-"""The tamper-evident log: each row's hash covers the row and the hash before it. Rows are only ever added."""
+"""The tamper-evident log, to which rows are only ever added, except that old ones can be purged.
+
+Each row's hash covers the row and the hash before it; its mac, where there is a key, that hash and the mac before it.
+``audit_check`` verifies both.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +12,14 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from journeyman.core.audit import AuditRow
-from journeyman.core.data import canonical_json
-from journeyman.core.errors import AuditError
-from journeyman.stores.connection import Connection, Row, columns, storable
+from journeyman.core.audit import PURGED, SETTINGS, AuditAnchor, AuditNote, AuditReport, AuditRow
+from journeyman.core.data import canonical_json, new_id
+from journeyman.core.errors import AuditError, StoreError
+from journeyman.stores.audit_keys import AuditKeys
+from journeyman.stores.connection import Connection, Row, columns, equals, marks, storable, where
 from journeyman.stores.database import Database
 
-PAGE = 1000
+_INSERT = f"INSERT INTO audit ({columns(AuditRow)}) VALUES ({marks(tuple(AuditRow.model_fields))})"
 
 
 def add_audit(
@@ -26,70 +31,175 @@ def add_audit(
     subject: str,
     details: dict[str, Any],
     now: float,
-) -> AuditRow:
-    """Add a row in the transaction under way."""
-    now = float(now)  # as it will be read back
-    # The write takes the lock on the head: whoever comes second reads what the first has left.
-    [(seq, previous)] = connection.query("UPDATE audit_head SET seq = seq + 1 WHERE id = 1 RETURNING seq, hash")
-    # The hash must not cover what the database cannot keep.
-    kept = [storable(value) for value in (actor, run_id, subject, canonical_json(details))]
-    digest = _hash(seq, now, kind, *kept, previous)
-    connection.execute(
-        f"INSERT INTO audit ({columns(AuditRow)}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        *(seq, now, kind, *kept, previous, digest),
-    )
-    connection.execute("UPDATE audit_head SET hash = ? WHERE id = 1", digest)
-    return _row((seq, now, kind, *kept, previous, digest))
+) -> None:
+    """Have a row added with the transaction under way, at its end: the head of the log is wanted by everybody."""
+    row = (now, kind, actor, run_id, subject, details, None)
+    connection.at_end.setdefault(_write_rows, []).append(row)
+
+
+def _write_rows(connection: Connection, rows: Sequence[Row]) -> list[Row]:
+    """Add rows after the last one: what the hashes and macs cover, and the entry id."""
+    last, previous, mac = _locked_head(connection)
+    key, written = connection.audit_keys.writing, []
+    for seq, (now, kind, *rest, details, entry_id) in enumerate(rows, start=last + 1):
+        # Made as it will be read back: the hash must not cover what the database cannot keep.
+        kept = [storable(value) for value in (*rest, canonical_json(details))]
+        values = (seq, float(now), kind, *kept, previous)
+        previous = row_hash(values, entry_id)
+        # The latest mac stays where a row has none: it is what the next one follows.
+        key_id, own_mac = (None, None) if key is None else (key.id, key.mac(previous, mac))
+        mac = own_mac or mac
+        written.append((*values, previous, entry_id, key_id, own_mac))
+    for row in written:
+        connection.execute(_INSERT, *row)
+    sql = "UPDATE audit_head SET seq = ?, hash = ?, mac = ? WHERE id = 1"
+    connection.execute(sql, last + len(rows), previous, mac)
+    return written
+
+
+def _locked_head(connection: Connection) -> Row:
+    """The last row's number and hash and the latest mac. Whoever comes second waits, and reads what the first left."""
+    heads = connection.query(f"SELECT seq, hash, mac FROM audit_head WHERE id = 1 {connection.for_update}")
+    if not heads:
+        raise AuditError("the audit log has lost its head; nothing can be added to it")
+    return heads[0]
+
+
+def add_note(connection: Connection, note: AuditNote | None, *, subject: str, run_id: str | None = None) -> None:
+    """Add the row that goes with a change, where there is to be one."""
+    if note is not None:
+        add_audit(
+            connection,
+            note.kind,
+            actor=note.actor,
+            run_id=run_id,
+            subject=note.subject or subject,
+            details=note.details,
+            now=note.now,
+        )
+
+
+def _append_once(connection: Connection, row: Row, *, entry_id: str) -> AuditRow:
+    _locked_head(connection)
+    sql = f"SELECT {columns(AuditRow)} FROM audit WHERE entry_id = ?"
+    rows = connection.query(sql, entry_id) or _write_rows(connection, [row])
+    return read_row(rows[0])
+
+
+def row_hash(values: Sequence[Any], entry_id: str | None) -> str:
+    """The hash of a row's columns from ``seq`` to ``previous``, and of its entry id if it has one."""
+    covered = tuple(values) if entry_id is None else (*values, entry_id)
+    return hashlib.sha256(canonical_json(covered).encode()).hexdigest()
+
+
+def read_row(row: Row) -> AuditRow:
+    named = dict(zip(AuditRow.model_fields, row, strict=True))
+    return AuditRow.model_validate({**named, "details": json.loads(named["details"])})
 
 
 class SqlAudit:
     """The log in a database."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, keys: AuditKeys) -> None:
         self._database = database
+        self._keys = keys
 
     async def append(
-        self, kind: str, *, actor: str | None, run_id: str | None, subject: str, details: dict[str, Any], now: float
+        self,
+        kind: str,
+        *,
+        actor: str | None,
+        run_id: str | None,
+        subject: str,
+        details: dict[str, Any],
+        now: float,
+        entry_id: str | None = None,
     ) -> AuditRow:
-        return await self._database.write(
-            partial(add_audit, kind=kind, actor=actor, run_id=run_id, subject=subject, details=dict(details), now=now)
+        entry_id = entry_id or new_id("entry")
+        row = (now, kind, actor, run_id, subject, dict(details), entry_id)
+        add = partial(_append_once, row=row, entry_id=entry_id)
+        try:
+            return await self._database.write(add)
+        except StoreError:
+            # Its commit may have been cut off and have succeeded all the same: then this finds the row.
+            return await self._database.write(add)
+
+    async def list(
+        self, *, after: int = 0, limit: int = 100, actor: str | None = None, kind: str | None = None
+    ) -> Sequence[AuditRow]:
+        clause, values = where(("seq > ?", (after,)), equals("actor", actor), equals("kind", kind))
+        sql = f"SELECT {columns(AuditRow)} FROM audit {clause} ORDER BY seq LIMIT ?"
+        rows = await self._database.read(lambda connection: connection.query(sql, *values, limit))
+        return tuple(read_row(row) for row in rows)
+
+    async def verify(self, *, anchor: AuditAnchor | None = None) -> int:
+        report = await self.inspect(anchor=anchor)
+        if report.findings:
+            raise AuditError(report.findings[0])
+        return report.rows
+
+    async def inspect(self, *, anchor: AuditAnchor | None = None) -> AuditReport:
+        from journeyman.stores.audit_check import inspect
+
+        return await self._database.read(partial(inspect, keys=self._keys.by_id, anchor=anchor))
+
+    async def anchor(self, *, now: float) -> AuditAnchor:
+        return await self._database.read(partial(_anchor, now=now))
+
+    async def purge(self, *, before: float, by: str | None, now: float) -> int:
+        return await self._database.write(partial(_purge, before=before, by=by, now=now))
+
+
+def _anchor(connection: Connection, *, now: float) -> AuditAnchor:
+    rows = connection.query("SELECT seq, hash, key_id, mac FROM audit ORDER BY seq DESC LIMIT 1")
+    [(count,)] = connection.query("SELECT COUNT(*) FROM audit")
+    seq, digest, key_id, mac = rows[0] if rows else (0, "", None, None)
+    return AuditAnchor(seq=seq, count=count, hash=digest, key_id=key_id, mac=mac, time=now)
+
+
+# --- purging
+
+
+def latest_purge(connection: Connection) -> AuditRow | None:
+    """The row that vouches for all that was purged so far."""
+    sql = f"SELECT {columns(AuditRow)} FROM audit WHERE kind = ? ORDER BY seq DESC LIMIT 1"
+    rows = connection.query(sql, PURGED)
+    return read_row(rows[0]) if rows else None
+
+
+def _purge(connection: Connection, *, before: float, by: str | None, now: float) -> int:
+    _locked_head(connection)
+    [(last,)] = connection.query(
+        "SELECT COALESCE((SELECT MIN(seq) - 1 FROM audit WHERE time >= ?), (SELECT MAX(seq) FROM audit))", before
+    )
+    found = connection.query("SELECT hash FROM audit WHERE seq = ?", last)
+    if not found:
+        return 0
+    earlier, in_force = latest_purge(connection), _settings_up_to(connection, last)
+    macs = connection.query(
+        "SELECT mac FROM audit WHERE seq <= ? AND mac IS NOT NULL ORDER BY seq DESC LIMIT 1", last
+    ) or [(None if earlier is None else earlier.details["mac"],)]
+    purged = connection.execute("DELETE FROM audit WHERE seq <= ?", last)
+    details = {"up_to": last, "hash": found[0][0], "mac": macs[0][0], "rows": purged}
+    add_audit(connection, PURGED, actor=by, run_id=None, subject=str(last), details=details, now=now)
+    for row in in_force:
+        add_audit(
+            connection,
+            row.kind,
+            actor=row.actor,
+            run_id=row.run_id,
+            subject=row.subject,
+            details={**row.details, "first_written": {"row": row.seq, "time": row.time}},
+            now=now,
         )
-
-    async def list(self, *, after: int = 0, limit: int = 100) -> Sequence[AuditRow]:
-        rows = await self._database.read(partial(_page, after=after, limit=limit))
-        return tuple(_row(row) for row in rows)
-
-    async def verify(self) -> int:
-        return await self._database.read(_verify)
+    return purged
 
 
-def _page(connection: Connection, *, after: int, limit: int) -> Sequence[Row]:
-    return connection.query(f"SELECT {columns(AuditRow)} FROM audit WHERE seq > ? ORDER BY seq LIMIT ?", after, limit)
-
-
-def _verify(connection: Connection) -> int:
-    [(length, head)] = connection.query("SELECT seq, hash FROM audit_head WHERE id = 1")
-    seq, expected = 0, ""
-    while rows := _page(connection, after=seq, limit=PAGE):
-        for row in rows:
-            seq += 1
-            if row[0] != seq:
-                raise AuditError(f"audit row {seq} is missing: the row after number {seq - 1} has number {row[0]}")
-            if row[7] != expected:
-                raise AuditError(f"audit row {seq} does not follow from row {seq - 1}: one of them was changed")
-            if row[8] != (expected := _hash(*row[:8])):
-                raise AuditError(f"audit row {seq} was changed: its content does not fit its hash")
-    if seq != length or head != expected:
-        raise AuditError(
-            f"the audit log ends with row {seq}, but {length} rows were written: the end was cut or forged"
-        )
-    return seq
-
-
-def _hash(*values: Any) -> str:
-    return hashlib.sha256(canonical_json(values).encode()).hexdigest()
-
-
-def _row(row: Row) -> AuditRow:
-    named = dict(zip(AuditRow.model_fields, row, strict=True))
-    return AuditRow.model_validate({**named, "details": json.loads(named["details"])})
+def _settings_up_to(connection: Connection, last: int) -> list[AuditRow]:
+    """The settings among the first rows that no later row has replaced."""
+    kinds = sorted(SETTINGS)
+    rows = connection.query(
+        f"SELECT {columns(AuditRow)} FROM audit WHERE kind IN ({marks(kinds)}) ORDER BY seq", *kinds
+    )
+    latest = {(row.kind, row.subject): row for row in map(read_row, rows)}
+    return [row for row in latest.values() if row.seq <= last]

@@ -10,7 +10,8 @@ import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias, TypeVar
+from pathlib import Path
+from typing import Any, Literal, Protocol, TypeAlias, TypeVar
 
 from pydantic import BaseModel
 from pydantic_core import PydanticSerializationError
@@ -18,16 +19,33 @@ from pydantic_core import PydanticSerializationError
 from journeyman.core.data import FORMAT, Entity
 from journeyman.core.errors import StoreError
 from journeyman.core.principals import ANY_PRINCIPAL, PrincipalFilter
+from journeyman.stores.audit_keys import AuditKeys
 
 T = TypeVar("T")
 E = TypeVar("E", bound=Entity)
 Row: TypeAlias = tuple[Any, ...]
+AtEnd: TypeAlias = Callable[["Connection", list[Any]], Any]
 
+MOST_WORDS = 20
+"""Of a text that is looked for; each is a condition of its own."""
 FIRST_PAUSE, LONGEST_PAUSE = 0.05, 1.0
 
 
 class Connection(Protocol):
-    """One connection in one thread. Values go in with ``?``."""
+    """One connection in one thread. Values go in with ``?``. Who connects sets the attributes."""
+
+    audit_keys: AuditKeys
+    """With which rows of the audit get their macs."""
+    for_update: str
+    """What a SELECT ends with that must lock its rows."""
+    at_end: dict[AtEnd, list[Any]]
+    """What is to be done last in the transaction, and with what: the place for a lock that everybody wants. So it is
+    held for a short time, and nobody who has it waits for another."""
+
+    dialect: Literal["sqlite", "postgresql"]
+    """Whose SQL it takes, for the few statements that the two do not share."""
+    clock: str
+    """SQL for the time by the database's own clock, which all its programs share: seconds since 1970."""
 
     def query(self, sql: str, *values: Any) -> Sequence[Row]:
         """The rows of a SELECT, or of a write with RETURNING."""
@@ -46,6 +64,9 @@ class Connection(Protocol):
     def rollback(self) -> None: ...
 
     def close(self) -> None: ...
+
+    def abort(self) -> None:
+        """From any thread: end the statement under way, with an error in its own thread."""
 
     def lock(self, name: str) -> None:
         """Let nobody else hold the lock of this name until the transaction ends."""
@@ -70,8 +91,20 @@ class Driver(Protocol):
 
     shared: bool
     """Whether several processes are expected to work on it at once."""
+    audit_keys: AuditKeys
+    pool_size: int
+    """How many connections one process may have."""
 
     def connect(self, *, writes: bool) -> Connection: ...
+
+    def size(self) -> int:
+        """How many bytes the database takes up on its disk."""
+
+    def shrink(self) -> None:
+        """Give back the room of what was deleted, in small steps where that can be done."""
+
+    def file(self) -> Path | None:
+        """The file it is in; None for one on a server."""
 
     def fault(self, error: Exception) -> Fault | None:
         """What an exception says about the database; None when it is not the database's fault."""
@@ -85,6 +118,17 @@ class TransactionRunner:
         self._writes = writes
         self._retry_seconds = retry_seconds
         self._connection: Connection | None = None
+        self._hurried: float | None = None
+
+    def hurry(self, seconds: float) -> None:
+        """From any thread: the program is about to end, so retry for no longer than this, from now on."""
+        self._hurried = time.monotonic() + seconds
+
+    def abort(self) -> None:
+        """From any thread: end what is under way with an error."""
+        self._hurried = 0.0
+        if (connection := self._connection) is not None:
+            connection.abort()
 
     def run(self, begin: Callable[[Connection], None], work: Callable[[Connection], T]) -> T:
         """Begin, work, commit. ``work`` may run more than once; nothing remains of the runs before."""
@@ -94,8 +138,12 @@ class TransactionRunner:
             try:
                 if self._connection is None:
                     self._connection = self._driver.connect(writes=self._writes)
+                    self._connection.audit_keys = self._driver.audit_keys
+                self._connection.at_end = {}
                 begin(self._connection)
                 result = work(self._connection)
+                for act, items in self._connection.at_end.items():
+                    act(self._connection, items)
                 committing = self._writes
                 self._connection.commit()
                 return result
@@ -105,7 +153,8 @@ class TransactionRunner:
                 if fault is None:
                     raise
                 # A commit that was cut off may have succeeded: doing it all again is for the caller to decide.
-                if committing or not fault.passing or time.monotonic() + pause > deadline:
+                until = deadline if self._hurried is None else min(deadline, self._hurried)
+                if committing or not fault.passing or time.monotonic() + pause > until:
                     raise StoreError(fault.message) from error
             time.sleep(pause)
         raise AssertionError("pauses do not end")
@@ -172,6 +221,18 @@ def belongs_to(principal_id: PrincipalFilter) -> tuple[str, Sequence[Any]] | Non
 _FORMAT = f'{{"format":{FORMAT}'
 
 
+def each_word(column: str, text: str) -> list[tuple[str, Sequence[Any]]]:
+    """A condition for each word of a text that is looked for in a column of casefolded text."""
+    words = list(dict.fromkeys(text.casefold().split()))[:MOST_WORDS]
+    return [(f"{column} LIKE ? ESCAPE '!'", [f"%{_literally(word)}%"]) for word in words]
+
+
+def _literally(word: str) -> str:
+    for special in "!%_":
+        word = word.replace(special, f"!{special}")
+    return word
+
+
 def json_text(data: BaseModel) -> str:
     """Data as JSON text that every database takes, with the version of its format. ``Entity.stored`` reads it."""
     try:
@@ -196,6 +257,6 @@ def json_text_over(before: str, data: BaseModel) -> str:
 
 def storable(value: Any) -> Any:
     """Text without what no database takes: halves of characters and NUL."""
-    if not isinstance(value, str):
+    if not isinstance(value, str) or (value.isascii() and "\0" not in value):
         return value
     return value.encode("utf-8", "replace").decode().replace("\0", "\ufffd")

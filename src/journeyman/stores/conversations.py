@@ -4,30 +4,76 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from typing import Any
 
-from journeyman.core.conversations import SessionRow
-from journeyman.core.messages import Message
+from journeyman.core.conversations import SessionHistory, SessionPlace, SessionRow
+from journeyman.core.messages import Message, Role
 from journeyman.core.principals import ANY_PRINCIPAL, PrincipalFilter
 from journeyman.core.protocols import Clock
 from journeyman.stores.approvals import revoke_all
-from journeyman.stores.connection import Connection, belongs_to, entities, equals, json_text, marks, where
+from journeyman.stores.audit import add_audit
+from journeyman.stores.connection import (
+    Connection,
+    belongs_to,
+    each_word,
+    entities,
+    equals,
+    json_text,
+    marks,
+    storable,
+    where,
+)
 from journeyman.stores.database import Database
 
 FORGOTTEN_AT_ONCE = 200
 """Runs to a statement: databases limit how many values one may hold."""
+LONGEST_TITLE = 200
 _SESSIONS = """
-    SELECT id, principal_id, created_at, updated_at, (SELECT COUNT(*) FROM messages WHERE session_id = sessions.id)
+    SELECT id, principal_id, created_at, updated_at, (SELECT COUNT(*) FROM messages WHERE session_id = sessions.id),
+        title
     FROM sessions
 """
+_SAID = "EXISTS (SELECT 1 FROM messages WHERE messages.session_id = sessions.id AND {test})"
+_SPOKEN = frozenset({Role.USER, Role.ASSISTANT})
 
 
-def touch_session(connection: Connection, session_id: str, *, principal_id: str | None, now: float) -> None:
-    """Make sure the session is there, and that nobody else adds to it while this transaction lasts."""
-    connection.execute(
-        "INSERT INTO sessions (id, principal_id, created_at, updated_at) VALUES (?, ?, ?, ?) "
-        "ON CONFLICT (id) DO UPDATE SET updated_at = excluded.updated_at",
-        *(session_id, principal_id, now, now),
+def touch_session(
+    connection: Connection,
+    session_id: str,
+    *,
+    principal_id: str | None,
+    now: float,
+    said: str | None = None,
+    anybodys: bool = False,
+) -> bool:
+    """Make sure the session is there, and that nobody else adds to it while this transaction lasts.
+
+    One write decides whose a session is: False, and nothing is changed, where another principal has begun it; unless
+    ``anybodys`` will do. A new one is titled by what was ``said`` to begin it.
+    """
+    title = None if said is None else titled(said)
+    # No principal has an empty id.
+    whose = "" if anybodys else "WHERE COALESCE(sessions.principal_id, '') = COALESCE(excluded.principal_id, '') "
+    rows = connection.query(
+        "INSERT INTO sessions (id, principal_id, created_at, updated_at, title, words) VALUES (?, ?, ?, ?, ?, ?) "
+        f"ON CONFLICT (id) DO UPDATE SET updated_at = excluded.updated_at {whose}RETURNING id",
+        *(session_id, principal_id, now, now, title, None if title is None else title.casefold()),
     )
+    return bool(rows)
+
+
+def drop_unused_session(connection: Connection, session_id: str) -> None:
+    """Forget a session that this transaction has made for nothing."""
+    connection.execute(
+        "DELETE FROM sessions WHERE id = ? AND NOT EXISTS (SELECT 1 FROM runs WHERE session_id = sessions.id) "
+        "AND NOT EXISTS (SELECT 1 FROM messages WHERE session_id = sessions.id)",
+        session_id,
+    )
+
+
+def titled(said: str) -> str:
+    """How a conversation is called that began with these words."""
+    return str(storable(" ".join(said[: 4 * LONGEST_TITLE].split())[:LONGEST_TITLE]))
 
 
 def add_messages(connection: Connection, session_id: str, run_id: str, messages: Sequence[Message]) -> None:
@@ -35,9 +81,14 @@ def add_messages(connection: Connection, session_id: str, run_id: str, messages:
     [(last,)] = connection.query("SELECT COALESCE(MAX(number), 0) FROM messages WHERE session_id = ?", session_id)
     for number, message in enumerate(messages, start=last + 1):
         connection.execute(
-            "INSERT INTO messages (session_id, number, run_id, body) VALUES (?, ?, ?, ?)",
-            *(session_id, number, run_id, json_text(message)),
+            "INSERT INTO messages (session_id, number, run_id, body, words) VALUES (?, ?, ?, ?, ?)",
+            *(session_id, number, run_id, json_text(message), _words(message)),
         )
+
+
+def _words(message: Message) -> str:
+    """What of a message is found: what people and models said, not what tools answered."""
+    return storable(message.content.casefold()) if message.role in _SPOKEN else ""
 
 
 class SqlConversations:
@@ -47,38 +98,124 @@ class SqlConversations:
         self._database = database
         self._clock = clock
 
-    async def messages(self, session_id: str, *, last: int | None = None) -> Sequence[Message]:
-        return await self._database.read(partial(_messages, session_id=session_id, last=last))
+    async def messages(
+        self, session_id: str, *, last: int | None = None, principal_id: PrincipalFilter = ANY_PRINCIPAL
+    ) -> Sequence[Message]:
+        work = partial(_history, session_id=session_id, last=last, principal_id=principal_id)
+        return (await self._database.read(work))[1]
+
+    async def history(self, session_id: str, *, last: int | None = None) -> tuple[SessionHistory, Sequence[Message]]:
+        return await self._database.read(partial(_history, session_id=session_id, last=last))
 
     async def list(
-        self, *, principal_id: PrincipalFilter = ANY_PRINCIPAL, limit: int = 50, offset: int = 0
+        self,
+        *,
+        principal_id: PrincipalFilter = ANY_PRINCIPAL,
+        text: str = "",
+        after: SessionPlace | None = None,
+        limit: int = 50,
+        offset: int = 0,
     ) -> Sequence[SessionRow]:
-        clause, values = where(belongs_to(principal_id))
+        place = None if after is None else ("(updated_at < ? OR (updated_at = ? AND id < ?))", (after[0], *after))
+        clause, values = where(belongs_to(principal_id), place, *_mentioning(text))
         sql = f"{_SESSIONS} {clause} ORDER BY updated_at DESC, id DESC LIMIT ? OFFSET ?"
-        rows = await self._database.read(lambda connection: connection.query(sql, *values, limit, offset))
-        return entities(SessionRow, rows)
+        return await self._database.read(partial(_sessions, sql=sql, values=(*values, limit, offset)))
 
     async def get(self, session_id: str) -> SessionRow | None:
-        clause, values = where(equals("id", session_id))
-        rows = await self._database.read(lambda connection: connection.query(f"{_SESSIONS} {clause}", *values))
-        return entities(SessionRow, rows)[0] if rows else None
+        sql = f"{_SESSIONS} WHERE id = ?"
+        found = await self._database.read(partial(_sessions, sql=sql, values=(session_id,)))
+        return found[0] if found else None
 
-    async def delete(self, session_id: str) -> bool:
-        return await self._database.write(partial(_delete, session_id=session_id, now=self._clock.time()))
+    async def rename(
+        self,
+        session_id: str,
+        title: str,
+        *,
+        by: str | None = None,
+        principal_id: PrincipalFilter = ANY_PRINCIPAL,
+    ) -> bool:
+        clause, whose = where(equals("id", session_id), belongs_to(principal_id))
+        sql, values = f"UPDATE sessions SET title = ?, words = ? {clause}", (title, title.casefold(), *whose)
+        kind, now = "session_renamed", self._clock.time()
+
+        def rename(connection: Connection) -> bool:
+            renamed = connection.execute(sql, *values) > 0
+            if renamed:
+                add_audit(connection, kind, actor=by, run_id=None, subject=session_id, details={}, now=now)
+            return renamed
+
+        return await self._database.write(rename)
+
+    async def delete(
+        self, session_id: str, *, by: str | None = None, principal_id: PrincipalFilter = ANY_PRINCIPAL
+    ) -> bool:
+        work = partial(_delete, session_id=session_id, by=by, principal_id=principal_id, now=self._clock.time())
+        return await self._database.write(work)
 
 
-def _messages(connection: Connection, *, session_id: str, last: int | None) -> Sequence[Message]:
-    sql = "SELECT body FROM messages WHERE session_id = ? ORDER BY number DESC"
-    rows = connection.query(sql, session_id) if last is None else connection.query(f"{sql} LIMIT ?", session_id, last)
-    return tuple(Message.stored(body) for (body,) in reversed(rows))
+def _mentioning(text: str) -> list[tuple[str, Sequence[Any]]]:
+    """Tests for sessions in whose title or messages each word of a text occurs."""
+    tests: list[tuple[str, Sequence[Any]]] = []
+    # Messages of older programs have no words of their own; their JSON holds them.
+    said = each_word("COALESCE(messages.words, LOWER(messages.body))", text)
+    for (title, values), (message, more) in zip(each_word("sessions.words", text), said, strict=True):
+        tests.append((f"({title} OR {_SAID.format(test=message)})", (*values, *more)))
+    return tests
 
 
-def _delete(connection: Connection, *, session_id: str, now: float) -> bool:
-    deleted = connection.execute("DELETE FROM sessions WHERE id = ?", session_id) > 0
-    revoke_all(connection, session_id, now=now)
-    sql = "SELECT id FROM runs WHERE session_id = ? AND ended_at IS NOT NULL"
-    forget_runs(connection, [run_id for (run_id,) in connection.query(sql, session_id)])
-    return deleted
+def _sessions(connection: Connection, *, sql: str, values: Sequence[Any]) -> Sequence[SessionRow]:
+    rows = []
+    for *row, title in connection.query(sql, *values):
+        if title is None:
+            # One of an older program: how it began is in its first message.
+            first = connection.query("SELECT body FROM messages WHERE session_id = ? ORDER BY number LIMIT 1", row[0])
+            title = titled(Message.stored(first[0][0]).content) if first else ""
+        rows.append((*row, title))
+    return entities(SessionRow, rows)
+
+
+def _history(
+    connection: Connection, *, session_id: str, last: int | None, principal_id: PrincipalFilter = ANY_PRINCIPAL
+) -> tuple[SessionHistory, Sequence[Message]]:
+    clause, values = where(equals("session_id", session_id))
+    if principal_id is not ANY_PRINCIPAL:
+        # In the same statement: whoever asked whose it is before may have been told of a session that is gone.
+        whose, whose_id = where(equals("id", session_id), belongs_to(principal_id))
+        clause, values = f"{clause} AND session_id IN (SELECT id FROM sessions {whose})", [*values, *whose_id]
+    sql = f"SELECT number, body FROM messages {clause} ORDER BY number DESC"
+    rows = connection.query(sql, *values) if last is None else connection.query(f"{sql} LIMIT ?", *values, last)
+    span = SessionHistory(session_id=session_id, first=rows[-1][0] if rows else 0, last=rows[0][0] if rows else 0)
+    return span, tuple(Message.stored(body) for _, body in reversed(rows))
+
+
+def read_history(connection: Connection, span: SessionHistory) -> tuple[Message, ...]:
+    """The messages a run began with, as far as the session still has them."""
+    rows = connection.query(
+        "SELECT body FROM messages WHERE session_id = ? AND number BETWEEN ? AND ? ORDER BY number",
+        *(span.session_id, span.first, span.last),
+    )
+    return tuple(Message.stored(body) for (body,) in rows)
+
+
+def _delete(
+    connection: Connection, *, session_id: str, by: str | None, principal_id: PrincipalFilter, now: float
+) -> bool:
+    # Changes nothing, but whoever wants to begin a run in it must wait; what is begun by now is seen below.
+    connection.execute("UPDATE sessions SET updated_at = updated_at WHERE id = ?", session_id)
+    clause, values = where(
+        equals("id", session_id),
+        belongs_to(principal_id),
+        ("NOT EXISTS (SELECT 1 FROM runs WHERE session_id = sessions.id AND ended_at IS NULL)", ()),
+    )
+    rows = connection.query(f"DELETE FROM sessions {clause} RETURNING principal_id", *values)
+    if not rows:
+        return False
+    revoke_all(connection, session_id, by=by, now=now)
+    sql = "SELECT id FROM runs WHERE session_id = ?"
+    runs = forget_runs(connection, [run_id for (run_id,) in connection.query(sql, session_id)])
+    details = {"principal_id": rows[0][0], "runs": runs}
+    add_audit(connection, "session_deleted", actor=by, run_id=None, subject=session_id, details=details, now=now)
+    return True
 
 
 def forget_runs(connection: Connection, run_ids: Sequence[str]) -> int:
@@ -86,5 +223,6 @@ def forget_runs(connection: Connection, run_ids: Sequence[str]) -> int:
     for start in range(0, len(run_ids), FORGOTTEN_AT_ONCE):
         some = run_ids[start : start + FORGOTTEN_AT_ONCE]
         connection.execute(f"DELETE FROM approvals WHERE run_id IN ({marks(some)})", *some)
+        connection.execute(f"DELETE FROM signals WHERE run_id IN ({marks(some)})", *some)
         connection.execute(f"DELETE FROM runs WHERE id IN ({marks(some)})", *some)
     return len(run_ids)

@@ -17,12 +17,10 @@ class SqlCursors:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def take(
-        self, name: str, *, owner: str, now: float, lease_until: float, limit: int = 100
-    ) -> CursorBatch | None:
+    async def take(self, name: str, *, owner: str, lease_seconds: float, limit: int = 100) -> CursorBatch | None:
         """The next ended runs, oldest first; None when there are none, or another process holds the cursor."""
         return await self._database.write(
-            partial(_take, name=name, owner=owner, now=now, lease_until=lease_until, limit=limit)
+            partial(_take, name=name, owner=owner, lease_seconds=lease_seconds, limit=limit)
         )
 
     async def advance(self, batch: CursorBatch, *, work: Callable[[Connection], None] | None = None) -> None:
@@ -43,17 +41,16 @@ def number_end(connection: Connection, run_id: str) -> None:
     connection.execute("UPDATE runs SET end_number = ? WHERE id = ?", number, run_id)
 
 
-def _take(
-    connection: Connection, *, name: str, owner: str, now: float, lease_until: float, limit: int
-) -> CursorBatch | None:
+def _take(connection: Connection, *, name: str, owner: str, lease_seconds: float, limit: int) -> CursorBatch | None:
     connection.execute(
         "INSERT INTO cursors (name, position, epoch, lease_until) VALUES (?, 0, 0, 0) ON CONFLICT (name) DO NOTHING",
         name,
     )
     rows = connection.query(
-        "UPDATE cursors SET epoch = epoch + 1, owner = ?, lease_until = ? "
-        "WHERE name = ? AND (owner IS NULL OR owner = ? OR lease_until <= ?) RETURNING position, epoch",
-        *(owner, lease_until, name, owner, now),
+        f"UPDATE cursors SET epoch = epoch + 1, owner = ?, lease_until = {connection.clock} + ? "
+        f"WHERE name = ? AND (owner IS NULL OR owner = ? OR lease_until <= {connection.clock}) "
+        "RETURNING position, epoch",
+        *(owner, lease_seconds, name, owner),
     )
     if not rows:
         return None

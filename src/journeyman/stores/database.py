@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import queue
 import threading
 from collections.abc import Callable, Sequence
@@ -16,14 +17,20 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol, TypeAlias, TypeVar
 
-from journeyman.core.errors import StoreError
+from journeyman.core.errors import StoreClosedError, StoreError
 from journeyman.stores.connection import Connection, Driver, TransactionRunner
+
+logger = logging.getLogger("journeyman.store")
 
 T = TypeVar("T")
 
+CLOSED = "the store is closed: open a new one"
 LINGER_SECONDS = 0.01
 """How long facts that nobody waits for may gather before they are committed together."""
-READERS = 4
+CLOSE_SECONDS = 5.0
+"""How long closing waits for what is under way before it is cut off."""
+CLOSE_RETRY_SECONDS = 2.0
+"""How long a lock or a restart is waited out while closing."""
 MOST_TOGETHER = 200
 """Jobs to a transaction: enough to share a commit, few enough to be over soon."""
 
@@ -37,37 +44,86 @@ class Buffer(Protocol):
         """Queue what has gathered; the future is done when it is committed or could not be."""
 
 
+class Readers:
+    """Threads that read, each on a connection of its own."""
+
+    def __init__(self, driver: Driver, *, count: int, retry_seconds: float) -> None:
+        self.count = count
+        self.runners: list[TransactionRunner] = []
+        self._driver = driver
+        self._retry_seconds = retry_seconds
+        self._threads = ThreadPoolExecutor(count, thread_name_prefix="journeyman-read")
+        self._own = threading.local()
+
+    def submit(self, work: Callable[[Connection], T]) -> asyncio.Future[T]:
+        return asyncio.get_running_loop().run_in_executor(self._threads, self._read, work)
+
+    def _read(self, work: Callable[[Connection], T]) -> T:
+        runner: TransactionRunner | None = getattr(self._own, "runner", None)
+        if runner is None:
+            runner = self._own.runner = TransactionRunner(self._driver, writes=False, retry_seconds=self._retry_seconds)
+            self.runners.append(runner)
+        return runner.run(_begin_reading, work)
+
+    def close(self) -> None:
+        """Finish what is under way and let go of the connections."""
+        self._threads.shutdown()
+        for runner in self.runners:
+            runner.close()
+
+
 class Database:
     """All writes of a process go through one thread, in the order they were queued."""
 
-    def __init__(self, driver: Driver, *, retry_seconds: float) -> None:
+    def __init__(self, driver: Driver, *, retry_seconds: float, connections: int | None = None) -> None:
         self._driver = driver
         self._retry_seconds = retry_seconds
-        self._writer = Writer(TransactionRunner(driver, writes=True, retry_seconds=retry_seconds))
-        self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="journeyman-read")
-        self._reading = threading.local()
-        self._runners: list[TransactionRunner] = []
+        self._writer_runner = TransactionRunner(driver, writes=True, retry_seconds=retry_seconds)
+        self._writer = Writer(self._writer_runner)
+        self._readers = self._new_readers(connections or driver.pool_size)
         self._pending: dict[Buffer, None] = {}
         self._submitted: set[asyncio.Future[None]] = set()
         self._timer: asyncio.TimerHandle | None = None
 
+    def _new_readers(self, connections: int) -> Readers:
+        # One connection writes, the others read.
+        return Readers(self._driver, count=max(1, connections - 1), retry_seconds=self._retry_seconds)
+
     def start(self) -> None:
         self._writer.start()
 
+    async def limit(self, connections: int) -> None:
+        """Have no more connections than these from now on."""
+        if self._readers.count >= connections:
+            former, self._readers = self._readers, self._new_readers(connections)
+            await asyncio.to_thread(former.close)
+
     async def close(self) -> None:
-        """Commit what is queued and let go of every connection."""
+        """Commit what is queued and let go of every connection. Returns, whatever the database does."""
         self._submit_pending()
-        if self._submitted:
-            await asyncio.wait(set(self._submitted))
         if self._timer is not None:
             self._timer.cancel()
-        await asyncio.to_thread(self._shut)
+        for runner in (self._writer_runner, *self._readers.runners):
+            runner.hurry(CLOSE_RETRY_SECONDS)
+        if self._submitted:
+            await asyncio.wait(set(self._submitted), timeout=CLOSE_SECONDS)
+        # In a thread of its own: those of the event loop may all be taken by something that hangs.
+        loop, ended = asyncio.get_running_loop(), asyncio.Event()
+        threading.Thread(target=self._shut, args=(loop, ended), name="journeyman-close", daemon=True).start()
+        for _ in range(2):
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(CLOSE_SECONDS):
+                    await ended.wait()
+                    return
+            for runner in (self._writer_runner, *self._readers.runners):
+                runner.abort()
+        logger.warning("the database does not answer: its connections are left behind")
 
-    def _shut(self) -> None:
-        self._readers.shutdown()
-        for runner in self._runners:
-            runner.close()
+    def _shut(self, loop: asyncio.AbstractEventLoop, ended: asyncio.Event) -> None:
         self._writer.stop()
+        self._readers.close()
+        with contextlib.suppress(RuntimeError):  # the loop was closed meanwhile
+            loop.call_soon_threadsafe(ended.set)
 
     # --- writing
 
@@ -118,16 +174,11 @@ class Database:
         self._submit_pending()
         if self._submitted:
             await asyncio.wait(set(self._submitted))
-        return await asyncio.get_running_loop().run_in_executor(self._readers, self._read, work)
-
-    def _read(self, work: Callable[[Connection], T]) -> T:
-        runner: TransactionRunner | None = getattr(self._reading, "runner", None)
-        if runner is None:
-            runner = self._reading.runner = TransactionRunner(
-                self._driver, writes=False, retry_seconds=self._retry_seconds
-            )
-            self._runners.append(runner)
-        return runner.run(_begin_reading, work)
+        try:
+            reading = self._readers.submit(work)
+        except RuntimeError as error:
+            raise StoreClosedError(CLOSED) from error
+        return await reading
 
 
 def _begin_reading(connection: Connection) -> None:
@@ -162,6 +213,8 @@ class Writer:
     def __init__(self, runner: TransactionRunner) -> None:
         self._runner = runner
         self._jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
+        self._stopped = False
+        self._lock = threading.Lock()
         self._thread = threading.Thread(target=self._work, name="journeyman-write", daemon=True)
 
     def start(self) -> None:
@@ -169,11 +222,17 @@ class Writer:
 
     def stop(self) -> None:
         """Finish what is queued, then end. Blocks."""
-        self._jobs.put(None)
+        with self._lock:
+            self._stopped = True
+            self._jobs.put(None)
         self._thread.join()
 
     def put(self, job: Job) -> None:
-        self._jobs.put(job)
+        with self._lock:
+            if not self._stopped:
+                self._jobs.put(job)
+                return
+        job.done(None, StoreClosedError(CLOSED))  # nobody would take it out any more
 
     def _work(self) -> None:
         following = self._jobs.get()

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from journeyman.core.data import new_id
 from journeyman.core.gaps import GapRow, ToolGapReport
-from journeyman.stores.connection import Row, columns, json_text
+from journeyman.core.principals import ANY_PRINCIPAL, PrincipalFilter
+from journeyman.stores.connection import Row, belongs_to, columns, json_text, marks, where
 from journeyman.stores.database import Database
 
 
@@ -16,17 +17,23 @@ class SqlGaps:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def add(self, report: ToolGapReport, *, now: float, run_id: str | None = None) -> GapRow:
-        values = (new_id("gap"), float(now), run_id, json_text(report))
-        sql = f"INSERT INTO gaps ({columns(GapRow)}) VALUES (?, ?, ?, ?)"
+    async def add(
+        self, report: ToolGapReport, *, now: float, run_id: str | None = None, principal_id: str | None = None
+    ) -> GapRow:
+        values = (new_id("gap"), float(now), run_id, principal_id, json_text(report))
+        sql = f"INSERT INTO gaps ({columns(GapRow)}) VALUES ({marks(values)})"
         await self._database.write(lambda connection: connection.execute(sql, *values))
         return _row(values)
 
-    async def list(self, *, limit: int = 50, offset: int = 0) -> Sequence[GapRow]:
-        sql = f"SELECT {columns(GapRow)} FROM gaps ORDER BY created_at DESC, id DESC LIMIT ? OFFSET ?"
-        return tuple(map(_row, await self._database.read(lambda connection: connection.query(sql, limit, offset))))
+    async def list(
+        self, *, principal_id: PrincipalFilter = ANY_PRINCIPAL, limit: int = 50, offset: int = 0
+    ) -> Sequence[GapRow]:
+        clause, whose = where(belongs_to(principal_id))
+        sql = f"SELECT {columns(GapRow)} FROM gaps {clause} ORDER BY created_at DESC, id DESC LIMIT ? OFFSET ?"
+        rows = await self._database.read(lambda connection: connection.query(sql, *whose, limit, offset))
+        return tuple(map(_row, rows))
 
 
 def _row(row: Row) -> GapRow:
-    gap_id, created_at, run_id, report = row
-    return GapRow(id=gap_id, created_at=created_at, run_id=run_id, report=ToolGapReport.stored(report))
+    named = dict(zip(GapRow.model_fields, row, strict=True))
+    return GapRow.model_validate({**named, "report": ToolGapReport.stored(named["report"])})

@@ -18,11 +18,13 @@ from journeyman.core.events import (
     Fact,
     RunFailed,
     RunFinished,
+    RunStarted,
     RunSuspended,
     read_fact,
 )
 from journeyman.core.runs import RunStatus
 from journeyman.stores.connection import Connection, json_text
+from journeyman.stores.conversations import read_history
 from journeyman.stores.database import Database, settle_future
 from journeyman.stores.projections import project, status_after
 
@@ -42,6 +44,8 @@ class Entry:
     seq: int
     fact: Fact
     body: str
+    effect: bool = False
+    """Whether it is the start of a call that has effects: nobody else waits for a start to be synced."""
 
 
 class _GapError(JournalConflictError):
@@ -72,7 +76,10 @@ class SqlJournal:
         self._check_run(run_id)
         if self._conflict is not None:
             raise JournalConflictError(*self._conflict.args)
-        entries = {fact.seq or 0: Entry(fact.seq or 0, fact, json_text(fact)) for fact in facts}
+        entries = {
+            fact.seq or 0: Entry(fact.seq or 0, fact, json_text(fact), sync and isinstance(fact, CallStarted))
+            for fact in facts
+        }
         awaited = [self._awaited(fact, sync=sync) for fact in facts]
         if not (sync or self._failing or any(awaited)):
             self._accept(entries)
@@ -144,7 +151,10 @@ def read_facts(connection: Connection, *, run_id: str, after: int = 0, limit: in
         rows = connection.query(sql, run_id, after)
     else:
         rows = connection.query(f"{sql} LIMIT ?", run_id, after, limit)
-    return tuple(read_fact(body) for (body,) in rows)
+    facts = [read_fact(body) for (body,) in rows]
+    if facts and isinstance(facts[0], RunStarted) and (span := facts[0].session_history) is not None:
+        facts[0] = facts[0].model_copy(update={"history": read_history(connection, span)})
+    return tuple(facts)
 
 
 def write_facts(
@@ -166,7 +176,7 @@ def write_facts(
             *(value for entry in some for value in (run_id, entry.seq, entry.fact.type, entry.body)),
         )
     for entry in entries:
-        project(connection, run_id, entry.fact)
+        project(connection, run_id, entry.fact, effect=entry.effect)
 
 
 def _advance(

@@ -1,11 +1,20 @@
-"""The schema, as numbered steps up and down. Both databases run the same statements."""
+"""The schema, as numbered steps up and down. Both databases run the same statements, but for indexes of text."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from journeyman.core.errors import ConfigurationError
 from journeyman.stores.connection import Connection
+
+
+class Only(NamedTuple):
+    """A statement for one of the two databases: what is an index to one is a table with triggers to the other."""
+
+    dialect: str
+    statement: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,8 +27,8 @@ class Migration:
     """
 
     name: str
-    up: tuple[str, ...]
-    down: tuple[str, ...]
+    up: tuple[str | Only, ...]
+    down: tuple[str | Only, ...]
     breaking: bool = False
 
 
@@ -266,6 +275,248 @@ LISTS_BY_PRINCIPAL = Migration(
     ),
 )
 
+BREAKER_PROBES = Migration(
+    "breaker probes",
+    up=(
+        "ALTER TABLE breakers ADD COLUMN admitted INTEGER NOT NULL DEFAULT 0",
+        "ALTER TABLE breakers ADD COLUMN passed INTEGER NOT NULL DEFAULT 0",
+    ),
+    down=("ALTER TABLE breakers DROP COLUMN passed", "ALTER TABLE breakers DROP COLUMN admitted"),
+)
+
+GRANT_LIMITS = Migration(
+    "limits of grants",
+    up=(
+        "ALTER TABLE grants ADD COLUMN tool_digest TEXT",
+        "ALTER TABLE grants ADD COLUMN risk TEXT",
+        "ALTER TABLE grants ADD COLUMN expires_at DOUBLE PRECISION",
+        "ALTER TABLE grants ADD COLUMN uses INTEGER",
+        "ALTER TABLE grants ADD COLUMN uses_left INTEGER",
+    ),
+    down=(
+        "ALTER TABLE grants DROP COLUMN uses_left",
+        "ALTER TABLE grants DROP COLUMN uses",
+        "ALTER TABLE grants DROP COLUMN expires_at",
+        "ALTER TABLE grants DROP COLUMN risk",
+        "ALTER TABLE grants DROP COLUMN tool_digest",
+    ),
+)
+
+RECOVERY = Migration(
+    "recovery: deaths of processes, trouble of runs",
+    up=(
+        "ALTER TABLE runs ADD COLUMN deaths INTEGER NOT NULL DEFAULT 0",
+        "ALTER TABLE runs ADD COLUMN claimed_seq INTEGER NOT NULL DEFAULT 0",
+        "ALTER TABLE runs ADD COLUMN trouble TEXT",
+        "ALTER TABLE runs ADD COLUMN trouble_since DOUBLE PRECISION",
+        "ALTER TABLE runs ADD COLUMN retry_at DOUBLE PRECISION NOT NULL DEFAULT 0",
+        "CREATE INDEX runs_suspect ON runs (deaths, created_at) WHERE ended_at IS NULL AND deaths > 0",
+    ),
+    down=(
+        "DROP INDEX runs_suspect",
+        "ALTER TABLE runs DROP COLUMN retry_at",
+        "ALTER TABLE runs DROP COLUMN trouble_since",
+        "ALTER TABLE runs DROP COLUMN trouble",
+        "ALTER TABLE runs DROP COLUMN claimed_seq",
+        "ALTER TABLE runs DROP COLUMN deaths",
+    ),
+)
+
+ARTIFACTS = Migration(
+    "artifacts: large results in chunks",
+    up=(
+        """
+        CREATE TABLE artifacts (
+            run_id TEXT NOT NULL REFERENCES runs (id) ON DELETE CASCADE, id TEXT NOT NULL, number INTEGER NOT NULL,
+            body TEXT NOT NULL, PRIMARY KEY (run_id, id, number)
+        )
+        """,
+    ),
+    down=("DROP TABLE artifacts",),
+)
+
+CONVERSATION_TITLES = Migration(
+    "conversation titles",
+    up=(
+        "ALTER TABLE sessions ADD COLUMN title TEXT",
+        # What is looked for: in one case, so that both databases compare alike.
+        "ALTER TABLE sessions ADD COLUMN words TEXT",
+        "ALTER TABLE messages ADD COLUMN words TEXT",
+    ),
+    down=(
+        "ALTER TABLE messages DROP COLUMN words",
+        "ALTER TABLE sessions DROP COLUMN words",
+        "ALTER TABLE sessions DROP COLUMN title",
+    ),
+)
+
+KEYED_AUDIT = Migration(
+    "keyed audit, gaps by principal",
+    up=(
+        "ALTER TABLE audit ADD COLUMN entry_id TEXT",
+        "ALTER TABLE audit ADD COLUMN key_id TEXT",
+        "ALTER TABLE audit ADD COLUMN mac TEXT",
+        "CREATE UNIQUE INDEX audit_entries ON audit (entry_id) WHERE entry_id IS NOT NULL",
+        "ALTER TABLE audit_head ADD COLUMN mac TEXT",
+        "ALTER TABLE runs ADD COLUMN cancelled_by TEXT",
+        "ALTER TABLE gaps ADD COLUMN principal_id TEXT",
+        "UPDATE gaps SET principal_id = (SELECT principal_id FROM runs WHERE runs.id = gaps.run_id)",
+        "CREATE INDEX gaps_of_principal ON gaps (principal_id, created_at, id)",
+    ),
+    down=(
+        "DROP INDEX gaps_of_principal",
+        "ALTER TABLE gaps DROP COLUMN principal_id",
+        "ALTER TABLE runs DROP COLUMN cancelled_by",
+        "ALTER TABLE audit_head DROP COLUMN mac",
+        "DROP INDEX audit_entries",
+        "ALTER TABLE audit DROP COLUMN mac",
+        "ALTER TABLE audit DROP COLUMN key_id",
+        "ALTER TABLE audit DROP COLUMN entry_id",
+    ),
+)
+
+PROCESSES = Migration(
+    "what processes tell each other: signals and who reads them, who carries out runs, requests sent again",
+    up=(
+        """
+        CREATE TABLE signals (
+            run_id TEXT NOT NULL, after_seq INTEGER NOT NULL, number INTEGER NOT NULL,
+            written_at DOUBLE PRECISION NOT NULL, content TEXT NOT NULL, PRIMARY KEY (run_id, after_seq, number)
+        )
+        """,
+        "CREATE TABLE signal_readers (run_id TEXT PRIMARY KEY, reads_until DOUBLE PRECISION NOT NULL)",
+        "ALTER TABLE programs ADD COLUMN executes INTEGER NOT NULL DEFAULT 1",
+        """
+        CREATE TABLE requests (
+            digest TEXT PRIMARY KEY, run_id TEXT NOT NULL, asked_at DOUBLE PRECISION NOT NULL,
+            unanswered INTEGER NOT NULL
+        )
+        """,
+        "CREATE INDEX requests_by_age ON requests (asked_at)",
+    ),
+    down=(
+        "DROP TABLE requests",
+        "ALTER TABLE programs DROP COLUMN executes",
+        "DROP TABLE signal_readers",
+        "DROP TABLE signals",
+    ),
+)
+
+CALL_REPORTS = Migration(
+    "reports of calls whose run was taken over",
+    up=(
+        # Whom the present holder took the run from; null where it had been given back.
+        "ALTER TABLE runs ADD COLUMN taken_from TEXT",
+        """
+        CREATE TABLE former_owners (
+            run_id TEXT NOT NULL REFERENCES runs (id) ON DELETE CASCADE, owner TEXT NOT NULL,
+            since DOUBLE PRECISION NOT NULL, PRIMARY KEY (run_id, owner)
+        )
+        """,
+        "CREATE INDEX former_owners_by_name ON former_owners (owner)",
+        """
+        CREATE TABLE call_reports (
+            run_id TEXT NOT NULL REFERENCES runs (id) ON DELETE CASCADE, seq INTEGER NOT NULL,
+            execution_id TEXT NOT NULL, body TEXT, PRIMARY KEY (run_id, seq)
+        )
+        """,
+    ),
+    down=("DROP TABLE call_reports", "DROP TABLE former_owners", "ALTER TABLE runs DROP COLUMN taken_from"),
+)
+
+FALSE_DEATHS = Migration(
+    "deaths of processes that were alive all the same",
+    up=(
+        # Until when the lease ran of whom the present holder took the run from.
+        "ALTER TABLE runs ADD COLUMN taken_lease DOUBLE PRECISION",
+        # Whether the takeover is among the run's deaths.
+        "ALTER TABLE former_owners ADD COLUMN counted INTEGER NOT NULL DEFAULT 0",
+    ),
+    down=("ALTER TABLE former_owners DROP COLUMN counted", "ALTER TABLE runs DROP COLUMN taken_lease"),
+)
+
+PAUSES = Migration(
+    "pauses that tools have asked for",
+    up=("CREATE TABLE pauses (tool_name TEXT PRIMARY KEY, until DOUBLE PRECISION NOT NULL)",),
+    down=("DROP TABLE pauses",),
+)
+
+MEMORY = Migration(
+    "memory",
+    up=(
+        """
+        CREATE TABLE memories (
+            owner TEXT NOT NULL, id TEXT NOT NULL, text TEXT NOT NULL, metadata TEXT NOT NULL,
+            created_at DOUBLE PRECISION NOT NULL, PRIMARY KEY (owner, id)
+        )
+        """,
+        "CREATE INDEX memories_by_time ON memories (owner, created_at)",
+        """
+        CREATE TABLE memory_metadata (
+            owner TEXT NOT NULL, document_id TEXT NOT NULL, name TEXT NOT NULL, value TEXT NOT NULL,
+            PRIMARY KEY (owner, document_id, name),
+            FOREIGN KEY (owner, document_id) REFERENCES memories (owner, id) ON DELETE CASCADE
+        )
+        """,
+        # The last number that a passage was given. None is given twice: processes remember passages by it.
+        "CREATE TABLE memory_head (id INTEGER PRIMARY KEY, number BIGINT NOT NULL)",
+        "INSERT INTO memory_head (id, number) VALUES (1, 0)",
+        Only(
+            "sqlite",
+            """
+            CREATE TABLE memory_passages (
+                number INTEGER PRIMARY KEY, owner TEXT NOT NULL, document_id TEXT NOT NULL, start INTEGER NOT NULL,
+                stop INTEGER NOT NULL, terms TEXT NOT NULL, embedder TEXT, vector BLOB,
+                FOREIGN KEY (owner, document_id) REFERENCES memories (owner, id) ON DELETE CASCADE
+            )
+            """,
+        ),
+        Only(
+            "postgresql",
+            """
+            CREATE TABLE memory_passages (
+                number BIGINT PRIMARY KEY, owner TEXT NOT NULL, document_id TEXT NOT NULL, start INTEGER NOT NULL,
+                stop INTEGER NOT NULL, terms TEXT NOT NULL, embedder TEXT, vector BYTEA,
+                FOREIGN KEY (owner, document_id) REFERENCES memories (owner, id) ON DELETE CASCADE
+            )
+            """,
+        ),
+        "CREATE INDEX memory_passages_of_document ON memory_passages (owner, document_id)",
+        "CREATE INDEX memory_passages_of_embedder ON memory_passages (owner, embedder, number)",
+        Only(
+            "postgresql",
+            "CREATE INDEX memory_passages_terms ON memory_passages "
+            "USING gin (array_to_tsvector(string_to_array(terms, ' ')))",
+        ),
+        Only(
+            "sqlite",
+            "CREATE VIRTUAL TABLE memory_text USING fts5(terms, owner, content='memory_passages', "
+            "content_rowid='number', tokenize='unicode61 remove_diacritics 0')",
+        ),
+        Only(
+            "sqlite",
+            "CREATE TRIGGER memory_text_added AFTER INSERT ON memory_passages BEGIN "
+            "INSERT INTO memory_text (rowid, terms, owner) VALUES (new.number, new.terms, new.owner); END",
+        ),
+        Only(
+            "sqlite",
+            "CREATE TRIGGER memory_text_removed AFTER DELETE ON memory_passages BEGIN "
+            "INSERT INTO memory_text (memory_text, rowid, terms, owner) "
+            "VALUES ('delete', old.number, old.terms, old.owner); END",
+        ),
+    ),
+    down=(
+        Only("postgresql", "DROP TABLE IF EXISTS memory_vectors"),
+        Only("sqlite", "DROP TRIGGER memory_text_added"),
+        Only("sqlite", "DROP TRIGGER memory_text_removed"),
+        Only("sqlite", "DROP TABLE memory_text"),
+        "DROP TABLE memory_passages",
+        "DROP TABLE memory_head",
+        "DROP TABLE memory_metadata",
+        "DROP TABLE memories",
+    ),
+)
+
 MIGRATIONS = (
     RUNS,
     CONVERSATIONS,
@@ -279,6 +530,17 @@ MIGRATIONS = (
     GRANTS_BY_PRINCIPAL,
     CURSORS,
     LISTS_BY_PRINCIPAL,
+    BREAKER_PROBES,
+    GRANT_LIMITS,
+    RECOVERY,
+    ARTIFACTS,
+    CONVERSATION_TITLES,
+    KEYED_AUDIT,
+    PROCESSES,
+    CALL_REPORTS,
+    FALSE_DEATHS,
+    PAUSES,
+    MEMORY,
 )
 """Version N of the schema is the first N of these. New ones go to the end; none is ever changed."""
 
@@ -292,9 +554,12 @@ def version(connection: Connection) -> int:
     return int(rows[0][0]) if rows else 0
 
 
-def upgrade(connection: Connection) -> int:
-    """Bring the schema up to date, in the transaction under way; returns the version."""
-    have = version(connection)
+def upgrade(connection: Connection, *, to: int | None = None) -> int:
+    """Bring the schema up to date, in the transaction under way; returns the version.
+
+    ``to`` an earlier version only for a copy of a store that has it.
+    """
+    have, to = version(connection), len(MIGRATIONS) if to is None else to
     if have > len(MIGRATIONS):
         [(oldest,)] = connection.query("SELECT oldest FROM schema_version WHERE id = 1")
         if oldest is None or oldest > len(MIGRATIONS):
@@ -303,10 +568,9 @@ def upgrade(connection: Connection) -> int:
                 "update the program, or downgrade the database with the program that made it"
             )
         return have  # all that was added since can be left alone
-    for migration in MIGRATIONS[have:]:
-        for statement in migration.up:
-            connection.execute(statement)
-    return _note(connection, len(MIGRATIONS))
+    for migration in MIGRATIONS[have:to]:
+        _execute(connection, migration.up)
+    return _note(connection, max(have, to))
 
 
 def downgrade(connection: Connection, *, to: int) -> int:
@@ -315,9 +579,16 @@ def downgrade(connection: Connection, *, to: int) -> int:
     if not 0 <= to <= have:
         raise ConfigurationError(f"cannot downgrade from schema version {have} to {to}: give a number from 0 to {have}")
     for migration in reversed(MIGRATIONS[to:have]):
-        for statement in migration.down:
-            connection.execute(statement)
+        _execute(connection, migration.down)
     return _note(connection, to)
+
+
+def _execute(connection: Connection, statements: Iterable[str | Only]) -> None:
+    for statement in statements:
+        if isinstance(statement, str):
+            connection.execute(statement)
+        elif statement.dialect == connection.dialect:
+            connection.execute(statement.statement)
 
 
 def _note(connection: Connection, number: int) -> int:

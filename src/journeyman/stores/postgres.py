@@ -2,24 +2,36 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import socket
 from collections.abc import Sequence
 from functools import cache
-from typing import Any
+from typing import Any, Literal, NamedTuple
+from urllib.parse import parse_qsl, urlsplit, urlunsplit
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from journeyman.stores.connection import Fault, Row, storable
+from journeyman.core.errors import ConfigurationError
+from journeyman.stores.audit_keys import AuditKeys
+from journeyman.stores.connection import AtEnd, Fault, Row, storable
 
 SCHEMA_LOCK = 0x6A6F7572
 """The key of the advisory lock under which the schema is changed."""
-SESSION = (
+TIMEOUTS = {
     # Another worker that was stopped in the middle of a transaction must not hold up everybody else: the server gives
     # up on it before we give up on the lock it holds.
-    "SET idle_in_transaction_session_timeout = '4s'; SET lock_timeout = '6s'; SET client_encoding = 'UTF8'"
-)
+    "idle_in_transaction_session_timeout": "4s",
+    "lock_timeout": "6s",
+}
+SESSION = "; ".join(f"SET {name} = '{value}'" for name, value in TIMEOUTS.items())
+LOCAL = "".join(f"; SET LOCAL {name} = '{value}'" for name, value in TIMEOUTS.items())
+POOL_SIZE = 4
+"""Connections of one process, unless the URL says ``pool_size=N``."""
 CONNECTING: dict[str, str | int] = {
     "application_name": "journeyman",
+    "client_encoding": "utf8",
     "connect_timeout": 5,
     "keepalives_idle": 10,
     "keepalives_interval": 5,
@@ -29,19 +41,52 @@ CONNECTING: dict[str, str | int] = {
 """Unless the URL says otherwise."""
 
 
+def conninfo(url: str) -> str:
+    """How to connect, with what is not said in the URL."""
+    given = conninfo_to_dict(url)
+    return make_conninfo(url, **{key: value for key, value in CONNECTING.items() if key not in given})
+
+
 @cache
 def translated(sql: str) -> bytes:
     """Our placeholders as psycopg's. Every statement is a constant, so this stays small."""
     return sql.replace("%", "%%").replace("?", "%s").encode()
 
 
+def split_pool_size(url: str) -> tuple[str, int]:
+    """A URL without our own ``pool_size``, which libpq does not know, and how many connections it allows."""
+    parts = urlsplit(url)
+    given = parse_qsl(parts.query, keep_blank_values=True)
+    sizes = [value for name, value in given if name == "pool_size"]
+    if not sizes:
+        return url, POOL_SIZE
+    if not sizes[-1].isdecimal() or int(sizes[-1]) < 2:
+        raise ConfigurationError(f"pool_size is a whole number from 2 on, not {sizes[-1]!r}")
+    kept = [pair for pair in parts.query.split("&") if not pair.startswith("pool_size=")]
+    return urlunsplit(parts._replace(query="&".join(kept))), int(sizes[-1])
+
+
 class PostgresConnection:
-    """One connection, with transactions under our own hand."""
+    """One connection, with transactions under our own hand.
+
+    Behind a pooler (pgbouncer in transaction mode) each transaction may be on another session of the server: nothing is
+    set, prepared or locked for longer than a transaction.
+    """
+
+    dialect: Literal["sqlite", "postgresql"] = "postgresql"
+    for_update = "FOR UPDATE"
+    audit_keys: AuditKeys
+    at_end: dict[AtEnd, list[Any]]
+
+    clock = "extract(epoch FROM clock_timestamp())::double precision"
 
     def __init__(self, conninfo: str) -> None:
-        self._raw = psycopg.connect(conninfo, autocommit=True)
+        self._raw = psycopg.connect(conninfo, autocommit=True, prepare_threshold=None)
         try:
-            self._raw.execute(SESSION)
+            self.pooled = is_pooled(self._raw)
+            if not self.pooled:
+                self._raw.prepare_threshold = 5
+                self._raw.execute(SESSION)
         except psycopg.Error:
             self._raw.close()
             raise
@@ -65,7 +110,8 @@ class PostgresConnection:
             self._cursor.execute(translated(sql), [storable(value) for value in values])
 
     def begin(self, *, sync: bool) -> None:
-        self._raw.execute("BEGIN" if sync else "BEGIN; SET LOCAL synchronous_commit = off")
+        begin = "BEGIN" if sync else "BEGIN; SET LOCAL synchronous_commit = off"
+        self._raw.execute(f"{begin}{LOCAL}" if self.pooled else begin)
 
     def begin_reading(self) -> None:
         self._raw.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
@@ -79,6 +125,11 @@ class PostgresConnection:
     def close(self) -> None:
         self._raw.close()
 
+    def abort(self) -> None:
+        # Not by a request to the server, which may be the one that does not answer.
+        with contextlib.suppress(OSError, psycopg.Error), socket.socket(fileno=os.dup(self._raw.fileno())) as line:
+            line.shutdown(socket.SHUT_RDWR)
+
     def lock(self, name: str) -> None:
         self._raw.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (name,))
 
@@ -86,39 +137,105 @@ class PostgresConnection:
         self._raw.execute(f"SELECT pg_advisory_xact_lock({SCHEMA_LOCK})")
 
 
+def is_pooled(raw: psycopg.Connection[Any]) -> bool:
+    """Whether a pooler stands between us and the server: then the process it tells us of is not the server's."""
+    row = raw.execute("SELECT pg_backend_pid()").fetchone()
+    return row is None or row[0] != raw.info.backend_pid
+
+
 class PostgresDriver:
     """Connections to one database."""
 
     shared = True
 
-    def __init__(self, url: str) -> None:
-        given = conninfo_to_dict(url)
-        self._conninfo = make_conninfo(url, **{key: value for key, value in CONNECTING.items() if key not in given})
+    def __init__(self, url: str, *, audit_keys: AuditKeys | None = None) -> None:
+        url, self.pool_size = split_pool_size(url)
+        # A key of its own on every machine would vouch for nothing: one is given to all of them, or there is none.
+        self.audit_keys = audit_keys or AuditKeys()
+        self._conninfo, given = conninfo(url), conninfo_to_dict(url)
         self._name = f"{given.get('host', 'localhost')}/{given.get('dbname', '')}"
 
     def connect(self, *, writes: bool) -> PostgresConnection:
         return PostgresConnection(self._conninfo)
 
+    def file(self) -> None:
+        return None
+
+    def size(self) -> int:
+        with psycopg.connect(self._conninfo, autocommit=True, prepare_threshold=None) as raw:
+            row = raw.execute(
+                "SELECT COALESCE(SUM(pg_total_relation_size(c.oid)), 0) FROM pg_class c "
+                "JOIN pg_namespace n ON n.oid = c.relnamespace "
+                "WHERE n.nspname = ANY (current_schemas(false)) AND c.relkind = 'r'"
+            ).fetchone()
+        return 0 if row is None else int(row[0])
+
+    def shrink(self) -> None:
+        """Lets the room be used again; the server gives back what is free at the end of a table."""
+        with psycopg.connect(self._conninfo, autocommit=True, prepare_threshold=None) as raw:
+            for table in ("facts", "artifacts", "messages", "calls", "runs", "sessions", "approvals"):
+                raw.execute(f"VACUUM {table}".encode())
+
     def fault(self, error: Exception) -> Fault | None:
         if not isinstance(error, psycopg.Error):
             return None
-        state = error.sqlstate or ""
-        passing, broken = False, False
-        if state.startswith("40") or state == "55P03":
-            hint, passing = "another process holds a lock: wait for it, or end it", True
-        elif state == "53100":
-            hint = "its disk is full: make room, what was committed is safe"
-        elif (
-            state.startswith(("08", "53", "57P"))
-            or state in ("25P03", "25P04")
-            or (not state and isinstance(error, psycopg.OperationalError | psycopg.InterfaceError))
-        ):
-            hint, passing, broken = "no connection: check that the server runs and that the URL is right", True, True
-        elif state.startswith(("28", "3D", "58")):
-            hint, broken = "it cannot be used: check the URL's user, password and database, and the server's log", True
-        else:
+        kind = _kind_of(error)
+        if kind is None:
             return None
         # The name leaves out user and password.
-        return Fault(
-            f"PostgreSQL database {self._name!r}: {hint} ({str(error).strip()})", passing=passing, broken=broken
-        )
+        message = f"PostgreSQL database {self._name!r}: {kind.hint} ({str(error).strip()})"
+        return Fault(message, passing=kind.passing, broken=kind.broken)
+
+
+class _Kind(NamedTuple):
+    """What a group of errors says about the database."""
+
+    states: tuple[str, ...]
+    """How their SQLSTATEs begin."""
+    hint: str
+    passing: bool
+    broken: bool
+
+
+_KINDS = (
+    _Kind(("40", "55"), "another process holds a lock: wait for it, or end it", passing=True, broken=False),
+    _Kind(
+        ("57014",),
+        "a statement was cancelled or took longer than the server allows: see statement_timeout and what slows it down",
+        passing=True,
+        broken=False,
+    ),
+    _Kind(("53100",), "its disk is full: make room, what was committed is safe", passing=False, broken=False),
+    _Kind(
+        # The connection is to a server that has become a standby, or is about to end.
+        ("25006",),
+        "it takes no writes at the moment: wait until the failover is over, or check that the URL is the primary's",
+        passing=True,
+        broken=True,
+    ),
+    _Kind(
+        ("08", "25", "26", "53", "57"),
+        "no connection: check that the server runs and that the URL is right",
+        passing=True,
+        broken=True,
+    ),
+    _Kind(
+        ("28", "3D", "42501", "58", "F0", "XX"),
+        "it cannot be used: check the URL's user, password and database, and the server's log",
+        passing=False,
+        broken=True,
+    ),
+)
+"""The first that fits counts. Everything else is a fault of ours: a statement or a value that is wrong."""
+_UNREACHABLE = next(kind for kind in _KINDS if "08" in kind.states)
+_STALE_PLAN = "cached plan must not change result type"
+
+
+def _kind_of(error: psycopg.Error) -> _Kind | None:
+    state = error.sqlstate or ""
+    if not state:
+        # Nothing came from the server: no route, no name, a reset, a time-out. Other errors are of the driver's user.
+        return _UNREACHABLE if isinstance(error, psycopg.OperationalError | psycopg.InterfaceError) else None
+    if state == "0A000" and _STALE_PLAN in str(error):
+        return _UNREACHABLE  # another program has changed the schema meanwhile: a new connection plans anew
+    return next((kind for kind in _KINDS if state.startswith(kind.states)), None)

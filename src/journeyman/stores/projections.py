@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from journeyman.core.approvals import ApprovalStatus
 from journeyman.core.calls import CallStatus, ToolCallRecord
 from journeyman.core.events import (
     ApprovalDecided,
     CallFinished,
     CallResolved,
+    CallStarted,
     Fact,
     RunFailed,
     RunFinished,
@@ -14,12 +18,13 @@ from journeyman.core.events import (
     RunSuspended,
 )
 from journeyman.core.runs import AgentResponse, RunStatus
-from journeyman.stores.approvals import withdraw
+from journeyman.stores.approvals import supersede, withdraw
 from journeyman.stores.audit import add_audit
 from journeyman.stores.calls import log_call
 from journeyman.stores.connection import Connection
 from journeyman.stores.conversations import add_messages, touch_session
 from journeyman.stores.cursors import number_end
+from journeyman.stores.reports import drop_reports
 
 
 def status_after(fact: Fact) -> RunStatus:
@@ -33,14 +38,19 @@ def status_after(fact: Fact) -> RunStatus:
             return RunStatus.RUNNING
 
 
-def project(connection: Connection, run_id: str, fact: Fact) -> None:
-    """Do what follows from a fact that has just been written."""
+def project(connection: Connection, run_id: str, fact: Fact, *, effect: bool = False) -> None:
+    """Do what follows from a fact that has just been written; ``effect``: it is the start of a call that has one."""
     match fact:
+        case CallStarted() if effect:
+            # Before the effect: nothing is done that is not in the audit.
+            details = {"tool": fact.tool_name, "execution_id": fact.execution_id, "attempt": fact.attempt}
+            _audit_call(connection, "call_started", run_id, fact.call_id, details, now=fact.time)
         case CallFinished(record=record):
             log_call(connection, run_id, record)
             if record.status is CallStatus.DENIED:
                 _audit_refusal(connection, run_id, record, now=fact.time)
         case CallResolved():
+            drop_reports(connection, run_id, fact.call_id)
             add_audit(
                 connection,
                 "resolved",
@@ -50,6 +60,8 @@ def project(connection: Connection, run_id: str, fact: Fact) -> None:
                 details={"action": fact.action},
                 now=fact.time,
             )
+        case ApprovalDecided(status=ApprovalStatus.SUPERSEDED):
+            supersede(connection, fact.approval_id, now=fact.time)
         case ApprovalDecided():
             connection.execute("UPDATE approvals SET consumed = 1 WHERE id = ?", fact.approval_id)
         case RunStarted(history=history) if history:
@@ -58,6 +70,8 @@ def project(connection: Connection, run_id: str, fact: Fact) -> None:
             withdraw(connection, run_id, keep=fact.waiting_for, now=fact.time)
         case RunFinished() | RunFailed():
             number_end(connection, run_id)
+            if status_after(fact) is RunStatus.CANCELLED:
+                _audit_cancellation(connection, run_id, now=fact.time)
             _keep_conversation(connection, run_id, fact.response, now=fact.time)
             withdraw(connection, run_id, now=fact.time)
         case _:
@@ -65,19 +79,22 @@ def project(connection: Connection, run_id: str, fact: Fact) -> None:
 
 
 def _audit_refusal(connection: Connection, run_id: str, record: ToolCallRecord, *, now: float) -> None:
-    rows = connection.query("SELECT principal_id FROM runs WHERE id = ?", run_id)
     details = {"tool": record.tool_name, "execution_id": record.execution_id}
     if record.error is not None:
         details["code"] = record.error.code
-    add_audit(
-        connection,
-        "call_refused",
-        actor=rows[0][0],
-        run_id=run_id,
-        subject=record.call_id,
-        details=details,
-        now=now,
-    )
+    _audit_call(connection, "call_refused", run_id, record.call_id, details, now=now)
+
+
+def _audit_call(
+    connection: Connection, kind: str, run_id: str, call_id: str, details: dict[str, Any], *, now: float
+) -> None:
+    [(actor,)] = connection.query("SELECT principal_id FROM runs WHERE id = ?", run_id)
+    add_audit(connection, kind, actor=actor, run_id=run_id, subject=call_id, details=details, now=now)
+
+
+def _audit_cancellation(connection: Connection, run_id: str, *, now: float) -> None:
+    [(by,)] = connection.query("SELECT cancelled_by FROM runs WHERE id = ?", run_id)
+    add_audit(connection, "run_cancelled", actor=by, run_id=run_id, subject=run_id, details={}, now=now)
 
 
 def _keep_conversation(connection: Connection, run_id: str, response: AgentResponse | None, *, now: float) -> None:
@@ -86,5 +103,5 @@ def _keep_conversation(connection: Connection, run_id: str, response: AgentRespo
     )
     if session_id is None or response is None:
         return
-    touch_session(connection, session_id, principal_id=principal_id, now=now)
+    touch_session(connection, session_id, principal_id=principal_id, now=now, anybodys=True)
     add_messages(connection, session_id, run_id, response.messages[history:])

@@ -7,14 +7,14 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
+from journeyman.core.audit import AuditNote
 from journeyman.core.protocols import moment
 from journeyman.core.tasks import Attachment, Task, TaskFilter, TaskPage, TaskPriority, TaskSort, TaskVersion
-from journeyman.stores.connection import Connection, json_text, json_text_over, marks
+from journeyman.stores.audit import add_note
+from journeyman.stores.connection import Connection, each_word, json_text, json_text_over, marks
 from journeyman.stores.database import Database
 
 URGENCY = {priority: number for number, priority in enumerate(TaskPriority)}
-MOST_WORDS = 20
-"""Of a text that is looked for; each is a condition of its own."""
 TOGETHER = 100
 """Ids in one statement."""
 
@@ -32,8 +32,8 @@ class SqlTasks:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def add(self, task: Task) -> Task:
-        return await self._database.write(partial(_add, task=task))
+    async def add(self, task: Task, *, note: AuditNote | None = None) -> Task:
+        return await self._database.write(partial(_add, task=task, note=note))
 
     async def get(self, task_id: str) -> Task | None:
         return await self._database.read(partial(_get, task_id=task_id))
@@ -53,14 +53,14 @@ class SqlTasks:
         work = partial(_find, wanted=wanted or TaskFilter(), sort=sort, limit=limit, offset=offset)
         return await self._database.read(work)
 
-    async def change(self, task_id: str, change: Callable[[Task], Task], *, now: float) -> Task | None:
+    async def change(
+        self, task_id: str, change: Callable[[Task], Task], *, now: float, note: AuditNote | None = None
+    ) -> Task | None:
         """Put what ``change`` makes of a task in its place, and keep the version before."""
-        return await self._database.write(partial(_change, task_id=task_id, change=change, now=now))
+        return await self._database.write(partial(_change, task_id=task_id, change=change, now=now, note=note))
 
-    async def delete(self, task_id: str) -> bool:
-        return await self._database.write(
-            lambda connection: connection.execute("DELETE FROM tasks WHERE id = ?", task_id) > 0
-        )
+    async def delete(self, task_id: str, *, note: AuditNote | None = None) -> bool:
+        return await self._database.write(partial(_delete_from, table="tasks", row_id=task_id, note=note))
 
     async def versions(self, task_id: str) -> Sequence[TaskVersion]:
         rows = await self._database.read(
@@ -77,8 +77,8 @@ class SqlTasks:
         """When each task was last changed, by id."""
         return dict(await self._database.read(lambda connection: connection.query("SELECT id, updated_at FROM tasks")))
 
-    async def attach(self, attachment: Attachment) -> Attachment | None:
-        return await self._database.write(partial(_attach_to_task, attachment=attachment))
+    async def attach(self, attachment: Attachment, *, note: AuditNote | None = None) -> Attachment | None:
+        return await self._database.write(partial(_attach_to_task, attachment=attachment, note=note))
 
     async def attachment(self, attachment_id: str) -> Attachment | None:
         rows = await self._database.read(
@@ -86,7 +86,7 @@ class SqlTasks:
         )
         return Attachment.stored(rows[0][0]) if rows else None
 
-    async def update_attachment(self, attachment: Attachment) -> bool:
+    async def update_attachment(self, attachment: Attachment, *, note: AuditNote | None = None) -> bool:
         """Put this in the place of the attachment with its id; its task and its reference stay. False without one."""
         where = "WHERE id = ? AND task_id = ? AND reference = ?"
         values = (attachment.id, attachment.task_id, attachment.reference)
@@ -97,20 +97,26 @@ class SqlTasks:
                 connection.execute(
                     f"UPDATE attachments SET body = ? {where}", json_text_over(body, attachment), *values
                 )
+                add_note(connection, note, subject=attachment.id)
             return bool(rows)
 
         return await self._database.write(update)
 
-    async def detach(self, attachment_id: str) -> bool:
-        return await self._database.write(
-            lambda connection: connection.execute("DELETE FROM attachments WHERE id = ?", attachment_id) > 0
-        )
+    async def detach(self, attachment_id: str, *, note: AuditNote | None = None) -> bool:
+        return await self._database.write(partial(_delete_from, table="attachments", row_id=attachment_id, note=note))
+
+
+def _delete_from(connection: Connection, *, table: str, row_id: str, note: AuditNote | None) -> bool:
+    deleted = connection.execute(f"DELETE FROM {table} WHERE id = ?", row_id) > 0
+    if deleted:
+        add_note(connection, note, subject=row_id)
+    return deleted
 
 
 # --- tasks
 
 
-def _add(connection: Connection, *, task: Task) -> Task:
+def _add(connection: Connection, *, task: Task, note: AuditNote | None) -> Task:
     names = ("id", "version", *_COLUMNS)
     values = (task.id, 1, *_values(task))
     added = connection.execute(
@@ -120,6 +126,7 @@ def _add(connection: Connection, *, task: Task) -> Task:
         _tag(connection, task)
         for attachment in task.attachments:
             _attach(connection, attachment)
+        add_note(connection, note, subject=task.id)
     kept = _get(connection, task_id=task.id)
     assert kept is not None, "it was added or there before, and this transaction still sees it"
     return kept
@@ -147,7 +154,9 @@ def _find(connection: Connection, *, wanted: TaskFilter, sort: TaskSort, limit: 
     return TaskPage(tasks=_tasks(connection, [body for (body,) in rows]), total=total)
 
 
-def _change(connection: Connection, *, task_id: str, change: Callable[[Task], Task], now: float) -> Task | None:
+def _change(
+    connection: Connection, *, task_id: str, change: Callable[[Task], Task], now: float, note: AuditNote | None
+) -> Task | None:
     # Changes nothing, but whoever else wants to change this task must wait.
     rows = connection.query("UPDATE tasks SET version = version WHERE id = ? RETURNING version, body", task_id)
     before = _get(connection, task_id=task_id) if rows else None
@@ -167,6 +176,7 @@ def _change(connection: Connection, *, task_id: str, change: Callable[[Task], Ta
         )
         connection.execute("DELETE FROM task_tags WHERE task_id = ?", task_id)
         _tag(connection, after)
+        add_note(connection, note, subject=task_id)
     for attachment in after.attachments:
         _attach(connection, attachment)
     return _get(connection, task_id=task_id)
@@ -237,23 +247,12 @@ def _conditions(wanted: TaskFilter) -> tuple[list[str], list[Any]]:
     tagged = "id IN (SELECT task_id FROM task_tags WHERE tag = ?)"
     found += [(tagged, [tag.casefold()]) for tag in wanted.tags]
     if wanted.title is not None:
-        found += _each_word("title", wanted.title)
+        found += each_word("title", wanted.title)
     if wanted.text is not None:
-        words = _each_word("words", wanted.text) or [("1 = 1", [])]
+        words = each_word("words", wanted.text) or [("1 = 1", [])]
         inside = " AND ".join(test for test, _ in words)
         found.append((f"(id = ? OR ({inside}))", [wanted.text.strip(), *_flat(values for _, values in words)]))
     return [test for test, _ in found], _flat(values for _, values in found)
-
-
-def _each_word(column: str, text: str) -> list[tuple[str, Sequence[Any]]]:
-    words = list(dict.fromkeys(text.casefold().split()))[:MOST_WORDS]
-    return [(f"{column} LIKE ? ESCAPE '!'", [f"%{_literally(word)}%"]) for word in words]
-
-
-def _literally(word: str) -> str:
-    for special in "!%_":
-        word = word.replace(special, f"!{special}")
-    return word
 
 
 def _flat(lists: Iterable[Sequence[Any]]) -> list[Any]:
@@ -263,22 +262,25 @@ def _flat(lists: Iterable[Sequence[Any]]) -> list[Any]:
 # --- attachments
 
 
-def _attach_to_task(connection: Connection, *, attachment: Attachment) -> Attachment | None:
+def _attach_to_task(connection: Connection, *, attachment: Attachment, note: AuditNote | None) -> Attachment | None:
     # As in _change: the task must not be deleted in between.
     if not connection.query("UPDATE tasks SET version = version WHERE id = ? RETURNING id", attachment.task_id):
         return None
-    _attach(connection, attachment)
+    if _attach(connection, attachment):
+        add_note(connection, note, subject=attachment.id)
     [(body,)] = connection.query(
         "SELECT body FROM attachments WHERE task_id = ? AND reference = ?", attachment.task_id, attachment.reference
     )
     return Attachment.stored(body)
 
 
-def _attach(connection: Connection, attachment: Attachment) -> None:
+def _attach(connection: Connection, attachment: Attachment) -> bool:
+    """Whether it is new."""
     # Numbered, because several that are made at one moment have an order too.
-    connection.execute(
+    added = connection.execute(
         "INSERT INTO attachments (id, task_id, number, reference, body) "
         "VALUES (?, ?, (SELECT COALESCE(MAX(number), 0) + 1 FROM attachments WHERE task_id = ?), ?, ?) "
         "ON CONFLICT DO NOTHING",
         *(attachment.id, attachment.task_id, attachment.task_id, attachment.reference, json_text(attachment)),
     )
+    return added > 0

@@ -1,5 +1,7 @@
 """Events as structured log records: ids, names, sizes, durations, statuses. No arguments, results or secrets.
 
+Where content is wanted, it goes without tokens, and its addresses without userinfo, query and fragment.
+
 Records go to the standard library's logger ``journeyman.run`` with their fields as attributes, so that any host can
 format them; ``JsonFormatter`` writes one JSON object a line.
 """
@@ -11,7 +13,8 @@ import logging
 from typing import Any
 
 from journeyman.core import events
-from journeyman.core.data import LOG_FIELDS
+from journeyman.core.data import LOG_FIELDS, safe_json
+from journeyman.core.sensitive.tokens import redacted, redacted_value
 
 logger = logging.getLogger("journeyman.run")
 # A library writes no logs until its host configures logging.
@@ -44,7 +47,7 @@ class LogListener:
                     "call_id": record.call_id,
                     "execution_id": record.execution_id,
                     "correlation_id": record.correlation_id,
-                    "tool": record.tool_name,
+                    "tool": redacted(record.tool_name),
                     "status": record.status.value,
                     "duration_ms": round(record.duration_ms, 3),
                     "attempts": record.attempts,
@@ -53,7 +56,7 @@ class LogListener:
                 if record.error is not None:
                     fields["error"] = record.error.code
                 if self._capture_content:
-                    fields |= {"arguments": record.arguments, "result": record.result}
+                    fields |= {"arguments": redacted_value(record.arguments), "result": redacted_value(record.result)}
                 return fields
             case events.RunStarted():
                 return {"agent": event.agent.get("name"), "task_id": event.task.task_id}
@@ -67,9 +70,9 @@ class LogListener:
                 return {"approval_id": event.approval_id, "status": event.status.value, "by": event.by}
             case events.MessageReceived():
                 fields = {"iteration": event.iteration, "calls": len(event.calls), "tokens": event.usage.total_tokens}
-                return {**fields, "text": event.text} if self._capture_content else fields
+                return {**fields, "text": redacted(event.text)} if self._capture_content else fields
             case events.CallStarted():
-                return {"call_id": event.call_id, "tool": event.tool_name, "attempt": event.attempt}
+                return {"call_id": event.call_id, "tool": redacted(event.tool_name), "attempt": event.attempt}
             case _:
                 return {}
 
@@ -96,9 +99,9 @@ class JsonFormatter(logging.Formatter):
             "time": self.formatTime(record, "%Y-%m-%dT%H:%M:%S%z"),
             "level": record.levelname.lower(),
             "logger": record.name,
-            "event": record.getMessage(),
+            "event": redacted(record.getMessage()),
         }
         line |= getattr(record, LOG_FIELDS, {})
         if record.exc_info:
-            line["exception"] = self.formatException(record.exc_info)
-        return json.dumps(line, ensure_ascii=False, default=str)
+            line["exception"] = redacted(self.formatException(record.exc_info))
+        return safe_json(json.dumps(line, ensure_ascii=False, default=str))

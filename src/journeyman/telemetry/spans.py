@@ -17,6 +17,7 @@ from pydantic_core import to_json
 
 from journeyman.core import events
 from journeyman.core.calls import ToolCallRecord
+from journeyman.core.sensitive.tokens import redacted, redacted_value
 
 OPERATION = "gen_ai.operation.name"
 ERROR_TYPE = "error.type"
@@ -56,12 +57,12 @@ class SpanListener:
 
     def _model(self, event: events.MessageReceived) -> None:
         span = self._tracer.start_span(
-            f"chat {event.model}".strip(),
+            f"chat {redacted(event.model)}".strip(),
             context=self._parent,
             kind=trace.SpanKind.CLIENT,
             attributes={
                 OPERATION: "chat",
-                "gen_ai.response.model": event.model,
+                "gen_ai.response.model": redacted(event.model),
                 "gen_ai.usage.input_tokens": event.usage.input_tokens,
                 "gen_ai.usage.output_tokens": event.usage.output_tokens,
             },
@@ -73,7 +74,7 @@ class SpanListener:
         """The span of a call, which all its attempts share."""
         if call_id not in self._calls:
             self._calls[call_id] = self._tracer.start_span(
-                f"execute_tool {tool_name}", context=self._parent, start_time=_nanoseconds(start)
+                f"execute_tool {redacted(tool_name)}", context=self._parent, start_time=_nanoseconds(start)
             )
         return self._calls[call_id]
 
@@ -95,7 +96,7 @@ class SpanListener:
             span.set_attributes(
                 {
                     OPERATION: "execute_tool",
-                    "gen_ai.tool.name": record.tool_name,
+                    "gen_ai.tool.name": redacted(record.tool_name),
                     "gen_ai.tool.call.id": record.call_id,
                     "journeyman.call.status": record.status.value,
                     "journeyman.call.attempts": record.attempts,
@@ -107,8 +108,9 @@ class SpanListener:
                 _mark_failed(span, record.error.code)
             if self._capture_content:
                 # Refused arguments may be anything, JSON or not, and the span must end all the same.
-                span.set_attribute("gen_ai.tool.call.arguments", to_json(record.arguments, fallback=repr).decode())
-                span.set_attribute("gen_ai.tool.call.result", to_json(record.result, fallback=repr).decode())
+                for name, value in (("arguments", record.arguments), ("result", record.result)):
+                    text = to_json(redacted_value(value), fallback=repr).decode()
+                    span.set_attribute(f"gen_ai.tool.call.{name}", text)
         span.end(_nanoseconds(now))
 
     def _end(self, status: str, now: float, error: str | None) -> None:

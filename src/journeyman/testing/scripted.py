@@ -26,7 +26,7 @@ class ScriptedCall:
         return self._but(confidence=confidence)
 
     def with_id(self, id: str) -> ScriptedCall:
-        """The same call under this id; without one, the loop numbers it."""
+        """The same call under an id of the model's own, which the loop replaces by ours."""
         return self._but(id=id)
 
     def raw(self, text: str) -> ScriptedCall:

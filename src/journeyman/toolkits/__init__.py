@@ -2,7 +2,13 @@
 
 from journeyman.core.errors import ErrorCategory, ToolError
 
+LONGEST_MESSAGE = 4_000
 
-def invalid(code: str, message: str, recover: str) -> ToolError:
-    """The error for an argument that a tool cannot accept."""
-    return ToolError(code, message, category=ErrorCategory.INVALID_INPUT, recover_action=recover)
+
+def invalid(code: str, message: str, recover: str, *, guidance: str | None = None) -> ToolError:
+    """The error for an argument that a tool cannot accept. ``recover`` is for the model, ``guidance`` for people."""
+    # It may quote what was written, of any length.
+    message = message if len(message) <= LONGEST_MESSAGE else f"{message[:LONGEST_MESSAGE]}…"
+    return ToolError(
+        code, message, category=ErrorCategory.INVALID_INPUT, recover_action=recover, user_guidance=guidance
+    )

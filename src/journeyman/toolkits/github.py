@@ -7,21 +7,25 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Annotated, Any, Protocol
 from urllib.parse import quote
 
 import aiohttp
+from pydantic import Field
 from pydantic_core import from_json
 
+from journeyman.core.budgets import check_containers, read_at_most
 from journeyman.core.context import ToolContext
 from journeyman.core.errors import ErrorCategory, ToolError
 from journeyman.core.protocols import SystemClock, moment
 from journeyman.core.risk import RiskLevel
 from journeyman.core.tasks import Attachment
 from journeyman.toolkits import invalid
-from journeyman.toolkits.tasks.inputs import attachment_not_found, find_attachment
+from journeyman.toolkits.fetching import check_address, guarded_connector
+from journeyman.toolkits.tasks.inputs import attachment_not_found
 from journeyman.toolkits.tasks.service import TaskService
-from journeyman.toolkits.tasks.tools import CATEGORY, MaybeText
+from journeyman.toolkits.tasks.tools import CATEGORY, MaybeText, about_attachment
+from journeyman.toolkits.tasks.wording import refreshed
 from journeyman.tools.decorator import tool
 from journeyman.tools.tool import Tool
 
@@ -32,12 +36,25 @@ SECONDS = 15.0
 MOST_BYTES = 2_000_000
 LONGEST_BODY = 20_000
 
-_SHORT = re.compile(r"(?P<owner>[\w.-]+)/(?P<repository>[\w.-]+)#(?P<number>\d{1,9})")
+_OWNER = r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}"
+# Of dots alone a name would be a step up, out of the path that is asked for.
+_NAME = r"(?=[A-Za-z0-9._-]*[A-Za-z0-9_-])[A-Za-z0-9._-]{1,100}"
+_SHORT = re.compile(rf"(?P<owner>{_OWNER})/(?P<repository>{_NAME})#(?P<number>[0-9]{{1,9}})")
 _ADDRESS = re.compile(
-    r"(?:https?://)?(?:www\.)?github\.com/(?P<owner>[\w.-]+)/(?P<repository>[\w.-]+)"
-    r"/(?P<kind>pull|issues)/(?P<number>\d{1,9})(?:[/?#].*)?",
+    rf"(?:https?://)?(?:www\.)?github\.com/(?P<owner>{_OWNER})/(?P<repository>{_NAME})"
+    r"/(?P<kind>pull|issues)/(?P<number>[0-9]{1,9})(?:[/?#].*)?",
     re.IGNORECASE,
 )
+_REPOSITORY = re.compile(rf"{_OWNER}/{_NAME}")
+
+
+def _parts_as_reference(given: dict[str, Any]) -> dict[str, Any]:
+    """An owner, a repository and a number in place of one reference."""
+    repository = given.get("repo", given.get("repository"))
+    if "reference" in given or repository is None or not {"owner", "number"} <= given.keys():
+        return given
+    others = {name: value for name, value in given.items() if name not in ("owner", "repo", "repository", "number")}
+    return {**others, "reference": f"{given['owner']}/{repository}#{given['number']}"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,13 +66,22 @@ class PullOrIssue:
     number: int
     is_issue: bool = False
 
+    def __post_init__(self) -> None:
+        good = re.fullmatch(_OWNER, self.owner) and re.fullmatch(_NAME, self.repository)
+        if not good or type(self.number) is not int or not 0 < self.number < 10**9:
+            raise invalid(
+                "INVALID_REFERENCE",
+                f"{self.owner!r}, {self.repository!r} and {self.number!r} are no owner, repository and number",
+                "Give the names as GitHub shows them, and the number alone",
+            )
+
     def __str__(self) -> str:
         return f"{self.owner}/{self.repository}#{self.number}"
 
     @classmethod
     def read(cls, reference: str) -> PullOrIssue | None:
         found = _SHORT.fullmatch(reference.strip()) or _ADDRESS.fullmatch(reference.strip())
-        if found is None:
+        if found is None or int(found["number"]) == 0:
             return None
         parts = found.groupdict()
         is_issue = (parts.get("kind") or "").lower() == "issues"
@@ -67,22 +93,42 @@ class GitHub:
 
     def __init__(self, *, base_url: str = GITHUB_API) -> None:
         self._base_url = base_url.rstrip("/")
+        # An address that the operator has set may well be inside their own network.
+        self._private = self._base_url != GITHUB_API
+        check_address(self._base_url, private=self._private)
 
     async def fetch(self, item: PullOrIssue, *, token: str | None = None) -> dict[str, Any]:
         """A pull request or an issue as GitHub describes it. Raises ToolError."""
         kind = "issues" if item.is_issue else "pulls"
-        path = f"/repos/{quote(item.owner)}/{quote(item.repository)}/{kind}/{item.number}"
+        path = f"/repos/{quote(item.owner, safe='')}/{quote(item.repository, safe='')}/{kind}/{item.number}"
+        return await self._ask(path, about=str(item), has="title", token=token)
+
+    async def search(
+        self, query: str, *, repository: str | None, limit: int, token: str | None = None
+    ) -> list[dict[str, Any]]:
+        """Summaries of the pull requests that fit best. Raises ToolError."""
+        words = " ".join(query.replace(":", " ").split())  # no qualifiers but ours
+        wanted = f"{words} is:pr" + (f" repo:{repository}" if repository else "")
+        path = f"/search/issues?q={quote(wanted, safe='')}&per_page={limit}"
+        found = await self._ask(path, about=f"pull requests about {words!r}", has="items", token=token)
+        items = found["items"] if isinstance(found["items"], list) else []
+        kept = ("title", "state", "author", "url", "updated_at")
+        summaries = (_summary(item) for item in items[:limit] if isinstance(item, dict))
+        return [{name: summary[name] for name in kept} for summary in summaries]
+
+    async def _ask(self, path: str, *, about: str, has: str, token: str | None) -> dict[str, Any]:
         status, headers, body = await self._get(path, token=token)
         if status != 200:
-            raise _error(str(item), status, headers)
+            raise _error(about, status, headers)
         try:
+            check_containers(body)
             found = from_json(body)
         except ValueError:
             found = None
-        if not isinstance(found, dict) or "title" not in found:
+        if not isinstance(found, dict) or has not in found:
             raise ToolError(
-                "GITHUB_BAD_ANSWER",
-                f"GitHub's answer about {item} cannot be read",
+                "FETCH_FAILED",
+                f"GitHub's answer about {about} cannot be read",
                 retryable=True,
                 recover_action="Try once more later; go on without it if the task allows that",
             )
@@ -95,14 +141,12 @@ class GitHub:
         try:
             # A redirect could send the token to another host; a repository that was renamed counts as not found.
             async with (
-                aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=SECONDS)) as session,
+                aiohttp.ClientSession(
+                    connector=guarded_connector(private=self._private), timeout=aiohttp.ClientTimeout(total=SECONDS)
+                ) as session,
                 session.get(self._base_url + path, headers=headers, allow_redirects=False) as response,
             ):
-                body = b""
-                async for piece in response.content.iter_chunked(65_536):
-                    body += piece
-                    if len(body) > MOST_BYTES:
-                        break
+                body, _ = await read_at_most(response.content.iter_any(), MOST_BYTES)
                 return response.status, {name.lower(): value for name, value in response.headers.items()}, body
         except TimeoutError:
             raise ToolError(
@@ -128,7 +172,7 @@ def _error(item: str, status: int, headers: dict[str, str]) -> ToolError:
     if limited or (status == 403 and "retry-after" in headers):
         wait = headers.get("retry-after", "")
         when = f" in {wait} s" if wait.isdigit() else " later"
-        code, category = "GITHUB_RATE_LIMITED", ErrorCategory.RATE_LIMIT
+        code, category = "RATE_LIMITED", ErrorCategory.RATE_LIMIT
         message = f"GitHub answers no more questions for now (asked about {item})"
         recover = f"Do not call it again now; tell the user to try again{when}"
         guidance = f"Set JOURNEYMAN_SECRET_{TOKEN}: with a token GitHub allows far more requests"
@@ -138,7 +182,7 @@ def _error(item: str, status: int, headers: dict[str, str]) -> ToolError:
         recover = "Tell the user that the GitHub token must be renewed; calling again will not help"
         guidance = f"Put a valid token into JOURNEYMAN_SECRET_{TOKEN}"
     elif status == 403:
-        code, category = "GITHUB_FORBIDDEN", ErrorCategory.PERMISSION
+        code, category = "FORBIDDEN", ErrorCategory.PERMISSION
         message = f"GitHub does not allow {item} to be read"
         recover = "Tell the user that access is missing; calling again will not help"
         guidance = f"Give the token in JOURNEYMAN_SECRET_{TOKEN} access to this repository"
@@ -151,9 +195,11 @@ def _error(item: str, status: int, headers: dict[str, str]) -> ToolError:
         recover = "Go on without it, and tell the user that GitHub has a problem"
         message, again = f"GitHub answered {status} about {item}", status >= 500
         return ToolError(
-            "GITHUB_FAILED", message, category=ErrorCategory.NETWORK, retryable=again, recover_action=recover
+            "FETCH_FAILED", message, category=ErrorCategory.NETWORK, retryable=again, recover_action=recover
         )
-    return ToolError(code, message, category=category, recover_action=recover, user_guidance=guidance)
+    retryable = code == "RATE_LIMITED"
+    after = float(wait) if retryable and (wait := headers.get("retry-after", "")).isdigit() else None
+    return ToolError(code, message, retryable, recover, category=category, user_guidance=guidance, retry_after=after)
 
 
 def _summary(found: dict[str, Any]) -> dict[str, Any]:
@@ -181,14 +227,16 @@ def github_tools(github: GitHub) -> list[Tool[..., Any]]:
         risk=RiskLevel.REVERSIBLE,
         read_only=True,
         cache_seconds=60,
+        secrets=(TOKEN,),
         tags=("pull request", "pr", "review", "issue"),
         examples=[{"reference": "https://github.com/acme/rocket/pull/7"}],
+        adapt=_parts_as_reference,
     )
     async def fetch_github_pr(reference: str, *, context: ToolContext) -> dict[str, Any]:
         """Read a pull request or issue from GitHub. Use when its title, state, author or text matters.
 
         Returns title, state (open, closed or merged), author, labels, text and numbers. Errors: INVALID_REFERENCE,
-        GITHUB_NOT_FOUND, GITHUB_FORBIDDEN, GITHUB_RATE_LIMITED.
+        GITHUB_NOT_FOUND, FORBIDDEN, RATE_LIMITED, FETCH_FAILED.
 
         Args:
             reference: Its address, e.g. "https://github.com/acme/rocket/pull/7", or short "acme/rocket#7".
@@ -199,7 +247,41 @@ def github_tools(github: GitHub) -> list[Tool[..., Any]]:
             raise invalid("INVALID_REFERENCE", f"{reference!r} names no pull request or issue", recover)
         return _summary(await github.fetch(item, token=context.secrets.get(TOKEN)))
 
-    return [fetch_github_pr]
+    @tool(
+        category="github",
+        risk=RiskLevel.REVERSIBLE,
+        read_only=True,
+        cache_seconds=60,
+        secrets=(TOKEN,),
+        tags=("pull request", "pr", "find"),
+        examples=[{"query": "login bug", "repository": "acme/rocket"}],
+    )
+    async def search_github_pr(
+        query: Annotated[str, Field(min_length=1, max_length=200)],
+        repository: MaybeText = None,
+        limit: Annotated[int, Field(ge=1, le=30)] = 5,
+        *,
+        context: ToolContext,
+    ) -> dict[str, Any]:
+        """Search GitHub for pull requests. Use when the user speaks of one without its address.
+
+        Returns the pull requests that fit best, and the address of the first as pr_url. Errors: INVALID_REFERENCE,
+        GITHUB_NOT_FOUND, FORBIDDEN, RATE_LIMITED, FETCH_FAILED.
+
+        Args:
+            query: Words of its title or text.
+            repository: Only in this one, e.g. "acme/rocket".
+            limit: How many at most.
+        """
+        if repository and not _REPOSITORY.fullmatch(repository):
+            raise invalid("INVALID_REFERENCE", f"{repository!r} names no repository", 'Write it as "owner/repository"')
+        found = await github.search(query, repository=repository, limit=limit, token=context.secrets.get(TOKEN))
+        if not found:
+            message = f"GitHub knows no pull request about {query!r}"
+            raise invalid("GITHUB_NOT_FOUND", message, "Try other words, or ask the user for its address")
+        return {"pr_url": found[0]["url"], "pull_requests": found}
+
+    return [fetch_github_pr, search_github_pr]
 
 
 # --- attachments
@@ -235,8 +317,11 @@ def refreshing_tools(service: TaskService, updates: AttachmentUpdates, github: G
         category=CATEGORY,
         risk=RiskLevel.REVERSIBLE,
         idempotent=True,
+        secrets=(TOKEN,),
         tags=("update", "reload", "github"),
         examples=[{"task_id": "login bug", "attachment_id": "https://github.com/acme/rocket/pull/7"}],
+        describe=lambda arguments, context: about_attachment(service, arguments, "Fetch anew"),
+        render=refreshed,
     )
     async def refresh_attachment(
         attachment_id: str, task_id: MaybeText = None, *, context: ToolContext
@@ -244,17 +329,14 @@ def refreshing_tools(service: TaskService, updates: AttachmentUpdates, github: G
         """Fetch what an attachment refers to and keep its title, state and text. Use when the user wants news of it.
 
         Works for GitHub pull requests and issues. Returns the attachment. Errors: ATTACHMENT_NOT_FOUND,
-        TASK_NOT_FOUND, NOT_REFRESHABLE, GITHUB_NOT_FOUND, GITHUB_FORBIDDEN, GITHUB_RATE_LIMITED; AMBIGUOUS_ATTACHMENT
+        TASK_NOT_FOUND, NOT_REFRESHABLE, GITHUB_NOT_FOUND, FORBIDDEN, RATE_LIMITED; AMBIGUOUS_ATTACHMENT
         or AMBIGUOUS_TASK, then ask the user which one.
 
         Args:
             attachment_id: The attachment: its id or, with task_id, its address or words of its title.
             task_id: The task it belongs to: its id, or words of its title.
         """
-        if task_id:
-            found = find_attachment(await service.named(task_id), attachment_id)
-        else:
-            found = await service.attachment(attachment_id)
+        found = await service.attachment_named(attachment_id, task=task_id)
         fresh = await _refreshed(found, github, token=context.secrets.get(TOKEN))
         if not await updates.update_attachment(fresh):
             raise attachment_not_found(attachment_id, "it was removed a moment ago")

@@ -13,4 +13,4 @@ from journeyman.tools.decorator import tool
 @tool(name="sayHello", risk=RiskLevel.REVERSIBLE, read_only=True, examples=[{"name": "Ada"}])
 def say_hello(name: Annotated[str, Field(description="Who is greeted.")]) -> str:
     """Returns a friendly greeting message for the given name"""
-    return f"Hello, {name}! It is nice to meet you."
+    return f"Hello, {name}! Nice to meet you."

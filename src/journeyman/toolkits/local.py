@@ -1,6 +1,7 @@
 """Everyday tools over one folder: look around, read, search, calculate, tell the time, keep notes.
 
-Files are only read; notes are the one thing written. Nothing outside the folder can be reached.
+Files are only read; notes are the one thing written. Nothing outside the folder can be reached. Hidden files,
+files with credentials and links to either are read only where a person has allowed exactly that call.
 """
 
 from __future__ import annotations
@@ -10,7 +11,8 @@ import math
 import operator
 import os
 import re
-from collections.abc import Callable, Iterator
+import stat
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
@@ -20,16 +22,21 @@ from pydantic import Field
 
 from journeyman.core.context import ToolContext
 from journeyman.core.errors import ErrorCategory, ToolError
+from journeyman.core.rendering import plain
 from journeyman.core.risk import RiskLevel
+from journeyman.core.sensitive.files import HIDDEN_FOLDERS, secret_parts
 from journeyman.toolkits import invalid
 from journeyman.tools.decorator import tool
 from journeyman.tools.tool import Tool
 
 LARGEST_FILE = 1_000_000
 MOST_FILES = 500
-_KEY_FILES = re.compile(r"(?i)^id_(rsa|dsa|ecdsa|ed25519)|\.(pem|p12|pfx|jks|keystore|key)$")
 
 Title = Annotated[str, Field(min_length=1, max_length=80, description="The note's title, e.g. 'weekly orders'.")]
+
+
+def _asks_for_protected(tools: LocalTools, arguments: Mapping[str, Any]) -> bool:
+    return tools.protects(str(arguments.get("path", arguments.get("folder", "."))))
 
 
 class LocalTools:
@@ -43,7 +50,14 @@ class LocalTools:
         reads: list[Tool[..., Any]] = [self.get_current_time, self.list_files, self.read_file, self.search_text]
         return [*reads, self.calculate_expression, self.write_note, self.delete_note]
 
-    @tool(risk=RiskLevel.REVERSIBLE, read_only=True, repeatable=True)
+    @tool(
+        risk=RiskLevel.REVERSIBLE,
+        read_only=True,
+        repeatable=True,
+        render=lambda arguments, result: (
+            f"It is {result['time'][11:16]} on {result['weekday']}, {result['time'][:10]} ({result['timezone']})."
+        ),
+    )
     def get_current_time(self, timezone: str = "UTC") -> dict[str, str]:
         """Tell the date and time. Use when the answer depends on today's date or the time of day.
 
@@ -58,8 +72,8 @@ class LocalTools:
         now = datetime.now(zone)
         return {"time": now.isoformat(timespec="seconds"), "weekday": now.strftime("%A"), "timezone": timezone}
 
-    @tool(risk=RiskLevel.REVERSIBLE, read_only=True)
-    def list_files(self, folder: str = ".") -> dict[str, Any]:
+    @tool(risk=RiskLevel.REVERSIBLE, read_only=True, hazard=_asks_for_protected)
+    def list_files(self, folder: str = ".", *, context: ToolContext | None = None) -> dict[str, Any]:
         """List the files below a folder. Use when you need to know which files there are.
 
         Hidden files are left out.
@@ -71,15 +85,18 @@ class LocalTools:
         if not start.is_dir():
             recover = "Call list_files without arguments to see what there is"
             raise invalid("NOT_FOUND", f"there is no folder {folder!r}", recover)
+        self._check_allowed(start, folder, context)
         files: list[dict[str, Any]] = []
         for path in _visible(start):
+            if path is None:
+                continue
             if len(files) == MOST_FILES:
                 return {"files": files, "complete": False}
             files.append({"path": self._name(path), "bytes": path.stat().st_size})
         return {"files": files, "complete": True}
 
-    @tool(risk=RiskLevel.REVERSIBLE, read_only=True)
-    def read_file(self, path: str) -> str:
+    @tool(risk=RiskLevel.REVERSIBLE, read_only=True, hazard=_asks_for_protected)
+    def read_file(self, path: str, *, context: ToolContext | None = None) -> str:
         """Read a text file. Use when you know which file holds what you need.
 
         Args:
@@ -89,13 +106,14 @@ class LocalTools:
         # Reading a pipe or a device might never end.
         if not place.is_file():
             raise invalid("NOT_FOUND", f"there is no file {path!r}", "Use a path that list_files shows")
+        self._check_allowed(place, path, context)
         text = _text(place)
         if text is None:
             message = f"{path!r} is not a text file of at most {LARGEST_FILE:,} bytes"
             raise invalid("NOT_TEXT", message, "Choose another file, or look for what you need with search_text")
         return text
 
-    @tool(risk=RiskLevel.REVERSIBLE, read_only=True)
+    @tool(risk=RiskLevel.REVERSIBLE, read_only=True, hazard=_asks_for_protected)
     def search_text(
         self,
         text: Annotated[str, Field(min_length=1)],
@@ -103,30 +121,38 @@ class LocalTools:
         limit: Annotated[int, Field(ge=1, le=200)] = 50,
         *,
         context: ToolContext,
-    ) -> list[dict[str, Any]]:
+    ) -> dict[str, Any]:
         """Find the lines that contain a text. Use when you do not know which file holds what you need.
 
-        Hidden files and key files are left out; upper and lower case are the same.
+        Hidden files, files with credentials, and links are left out; "skipped" says how many. Upper and lower case are
+        the same.
 
         Args:
             text: What to look for, literally.
             folder: Where to look, relative to the working folder.
             limit: How many lines to give at most.
         """
-        wanted, found = text.casefold(), []
-        for path in _visible(self._inside(folder)):
+        wanted, start = text.casefold(), self._inside(folder)
+        self._check_allowed(start, folder, context)
+        found: dict[str, Any] = {"lines": [], "complete": True, "skipped": 0}
+        for path in _visible(start):
             if context.cancelled:
                 break
-            if _KEY_FILES.search(path.name):
+            if path is None or self._protected(path):
+                found["skipped"] += 1
                 continue
             for number, line in enumerate((_text(path) or "").splitlines(), start=1):
                 if wanted in line.casefold():
-                    found.append({"path": self._name(path), "line": number, "text": line.strip()[:300]})
-                    if len(found) == limit:
-                        return found
+                    if len(found["lines"]) == limit:
+                        return found | {"complete": False}
+                    found["lines"].append({"path": self._name(path), "line": number, "text": line.strip()[:300]})
         return found
 
-    @tool(risk=RiskLevel.REVERSIBLE, read_only=True)
+    @tool(
+        risk=RiskLevel.REVERSIBLE,
+        read_only=True,
+        render=lambda arguments, result: f"{plain(arguments['expression'])} = **{result}**",
+    )
     def calculate_expression(self, expression: Annotated[str, Field(min_length=1, max_length=500)]) -> int | float:
         """Work out an arithmetic expression. Use for every calculation, however small.
 
@@ -139,7 +165,10 @@ class LocalTools:
             recover = "Write numbers, parentheses and + - * / // % ** only"
             raise invalid("NOT_ARITHMETIC", str(error), recover) from None
 
-    @tool(risk=RiskLevel.REVERSIBLE)
+    @tool(
+        risk=RiskLevel.REVERSIBLE,
+        render=lambda arguments, result: f"Wrote the note *{plain(result['title'])}* to `{result['path']}`.",
+    )
     def write_note(self, title: Title, text: str) -> dict[str, str]:
         """Keep a new note. Use when the user wants something written down.
 
@@ -157,7 +186,15 @@ class LocalTools:
             raise invalid("NOTE_EXISTS", f"there is a note {title!r} already", "Choose another title") from None
         return {"title": title, "path": self._name(path)}
 
-    @tool(risk=RiskLevel.IRREVERSIBLE)
+    def _about_note(self, arguments: dict[str, Any], context: ToolContext) -> str:
+        with self._note(arguments["title"]).open(encoding="utf-8") as file:
+            return f"Delete the note “{arguments['title']}”, which begins: {file.read(100)}"
+
+    @tool(
+        risk=RiskLevel.IRREVERSIBLE,
+        describe=_about_note,
+        render=lambda arguments, result: f"Deleted the note *{plain(result['deleted'])}*.",
+    )
     def delete_note(self, title: Title) -> dict[str, str]:
         """Delete a note for good. Use when the user asks for exactly that."""
         path = self._note(title)
@@ -168,6 +205,37 @@ class LocalTools:
             message = f"there is no note {title!r} (known: {known})"
             raise invalid("NOT_FOUND", message, "Use the title of a known note") from None
         return {"deleted": title}
+
+    def protects(self, path: str) -> bool:
+        """Whether a person must agree before this path is read, listed or searched; what is refused anyway is not."""
+        try:
+            return self._protected(self._inside(path))
+        except ToolError:
+            return False
+
+    def _protected(self, place: Path) -> bool:
+        """Whether a place, links resolved, is hidden or holds credentials; or may do so under another of its names."""
+        names = place.relative_to(self._root).parts
+        if any(name.startswith(".") for name in names) or secret_parts(names):
+            return True
+        if not HIDDEN_FOLDERS.isdisjoint(name.lower() for name in place.parts):
+            return True
+        try:
+            found = place.stat()
+        except OSError:
+            return False
+        return stat.S_ISREG(found.st_mode) and found.st_nlink > 1
+
+    def _check_allowed(self, place: Path, path: str, context: ToolContext | None) -> None:
+        """Refuse what a person was not asked about: a link may have changed since the call was graded."""
+        allowed = context is not None and context.risk is RiskLevel.IRREVERSIBLE
+        if not allowed and self._protected(place):
+            raise ToolError(
+                "PROTECTED_FILE",
+                f"{path!r} is hidden or may hold credentials, and nobody has allowed it to be read",
+                category=ErrorCategory.PERMISSION,
+                recover_action="Do without it, or ask the user for what you need from it",
+            )
 
     def _inside(self, path: str) -> Path:
         """The path with links resolved; refused where it is not below the root."""
@@ -194,13 +262,17 @@ class LocalTools:
         return os.path.relpath(path, self._root).replace(os.sep, "/")
 
 
-def _visible(folder: Path) -> Iterator[Path]:
-    """The regular files below a folder, in order; links and hidden names are left out."""
+def _visible(folder: Path) -> Iterator[Path | None]:
+    """The regular files below a folder, in order; None for each link, hidden file or hidden folder left out."""
     for parent, folders, files in os.walk(folder):
+        hidden = [name for name in folders if name.startswith(".")]
         folders[:] = sorted(name for name in folders if not name.startswith("."))
+        yield from [None] * (len(hidden) + sum(Path(parent, name).is_symlink() for name in folders))
         for name in sorted(files):
             path = Path(parent, name)
-            if not name.startswith(".") and path.is_file() and not path.is_symlink():
+            if name.startswith(".") or path.is_symlink():
+                yield None
+            elif path.is_file():
                 yield path
 
 

@@ -209,6 +209,8 @@ _FIELD_KINDS = {
     **dict.fromkeys(("return", "returns"), "returns"),
     **dict.fromkeys(("rtype", "raise", "raises", "except", "exception", "yield", "yields", "ytype"), "dropped"),
 }
+LONGEST_DOCSTRING = 50_000
+"""Characters that are read of one."""
 _GOOGLE = re.compile(r"([A-Za-z ]+):\s*$")
 _UNDERLINE = re.compile(r"-{3,}\s*$")
 _SPHINX = re.compile(r":(\w+)(?:\s[^:]*)?:(?:\s|$)")
@@ -237,7 +239,7 @@ def read_docstring(text: str | None) -> Documentation:
     kept: list[str] = []
     parameters: dict[str, str] = {}
     returns: list[str] = []
-    for section in _sections(inspect.cleandoc(text or "").splitlines()):
+    for section in _sections(inspect.cleandoc((text or "")[:LONGEST_DOCSTRING]).splitlines()):
         if section.kind == "kept":
             kept += section.lines
         elif section.kind == "parameters":

@@ -12,7 +12,20 @@ from journeyman.core.risk import RiskLevel
 from journeyman.core.specification import RESERVED_NAMES, ToolSpecification
 from journeyman.tools.callables import function_name, without_partials
 from journeyman.tools.schema import function_schema
-from journeyman.tools.tool import KNOWN_READS, Isolation, Tool, check_options, is_async
+from journeyman.tools.tool import (
+    KNOWN_READS,
+    Adapter,
+    Describe,
+    DescribeMethod,
+    Hazard,
+    Isolation,
+    Render,
+    RenderMethod,
+    Tool,
+    check_options,
+    is_async,
+    is_method,
+)
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -31,6 +44,8 @@ class ToolOptions(TypedDict, total=False):
     idempotent: bool
     category: str
     permissions: Iterable[str]
+    secrets: Iterable[str]
+    """Names of the secrets in ``context.secrets``. One that runs in a process of its own gets these and no others."""
     timeout_seconds: float
     """1 to 300; 30 unless given."""
     retries: int
@@ -40,15 +55,25 @@ class ToolOptions(TypedDict, total=False):
     """Exempt from the repeat guard, for polling."""
     isolation: Isolation
     """"thread", or "process" for importable functions that must be killable."""
+    adapt: Adapter | None
+    """Puts arguments that were given under other names into the tool's own, before they are checked."""
+    hazard: Hazard | None
+    """From the arguments, as a mapping, to whether a person must agree to exactly this call; must be quick."""
     tags: Sequence[str]
     examples: Sequence[Any]
     metadata: Mapping[str, Any] | None
     version: str
     deprecated: bool | str
     """True, or a sentence that says what to use instead."""
+    describe: Describe | DescribeMethod | None
+    """Takes the arguments and the context, and says what the call is about to the person who must agree to it, e.g.
+    the title of the task that an id names. Whatever goes wrong in it, the person is asked; it has a second."""
+    render: Render | RenderMethod | None
+    """Takes the arguments and the result, and says what the call came to, as Markdown for people, e.g. "Added *Milk*."
+    Whatever goes wrong in it, the result is shown in a general form; it has a second."""
 
 
-_NOT_IN_SPECIFICATION = ("retries", "cache_seconds", "repeatable", "isolation")
+_NOT_IN_SPECIFICATION = ("retries", "cache_seconds", "repeatable", "isolation", "adapt", "hazard", "describe", "render")
 _NONE_IS_UNSET = ("name", "description", "risk", "metadata")
 
 
@@ -75,7 +100,7 @@ def _make(function: Callable[..., Any], options: ToolOptions) -> Tool[..., Any]:
     if isinstance(function, Tool):
         raise ToolDefinitionError(f"{where} is a tool already; use tool.with_changes(...) for a variant")
     _check_names(where, options)
-    unbound = _is_method_in_class_body(function)
+    unbound = is_method(function)
     schema = function_schema(function, context_type=ToolContext, skip_first=unbound)
     named = without_partials(function)
     name = getattr(named, "__name__", None) or type(named).__name__
@@ -87,8 +112,11 @@ def _make(function: Callable[..., Any], options: ToolOptions) -> Tool[..., Any]:
     }
     if isinstance(fields["description"], str) and not fields["description"].strip():
         raise ToolDefinitionError(f"{where}: has no docstring; write one, or give tool(description=...)")
-    if isinstance(permissions := fields.get("permissions"), str):
-        raise ToolDefinitionError(f"{where}: permissions must be a collection, write {{{permissions!r}}}")
+    for option in ("permissions", "secrets"):
+        if isinstance(given := fields.get(option), str):
+            raise ToolDefinitionError(f"{where}: {option} must be a collection, write {{{given!r}}}")
+    if "secrets" in fields:
+        fields["secrets"] = tuple(fields["secrets"])
     try:
         specification = ToolSpecification(parameters=schema.parameters, returns=schema.returns, **fields)
     except ToolDefinitionError as error:
@@ -108,9 +136,13 @@ def _make(function: Callable[..., Any], options: ToolOptions) -> Tool[..., Any]:
         retries=retries,
         cache_seconds=cache_seconds,
         repeatable=options.get("repeatable", False),
+        adapt=options.get("adapt"),
         isolation=options.get("isolation", "thread"),
+        hazard=options.get("hazard"),
         is_async=is_async(function),
         unbound=unbound,
+        describe=_checked_hook(where, "describe", options.get("describe"), "the arguments and the context"),
+        render=_checked_hook(where, "render", options.get("render"), "the arguments and the result"),
     )
     _check_isolation(made, where)
     return made
@@ -127,6 +159,17 @@ def _check_names(where: str, options: ToolOptions) -> None:
             raise ToolDefinitionError(f"{where}: tool() has no option {name!r}; {hint}")
 
 
+def _checked_hook(where: str, option: str, hook: Any, takes: str) -> Any:
+    """A function of two things, and of the instance before them where it is a method. Raises ToolDefinitionError."""
+    if hook is None:
+        return None
+    try:
+        inspect.signature(hook).bind(*range(3 if is_method(hook) else 2))
+    except (TypeError, ValueError):
+        raise ToolDefinitionError(f"{where}: {option} must be a function of {takes}, got {hook!r}") from None
+    return hook
+
+
 def _check_isolation(made: Tool[..., Any], where: str) -> None:
     if made.isolation not in ("thread", "process"):
         raise ToolDefinitionError(f"{where}: isolation is 'thread' or 'process', got {made.isolation!r}")
@@ -137,14 +180,3 @@ def _check_isolation(made: Tool[..., Any], where: str) -> None:
             f"{where}: isolation='process' needs a function that another process can import; "
             "move it to the top level of a module (not __main__, not inside a function or class)"
         )
-
-
-def _is_method_in_class_body(function: Callable[..., Any]) -> bool:
-    """A function defined in a class is decorated before there is an instance: its first parameter is the instance."""
-    if not inspect.isfunction(function):
-        return False
-    owner = function.__qualname__.rpartition(".")[0]
-    if not owner or owner.endswith("<locals>"):
-        return False
-    first = next(iter(inspect.signature(function).parameters.values()), None)
-    return first is not None and first.annotation is inspect.Parameter.empty and first.name in ("self", "cls")

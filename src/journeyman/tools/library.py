@@ -122,6 +122,15 @@ class ToolLibrary:
         if self._sources is not None:
             self._sources.retry_refused()
 
+    def reset(self, tools: Iterable[AnyTool]) -> None:
+        """Make these its tools, as one change. For libraries without sources."""
+        wanted = {item.name: item for item in tools}
+        for item in wanted.values():
+            if (why := why_not_registrable(item)) is not None:
+                raise ToolDefinitionError(why)
+        if wanted != self._tools:
+            self._update(wanted, [name for name in self._tools if name not in wanted])
+
     def deprecate(self, name: str, instead: str | None = None) -> None:
         """Mark a tool as deprecated: it still works, and models are told not to start using it."""
         self._update({name: self[name].with_changes(deprecated=instead or True)})
@@ -169,6 +178,19 @@ class ToolLibrary:
 
     async def __aexit__(self, *_: object) -> None:
         await self.close()
+
+    async def exchange_sources(
+        self, *, added: Iterable[ToolSource], removed: Iterable[ToolSource], and_then: Callable[[], None] = lambda: None
+    ) -> None:
+        """Open and list the new sources, take all of this over in one moment with ``and_then``, close the old ones.
+
+        Raises ConfigurationError where a new one cannot be opened; then nothing has changed.
+        """
+        if self._sources is None:
+            from journeyman.tools.sources import FollowedSources
+
+            self._sources = FollowedSources([], taken=self.__contains__, update=self._update)
+        await self._sources.exchange(list(added), list(removed), and_then)
 
     def problems(self) -> list[SourceProblem]:
         """What is wrong with the sources of an open library and their tools, such as names that are taken."""
@@ -247,6 +269,17 @@ class ToolLibrary:
                 yield made[name][1]
 
         return self._view(self, derive=derive)
+
+    def mapped(self, change: Callable[[AnyTool], AnyTool]) -> ToolLibrary:
+        """A view of these tools, each as ``change`` makes it; one that is to stay the same must be the same object.
+
+        What ``change`` goes by may change: then ``refresh()``.
+        """
+        return self._view(self, derive=lambda: [change(item) for item in self._tools.values()])
+
+    def refresh(self) -> None:
+        """Make a view again from the libraries it is made of, as one change."""
+        self._follow_bases()
 
     def _view(self, *bases: ToolLibrary, derive: Callable[[], Iterable[AnyTool]]) -> ToolLibrary:
         view = ToolLibrary(embedder=next((base._embedder for base in reversed(bases) if base._embedder), None))

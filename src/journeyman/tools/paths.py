@@ -150,15 +150,28 @@ def _file(path: str, place: str) -> ModuleType:
 
 
 def _failed(path: str, error: BaseException) -> ImportPathError:
-    """The error of a module's own code, with the line at the top level of a module that led to it."""
-    lines = [
-        f" ({_relative(frame.f_code.co_filename)}, line {number})"
-        for frame, number in walk_tb(error.__traceback__)
-        if frame.f_code.co_name == "<module>"
-    ]
-    # The text of a SyntaxError has its own place in it.
-    where = lines[-1] if lines and not isinstance(error, SyntaxError) else ""
-    return ImportPathError(path, f"cannot be imported: {type(error).__name__}: {error}{where}")
+    """The error of a module's own code, and the line of the user's own files that led to it."""
+    said, place = str(error), _place_of(error)
+    if isinstance(error, SyntaxError) and error.filename and error.lineno:
+        said, place = error.msg, (error.filename, error.lineno)
+    where = f" ({_relative(place[0])}, line {place[1]})" if place is not None else ""
+    return ImportPathError(path, f"cannot be imported: {type(error).__name__}: {said}{where}")
+
+
+def _place_of(error: BaseException) -> tuple[str, int] | None:
+    """The innermost line that is nobody else's; where there is none, the innermost one of all."""
+    lines = [(frame.f_code.co_filename, number) for frame, number in walk_tb(error.__traceback__)]
+    lines = [(file, number) for file, number in lines if not file.startswith("<")]
+    own = [line for line in lines if not any(Path(line[0]).is_relative_to(root) for root in _installed())]
+    return next(reversed(own or lines), None)
+
+
+def _installed() -> list[Path]:
+    """Where Python, its packages and this one are."""
+    from sysconfig import get_paths
+
+    python = get_paths()
+    return [Path(__file__).parents[1], *(Path(python[kind]) for kind in ("stdlib", "platstdlib", "purelib", "platlib"))]
 
 
 def _relative(file: str) -> str:

@@ -18,6 +18,7 @@ from pydantic.errors import PydanticUndefinedAnnotation, PydanticUserError
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaWarningKind
 from pydantic_core import InitErrorDetails, SchemaError, core_schema, from_json, to_json
 
+from journeyman.core.budgets import LISTED_PROBLEMS
 from journeyman.core.errors import ToolDefinitionError, problem_text, validation_problems
 from journeyman.tools.callables import EMPTY, Documentation, Parameter, Signature, read_callable, read_docstring
 from journeyman.tools.tool import ArgumentsError
@@ -30,7 +31,7 @@ _NOISE = frozenset({"title", "discriminator", "uniqueItems"})
 _NAMED = frozenset({"properties", "patternProperties", "dependentSchemas"})
 _LISTED = frozenset({"anyOf", "oneOf", "allOf", "prefixItems"})
 _SINGLE = frozenset({"items", "additionalProperties", "propertyNames", "contains", "not", "if", "then", "else"})
-_PYDANTIC_ERRORS = (PydanticUserError, PydanticUndefinedAnnotation, SchemaError)
+PYDANTIC_ERRORS = (PydanticUserError, PydanticUndefinedAnnotation, SchemaError)
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +58,7 @@ class FunctionSchema:
         try:
             return self._check(text)
         except ValidationError as error:
-            repaired = _with_integers(text, error)
+            repaired = with_integers(text, error)
             if repaired is None:
                 raise
             try:
@@ -83,7 +84,7 @@ class FunctionSchema:
     def _check(self, text: str | bytes) -> dict[str, Any]:
         values: dict[str, Any] = self._adapter.validator.validate_json(text, strict=True)
         given = from_json(text)
-        path = _path_to_non_finite(given)
+        path = path_to_non_finite(given)
         if path is not None:
             details = InitErrorDetails(type="finite_number", loc=path, input="a number beyond all bounds")
             raise ValidationError.from_exception_data("arguments", [details])
@@ -107,8 +108,8 @@ def function_schema(function: Callable[..., Any], *, context_type: type, skip_fi
         defaults = {p.name: _default_as_json(p) for p in signature.parameters if p.default is not EMPTY}
         unsaid = {p.name: p.default for p in signature.parameters if defaults.get(p.name) is _UNSAID}
         adapter = _arguments_adapter(signature, unsaid)
-        schema = tidy(adapter.json_schema(schema_generator=_Quiet))
-    except _PYDANTIC_ERRORS as error:
+        schema = tidy(adapter.json_schema(schema_generator=QuietSchema))
+    except PYDANTIC_ERRORS as error:
         for parameter in signature.parameters:
             _check_annotation(parameter, signature.name)
         raise ToolDefinitionError(f"{signature.name}: its parameters have no JSON Schema ({error})") from error
@@ -139,7 +140,7 @@ def argument_problems(error: ValidationError, *, known: Iterable[str] = ()) -> s
     return problem_text(validation_problems(error, whole="arguments", unknown=unknown))
 
 
-class _Quiet(GenerateJsonSchema):
+class QuietSchema(GenerateJsonSchema):
     """A nested default or a union's member that JSON cannot say is left out, and nobody is warned."""
 
     def emit_warning(self, kind: JsonSchemaWarningKind, detail: str) -> None:
@@ -192,15 +193,15 @@ def _returns_schema(annotation: Any) -> dict[str, Any] | None:
         return None
     try:
         adapter: TypeAdapter[Any] = TypeAdapter(annotation)
-        return tidy(adapter.json_schema(schema_generator=_Quiet, mode="serialization"))
-    except _PYDANTIC_ERRORS:
+        return tidy(adapter.json_schema(schema_generator=QuietSchema, mode="serialization"))
+    except PYDANTIC_ERRORS:
         return None
 
 
 def _check_annotation(parameter: Parameter, function: str) -> None:
     try:
-        TypeAdapter(parameter.annotation).json_schema(schema_generator=_Quiet)
-    except _PYDANTIC_ERRORS as error:
+        TypeAdapter(parameter.annotation).json_schema(schema_generator=QuietSchema)
+    except PYDANTIC_ERRORS as error:
         said = inspect.formatannotation(parameter.annotation)
         reason = re.split(r"[.;\n]\s", str(error), maxsplit=1)[0]
         fix = "take a JSON type, a dataclass or a pydantic model instead, or bind the value with functools.partial"
@@ -221,7 +222,7 @@ def _refuse_secret(schema: dict[str, Any], parameter: Parameter, function: str) 
         )
 
 
-def _path_to_non_finite(value: Any) -> tuple[str | int, ...] | None:
+def path_to_non_finite(value: Any) -> tuple[str | int, ...] | None:
     """Where the first number is that no float can hold: JSON has no word for it, so it would not survive freezing."""
     kind = type(value)
     if kind is float:
@@ -229,32 +230,38 @@ def _path_to_non_finite(value: Any) -> tuple[str | int, ...] | None:
     if kind is int:
         return None if -_LARGEST_FLOAT <= value <= _LARGEST_FLOAT else ()
     for key, inner in value.items() if kind is dict else enumerate(value) if kind is list else ():
-        path = _path_to_non_finite(inner)
+        path = path_to_non_finite(inner)
         if path is not None:
             return (key, *path)
     return None
 
 
-def _with_integers(text: str | bytes, error: ValidationError) -> bytes | None:
+def with_integers(text: str | bytes, error: ValidationError) -> bytes | None:
     """The arguments with 5 for 5.0 wherever that was refused: to JSON Schema they are the same number."""
+    if error.error_count() > LISTED_PROBLEMS:
+        return None
     found = error.errors(include_url=False, include_context=False)
     places: list[tuple[Any, ...]] = [
         each["loc"] for each in found if type(each["input"]) is float and each["input"].is_integer()
     ]
     if not places:
         return None
-    arguments = from_json(text)
+    whole = [from_json(text)]
     for place in places:
-        holder: Any = None
-        key: Any = None
-        value: Any = arguments
+        holder: Any = whole
+        key: Any = 0
+        value: Any = whole[0]
         for step in place:
             # A step that leads nowhere is the name of a union's member.
-            if step in value if isinstance(value, dict) else isinstance(value, list) and step in range(len(value)):
+            if step in value if isinstance(value, dict) else _is_index(step, value):
                 holder, key, value = value, step, value[step]
-        if holder is not None and type(value) is float and value.is_integer():
+        if type(value) is float and value.is_integer():
             holder[key] = int(value)
-    return to_json(arguments)
+    return to_json(whole[0])
+
+
+def _is_index(step: Any, value: Any) -> bool:
+    return isinstance(step, int) and isinstance(value, list) and 0 <= step < len(value)
 
 
 # -- JSON Schemas made short, and what they list

@@ -21,6 +21,14 @@ Update: TypeAlias = Callable[[Mapping[str, Tool[..., Any]], Iterable[str]], None
 """Puts tools into a library and takes names out of it, as one change."""
 
 
+@dataclass(frozen=True, slots=True)
+class UnusableTool:
+    """Stands in a source's list for what it has and cannot offer; it becomes a problem of the library."""
+
+    name: str
+    why: str
+
+
 class ToolSource(Protocol):
     """Somewhere tools come from: a server, a folder, a list of import paths.
 
@@ -35,7 +43,7 @@ class ToolSource(Protocol):
     async def open(self) -> None:
         """Connect. What fails here leaves nothing open, and raises an error that says what to change."""
 
-    async def list(self) -> Sequence[Tool[..., Any]]:
+    async def list(self) -> Sequence[Tool[..., Any] | UnusableTool]:
         """The tools there are now. One that has not changed is the same object as before; another one replaces it."""
 
     def watch(self) -> AsyncIterator[None]:
@@ -106,6 +114,35 @@ class FollowedSources:
             if not self._openings:
                 await self._close()
 
+    async def exchange(
+        self, added: Sequence[ToolSource], removed: Sequence[ToolSource], and_then: Callable[[], None]
+    ) -> None:
+        """Sources for others. Nobody can see a moment in between: the change itself waits for nothing."""
+        async with self._lock_of_this_loop():
+            new = [_Followed(source) for source in added]
+            if self._openings:
+                try:
+                    await self._opened(new)
+                except BaseException:
+                    await _closed([each.source for each in new if each.opened])
+                    raise
+            gone = [each for each in self._followed if each.source in removed]
+            self._followed = [each for each in self._followed if each not in gone] + new
+            names = [name for name, owner in self._owners.items() if owner in gone]
+            for name in names:
+                del self._owners[name]
+            if names:
+                self._update({}, names)
+            if self._openings:
+                self._follow_all(new)
+            self.retry_refused()
+            and_then()
+            tasks = [each.task for each in gone if each.task is not None]
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            await _closed([each.source for each in gone if each.opened])
+
     def problems(self) -> list[SourceProblem]:
         """What is wrong now, source by source."""
         return [problem for each in self._followed for problem in (each.failure, *each.refused) if problem]
@@ -135,19 +172,25 @@ class FollowedSources:
 
     async def _open(self) -> None:
         try:
-            outcomes = await asyncio.gather(*map(_open_and_list, self._followed), return_exceptions=True)
-            failed = [
-                (each.source.name, outcome)
-                for each, outcome in zip(self._followed, outcomes, strict=True)
-                if isinstance(outcome, BaseException)
-            ]
-            if failed:
-                lines = [f"the source of tools {name!r} cannot be opened: {_error_text(why)}" for name, why in failed]
-                raise ConfigurationError("\n".join(lines)) from failed[0][1]
+            await self._opened(self._followed)
         except BaseException:
             await self._close()
             raise
-        for each in self._followed:
+        self._follow_all(self._followed)
+
+    async def _opened(self, followed: Sequence[_Followed]) -> None:
+        outcomes = await asyncio.gather(*map(_open_and_list, followed), return_exceptions=True)
+        failed = [
+            (each.source.name, outcome)
+            for each, outcome in zip(followed, outcomes, strict=True)
+            if isinstance(outcome, BaseException)
+        ]
+        if failed:
+            lines = [f"the source of tools {name!r} cannot be opened: {_error_text(why)}" for name, why in failed]
+            raise ConfigurationError("\n".join(lines)) from failed[0][1]
+
+    def _follow_all(self, followed: Sequence[_Followed]) -> None:
+        for each in followed:
             self._apply(each)
             each.task = asyncio.create_task(self._follow(each), name=f"tools of {each.source.name}")
 
@@ -158,10 +201,7 @@ class FollowedSources:
         await asyncio.gather(*tasks, return_exceptions=True)
         opened = [each.source for each in self._followed if each.opened]
         self._forget()
-        outcomes = await asyncio.gather(*(source.close() for source in opened), return_exceptions=True)
-        for source, outcome in zip(opened, outcomes, strict=True):
-            if isinstance(outcome, Exception):
-                _warn("a source of tools could not be closed", source.name, error=type(outcome).__name__)
+        await _closed(opened)
 
     def _forget(self) -> None:
         if self._owners:
@@ -205,10 +245,13 @@ class FollowedSources:
             if (why := self._refusal(each, item, wanted)) is None:
                 wanted[item.name] = item
             else:
-                refused.append(SourceProblem(each.source.name, why, item.name if isinstance(item, Tool) else None))
+                name = item.name if isinstance(item, Tool | UnusableTool) else None
+                refused.append(SourceProblem(each.source.name, why, name))
         gone = [name for name in each.taken if name not in wanted and self._owners.get(name) is each]
         # A tool that is still the same object is left alone: the program may have deprecated or unregistered it.
         changed = {name: item for name, item in wanted.items() if each.taken.get(name) is not item}
+        for item in changed.values():
+            item.stamp_origin(each.source.name)
         each.taken = wanted
         for name in gone:
             del self._owners[name]
@@ -223,6 +266,8 @@ class FollowedSources:
             self.retry_refused()
 
     def _refusal(self, each: _Followed, item: Any, wanted: Mapping[str, Any]) -> str | None:
+        if isinstance(item, UnusableTool):
+            return item.why
         if not isinstance(item, Tool):
             return f"lists {type(item).__name__}, which is no tool"
         if item.name in wanted:
@@ -238,6 +283,13 @@ async def _open_and_list(each: _Followed) -> None:
     await each.source.open()
     each.opened = True
     each.listed = tuple(await each.source.list())
+
+
+async def _closed(sources: Sequence[ToolSource]) -> None:
+    outcomes = await asyncio.gather(*(source.close() for source in sources), return_exceptions=True)
+    for source, outcome in zip(sources, outcomes, strict=True):
+        if isinstance(outcome, Exception):
+            _warn("a source of tools could not be closed", source.name, error=type(outcome).__name__)
 
 
 def _error_text(error: BaseException) -> str:

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import aclosing
 from copy import deepcopy
-from dataclasses import dataclass, replace
-from typing import Any, Generic, Literal, ParamSpec, Protocol, TypeVar
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
+from itertools import islice
+from typing import Any, Generic, Literal, ParamSpec, Protocol, TypeAlias, TypeVar
 
 from pydantic_core import from_json
 
+from journeyman.core.budgets import BACKTRACKING_CHARS, LARGE_TEXT
 from journeyman.core.context import ToolContext
-from journeyman.core.data import canonical_json
+from journeyman.core.data import canonical_json, digest
 from journeyman.core.errors import ToolDefinitionError
 from journeyman.core.specification import RESERVED_NAMES, ToolSpecification
 
@@ -21,12 +24,26 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 Isolation = Literal["thread", "process"]
+Adapter: TypeAlias = Callable[[dict[str, Any]], dict[str, Any]]
+Describe: TypeAlias = Callable[[dict[str, Any], ToolContext], str | Awaitable[str]]
+"""From arguments and context to what the call is about, e.g. a task's title, for the person who must agree to it."""
+DescribeMethod: TypeAlias = Callable[[Any, dict[str, Any], ToolContext], str | Awaitable[str]]
+"""The same for a method, in its class."""
+Render: TypeAlias = Callable[[dict[str, Any], Any], str | Awaitable[str]]
+"""From arguments and result, both as plain JSON, to what a call came to, as Markdown for people."""
+RenderMethod: TypeAlias = Callable[[Any, dict[str, Any], Any], str | Awaitable[str]]
+"""The same for a method, in its class."""
+Hazard: TypeAlias = Callable[..., bool]
+"""Whether arguments, given as a mapping, name something that a person should decide about."""
 
 KNOWN_READS = frozenset({"web_search", "read_file", "get_current_time", "search_memory"})
 """Names that everybody understands as reads; what a tool declares itself wins."""
 
 _ITEMS_AT_A_TIME = 100
 _MOST_PROBLEMS = 10
+_LONGEST_STEP = 80
+_PATTERN_BYTES = 1_000_000
+"""Of a pattern made ready; one from outside may be written to grow without end."""
 
 
 class ArgumentsError(ValueError):
@@ -69,9 +86,19 @@ class Tool(Generic[P, R]):
     cache_seconds: float | None = None
     repeatable: bool = False
     isolation: Isolation = "thread"
+    hazard: Hazard | None = None
+    """Raises the risk of a call to irreversible; a method's gets the instance first."""
     is_async: bool = False
+    adapt: Adapter | None = None
+    """Puts arguments that were given under other names into the tool's own, before they are checked."""
     unbound: bool = False
     """A method that was decorated in its class: it becomes a usable tool on an instance."""
+    describe: Describe | None = None
+    render: Render | None = None
+    origin: str = ""
+    """The name of the source it comes from, if it does."""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    """What an operator has set for it, as JSON; ``ToolContext.settings`` of its calls."""
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         return self.function(*args, **kwargs)
@@ -79,7 +106,13 @@ class Tool(Generic[P, R]):
     def __get__(self, instance: object, owner: type | None = None) -> Tool[..., R]:
         if instance is None or not self.unbound:
             return self
-        return replace(self, function=self.function.__get__(instance, owner), unbound=False)
+        describe, render = (
+            hook.__get__(instance, owner) if is_method(hook) else hook  # type: ignore[union-attr]  # a method is not None
+            for hook in (self.describe, self.render)
+        )
+        hazard = None if self.hazard is None else partial(self.hazard, instance)
+        bound = self.function.__get__(instance, owner)
+        return replace(self, function=bound, describe=describe, render=render, hazard=hazard, unbound=False)
 
     def __repr__(self) -> str:
         return f"<Tool {self.name!r} {self.specification.signature}>"
@@ -88,19 +121,48 @@ class Tool(Generic[P, R]):
     def name(self) -> str:
         return self.specification.name
 
+    def stamp_origin(self, source: str) -> None:
+        """Written once, by the library, before anybody else sees the tool."""
+        if not self.origin:
+            self.__dict__["origin"] = source
+
     @property
     def target(self) -> str:
         """Where another process can import this tool from."""
         function = inspect.unwrap(self.function)
         return f"{function.__module__}:{function.__qualname__}"
 
+    @cached_property
+    def digest(self) -> str:
+        """Fingerprint of the whole specification, the implementation and where they come from."""
+        from journeyman.tools.fingerprint import code_fingerprint  # only needed where somebody must be asked
+
+        told = self.specification.model_dump(mode="json", fallback=lambda value: type(value).__qualname__)
+        told["permissions"] = sorted(told["permissions"])  # a set has no order
+        adapted = "" if self.adapt is None else code_fingerprint(self.adapt)
+        parts = [canonical_json(told), code_fingerprint(self.function), adapted, self.origin]
+        return digest(*parts, canonical_json(self.settings)) if self.settings else digest(*parts)
+
     def freeze(self, text: str, given: dict[str, Any] | None = None) -> FrozenArguments:
         """Check arguments given as canonical JSON text. Raises ArgumentsError.
 
         ``given`` are the same arguments as values: where nothing was added to them, the text is still theirs.
         """
+        if self.adapt is not None:
+            text, given = self._adapted(text, given)
         values, arguments = self.schema.read(text)
         return FrozenArguments(arguments, text if arguments == given else canonical_json(arguments), values)
+
+    def _adapted(self, text: str, given: dict[str, Any] | None) -> tuple[str, dict[str, Any] | None]:
+        if given is None:
+            try:
+                given = from_json(text, allow_inf_nan=False)
+            except ValueError:
+                return text, None  # the schema says what is wrong
+        if self.adapt is None or not isinstance(given, dict):
+            return text, given
+        adapted = self.adapt(dict(given))
+        return (text, given) if adapted == given else (canonical_json(adapted), adapted)
 
     def invoke(self, values: Mapping[str, Any], context: ToolContext | None) -> Any:
         """Call the function with checked values; an asynchronous one gives back its coroutine."""
@@ -166,10 +228,22 @@ class ForeignSchema:
             for name, schema in parameters.get("properties", {}).items()
             if isinstance(schema, dict) and "default" in schema
         }
+        self._backtracks = False
         try:
-            self._validator = jsonschema_rs.Draft202012Validator(parameters)
-        except (ValueError, jsonschema_rs.ValidationError) as error:
-            raise ToolDefinitionError(f"{where}: parameters are not a valid JSON Schema: {error}") from error
+            linear = jsonschema_rs.RegexOptions(size_limit=_PATTERN_BYTES)
+            self._validator = jsonschema_rs.Draft202012Validator(parameters, pattern_options=linear)
+        except (ValueError, jsonschema_rs.ValidationError):
+            # A pattern that looks around takes another engine, whose time does not grow evenly with the text.
+            self._backtracks = True
+            try:
+                backtracking = jsonschema_rs.FancyRegexOptions(size_limit=_PATTERN_BYTES)
+                self._validator = jsonschema_rs.Draft202012Validator(parameters, pattern_options=backtracking)
+            except (ValueError, jsonschema_rs.ValidationError) as error:
+                raise ToolDefinitionError(f"{where}: parameters are not a valid JSON Schema: {error}") from error
+
+    def fits(self, value: Any) -> bool:
+        """Whether a value conforms, where nobody needs to know why not."""
+        return bool(self._validator.is_valid(value))
 
     def read(self, text: str) -> tuple[dict[str, Any], dict[str, Any]]:
         try:
@@ -178,16 +252,32 @@ class ForeignSchema:
             raise ArgumentsError(f"not valid JSON: {error}") from error
         if not isinstance(given, dict):
             raise ArgumentsError(f"must be a JSON object, got {type(given).__name__}")
-        problems = []
-        for found in self._validator.iter_errors(given):
-            path = ".".join(str(part) for part in found.instance_path) or "arguments"
-            problems.append(f"{path}: {found.message[:200]}")
-            if len(problems) == _MOST_PROBLEMS:
-                break
-        if problems:
+        if problems := self._problems(given, text):
             raise ArgumentsError("; ".join(problems))
-        frozen = {**deepcopy(self._defaults), **given}
-        return deepcopy(frozen), frozen
+        # Read twice, which is quicker than a copy: the function may change its own values.
+        return {**deepcopy(self._defaults), **from_json(text)}, {**deepcopy(self._defaults), **given}
+
+    def _problems(self, given: dict[str, Any], text: str) -> list[str]:
+        import jsonschema_rs
+
+        if self._backtracks and len(text) > BACKTRACKING_CHARS:
+            return [f"arguments: {len(text):,} characters, at most {BACKTRACKING_CHARS:,} are checked by this schema"]
+        if self._validator.is_valid(given):
+            return []
+        if len(text) <= LARGE_TEXT:
+            found = self._validator.iter_errors(given)
+            return [_problem(error) for error in islice(found, _MOST_PROBLEMS)]
+        # All errors are made before the first is handed out, so of much only the first is asked for.
+        try:
+            self._validator.validate(given)
+        except jsonschema_rs.ValidationError as error:
+            return [_problem(error)]
+        return []
+
+
+def _problem(error: Any) -> str:
+    path = ".".join(str(part)[:_LONGEST_STEP] for part in error.instance_path) or "arguments"
+    return f"{path}: {error.message[:200]}"
 
 
 async def _result(outcome: Any) -> Any:
@@ -205,6 +295,17 @@ async def collected(items: AsyncGenerator[Any, Any]) -> list[Any]:
             if len(found) % _ITEMS_AT_A_TIME == 0:
                 await asyncio.sleep(0)  # one that never waits would stall everybody, and no timeout would hold
     return found
+
+
+def is_method(function: Any) -> bool:
+    """Whether it was defined in a class, before there is an instance: its first parameter is the instance."""
+    if not inspect.isfunction(function):
+        return False
+    owner = function.__qualname__.rpartition(".")[0]
+    if not owner or owner.endswith("<locals>"):
+        return False
+    first = next(iter(inspect.signature(function).parameters.values()), None)
+    return first is not None and first.annotation is inspect.Parameter.empty and first.name in ("self", "cls")
 
 
 def is_async(function: Any) -> bool:

@@ -26,12 +26,13 @@ from tests.waiting import WAIT_SECONDS
 
 @pytest.fixture(autouse=True)
 def bare_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
-    """No key, no settings, 80 columns, an empty folder; what a command imports is forgotten afterwards."""
+    """No key, no settings, 80 columns, an empty folder, nobody trusted; what is imported is forgotten afterwards."""
     for name in list(os.environ):
         if name.startswith(("OPENAI_", "OLLAMA_", "JOURNEYMAN_")) or name in ("NO_COLOR", "FORCE_COLOR"):
             monkeypatch.delenv(name)
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / ".state"))
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))
     yield
@@ -111,8 +112,8 @@ def terminal() -> Iterator[Open]:
     pytest.importorskip("pty", reason="needs pseudo-terminals")
     opened: list[Terminal] = []
 
-    def open_one(*arguments: str) -> Terminal:
-        opened.append(Terminal(*arguments))
+    def open_one(*arguments: str, **size: int) -> Terminal:
+        opened.append(Terminal(*arguments, **size))
         return opened[-1]
 
     yield open_one

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import json
-import re
-import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
-from journeyman.testing import call, hang, http, say
+from journeyman.testing import call, http, say, together
 from tests.doors.cli.box_shop import AGENT, PROGRAM, effects
 from tests.doors.cli.driving import Cli, Open, Piped, Serve
 from tests.waiting import WAIT_SECONDS
@@ -24,10 +21,6 @@ def piped_to_another(lines: str, *arguments: str) -> subprocess.CompletedProcess
     """Through a pipe to a process of its own."""
     command = [sys.executable, "-c", PROGRAM, "chat", *arguments]
     return subprocess.run(command, input=lines, capture_output=True, text=True, timeout=WAIT_SECONDS, check=False)
-
-
-def plain(shown: str) -> str:
-    return re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", shown)
 
 
 # --- through a pipe
@@ -103,17 +96,53 @@ def test_a_file_is_read_like_a_pipe(serve: Serve, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_conversation_in_the_terminal(serve: Serve, terminal: Open) -> None:
-    with serve(call("count_boxes", shelf="a"), say("Three boxes.")) as server:
-        program = terminal("chat", *AGENT, "--model", f"{server.url}#any", "--session", "monday")
-        for line in ("/help", "/tools", "How many?", "/history", "/frobnicate", "/quit"):
+    with serve(call("count_boxes", shelf="a"), say("There are **three** boxes.")) as server:
+        arguments = ("chat", *AGENT, "--model", f"{server.url}#any")
+        program = terminal(*arguments, "--session", "monday")
+        lines = ("/help", "/tools", "/tools burn_shelf", "/tools x", "How many?", "/history", "/frobnicate", "/quit")
+        for line in lines:
             program.answer(f"{line}\n")
         assert program.end() == 0
-    shown = plain(program.shown)
-    for expected in ("keeper · model any · 3 tools", "Ctrl-C", "burn_shelf", "Three boxes.", "keeper: Three boxes."):
-        assert expected in shown
-    assert "there is no '/frobnicate'" in shown
+        again = terminal(*arguments)
+        again.answer("\x1b[A\x1b[A\x1b[A\x1b[A")
+        again.wait_for("you › How many?")
+        again.type("\x03\x04")
+        assert again.end() == 0
+    shown = program.screen.text
+    expected = (
+        "keeper · model any · 3 tools",
+        "Ctrl-C",
+        "(shelf::String)",
+        "no tool 'x'",
+        "keeper: There are **",
+    )
+    for text in (*expected, "\nThere are three boxes.", "there is no '/frobnicate'"):
+        assert text in shown, shown
     assert "journeyman chat --session monday" in shown
+    assert "chat --session" not in again.screen.text  # nothing was said, there is nothing to go on with
     assert len(server.requests) == 2
+
+
+@pytest.mark.slow
+def test_sessions_are_changed_within_a_conversation(serve: Serve, terminal: Open) -> None:
+    with serve(say("One."), say("Two."), say("Three.")) as server:
+        program = terminal("chat", *AGENT, "--model", f"{server.url}#any", "--session", "monday")
+        for line in ("Hi", "/new", "Hello", "/session nowhere", "/sessions"):
+            program.answer(f"{line}\n")
+        program.answer("/sess")
+        program.wait_for("go on with another session")  # the menu, while it is typed
+        program.type("ion m")
+        program.wait_for("monday  Hi")
+        program.type("\t")
+        program.wait_for("/session monday")
+        program.type("\n")
+        program.answer("And now?\n")
+        program.answer("/quit\n")
+        assert program.end() == 0
+        said = [[m["content"] for m in request["messages"] if m["role"] == "user"] for request in server.requests]
+    assert said == [["Hi"], ["Hello"], ["Hi", "And now?"]]
+    assert "there is no session 'nowhere'; /sessions shows" in program.screen.text
+    assert program.screen.text.endswith("go on: journeyman chat --session monday\n")
 
 
 @pytest.mark.slow
@@ -125,23 +154,63 @@ def test_always_allows_a_tool_for_the_rest_of_the_session(serve: Serve, terminal
             program.answer(f"{line}\n")
         assert program.end() == 0
     assert effects(tmp_path) == ["burnt a", "burnt b"]
-    assert "lways in this session" in plain(program.shown)
+    assert "lways in this session" in " ".join(program.screen.text.split())
+
+
+SLOW_TOOL = '''
+import threading, time
+from pathlib import Path
+from journeyman import Agent, tool
+
+@tool(read_only=True)
+def count_boxes(shelf: str) -> int:
+    """Count the boxes on a shelf. Use when the user asks for a number."""
+    return 3
+
+@tool(read_only=True)
+def wait_long(shelf: str) -> str:
+    """Wait. Use when the user has time."""
+    print("waiting")
+    time.sleep(300)
+    return "late"
+
+@tool(read_only=True)
+def speak_later(shelf: str) -> str:
+    """Speak later. Use when the user is to be interrupted."""
+    def speak():
+        while not Path("speak").exists():
+            time.sleep(0.02)
+        print("out of the blue \\x1b[2J")
+    threading.Thread(target=speak, daemon=True).start()
+    return "soon"
+
+agent = Agent(name="keeper", instruction="Wait.", tools=(count_boxes, wait_long, speak_later))
+'''
+
+
+@pytest.fixture
+def slow_agent(tmp_path: Path) -> tuple[str, str]:
+    (tmp_path / "slowshop.py").write_text(SLOW_TOOL)
+    return ("--agent", "slowshop:agent")
 
 
 @pytest.mark.slow
-def test_ctrl_c_cancels_what_is_under_way_and_the_conversation_goes_on(serve: Serve, terminal: Open) -> None:
-    with serve(hang(), say("Here I am.")) as server:
-        program = terminal("chat", *AGENT, "--model", f"{server.url}#any")
+def test_ctrl_c_cancels_the_step_tells_what_happened_and_the_conversation_goes_on(
+    serve: Serve, terminal: Open, slow_agent: tuple[str, str]
+) -> None:
+    with serve(together(call("count_boxes", shelf="a"), call("wait_long", shelf="a")), say("Here I am.")) as server:
+        program = terminal("chat", *slow_agent, "--model", f"{server.url}#any")
         program.answer("Hi\n")
-        while not server.requests:
-            time.sleep(0.02)
+        program.wait_for("waiting")
         program.type("\x03")
+        program.answer("\x03")
+        program.wait_for("/quit or Ctrl-D leaves")
         program.answer("Are you there?\n")
         program.answer("\x04")
         assert program.end() == 0
-    shown = plain(program.shown)
-    assert "cancelled" in shown
-    assert "Here I am." in shown
+    shown = program.screen.text
+    for expected in ("✓ count_boxes", "◌ wait_long", "run was cancelled", "Here I am."):
+        assert expected in shown, shown
     assert "Traceback" not in shown
 
 
@@ -153,13 +222,27 @@ def test_ctrl_c_at_a_question_cancels_the_run_and_runs_nothing(serve: Serve, ter
         program.answer("\x03")
         program.answer("/quit\n")
         assert program.end() == 0
-    assert ("cancelled" in program.shown, effects(tmp_path)) == (True, [])
+    assert ("cancelled" in program.screen.text, effects(tmp_path)) == (True, [])
 
 
 @pytest.mark.slow
-def test_ctrl_c_while_nothing_is_under_way_leaves(serve: Serve, terminal: Open) -> None:
-    with serve() as server:
-        program = terminal("chat", *AGENT, "--model", f"{server.url}#any")
-        program.answer("\x03")
-        assert program.end() == 128 + signal.SIGINT
-    assert "Traceback" not in program.shown
+def test_what_is_typed_is_not_torn_by_what_is_printed_nor_by_another_width(
+    serve: Serve, terminal: Open, slow_agent: tuple[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("COLUMNS")
+    with serve(call("speak_later", shelf="a"), say("Done."), say("I see.")) as server:
+        program = terminal("chat", *slow_agent, "--model", f"{server.url}#any", "--log-level", "error")
+        program.answer("Speak\n")
+        program.answer("日本語 is half a li")
+        program.wait_for("you › 日本語 is half a li")
+        (tmp_path / "speak").touch()
+        program.wait_for("out of the blue \\u001b[2J\nyou › 日本語 is half a li")
+        program.resize(16, 40)
+        program.wait_for(lambda: program.screen.text.endswith("you › 日本語 is\nhalf a li"))
+        program.type(f"ne\x1b[200~{PASTED}\x1b[201~\n")
+        program.answer("/quit\n")
+        assert program.end() == 0
+        assert server.requests[2]["messages"][-1]["content"] == f"日本語 is half a line{PASTED}"
+
+
+PASTED = ", and so\non it goes\nfor three lines"

@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from journeyman.core.extras import install_command
+from journeyman.core.protocols import Deltas, ModelRequest, ModelResponse
 from journeyman.doors.cli import demo
+from journeyman.doors.cli.program import program
 from journeyman.models.embedded import EmbeddedModel
 from journeyman.models.embedded.files import supported
-from tests.doors.cli.driving import Cli, Open, Piped
+from journeyman.testing import ScriptedModel, call, say
+from tests.doors.cli.driving import Cli, Open, Piped, Serve
+from tests.waiting import WAIT_SECONDS
 
 on_the_engine = [
     pytest.mark.slow,
@@ -25,7 +34,95 @@ on_the_engine = [
 def test_without_its_model_the_demo_says_what_to_install(cli: Cli) -> None:
     ended = cli("demo", "--yes")
     assert (ended.code, ended.out) == (1, "")
-    assert "pip install 'journeyman[embedded]'" in ended.err
+    assert install_command("embedded") in ended.err
+
+
+class Guide:
+    """Knows the demo's sentences, and answers as the embedded model does: by calls, without prose."""
+
+    name = "scripted"
+
+    async def respond(self, request: ModelRequest, deltas: Deltas | None = None) -> ModelResponse:
+        said = [message.content for message in request.messages if message.role == "user"][-1]
+        calls = {
+            "quarterly report with": call("create_task", title="Prepare the quarterly report", priority="high"),
+            "archive": call("create_task", title="Archive the old newsletter"),
+            "Which": call("query_tasks", priority="high"),
+            "Change": call("update_task", task_id="quarterly report", priority="critical"),
+            "Delete": call("delete_task", task_id="newsletter"),
+            "plants": call("create_task", title="Water the plants"),
+        }
+        first = next((made for word, made in calls.items() if word in said), None)
+        script: list[Any] = [first, ModelResponse(from_results=True)]
+        if first is None:
+            script = [say("I cannot do this.", confidence=0.1)]
+        return await ScriptedModel(script).respond(request, deltas)
+
+
+@pytest.mark.slow  # it starts and kills a process
+class TestTheTour:
+    @pytest.fixture(autouse=True)
+    def guided(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(demo, "MODEL", Guide())
+
+    def test_it_is_told_in_sentences_without_ids_and_nulls(self, cli: Cli) -> None:
+        ended = cli("demo", "--yes")
+        assert (ended.code, ended.err) == (0, "")
+        expected = (
+            "Added *Prepare the quarterly report*, high priority.",
+            "1 task with high priority:",
+            "Changed *Prepare the quarterly report*: priority high → critical.",
+            "Deleted *Archive the old newsletter*.",
+            "its call is done, its answer is not",
+            "Added *Water the plants*.",
+            "1 call, 1 attempt in all",
+            " s in all",
+        )
+        assert [text for text in expected if text not in ended.out] == []
+        assert re.findall(r"\b(?:task|run|appr|exec)_[0-9a-f]{6,}|\bnull\b|Do not repeat", ended.out) == []
+
+    def test_every_command_at_its_end_works_as_printed(self, cli: Cli, serve: Serve, tmp_path: Path) -> None:
+        shown = cli("demo", "--yes").out.partition("Next, ")[2]
+        commands = re.findall(r"^  (journeyman .+?)  # ", shown, re.MULTILINE)
+        assert len(commands) == len(demo.NEXT)
+        path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+        with serve(call("create_task", title="Buy milk"), "Noted.") as server:
+            variables = {"PATH": path, "JOURNEYMAN_MODEL": f"{server.url}#scripted", "OPENAI_API_KEY": "none"}
+            for command in commands:
+                self.must_work(command, {**os.environ, **variables}, tmp_path)
+
+    @staticmethod
+    def must_work(command: str, environment: dict[str, str], folder: Path) -> None:
+        if not command.endswith(" serve"):
+            given = {"shell": True, "cwd": folder, "env": environment, "stdin": subprocess.DEVNULL}
+            ended = subprocess.run(command, timeout=WAIT_SECONDS, capture_output=True, text=True, **given)  # type: ignore[call-overload]
+            assert ended.returncode == 0, f"{command}: {ended.stderr}"
+            return
+        # Which lasts until it is stopped; its port may be taken on the machine of a test.
+        words = [*command.split(), "--port", "0"]
+        with subprocess.Popen(words, cwd=folder, env=environment, stderr=subprocess.PIPE, text=True) as process:
+            assert process.stderr is not None
+            assert "http://127.0.0.1:" in process.stderr.readline()
+            process.terminate()
+
+
+@pytest.mark.parametrize(
+    ("argv", "on_path", "typed"),
+    [
+        ("{bin}/journeyman", False, "'a checkout/.venv/bin/journeyman'"),
+        ("{bin}/journeyman", True, "journeyman"),
+        ("/usr/bin/pytest", False, "journeyman"),
+    ],
+)
+def test_commands_are_printed_as_this_program_was_started(
+    argv: str, on_path: bool, typed: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "a checkout" / ".venv" / "bin"
+    folder.mkdir(parents=True)
+    (folder / "journeyman").touch(mode=0o755)
+    monkeypatch.setattr(sys, "argv", [argv.format(bin=folder)])
+    monkeypatch.setenv("PATH", str(folder if on_path else tmp_path))
+    assert program() == typed
 
 
 class TestOnTheEngine:
@@ -49,7 +146,7 @@ class TestOnTheEngine:
             "✓ create_task",
             "✓ query_tasks",
             "✓ update_task",
-            "? delete_task",
+            "? Delete the task “Archive the old newsletter” (pending) · delete_task",
             "nobody answered in time: denied",
             "Gap report  missing: book flight",
             "is killed: its call is done, its answer is not",

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from journeyman.core.extras import install_command
+from journeyman.stores.store import open_store
 from tests.doors.cli.driving import Cli
 from tests.waiting import WAIT_SECONDS
 
@@ -21,7 +25,7 @@ def test_the_doctor_says_what_is_missing_and_what_to_do(cli: Cli) -> None:
     for expected in (
         "nothing found",
         "OPENAI_API_KEY: not set",
-        "pip install 'journeyman[embedded]'",
+        install_command("embedded"),
         "runs live in memory",
         "JOURNEYMAN_LOG=info",
         "JOURNEYMAN_SECRET_",
@@ -91,3 +95,17 @@ def test_help_is_quick_because_it_loads_no_agent() -> None:
 
 def test_the_version_is_the_installed_one(cli: Cli) -> None:
     assert cli("--version").out == "journeyman 0.1.0\n"
+
+
+def test_the_doctor_warns_of_a_store_that_others_can_read(cli: Cli, tmp_path: Path) -> None:
+    asyncio.run(opened_once(tmp_path / "journeyman.db"))
+    assert not json.loads(cli("doctor", "--json").out)["store"]["readable_by_others"]
+    (tmp_path / "journeyman.db").chmod(0o644)
+    assert json.loads(cli("doctor", "--json").out)["store"]["readable_by_others"]
+    assert "others on this machine can read it: chmod 600 journeyman.db*" in " ".join(cli("doctor").out.split())
+
+
+async def opened_once(path: Path) -> None:
+    store = open_store(f"sqlite:///{path}")
+    await store.open()
+    await store.close()

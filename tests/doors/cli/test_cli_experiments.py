@@ -17,7 +17,8 @@ PAGE = Path(__file__).parents[3] / "docs" / "experiments.md"
 @pytest.fixture
 def file(tmp_path: Path) -> str:
     """The experiment of the documentation, as its reader would save it."""
-    found = re.search(r"^```python\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+    saved = re.compile(r"^```python title=\"orders_ab.py\"\n(.*?)^```", re.DOTALL | re.MULTILINE)
+    found = saved.search(PAGE.read_text(encoding="utf-8"))
     assert found is not None
     (tmp_path / "orders_ab.py").write_text(f"print('loading')\n{found[1]}", encoding="utf-8")
     return "orders_ab.py"

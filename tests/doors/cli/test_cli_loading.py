@@ -45,7 +45,7 @@ def test_an_agent_from_a_file_runs_with_the_tools_that_come_along(cli: Cli, serv
     with serve(call("sayHello", name="Ada"), say("Greeted.")) as server:
         ended = cli("run", "I am Ada.", "--agent", str(HELLO), "--model", f"{server.url}#any", "--json")
     assert ended.code == 0
-    assert json.loads(ended.out)["tool_calls"][0]["result"] == "Hello, Ada! It is nice to meet you."
+    assert json.loads(ended.out)["tool_calls"][0]["result"] == "Hello, Ada! Nice to meet you."
 
 
 def test_an_agent_from_a_file_runs_with_any_library_that_fits(cli: Cli, serve: Serve, tmp_path: Path) -> None:
@@ -124,7 +124,7 @@ def test_what_is_printed_to_resume_a_run_works_as_printed(cli: Cli, serve: Serve
         waiting = cli("run", "Burn it.", "--durable", *options)
         assert waiting.code == 3, waiting.err
         commands = re.findall(r"journeyman (approvals approve .*|runs resume .*)", waiting.err)
-        assert commands[1].endswith("--library 'my agents/shelf_agents.py'")
+        assert "--library" not in commands[1]
         for command in commands:
             ended = cli(*shlex.split(command))
             assert ended.code == 0, ended.err

@@ -54,4 +54,5 @@ def test_the_reference_has_all_options_of_a_command_and_no_other(name: str) -> N
         for option in parameter.opts
         if option.startswith("--")
     }
-    assert set(re.findall(r"--[a-z-]+", usages()[name])) == options - {"--help"}
+    assert set(re.findall(r"--[a-z-]+", usages()[name])) == options - {"--help", "--config"}  # every command has these
+    assert "--config" in options

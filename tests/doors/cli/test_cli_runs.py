@@ -37,12 +37,11 @@ def test_a_run_waits_for_a_person_and_goes_on_after_their_word(cli: Cli, serve: 
         [run] = listed(cli, "runs", "list")
         assert (waiting.code, waiting.out, effects(tmp_path)) == (3, "", [])
         assert f"journeyman approvals approve {approval['id']}" in waiting.err
-        assert f"journeyman runs resume {run['id']} --library boxshop" in waiting.err
+        assert f"journeyman runs resume {run['id']}\n" in waiting.err
         assert (run["status"], run["task"]) == ("awaiting_approval", "Burn it.")
 
         assert cli("approvals", "approve", approval["id"], "--by", "grace").code == 0
-        # The model was kept with the run; only the tools must be named again.
-        done = cli("runs", "resume", run["id"], *LIBRARY)
+        done = cli("runs", "resume", run["id"])
     assert (done.code, done.out, effects(tmp_path)) == (0, "Warm now.\n", ["burnt a"])
     assert "burn_shelf: approved by grace" in done.err
     assert "count_boxes" not in done.err, "what was seen before is not shown again"
@@ -56,7 +55,7 @@ def test_json_of_a_waiting_run_is_its_response_and_exit_code_3(cli: Cli, serve: 
         ended = cli("run", "Burn it.", "--store", "sqlite:///own.db", *AGENT, "--model", f"{server.url}#any", "--json")
     response = json.loads(ended.out)
     assert (ended.code, response["status"]) == (3, "awaiting_approval")
-    assert f"runs resume {response['run_id']} --library boxshop --store sqlite:///own.db" in ended.err
+    assert f"runs resume {response['run_id']} --store sqlite:///own.db\n" in ended.err
     assert [run["id"] for run in listed(cli, "runs", "list", "--store", "sqlite:///own.db")] == [response["run_id"]]
 
 
@@ -64,8 +63,9 @@ def test_yes_approves_and_the_audit_says_so(cli: Cli, serve: Serve, tmp_path: Pa
     with serve(call("burn_shelf", shelf="a"), say("Done.")) as server:
         ended = cli("run", "Burn it.", "--durable", "--yes", *AGENT, "--model", f"{server.url}#any")
     assert (ended.code, ended.out, effects(tmp_path)) == (0, "Done.\n", ["burnt a"])
-    [row] = listed(cli, "audit", "list")
-    assert (row["kind"], row["actor"].endswith(" (--yes)")) == ("approval_approved", True)
+    decision, effect = sorted(listed(cli, "audit", "list"), key=lambda row: row["seq"])
+    assert (decision["kind"], decision["actor"].endswith(" (--yes)")) == ("approval_approved", True)
+    assert (effect["kind"], effect["subject"]) == ("call_started", "call_1_1")
 
 
 def test_a_denial_reaches_the_model_with_its_reason(cli: Cli, serve: Serve, tmp_path: Path) -> None:
@@ -75,7 +75,7 @@ def test_a_denial_reaches_the_model_with_its_reason(cli: Cli, serve: Serve, tmp_
         assert cli("approvals", "deny", approval["id"], "--reason", "too wet").code == 0
         done = cli("runs", "resume", *LIBRARY)
         assert "too wet" in server.requests[1]["messages"][-1]["content"]
-    assert (done.code, effects(tmp_path)) == (0, [])
+    assert (done.code, effects(tmp_path)) == (1, []), "nothing of what was asked was done"
     assert "Then not." in done.out
 
 
@@ -111,14 +111,15 @@ def test_a_call_that_may_have_happened_is_settled_by_a_person(
         assert (stuck.code, effects(tmp_path)) == (3, ["rang 2"])
         shown = json.loads(cli("runs", "show", run["id"], "--json").out)
         [need] = shown["needs"]
-        call_id = need["command"].split()[4]
-        assert f"runs resolve {run['id']} {call_id} rerun|done|skip" in stuck.err
+        call_id = need["commands"][0].split()[4]
+        for choice in ("rerun", "done", "skip"):
+            assert f"journeyman runs resolve {run['id']} {call_id} {choice}\n" in stuck.err
         assert cli("runs", "resolve", run["id"], call_id, *action).code == 0
         done = cli("runs", "resume", run["id"], *LIBRARY)
         assert told in server.requests[1]["messages"][-1]["content"]
-    assert (done.code, done.out, effects(tmp_path)) == (0, "Rung.\n", happened)
-    [audited] = listed(cli, "audit", "list")
-    assert (audited["kind"], audited["details"]) == ("resolved", {"action": action[0]})
+    assert (done.code, done.out, effects(tmp_path)) == (int(action == ("skip",)), "Rung.\n", happened)
+    [audited] = listed(cli, "audit", "list", "--kind", "resolved")
+    assert audited["details"] == {"action": action[0]}
 
 
 def test_a_call_that_is_not_in_doubt_cannot_be_settled(cli: Cli, serve: Serve) -> None:
@@ -198,7 +199,7 @@ def test_tools_that_are_not_there_are_asked_for_and_the_run_is_not_harmed(cli: C
         cli("run", "Burn it.", "--durable", *AGENT, "--model", f"{server.url}#any")
         [approval] = listed(cli, "approvals", "list")
         cli("approvals", "approve", approval["id"])
-        for which in ([], [approval["run_id"]]):
+        for which in (["--library", "local"], [approval["run_id"], "--library", "local"]):
             lost = cli("runs", "resume", *which)
             assert lost.code == 1
             assert "burn_shelf: no implementation is registered" in lost.err

@@ -46,13 +46,28 @@ def test_anything_but_yes_leaves_things_as_they_are(notes: Path, terminal: Open,
     program = terminal(*DELETE)
     program.answer(keys)
     assert (program.end(), left(notes)) == (1, ["a.md", "b.md"])
-    assert keys.startswith("n") == ("not today" in program.shown.split("APPROVAL_DENIED")[1])
+    assert keys.startswith("n") == ("was not allowed: not today." in program.shown)
 
 
-def test_edited_arguments_run_instead(notes: Path, terminal: Open) -> None:
+def test_the_arguments_are_there_to_be_edited_until_they_are_right(notes: Path, terminal: Open) -> None:
     program = terminal(*DELETE)
-    for text in ("what?", "e", "{no json", "e", '{"title": "b"}'):
-        program.answer(f"{text}\n")
+
+    def offers(text: str) -> None:
+        program.wait_for(lambda: program.screen.text.endswith(f"\n  › {text}"))
+
+    program.answer("what?\n")
+    program.answer("e\n")
+    offers('{"title": "a"}')
+    program.type("\x03")  # back to the question
+    program.answer("e\n")
+    offers('{"title": "a"}')
+    program.type("\x7f\n")
+    program.wait_for("Not run: Expecting")
+    offers('{"title": "a"')
+    program.type(', "colour": 1}\n')
+    program.wait_for("Not run: the edited arguments for 'delete_note' are not valid")
+    offers('{"title": "a", "colour": 1}')
+    program.type('\x15{"title": "b"}\n')
     assert (program.end(), left(notes)) == (0, ["a.md"])
 
 
@@ -92,7 +107,8 @@ def test_questions_of_a_durable_run_are_asked_in_the_terminal(serve: Serve, term
         program = terminal("run", "Burn.", "--durable", *AGENT, "--model", f"{server.url}#any")
         program.answer("y\n")
         program.answer("e\n")
-        program.answer('{"shelf": "c"}\n')
+        program.wait_for('  › {"shelf": "b"}')
+        program.type('\x15{"shelf": "c"}\n')
         assert program.end() == 0
     assert "All warm." in program.shown
     assert sorted(effects(tmp_path)) == ["burnt a", "burnt c"]
@@ -107,7 +123,7 @@ def test_a_question_that_was_left_open_is_asked_when_the_run_is_taken_up(
         [approval] = json.loads(cli("approvals", "list", "--json").out)
         program = terminal("runs", "resume", approval["run_id"], *LIBRARY)
         program.answer("n\n")
-        assert program.end() == 0
+        assert program.end() == 1  # what was asked was not done
     assert ("Not burnt." in program.shown, effects(tmp_path)) == (True, [])
 
 

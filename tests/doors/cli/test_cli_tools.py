@@ -61,13 +61,15 @@ def test_lint_findings_are_advice_and_no_failure(cli: Cli, crates: None) -> None
         assert rule in ended.out
 
 
-def test_a_call_prints_its_record(cli: Cli) -> None:
+def test_a_call_prints_what_it_came_to_or_its_record(cli: Cli) -> None:
     ended = cli("tools", "call", "calculate_expression", *LOCAL, "--args", '{"expression": "6 * 7"}', "--json")
     record = ToolCallRecord.model_validate_json(ended.out)
     assert (ended.code, ended.err, record.result, record.attempts) == (0, "", 42, 1)
     shown = cli("tools", "call", "calculate_expression", *LOCAL, "--args", '{"expression": "6 * 7"}')
-    assert "✓ success" in shown.out
-    assert "42" in shown.out
+    assert shown.out == "6 \\* 7 = **42**\n"
+    assert "✓ calculate_expression" in shown.err
+    whole = cli("tools", "call", "calculate_expression", *LOCAL, "--args", '{"expression": "6 * 7"}', "--verbose")
+    assert "✓ success" in whole.out
 
 
 def test_a_call_is_governed_like_any_other(cli: Cli, tmp_path: Path) -> None:
@@ -75,7 +77,9 @@ def test_a_call_is_governed_like_any_other(cli: Cli, tmp_path: Path) -> None:
     assert cli("tools", "call", "write_note", *LOCAL, "--args", '{"title": "a", "text": "b"}').code == 0
     denied = cli("tools", "call", "delete_note", *LOCAL, "--args", '{"title": "a"}')
     assert (denied.code, [path.name for path in notes.iterdir()]) == (1, ["a.md"])
-    assert "APPROVAL_DENIED" in denied.out
+    assert denied.out.startswith("Not done: ")
+    assert "Do not repeat the call" not in denied.out + denied.err  # that is for the model
+    assert "APPROVAL_DENIED" in denied.err
     assert cli("tools", "call", "delete_note", *LOCAL, "--args", '{"title": "a"}', "--yes").code == 0
     assert list(notes.iterdir()) == []
     assert not (tmp_path / "journeyman.db").exists()
@@ -102,7 +106,7 @@ def test_a_call_with_arguments_against_the_schema_is_not_run(cli: Cli, crates: N
     ("arguments", "told"),
     [
         (["tools", "show", "create_tsk"], "did you mean 'create_task'"),
-        (["tools", "call", "xyz"], "'journeyman tools list' shows all of them"),
+        (["tools", "call", "xyz"], "all of them: journeyman tools list\n"),
         (["tools", "call", "create_task", "--args", "{path"], "--args '{path' is not JSON"),
         (["tools", "call", "create_task", "--args", "[1]"], "not a JSON object"),
         (["tools", "search", "note", "--limit", "0"], "--limit"),

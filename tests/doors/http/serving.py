@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
@@ -30,17 +31,25 @@ class Running:
 
 @asynccontextmanager
 async def served(
-    folder: Path, *, tokens: Tokens | None = None, options: ServeOptions | None = None, **parts: Any
+    folder: Path,
+    *,
+    tokens: Tokens | None = None,
+    options: ServeOptions | None = None,
+    tls: ssl.SSLContext | None = None,
+    **parts: Any,
 ) -> AsyncIterator[Running]:
     store = parts.pop("store", f"sqlite:///{folder / 'store.db'}")
     async with open_service(store=store, poll_seconds=0.05, **parts) as service:
         ready: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-        serving = asyncio.create_task(serve(service, port=0, tokens=tokens, options=options, ready=ready.set_result))
+        serving = asyncio.create_task(
+            serve(service, port=0, tokens=tokens, options=options, tls=tls, ready=ready.set_result)
+        )
         try:
             await asyncio.wait((serving, ready), return_when=asyncio.FIRST_COMPLETED)
             if serving.done():
                 await serving
-            yield Running(f"http://127.0.0.1:{ready.result()}", service)
+            scheme = "http" if tls is None else "https"
+            yield Running(f"{scheme}://127.0.0.1:{ready.result()}", service)
         finally:
             serving.cancel()
             with suppress(asyncio.CancelledError):

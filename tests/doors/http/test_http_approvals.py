@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
-from journeyman import Principal
+from journeyman import Agent, Policy, Principal, RiskLevel, ToolLibrary, tool
 from journeyman.doors.http import Tokens
 from journeyman.testing import ScriptedModel, call, say
 from tests.doors.http.serving import Running, events_of, served
@@ -19,7 +19,7 @@ DELETES: list[Any] = [call("delete_task", task_id="milk"), say("That is settled.
 ADA, BOB, GRACE = "ada-token-0123456789", "bob-token-0123456789", "grace-token-0123456789"
 TOKENS = Tokens(
     {
-        ADA: Principal("ada"),
+        ADA: Principal("ada", permissions={"tasks:write"}),
         BOB: Principal("bob"),
         GRACE: Principal("grace", permissions={"approvals:decide", "runs:read", "audit:read"}),
     }
@@ -65,6 +65,66 @@ async def test_edited_arguments_run_instead(tmp_path: Path) -> None:
     async with served(tmp_path, model=ScriptedModel(DELETES)) as server, server.client() as client:
         await decided(client, "approve", {"arguments": {"task_id": "bread"}})
         assert await titles(client) == {"Buy milk"}
+
+
+@tool(risk=RiskLevel.IRREVERSIBLE)
+def pay(account: int, note: str = "") -> str:
+    """Pay into an account."""
+    return f"paid into {account}"
+
+
+async def test_every_digit_of_a_number_gets_to_the_person_and_back(tmp_path: Path) -> None:
+    number = 2**53 + 1
+    model = ScriptedModel([call("pay", account=number, note="\u202eto\u200b me\u3164"), say("Paid.")])
+    agent = Agent(name="clerk", instruction="Pay.", tools=[pay])
+    parts: dict[str, Any] = {"model": model, "library": ToolLibrary([pay]), "agents": [agent]}
+    async with served(tmp_path, **parts) as server, server.client() as client:
+        body = {"message": "Pay", "session_id": "s1"}
+        answer = (await client.post("/api/v1/chat", json=body, headers={"Accept": "application/json"})).json()
+        [asked] = answer["approvals"]
+        text = asked["arguments_json"]
+        assert text == '{"account":9007199254740993,"note":"\\u202eto\\u200b me\\u3164"}'
+        address = f"/api/v1/approvals/{asked['id']}/approve"
+        for wrong in (
+            "{",
+            "[]",
+            '{"account": 1, "account": 2}',
+            '{"account": NaN}',
+            '{"account": "x"}',
+            "[" * 9_000,
+        ):
+            refused = await client.post(address, json={"arguments_json": wrong})
+            assert refused.status_code in (409, 422), refused.text
+        both = await client.post(address, json={"arguments_json": text, "arguments": {"account": 1}})
+        assert (both.status_code, both.json()["fields"][0]["field"]) == (422, "arguments_json")
+        edited = text.replace(str(number), str(number + 10**30))
+        assert (await client.post(address, json={"arguments_json": edited})).status_code == 200
+        response = await (await server.service.app.handle(answer["run_id"])).result()
+    assert response.tool_calls[0].arguments == {"account": number + 10**30, "note": "\u202eto\u200b me\u3164"}
+
+
+async def test_what_is_deleted_and_how_far_a_grant_would_go_is_said(tmp_path: Path) -> None:
+    async with served(tmp_path, model=ScriptedModel(DELETES)) as server, server.client() as client:
+        approval, _ = await decided(client, "approve", {"for_session": True})
+        assert "Buy milk" in approval["about"]
+        assert approval["grant"] == {"uses": 20, "seconds": 3600.0}
+        [grant] = (await client.get("/api/v1/grants")).json()["grants"]
+        assert (grant["uses_left"], grant["risk"]) == (20, "irreversible")
+        assert grant["expires_at"] == grant["granted_at"] + 3600
+
+
+async def test_under_four_eyes_the_decider_is_somebody_else(tmp_path: Path) -> None:
+    tokens = Tokens({ADA: Principal("ada", permissions={"*"}), GRACE: Principal("grace", permissions={"*"})})
+    policy = Policy(four_eyes=True)
+    async with served(tmp_path, model=ScriptedModel(DELETES), tokens=tokens, policy=policy) as server:
+        ada, grace = (server.client(headers=as_bearer(token)) for token in (ADA, GRACE))
+        async with ada, grace:
+            await ada.post("/api/v1/tasks", json={"title": "Buy milk"})
+            asked = await ada.post("/api/v1/chat", json={"message": "Delete"}, headers={"Accept": "application/json"})
+            [approval] = asked.json()["approvals"]
+            refused = await ada.post(f"/api/v1/approvals/{approval['id']}/approve", json={})
+            assert (refused.status_code, "four eyes" in refused.text) == (409, True)
+            assert (await grace.post(f"/api/v1/approvals/{approval['id']}/approve", json={})).status_code == 200
 
 
 async def test_a_denied_call_does_not_run_and_the_model_sees_why(tmp_path: Path) -> None:
@@ -115,7 +175,7 @@ async def test_who_may_see_and_who_may_decide(tmp_path: Path) -> None:
             assert (allowed.json()["status"], allowed.json()["decided_by"]) == ("approved", "grace")
             handle = await server.service.app.handle(answer["run_id"])
             assert (await handle.result()).status == "completed"
-            rows = (await grace.get("/api/v1/audit")).json()["rows"]
+            rows = (await grace.get("/api/v1/audit?kind=approval_approved")).json()["rows"]
             assert [(row["kind"], row["actor"]) for row in rows] == [("approval_approved", "grace")]
 
 
@@ -149,7 +209,7 @@ async def died_in_call(server: Running, client: httpx.AsyncClient, *, session_id
     principal = Principal("local", permissions={"*"})
     runs = service.store.runs
     await runs.create(RunOrder(run_id="run-unknown", agent=agent, task=task, principal=principal, created_at=1.0))
-    epoch = await runs.claim("run-unknown", owner="somebody", now=1.0, lease_until=2.0)
+    epoch = await runs.claim("run-unknown", owner="somebody", lease_seconds=60)
     assert epoch is not None
     asked = ToolCall(id="c1", tool_name="update_task", arguments={"task_id": "milk", "status": "completed"})
     facts: list[Any] = [
@@ -166,6 +226,7 @@ async def died_in_call(server: Running, client: httpx.AsyncClient, *, session_id
     for seq, fact in enumerate(facts, start=1):
         fact.stamp("run-unknown", seq, 1.0)
     await runs.journal("run-unknown", epoch=epoch).append("run-unknown", facts, sync=True)
+    await runs.release("run-unknown", owner="somebody", epoch=epoch)
     await client.post("/api/v1/runs/run-unknown/resume")
     handle = await service.app.handle("run-unknown")
     async with asyncio.timeout(WAIT_SECONDS):

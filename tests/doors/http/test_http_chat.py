@@ -69,6 +69,21 @@ async def test_one_json_answer_for_those_who_ask_for_it(tmp_path: Path) -> None:
         assert [event["type"] for event in facts.json()["events"]] == ["answer", "run_finished"]
 
 
+async def test_a_message_can_ask_for_data(tmp_path: Path) -> None:
+    schema = {"type": "object", "properties": {"price": {"type": "number"}}, "required": ["price"]}
+    turns = [call("finish", price="three"), call("finish", price=3)]
+    async with served(tmp_path, model=ScriptedModel(turns)) as server, server.client() as client:
+        body = {"message": "Price?", "output": schema, "run_id": "my-own-run-2"}
+        response = await client.post("/api/v1/chat", json=body, headers={"Accept": "application/json"})
+        assert (response.json()["output"], response.json()["status"]) == ({"price": 3}, "completed")
+        run_id = response.json()["run_id"]
+        assert (await client.get(f"/api/v1/runs/{run_id}")).json()["response"]["output"] == {"price": 3}
+        other = await client.post("/api/v1/chat", json={**body, "output": {"type": "object"}})
+        assert (other.status_code, other.json()["code"]) == (409, "RUN_EXISTS")
+        wrong = await client.post("/api/v1/chat", json={"message": "Price?", "output": {"type": "no such type"}})
+        assert (wrong.status_code, wrong.json()["fields"][0]["field"]) == (422, "output")
+
+
 async def test_a_session_has_its_history_until_it_is_deleted(tmp_path: Path) -> None:
     async with served(tmp_path, model=ScriptedModel([say("Hello.")])) as server, server.client() as client:
         await chat(client, "Hi", session_id="s1")
@@ -146,15 +161,10 @@ async def test_an_idle_stream_is_kept_alive_and_a_client_that_leaves_frees_every
 
 
 async def test_a_client_that_takes_nothing_does_not_hold_up_others(tmp_path: Path) -> None:
-    @tool(read_only=True)
-    def read_much() -> str:
-        """Read much. Use when much is wanted."""
-        return "x" * 8_000_000  # more than the buffers between two sockets hold
-
-    agent = Agent(name="reader", instruction="Read.", tools=[read_much])
-    model = ScriptedModel([call("read_much"), say("Read.")])
-    library = ToolLibrary([read_much])
-    async with served(tmp_path, model=model, library=library, agents=[agent]) as server, server.client() as client:
+    agent = Agent(name="writer", instruction="Write.")
+    model = ScriptedModel([say("x" * 8_000_000)])  # more than the buffers between two sockets hold
+    tools = ToolLibrary([])
+    async with served(tmp_path, model=model, library=tools, agents=[agent]) as server, server.client() as client:
         host, port = server.url.removeprefix("http://").split(":")
         _, stuck = await asyncio.open_connection(host, int(port), limit=1)
         body = b'{"message": "Read", "run_id": "stuck-run"}'
@@ -164,9 +174,9 @@ async def test_a_client_that_takes_nothing_does_not_hold_up_others(tmp_path: Pat
         async with asyncio.timeout(WAIT_SECONDS):
             events = await chat(client, "Read too")
             assert events[-1].data == "[DONE]"
-            while (await client.get("/api/v1/runs/stuck-run")).status_code == 404:
+            while (found := await client.get("/api/v1/runs/stuck-run")).status_code == 404:
                 pass  # its request may still be on the way
-            handle = await server.service.app.handle("stuck-run")
+            handle = await server.service.app.handle(found.json()["run"]["id"])
             assert (await handle.result()).status == "completed"
         assert "journeyman_event_streams 1" in (await client.get("/metrics")).text
         stuck.close()

@@ -136,6 +136,19 @@ async def test_every_error_has_one_shape(tmp_path: Path, monkeypatch: pytest.Mon
             assert "secret" not in response.text
 
 
+async def test_an_address_that_is_not_there_is_said_in_words(tmp_path: Path) -> None:
+    async with served(tmp_path) as server, server.client() as client:
+        person = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
+        page = await client.get("/task<s>", headers=person)
+        assert (page.status_code, page.headers["content-type"]) == (404, "text/html; charset=utf-8")
+        assert "There is nothing at /task&lt;s&gt;" in page.text
+        assert 'href="/"' in page.text
+        for path, headers in (("/tasks", {}), ("/api/v1/none", person)):
+            program = await client.get(path, headers=headers)
+            assert (program.status_code, program.json()["error"]) == (404, f"There is nothing at {path}")
+            assert "/openapi.json" in program.json()["recover_action"]
+
+
 def test_a_token_file_may_hold_hashes_and_its_errors_show_no_token(tmp_path: Path) -> None:
     file = tmp_path / "tokens.json"
     hashed = "sha256:" + hashlib.sha256(TOKEN.encode()).hexdigest()
@@ -148,3 +161,30 @@ def test_a_token_file_may_hold_hashes_and_its_errors_show_no_token(tmp_path: Pat
         assert TOKEN not in str(caught.value)
     with pytest.raises(ConfigurationError, match="cannot be read"):
         read_tokens(tmp_path / "none.json")
+
+
+# --- proxies
+
+
+@pytest.mark.parametrize(
+    ("trusted", "expected"),
+    [((), [401, 401, 429, 429]), (("10.9.9.9",), [401, 401, 429, 429]), (("127.0.0.1",), [401, 401, 401, 401])],
+)
+async def test_who_is_counted_is_what_a_trusted_proxy_says_and_nobody_else(
+    tmp_path: Path, trusted: tuple[str, ...], expected: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FORWARDED_ALLOW_IPS", "*")  # uvicorn's own switch must not reopen the door
+    options = ServeOptions(requests_per_minute=2, forwarded_allow_ips=trusted)
+    async with served(tmp_path, tokens=TOKENS, options=options) as server, server.client() as client:
+        statuses = []
+        for number in range(4):
+            said = f"203.0.113.{number}"
+            headers = {"X-Forwarded-For": said, "Forwarded": f"for={said}", "X-Real-IP": said}
+            statuses.append((await client.get("/api/v1/tasks", headers=headers)).status_code)
+    assert statuses == expected
+
+
+@pytest.mark.parametrize("proxy", ["*", "proxy.example", "10.0.0.1/8/8", ""])
+def test_a_proxy_is_named_by_its_address(proxy: str) -> None:
+    with pytest.raises(ConfigurationError, match="a trusted proxy is an address"):
+        ServeOptions(forwarded_allow_ips=(proxy,))

@@ -70,7 +70,7 @@ async def test_every_body_must_be_json_and_say_so(tmp_path: Path) -> None:
         assert len(with_body) >= 12
         for method, path in with_body:
             broken = await client.request(method, path, content=b'{"title": ', headers=JSON)
-            assert broken.status_code == 422
+            assert broken.status_code == (422 if path.startswith("/api/") else 400)
             if path.startswith("/api/"):
                 assert [item["field"] for item in broken.json()["fields"]] == ["body"]
             form = await client.request(method, path, data={"title": "x"})
@@ -104,7 +104,7 @@ async def test_half_a_surrogate_pair_is_nothing_to_ask_an_agent(tmp_path: Path, 
     async with served(tmp_path, model=ScriptedModel([say("Hello.")])) as server, server.client() as client:
         text = f'{{"model": "assistant", "messages": [{{"role": "user", "content": {content}}}]}}'
         response = await client.post("/v1/chat/completions", content=text, headers=JSON)
-        assert (response.status_code, response.json()["error"]["code"]) == (422, "VALIDATION_ERROR")
+        assert (response.status_code, response.json()["error"]["code"]) == (400, "VALIDATION_ERROR")
         assert "messages.0.content" in response.json()["error"]["message"]
         assert (await client.get("/api/v1/runs")).json()["runs"] == []
 

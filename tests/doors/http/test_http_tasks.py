@@ -137,3 +137,35 @@ async def test_search_finds_by_words_and_by_meaning(client: httpx.AsyncClient) -
     meaning = (await client.get("/search", params={"q": "pay a bill", "mode": "semantic"})).json()
     assert meaning["results"][0]["task"]["title"] == "Pay the electricity bill"
     assert meaning["results"][0]["score"] > 0
+
+
+async def test_null_removes_what_a_task_can_do_without(client: httpx.AsyncClient) -> None:
+    task = await made(client, "Buy milk", description="Two", eta="2027-01-31", tags=["home"], metadata={"shop": 1})
+    changed = await client.patch(f"/tasks/{task['id']}", json=dict.fromkeys(("tags", "metadata", "description", "eta")))
+    assert changed.status_code == 200
+    found = (await client.get(f"/tasks/{task['id']}")).json()
+    assert (found["tags"], found["metadata"], found["description"], found["eta"]) == ([], {}, None, None)
+    for name in ("title", "status", "priority"):
+        refused = await client.patch(f"/tasks/{task['id']}", json={name: None})
+        assert (refused.status_code, [item["field"] for item in refused.json()["fields"]]) == (422, [name])
+
+
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        ("/tasks/none", "Task not found"),
+        ("/tasks/none/attachments", "Task not found"),
+        ("/attachments/none", "Attachment not found"),
+        ("/runs/none", "Run not found"),
+        ("/runs/none/events", "Run not found"),
+        ("/approvals/none", "Approval not found"),
+        ("/chat/history/none", "Session not found"),
+        ("/tools/none", "Tool not found"),
+        ("/experiments/none", "Experiment not found"),
+    ],
+)
+async def test_what_is_not_there_is_said_in_a_few_words(client: httpx.AsyncClient, path: str, text: str) -> None:
+    response = await client.get(path)
+    kind = text.removesuffix(" not found").upper()
+    assert (response.status_code, response.json()["error"]) == (404, text)
+    assert response.json()["code"] == f"{kind}_NOT_FOUND"

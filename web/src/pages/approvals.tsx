@@ -1,11 +1,10 @@
 // Everything that waits for a person, wherever it was asked.
 
-import { useApi } from "../hooks";
+import { useApi, useTask } from "../hooks";
 import { ApprovalCard } from "../parts/decision";
 import { Empty, Problem } from "../parts/small";
 import { href } from "../router";
 import type { Approvals, RunRow } from "../shapes";
-import { useTask } from "./runs";
 
 export function ApprovalsPage() {
   const { data, problem, reload } = useApi<Approvals>("/api/v1/approvals?limit=200", 2_000);

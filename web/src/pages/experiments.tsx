@@ -3,6 +3,7 @@
 import { send } from "../api";
 import { percent, plural, when } from "../format";
 import { useAction, useApi } from "../hooks";
+import { useMe } from "../me";
 import { Intervals, wilson } from "../parts/plots";
 import { Badge, Empty, Problem } from "../parts/small";
 import { href } from "../router";
@@ -43,6 +44,7 @@ function AllExperiments() {
 
 function Live({ split, changed }: { split: Split; changed: () => void }) {
   const { busy, problem, act } = useAction();
+  const may = useMe()?.can_change_experiments ?? false;
   const rows = split.arms.map((arm) => {
     const total = arm.success_count + arm.failure_count;
     const [low, high] = wilson(arm.success_count, total);
@@ -66,7 +68,7 @@ function Live({ split, changed }: { split: Split; changed: () => void }) {
       </div>
       <Intervals rows={rows} title="Calls that succeeded, with 95 % intervals" show={percent} />
       <div class="buttons">
-        {split.stopped
+        {!may ? null : split.stopped
           ? <button disabled={busy} onClick={() => void change(false)}>Start again</button>
           : <button class="danger" disabled={busy} onClick={() => void change(true)}>Stop</button>}
         <span class="quiet">{split.stopped ? `Everything new goes to ${split.arms[0]?.name}.` : "Stopping sends everything new to the first arm, at once."}</span>

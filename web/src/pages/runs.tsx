@@ -1,16 +1,16 @@
 // All runs, and one of them with its timeline.
 
-import { useEffect, useState } from "preact/hooks";
-import { get, send } from "../api";
+import { useState } from "preact/hooks";
+import { send } from "../api";
 import { ended } from "../events";
 import { duration, plural, when } from "../format";
-import { useAction, useApi } from "../hooks";
+import { useAction, useApi, useTask } from "../hooks";
 import { RunCards } from "../parts/run";
 import { Badge, Code, Empty, Problem, StatusBadge } from "../parts/small";
 import { Timeline } from "../parts/timeline";
 import { STATUS, doing } from "../reduce";
 import { href } from "../router";
-import { useRun } from "../runs";
+import { followAgain, useRun } from "../runs";
 import type { RunRow } from "../shapes";
 
 const PAGE = 30;
@@ -49,26 +49,6 @@ function AllRuns() {
   );
 }
 
-const tasks = new Map<string, string>();
-
-/** What a run was asked; the list does not say. It never changes, so it is fetched once. */
-export function useTask(id: string): string {
-  const [task, setTask] = useState(tasks.get(id) ?? "");
-  useEffect(() => {
-    if (tasks.has(id)) return setTask(tasks.get(id)!);
-    const stop = new AbortController();
-    get<{ task: string }>(`/api/v1/runs/${id}`, stop.signal).then(
-      (run) => {
-        tasks.set(id, run.task);
-        setTask(run.task);
-      },
-      () => {},
-    );
-    return () => stop.abort();
-  }, [id]);
-  return task;
-}
-
 function RunLine({ run }: { run: RunRow }) {
   const task = useTask(run.id);
   return (
@@ -85,7 +65,16 @@ function OneRun({ id }: { id: string }) {
   const { run, facts, problem } = useRun(id);
   const { busy, problem: failed, act } = useAction();
   const over = ended(run.status);
-  const left = run.status === "running" || run.status === "queued";
+  const left = run.status === "running" || run.status === "queued" || run.status === "stuck";
+  if (problem && !run.seq) {
+    return (
+      <>
+        <p class="back"><a href={href("runs")}>← All runs</a></p>
+        <h1 tabIndex={-1}>Run</h1>
+        <Empty title="This run cannot be shown"><p>{problem}</p><p>It may have been deleted, or is not yours: ended runs are kept for some days only.</p></Empty>
+      </>
+    );
+  }
   return (
     <>
       <p class="back"><a href={href("runs")}>← All runs</a></p>
@@ -99,7 +88,7 @@ function OneRun({ id }: { id: string }) {
         {run.agent ? <span>agent {run.agent}</span> : null}
         {run.principal ? <span>for {run.principal}</span> : null}
         {run.usage.requests ? <span>{plural(run.usage.requests, "request")} to the model</span> : null}
-        {run.usage.input_tokens + run.usage.output_tokens ? <span>{plural(run.usage.input_tokens + run.usage.output_tokens, "token")}</span> : null}
+        {run.usage.input_tokens + run.usage.output_tokens ? <span>{run.usage.input_tokens.toLocaleString()} tokens in, {run.usage.output_tokens.toLocaleString()} out</span> : null}
         {run.sessionId ? <a href={href("chat", run.sessionId)}>Conversation</a> : null}
         <code>{id}</code>
       </p>
@@ -107,7 +96,7 @@ function OneRun({ id }: { id: string }) {
         <div class="now">
           <span role="status">{doing(run)}</span>
           <button class="small" disabled={busy} onClick={() => void act(() => send("POST", `/api/v1/runs/${id}/cancel`))}>Cancel</button>
-          {left ? <button class="small" disabled={busy} title="For a run that nobody works on any more" onClick={() => void act(() => send("POST", `/api/v1/runs/${id}/resume`))}>Take up again</button> : null}
+          {left ? <button class="small" disabled={busy} title="For a run that nobody works on any more" onClick={() => void act(async () => { await send("POST", `/api/v1/runs/${id}/resume`); followAgain(id); })}>Take up again</button> : null}
         </div>
       )}
       <h2>Timeline</h2>

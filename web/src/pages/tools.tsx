@@ -5,8 +5,10 @@ import { send } from "../api";
 import type { CallRecord, Data } from "../events";
 import { duration, percent, plural } from "../format";
 import { useAction, useApi } from "../hooks";
+import { visible } from "../json";
 import { Sparkline } from "../parts/plots";
 import { Badge, Code, Empty, JsonField, Problem, RiskBadge, useJson } from "../parts/small";
+import { resultOf } from "../reduce";
 import { href } from "../router";
 import type { ToolHealth, ToolRow } from "../shapes";
 
@@ -21,7 +23,8 @@ export function ToolsPage({ id }: { id: string | null }) {
   if (id) {
     const tool = data?.tools.find((item) => item.name === id);
     if (tool) return <OneTool key={id} tool={tool} health={found.get(id)} />;
-    return data ? <Empty title={`There is no tool '${id}'`}><a href={href("tools")}>All tools</a></Empty> : null;
+    if (!data) return <><h1 tabIndex={-1}>Tools</h1><Problem text={problem} /></>;
+    return <><h1 tabIndex={-1}>Tools</h1><Empty title={`There is no tool '${visible(id)}'`}><a href={href("tools")}>All tools</a></Empty></>;
   }
   const wanted = data?.tools.filter((tool) => `${tool.name} ${tool.description} ${tool.category}`.toLowerCase().includes(words.toLowerCase()));
   return (
@@ -150,7 +153,7 @@ function TryIt({ tool }: { tool: ToolRow }) {
       {called ? (
         <div role="status">
           {called.record?.error ? <Code label={`Error ${called.record.error.code}`} value={called.record.error.message} /> : null}
-          {called.record?.status === "success" ? <Code label="Result" value={called.record.result} /> : null}
+          {called.record?.status === "success" ? <Code label="Result" value={resultOf(called.record)} /> : null}
           {called.record ? null : <p>It waits for a person.</p>}
           <a href={href("runs", called.run_id)}>Open the run</a>
         </div>

@@ -1,11 +1,14 @@
 // The two questions a run puts to a person: may this call run, and what became of that one.
 
-import { useState } from "preact/hooks";
+import { useMemo, useState } from "preact/hooks";
 import { send } from "../api";
 import type { Approval, Data, Resolution } from "../events";
-import { countdown } from "../format";
+import { countdown, duration } from "../format";
 import { useAction, useNow } from "../hooks";
+import { Exact, parse, visible, write } from "../json";
+import { useMe } from "../me";
 import type { CallView } from "../reduce";
+import { useFocusOn, useLeaving } from "./focus";
 import { Code, JsonField, Problem, RiskBadge, useJson } from "./small";
 
 export function ApprovalCard({ approval, inSession, decided }: {
@@ -14,38 +17,47 @@ export function ApprovalCard({ approval, inSession, decided }: {
   const [mode, setMode] = useState<"ask" | "edit" | "deny">("ask");
   const [session, setSession] = useState(false);
   const [reason, setReason] = useState("");
-  const field = useJson(JSON.stringify(approval.arguments, null, 2), "object");
+  const given = useMemo(() => parse<Data>(approval.arguments_json, { all: true }), [approval.id]);
+  const field = useJson(visible(write(given, 2)), "object");
   const { busy, problem, act } = useAction();
+  const me = useMe();
+  const leaving = useLeaving();
+  useFocusOn(leaving.card, mode);
   const left = Date.parse(approval.expires_at) - useNow(true);
   const decide = (verb: "approve" | "deny", body: Data) =>
     act(async () => {
+      leaving.decided();
       await send("POST", `/api/v1/approvals/${approval.id}/${verb}`, body);
       decided?.();
     });
   const approve = (edited: boolean) => {
-    const value = edited ? field.read() : null;
-    if (value === undefined) return;
-    void decide("approve", { ...(edited ? { arguments: value } : {}), for_session: session });
+    if (edited && field.read() === undefined) return;
+    // As it was written: read and written again it could be another number.
+    void decide("approve", { ...(edited ? { arguments_json: field.text } : {}), for_session: session });
   };
   const stop = busy || left <= 0;
+  const may = me?.can_decide === true;
+  // Who asked for it may take it back, and not allow it.
+  const own = approval.four_eyes && approval.principal?.id === me?.id;
   return (
-    <section class="decision" data-decision aria-label={`Approval needed: ${approval.tool_name}`} tabIndex={-1}>
+    <section class="decision" data-decision ref={leaving.card} aria-label={`Approval needed: ${approval.tool_name}`} tabIndex={-1}>
       <header>
-        <strong>May <code>{approval.tool_name}</code> run?</strong>
+        <strong>{approval.about ? <span class="about">{visible(approval.about)}</span> : <>May <code>{approval.tool_name}</code> run?</>}</strong>
         <RiskBadge risk={approval.risk} />
         <span class={`timer${left < 60_000 ? " soon" : ""}`} role="timer" aria-label="Time left to decide">
           {left > 0 ? `${countdown(left)} left` : "expired"}
         </span>
       </header>
       <p class="quiet">
-        {approval.principal ? <>Asked for <strong>{approval.principal.id}</strong>. </> : null}
+        {approval.about ? <>May <code>{approval.tool_name}</code> run? </> : null}
+        {approval.principal ? <>Asked for <strong>{visible(approval.principal.id)}</strong>. </> : null}
         {approval.confidence === null ? null : <>The model is {Math.round(approval.confidence * 100)} % sure. </>}
         What you approve is exactly what runs.
       </p>
       {mode === "edit" ? (
         <JsonField id={`edit-${approval.id}`} label="Arguments, as they are to run" field={field} />
       ) : (
-        <Arguments data={approval.arguments} />
+        <Arguments data={given} />
       )}
       {mode === "deny" ? (
         <div class="field">
@@ -57,34 +69,46 @@ export function ApprovalCard({ approval, inSession, decided }: {
           />
         </div>
       ) : null}
-      {inSession && mode !== "deny" ? (
+      {may && !own && inSession && approval.grant && mode !== "deny" ? (
         <label class="check">
           <input type="checkbox" checked={session} onChange={(event) => setSession(event.currentTarget.checked)} />
-          <span>Also allow <code>{approval.tool_name}</code> for the rest of this conversation</span>
+          <span>Also allow <code>{approval.tool_name}</code> {terms(approval.grant)}</span>
         </label>
       ) : null}
-      <div class="buttons">
-        {mode === "ask" ? (
-          <>
-            <button class="primary" disabled={stop} onClick={() => approve(false)}>Approve</button>
-            <button disabled={stop} onClick={() => setMode("edit")}>Edit…</button>
-            <button class="danger" disabled={stop} onClick={() => setMode("deny")}>Deny…</button>
-          </>
-        ) : mode === "edit" ? (
-          <>
-            <button class="primary" disabled={stop} onClick={() => approve(true)}>Approve with these arguments</button>
-            <button disabled={busy} onClick={() => setMode("ask")}>Back</button>
-          </>
-        ) : (
-          <>
-            <button class="danger" disabled={stop} onClick={() => void decide("deny", { reason })}>Deny</button>
-            <button disabled={busy} onClick={() => setMode("ask")}>Back</button>
-          </>
-        )}
-      </div>
+      {me?.can_decide === false ? <MayNot /> : null}
+      {may && own ? <p class="note">Somebody else must approve it: it was asked for in your name.</p> : null}
+      {may ? (
+        <div class="buttons">
+          {mode === "ask" ? (
+            <>
+              {own ? null : <button class="primary" disabled={stop} onClick={() => approve(false)}>Approve</button>}
+              {own ? null : <button disabled={stop} onClick={() => setMode("edit")}>Edit…</button>}
+              <button class="danger" disabled={stop} onClick={() => setMode("deny")}>Deny…</button>
+            </>
+          ) : mode === "edit" ? (
+            <>
+              <button class="primary" disabled={stop} onClick={() => approve(true)}>Approve with these arguments</button>
+              <button disabled={busy} onClick={() => setMode("ask")}>Back</button>
+            </>
+          ) : (
+            <>
+              <button class="danger" disabled={stop} onClick={() => void decide("deny", { reason })}>Deny</button>
+              <button disabled={busy} onClick={() => setMode("ask")}>Back</button>
+            </>
+          )}
+        </div>
+      ) : null}
       <Problem text={problem} />
     </section>
   );
+}
+
+function terms({ uses, seconds }: { uses: number; seconds: number }): string {
+  return `in this conversation, ${uses === 1 ? "once more" : `up to ${uses.toLocaleString()} times more`}, within ${duration(seconds * 1000)}`;
+}
+
+function MayNot() {
+  return <p class="note">It waits for somebody who may decide. You may not: that needs the permission <code>approvals:decide</code>.</p>;
 }
 
 function Arguments({ data }: { data: Data }) {
@@ -94,8 +118,8 @@ function Arguments({ data }: { data: Data }) {
     <dl class="arguments">
       {entries.map(([name, value]) => (
         <div key={name}>
-          <dt>{name}</dt>
-          <dd>{JSON.stringify(value, null, 2)}</dd>
+          <dt>{visible(name)}</dt>
+          <dd>{visible(write(value, 2))}</dd>
         </div>
       ))}
     </dl>
@@ -106,14 +130,19 @@ export function UnknownCard({ runId, call }: { runId: string; call: CallView }) 
   const [done, setDone] = useState(false);
   const field = useJson("null", "any");
   const { busy, problem, act } = useAction();
+  const me = useMe();
+  const leaving = useLeaving();
+  useFocusOn(leaving.card, done);
   const settle = (action: Resolution, result?: unknown) =>
-    act(() => send("POST", `/api/v1/runs/${runId}/calls/${encodeURIComponent(call.id)}/resolve`, { action, result }));
+    act(() => {
+      leaving.decided();
+      return send("POST", `/api/v1/runs/${runId}/calls/${encodeURIComponent(call.id)}/resolve`, { action, result });
+    });
   const settleDone = () => {
-    const result = field.read();
-    if (result !== undefined) void settle("done", result);
+    if (field.read() !== undefined) void settle("done", new Exact(field.text));
   };
   return (
-    <section class="decision" data-decision aria-label={`Outcome unknown: ${call.tool}`} tabIndex={-1}>
+    <section class="decision" data-decision ref={leaving.card} aria-label={`Outcome unknown: ${call.tool}`} tabIndex={-1}>
       <header>
         <strong>Did <code>{call.tool}</code> happen?</strong>
         <RiskBadge risk={call.risk} />
@@ -124,20 +153,23 @@ export function UnknownCard({ runId, call }: { runId: string; call: CallView }) 
       </p>
       <Code label="Arguments" value={call.arguments} />
       {done ? <JsonField id={`result-${call.id}`} label="What it returned, for the model to read" field={field} rows={3} /> : null}
-      <div class="buttons">
-        {done ? (
-          <>
-            <button class="primary" disabled={busy} onClick={settleDone}>Take it as done</button>
-            <button disabled={busy} onClick={() => setDone(false)}>Back</button>
-          </>
-        ) : (
-          <>
-            <button class="primary" disabled={busy} onClick={() => setDone(true)}>It was done…</button>
-            <button class="danger" disabled={busy} onClick={() => void settle("rerun")}>Run it again</button>
-            <button disabled={busy} onClick={() => void settle("skip")}>Leave it out</button>
-          </>
-        )}
-      </div>
+      {me?.can_decide === false ? <MayNot /> : null}
+      {me?.can_decide ? (
+        <div class="buttons">
+          {done ? (
+            <>
+              <button class="primary" disabled={busy} onClick={settleDone}>Take it as done</button>
+              <button disabled={busy} onClick={() => setDone(false)}>Back</button>
+            </>
+          ) : (
+            <>
+              <button class="primary" disabled={busy} onClick={() => setDone(true)}>It was done…</button>
+              <button class="danger" disabled={busy} onClick={() => void settle("rerun")}>Run it again</button>
+              <button disabled={busy} onClick={() => void settle("skip")}>Leave it out</button>
+            </>
+          )}
+        </div>
+      ) : null}
       <Problem text={problem} />
     </section>
   );

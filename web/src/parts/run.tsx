@@ -28,7 +28,7 @@ export function RunCards({ run }: { run: RunState }) {
       {run.error ? (
         <div class={run.status === "failed" ? "failure" : "note"}>
           <strong>{run.error.message}</strong>
-          {run.error.user_guidance ?? run.error.recover_action ? <p>{run.error.user_guidance ?? run.error.recover_action}</p> : null}
+          {run.error.user_guidance ? <p>{run.error.user_guidance}</p> : null}
           <p class="quiet">{run.error.code}</p>
         </div>
       ) : run.status === "cancelled" ? <div class="note">Cancelled.</div> : null}
@@ -65,7 +65,7 @@ class Step extends Component<{ step: StepView; run: RunState; over: boolean }> {
           <span class="time">{duration(step.durationMs)}</span>
         </header>
         {step.calls.map((call) => <Call key={call.id} call={call} run={run} />)}
-        {step.nudge ? <p class="note">Told to the model: {step.nudge}</p> : null}
+        {step.nudge ? <p class="note">The reply neither called a tool nor answered, so the model was asked again.</p> : null}
       </section>
     );
   }
@@ -96,11 +96,13 @@ function Call({ call, run }: { call: CallView; run: RunState }) {
           </span>
         </summary>
         <div class="inside">
+          {call.status === "success" && call.rendered ? <Markdown text={call.rendered} /> : null}
           {call.malformed === null
             ? <Code label="Arguments" value={call.arguments} />
             : <Code label="Arguments, as the model wrote them" value={call.malformed} />}
           {call.status === "success" ? <Code label="Result" value={call.result} /> : null}
-          {call.error ? <Code label={`Error ${call.error.code}`} value={call.error.recover_action ? `${call.error.message}\n→ ${call.error.recover_action}` : call.error.message} /> : null}
+          {call.error ? <Code label={`Error ${call.error.code}`} value={call.error.message} /> : null}
+          {call.error?.recover_action ? <Code label="What only the model was told" value={call.error.recover_action} /> : null}
           <p class="quiet">{facts(call)}</p>
         </div>
       </details>
@@ -110,7 +112,9 @@ function Call({ call, run }: { call: CallView; run: RunState }) {
           <span>{call.progress.message}</span>
         </div>
       ) : null}
-      {call.error && !open ? <p class="call-error">{call.error.message}</p> : null}
+      {call.error && !open ? (
+        <p class="call-error">{call.error.message}{call.error.user_guidance ? <span class="quiet">{call.error.user_guidance}</span> : null}</p>
+      ) : null}
       {approval && approval.status !== "pending" ? (
         <p class="decided">
           {DECIDED[approval.status]}{approval.decided_by ? <> by <strong>{approval.decided_by}</strong></> : null}

@@ -1,9 +1,11 @@
 // Small parts that many others are made of.
 
 import type { ComponentChildren } from "preact";
-import { useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import type { CallStatus, Risk, RunStatus } from "../events";
 import { pretty } from "../format";
+import { parse } from "../json";
+import { useAction } from "../hooks";
 import { STATUS } from "../reduce";
 
 const RISK: Record<Risk, { label: string; kind: string; title: string }> = {
@@ -23,7 +25,7 @@ export function RiskBadge({ risk }: { risk: Risk | null }) {
 }
 
 const KIND: Record<RunStatus, string> = {
-  queued: "plain", running: "busy", awaiting_approval: "warn", awaiting_resolution: "warn", completed: "good",
+  queued: "plain", running: "busy", awaiting_approval: "warn", awaiting_resolution: "warn", stuck: "bad", completed: "good",
   failed: "bad", cancelled: "plain", limit_reached: "warn", unknown: "plain",
 };
 
@@ -62,6 +64,31 @@ export function Problem({ text }: { text: string | null }) {
   return text ? <p class="problem" role="alert">{text}</p> : null;
 }
 
+/** Asks before something that cannot be undone is done. */
+export function Confirm({ title, verb, children, yes, no }: {
+  title: string; verb: string; children: ComponentChildren; yes: () => Promise<unknown>; no: () => void;
+}) {
+  const dialog = useRef<HTMLDialogElement>(null);
+  const { busy, problem, act } = useAction();
+  useEffect(() => {
+    const before = document.activeElement;
+    dialog.current!.showModal();
+    // Afterwards: as long as the dialog is there, nothing else can have the focus.
+    return () => void setTimeout(() => before instanceof HTMLElement && before.isConnected && before.focus());
+  }, []);
+  return (
+    <dialog ref={dialog} aria-labelledby="confirm-title" onCancel={(event) => { event.preventDefault(); no(); }}>
+      <h2 id="confirm-title">{title}</h2>
+      {children}
+      <Problem text={problem} />
+      <div class="buttons">
+        <button class="danger" disabled={busy} onClick={() => void act(yes)}>{verb}</button>
+        <button autofocus disabled={busy} onClick={no}>Keep</button>
+      </div>
+    </dialog>
+  );
+}
+
 export function Empty({ title, children }: { title: string; children?: ComponentChildren }) {
   return <div class="empty"><p class="empty-title">{title}</p>{children}</div>;
 }
@@ -74,7 +101,7 @@ export function useJson(initial: string, kind: "object" | "any"): {
   const [problem, setProblem] = useState<string | null>(null);
   const read = (): unknown => {
     try {
-      const value: unknown = JSON.parse(text);
+      const value = parse(text, { all: true });
       if (kind === "object" && (value === null || typeof value !== "object" || Array.isArray(value))) {
         throw new Error('write an object, like {"name": "value"}');
       }

@@ -20,16 +20,24 @@ import typer
 from typer.core import TyperGroup
 from typer.main import get_group
 
+from journeyman.doors.cli.people import children_marked
+from journeyman.doors.cli.printed import children_escaped
+from journeyman.doors.cli.secret import TOKEN_VARIABLE, take_from_environment
+
 INTERRUPTED = 130
 """The exit code of a program that was ended by Ctrl-C."""
 
 COMMANDS = {  # name: (module, help)
     "run": ("run", "Carry out a task: its trace on stderr, its answer on stdout."),
     "chat": ("chat", "Talk in the terminal, or through a pipe, where a line is a message."),
-    "demo": ("demo", "A guided tour on the embedded model. No key, no network, a minute."),
+    "demo": ("demo", "A guided tour on the embedded model. No key, no network; it says how long it took."),
+    "trust": ("trust", "Confirm agent files beforehand, for programs that cannot be asked."),
+    "init": ("init", "Write a configuration file to begin with, a first tool and a test of it."),
+    "config": ("config", "The configuration file: is it right, what holds, where it comes from."),
     "doctor": ("doctor", "Say what was found here, and what to do about what is missing."),
     "serve": ("serve", "The service over HTTP: chat, tasks, tools, approvals, and an OpenAI-compatible API under /v1."),
     "worker": ("serve", "Work on the runs of a PostgreSQL store, beside other workers, until stopped."),
+    "mcp": ("mcp", "Our tools as an MCP server, and MCP servers as tools."),
     "tools": ("tools", "What tools there are, what they take, and one call of one of them."),
     "runs": ("runs", "Runs kept in a store: how they stand, what a person does about them."),
     "approvals": ("approvals", "What waits for a person's decision, and the decisions."),
@@ -45,6 +53,8 @@ class _LazyGroup(TyperGroup):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         name, _, rest = super().resolve_command(ctx, args)
+        if name not in ("serve", "mcp"):  # which take it themselves
+            take_from_environment(TOKEN_VARIABLE)
         return name, load_command(str(name)), rest
 
 
@@ -57,7 +67,12 @@ def load_command(name: str) -> Any:
         holder.add_typer(found, name=name, help=text)
     else:
         holder.command(name)(found)
-    return get_group(holder).commands[name]
+    loaded = get_group(holder).commands[name]
+    from journeyman.doors.cli.configured import add_option, forget  # it loads what --help can do without
+
+    forget()
+    add_option(loaded, name)
+    return loaded
 
 
 def _print_version(wanted: bool) -> None:
@@ -95,9 +110,10 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         with suppress(AttributeError):  # somebody's own stream
             # A terminal that cannot show a character must not end a run.
-            stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+            stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]  # TextIO has no such method, TextIOWrapper has
     try:
-        _program()()
+        with children_marked(), children_escaped():
+            _program()()
     except SystemExit as ended:
         if ended.code == INTERRUPTED:
             print("\njourneyman: cancelled", file=sys.stderr)

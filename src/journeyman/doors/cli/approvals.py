@@ -12,10 +12,21 @@ from rich.text import Text
 from journeyman.app import Journeyman
 from journeyman.core.approvals import Approval, ApprovalStatus
 from journeyman.core.errors import ApprovalError
-from journeyman.doors.cli import screen
+from journeyman.doors.cli import options, screen
 from journeyman.doors.cli.loading import command, in_store, load_library
-from journeyman.doors.cli.options import DEFAULT_STORE, By, ExitCode, Json, Limit, Store, json_object, user_name
+from journeyman.doors.cli.options import (
+    DEFAULT_STORE,
+    By,
+    ExitCode,
+    Json,
+    Limit,
+    PrincipalName,
+    Store,
+    json_object,
+    user_name,
+)
 from journeyman.doors.cli.outcome import resume_command
+from journeyman.doors.cli.people import must_be_a_person
 
 CALL_WIDTH = 120
 
@@ -28,6 +39,7 @@ approvals = typer.Typer(no_args_is_help=True)
 def list_approvals(
     run: Annotated[str | None, typer.Option(metavar="ID", help="Only those of one run.")] = None,
     everything: Annotated[bool, typer.Option("--all", help="Decided and expired ones, too.")] = False,
+    principal: PrincipalName = None,
     limit: Limit = 50,
     store: Store = DEFAULT_STORE,
     as_json: Json = False,
@@ -35,8 +47,9 @@ def list_approvals(
     """What waits for a decision, oldest first."""
 
     async def found(app: Journeyman) -> Sequence[Approval]:
-        waiting = await app.approvals.pending(run_id=run, limit=limit)
-        return await app.approvals.list(run_id=run, limit=limit) if everything else waiting
+        whose = options.whose(principal)
+        waiting = await app.approvals.pending(run_id=run, principal_id=whose, limit=limit)
+        return await app.approvals.list(run_id=run, principal_id=whose, limit=limit) if everything else waiting
 
     items = in_store(store, found)
     if as_json:
@@ -47,8 +60,16 @@ def list_approvals(
         table = screen.listing("approval", "status" if everything else "expires in", "risk", "call")
         for item in items:
             second = item.status.value if everything else screen.rough_duration(_seconds_left(item))
-            table.add_row(item.id, second, screen.risk_text(item.risk), _call_text(item))
+            about = f"{screen.escaped(item.about)} · " if item.about else ""
+            table.add_row(item.id, second, screen.risk_text(item.risk), f"{about}{_call_text(item)}")
         screen.console().print(table)
+
+
+async def _known(app: Journeyman, approval_id: str, *, url: str) -> Approval:
+    approval = await app.approvals.get(approval_id)
+    if approval is None:
+        raise ApprovalError(f"there is no approval {approval_id!r}; what waits: {command(url, 'approvals list')}")
+    return approval
 
 
 def _seconds_left(approval: Approval) -> float:
@@ -64,10 +85,7 @@ def show_approval(approval_id: ApprovalId, store: Store = DEFAULT_STORE, as_json
     """Exactly what would run, for whom, and what was decided."""
 
     async def found(app: Journeyman) -> tuple[Approval, dict[str, Any] | None]:
-        await app.approvals.pending()  # what has expired by now is to be shown as such
-        approval = await app.approvals.get(approval_id)
-        if approval is None:
-            raise ApprovalError(f"there is no approval {approval_id!r}; 'journeyman approvals list' shows what waits")
+        approval = await _known(app, approval_id, url=store)
         return approval, await app.store.approvals.edited_arguments(approval_id)
 
     item, edited = in_store(store, found)
@@ -76,11 +94,15 @@ def show_approval(approval_id: ApprovalId, store: Store = DEFAULT_STORE, as_json
     table = screen.fields()
     table.add_row("approval", item.id)
     table.add_row("status", item.status.value)
+    if item.about:
+        table.add_row("about", screen.escaped(item.about))
     table.add_row("tool", screen.escaped(item.tool_name))
     table.add_row("arguments", screen.pretty(item.arguments))
     if edited is not None:
         table.add_row("instead", screen.pretty(edited))
     table.add_row("risk", screen.risk_text(item.risk))
+    if item.status is ApprovalStatus.PENDING and item.grant is not None:
+        table.add_row("--for-session", screen.grant_terms(item.grant))
     table.add_row("for", "nobody in particular" if item.principal is None else screen.escaped(item.principal.id))
     table.add_row("run", item.run_id)
     table.add_row("asked", screen.local_time(item.requested_at.timestamp()))
@@ -106,7 +128,11 @@ def approve(
         str | None, typer.Option(metavar="JSON", help="Run it with these arguments, all of them, instead.")
     ] = None,
     for_session: Annotated[
-        bool, typer.Option("--for-session", help="Also allow the tool for the rest of its session, without asking.")
+        bool,
+        typer.Option(
+            "--for-session",
+            help="Also allow the tool in its session, without asking: as often and as long as 'show' says.",
+        ),
     ] = False,
     by: By = None,
     library: Annotated[
@@ -120,21 +146,24 @@ def approve(
     store: Store = DEFAULT_STORE,
 ) -> None:
     """Allow exactly this call, once. Exit code 1 when it was decided before."""
+    must_be_a_person()
     arguments = None if args is None else json_object(args, option="--args")
     tools = load_library(library) if library is not None else None
-    decided = in_store(
-        store,
-        lambda app: app.approvals.approve(
+
+    async def decide(app: Journeyman) -> Approval:
+        await _known(app, approval_id, url=store)
+        return await app.approvals.approve(
             approval_id, by=by or user_name(), arguments=arguments, for_session=for_session
-        ),
-        library=tools,
-    )
+        )
+
+    decided = in_store(store, decide, library=tools)
     verdict = "approved" if arguments is None else "approved with other arguments"
     screen.say(Text(f"{verdict}: {_call_text(decided, arguments)}"))
     _say_what_follows(decided, store, library)
     if for_session:
         grants = command(store, "approvals grants")
-        screen.say(f"{decided.tool_name!r} now runs without asking in this session: {grants}")
+        terms = screen.grant_terms(decided.grant)
+        screen.say(f"{decided.tool_name!r} now runs without asking in this session, {terms}: {grants}")
 
 
 @approvals.command("deny")
@@ -145,13 +174,19 @@ def deny(
     store: Store = DEFAULT_STORE,
 ) -> None:
     """Refuse the call; the run goes on without it. Exit code 1 when it was decided before."""
-    decided = in_store(store, lambda app: app.approvals.deny(approval_id, by=by or user_name(), reason=reason))
+    must_be_a_person()
+
+    async def decide(app: Journeyman) -> Approval:
+        await _known(app, approval_id, url=store)
+        return await app.approvals.deny(approval_id, by=by or user_name(), reason=reason)
+
+    decided = in_store(store, decide)
     screen.say(Text(f"denied: {_call_text(decided)}"))
     _say_what_follows(decided, store, None)
 
 
 def _say_what_follows(decided: Approval, store: str, library: str | None) -> None:
-    resume = resume_command(store, decided.run_id, library=library)
+    resume = resume_command(store, decided.run_id, *(["--library", library] if library else []))
     screen.say(f"a worker goes on by itself; without one: {resume}")
 
 
@@ -171,10 +206,12 @@ def list_grants(
     elif not items:
         screen.note("no tool runs without asking in any session")
     else:
-        table = screen.listing("grant", "tool", "given", "by", "session")
+        table = screen.listing("grant", "tool", "by", "covers")
         for item in items:
-            cells = (item.tool_name, screen.local_time(item.granted_at), item.granted_by, item.session_id)
-            table.add_row(item.id, *map(screen.escaped, cells))
+            risk = "no calls" if item.risk is None else f"{item.risk.value} calls"
+            left = screen.rough_duration((item.expires_at or 0.0) - time.time())
+            covers = f"{risk} in {item.session_id}: {item.uses_left} of {item.uses} uses left, ends in {left}"
+            table.add_row(item.id, *map(screen.escaped, (item.tool_name, item.granted_by, covers)))
         screen.console().print(table)
 
 
@@ -186,6 +223,6 @@ def revoke_grant(
 ) -> None:
     """Take a grant back: the tool is asked about again."""
     if not in_store(store, lambda app: app.approvals.revoke(grant_id, by=by or user_name())):
-        screen.note(f"no grant {grant_id!r} is in force", "those that are: journeyman approvals grants")
+        screen.note(f"no grant {grant_id!r} is in force", f"those that are: {command(store, 'approvals grants')}")
         raise typer.Exit(ExitCode.FAILED)
     screen.say(f"grant {grant_id} is revoked; its tool is asked about again")

@@ -5,33 +5,34 @@ from __future__ import annotations
 import asyncio
 import signal
 import sys
-from collections.abc import AsyncIterator
-from typing import Annotated
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Annotated, Any
 
 import typer
 from rich.panel import Panel
 from rich.text import Text
 
 from journeyman.app import Agent, Handle, Journeyman
+from journeyman.app.service import model_name
+from journeyman.core.approvals import Approval
+from journeyman.core.conversations import SessionRow
 from journeyman.core.data import new_id
+from journeyman.core.errors import SessionTakenError
 from journeyman.core.messages import Role
-from journeyman.core.runs import CHAT_MESSAGE_LIMIT, UNFINISHED
+from journeyman.core.runs import CHAT_MESSAGE_LIMIT, UNFINISHED, UNSURE, RunStatus
 from journeyman.doors.cli import options, screen
-from journeyman.doors.cli.loading import command, load_agent, open_at, running_app
+from journeyman.doors.cli.chat_commands import COMMANDS, KEYS, parsed, unknown
+from journeyman.doors.cli.loading import command, open_at, running_app
 from journeyman.doors.cli.options import DEFAULT_STORE, ExitCode, RunOptions
-from journeyman.doors.cli.run import see_through, with_model
-from journeyman.doors.cli.tools import print_tools
+from journeyman.doors.cli.origins import RememberedTools, latest_order, load_for_run
+from journeyman.doors.cli.run import see_through
+from journeyman.doors.cli.tools import print_tool, print_tools
 
-PROMPT = "you › "
-UNSURE = 0.3
 HISTORY_SHOWN = 20
 HISTORY_WIDTH = 500
-HELP = """\
-/tools    what the assistant can do
-/history  what was said in this session
-/quit     leave; so do Ctrl-D, and Ctrl-C while nothing is under way
-Ctrl-C    cancel what is under way; a second one leaves
-Everything else is said to the assistant."""
+SESSIONS_SHOWN = 20
+TITLE_WIDTH = 60
 
 
 def chat(
@@ -47,6 +48,8 @@ def chat(
     permission: options.Permissions = None,
     yes: options.Yes = False,
     store: options.Store = DEFAULT_STORE,
+    verbose: options.Verbose = False,
+    debug: options.Debug = False,
     log_level: options.Log = None,
 ) -> None:
     """Talk in the terminal; risky calls are asked about there, Ctrl-C cancels. Through a pipe, a line is a message."""
@@ -58,14 +61,16 @@ def chat(
         principal=options.user_with(permission),
         session=session,
         yes=yes,
+        verbose=verbose,
         log_level=log_level,
+        debug=debug,
     )
     database = open_at(store)
-    loaded, tools = load_agent(agent, library, store=database)
-    loaded = with_model(loaded, model)
+    loaded, tools, given = load_for_run(given, store=database)
+    find = RememberedTools(database, ask=True)
 
     async def whole() -> ExitCode:
-        async with running_app(database, library=tools) as app:
+        async with running_app(database, library=tools, origin=given.origin, find_tools=find) as app:
             return await _Conversation(app, loaded, given).hold()
 
     try:
@@ -75,36 +80,38 @@ def chat(
 
 
 class _Conversation:
-    """One conversation, as long as the command lasts. What was said stays in the store."""
+    """One conversation after another, as long as the command lasts. What was said stays in the store."""
 
     def __init__(self, app: Journeyman, agent: Agent, given: RunOptions) -> None:
         self._app = app
         self._agent = agent
         self._options = given
-        self._model = str(getattr(app.model_for(agent), "name", None) or agent.model)
+        self._model = model_name(app, agent)
         self._session = app.session(given.session or new_id("chat"))
         self._console = screen.console(stderr=True)
-        self._under_way: Handle | None = None
-        self._cancelling: asyncio.Task[None] | None = None
+        self._interrupts = _Interrupts()
 
     async def hold(self) -> ExitCode:
         """Everything from the first line to the last."""
-        self._watch_for_ctrl_c()
+        await self._session.must_be_open_to(self._options.principal)
         interactive = screen.interactive()
+        self._interrupts.watch()
         if interactive:
             self._greet()
         code = await self._resume()
-        if code is not ExitCode.WAITING:
-            async for line in self._typed() if interactive else screen.piped_lines():
-                if (text := line.strip()) and not (interactive and await self._obeyed(text)):
-                    code = await self._say(text)
-                if code is ExitCode.WAITING:  # nothing more can be said before somebody has decided
-                    break
-        if interactive:
-            again = command(self._options.store, f"chat --session {self._session.id}")
-            self._console.print(f"go on: {again}", style="dim")
-            return code if code is ExitCode.WAITING else ExitCode.DONE
-        return code
+        lines = self._typed() if interactive else screen.piped_lines()
+        while code is not ExitCode.WAITING:  # then nothing more can be said before somebody has decided
+            with self._interrupts.reading():
+                line = await anext(lines, None)
+            if line is None:
+                break
+            if text := line.strip():
+                order = parsed(text) if interactive else None
+                code = await (self._say(text) if order is None else self._obey(*order))
+        if not interactive:
+            return code
+        await self._say_how_to_go_on()
+        return code if code is ExitCode.WAITING else ExitCode.DONE
 
     # --- saying something
 
@@ -115,6 +122,7 @@ class _Conversation:
         for row in reversed(rows):  # by turn, the latest first
             if code is not ExitCode.WAITING:
                 self._console.print(f"· left unfinished, taken up again: {row.id}", style="dim")
+                await self._app.must_bind(row.id)
                 [handle] = await self._app.resume(row.id)
                 code = await self._see(handle, seen=row.last_seq)
         return code
@@ -125,32 +133,29 @@ class _Conversation:
             return ExitCode.FAILED
         handle = await self._session.send(self._agent, text, principal=self._options.principal)
         code = await self._see(handle)
-        if code is ExitCode.DONE:
+        if code is not ExitCode.WAITING:
             await self._report_gap(text, handle)
         return code
 
     async def _report_gap(self, text: str, handle: Handle) -> None:
         """Where the model called nothing and says that it is not sure, perhaps there is no tool for this."""
         response = await handle.result()
-        if response.tool_calls or response.confidence >= UNSURE:
+        if response.status is not RunStatus.COMPLETED or response.tool_calls or response.confidence >= UNSURE:
             return
-        report = await self._app.gaps.detect(text, confidence=response.confidence, run_id=handle.run_id)
+        report = await self._app.gaps.detect(
+            text, confidence=response.confidence, run_id=handle.run_id, principal=self._options.principal
+        )
         if report is not None:
             missing = ", ".join(map(screen.escaped, report.missing_tools))
             kept = command(self._options.store, "gaps list")
             self._console.print(Text(f"· no tool for: {missing} · kept: {kept}", style="dim"), soft_wrap=True)
 
     async def _see(self, handle: Handle, *, seen: int = 0) -> ExitCode:
-        self._under_way = handle
-        try:
-            return await see_through(self._app, handle, self._options, seen=seen, allow=self._allow)
-        finally:
-            self._under_way = self._cancelling = None
+        with screen.keys_hidden(), self._interrupts.cancelling(handle):
+            return await see_through(self._app, handle, self._options, seen=seen, allow=self._allow, talking=True)
 
-    async def _allow(self, tool_name: str) -> None:
-        await self._app.approvals.grant(
-            self._session.id, tool_name, by=options.user_name(), principal=self._options.principal
-        )
+    async def _allow(self, approval: Approval) -> None:
+        await self._app.approvals.grant_like(approval, by=options.user_name())
 
     # --- the person at the terminal
 
@@ -163,33 +168,57 @@ class _Conversation:
         self._console.print(Panel(text, border_style="cyan"))
 
     async def _typed(self) -> AsyncIterator[str]:
+        from journeyman.doors.cli.chat_prompt import ChatPrompt
+
+        prompt = ChatPrompt(COMMANDS, self._choices)
         while True:
-            self._console.print(Text(f"\n{PROMPT}", style="bold cyan"), end="", soft_wrap=True)
-            try:
-                line = await screen.read_line()
-            except asyncio.CancelledError:
-                self._console.print()
-                raise
-            if line is None or line == "/quit":
-                if line is None:
-                    self._console.print()
+            self._console.print()
+            line = await prompt.read()
+            if line is None or line.strip() == "/quit":
                 return
             yield line
 
-    async def _obeyed(self, line: str) -> bool:
-        """Whether a line was an order to this command and not something to say."""
-        match line:
+    async def _say_how_to_go_on(self) -> None:
+        if await self._app.store.conversations.get(self._session.id) is not None:
+            again = command(self._options.store, "chat --session", self._session.id, *self._options.repeated)
+            self._console.print(f"go on: {again}", style="dim", soft_wrap=True)
+
+    async def _obey(self, name: str, argument: str) -> ExitCode:
+        """Carry out a command of the chat."""
+        match name:
             case "/help":
-                self._console.print(HELP)
+                self._help()
             case "/tools":
-                print_tools((item, None) for item in self._app.library.specifications())
+                self._tools(argument)
             case "/history":
                 await self._history()
-            case _ if line.startswith("/"):
-                screen.note(f"there is no {line.split()[0]!r}; /help tells what there is")
+            case "/new":
+                self._session = self._app.session(new_id("chat"))
+                self._greet()
+            case "/sessions":
+                await self._sessions()
+            case "/session":
+                return await self._go_on_with(argument)
             case _:
-                return False
-        return True
+                screen.note(unknown(name))
+        return ExitCode.DONE
+
+    def _help(self) -> None:
+        table = screen.fields()
+        for item in COMMANDS.values():
+            table.add_row(item.usage, item.does)
+        for key, does in KEYS.items():
+            table.add_row(key, does)
+        self._console.print(table)
+        self._console.print("Everything else is said to the assistant.")
+
+    def _tools(self, name: str) -> None:
+        if not name:
+            print_tools((item, None) for item in self._app.library.specifications())
+        elif (found := self._app.library.lookup(name)) is None:
+            screen.note(f"there is no tool {name!r}; /tools shows all of them")
+        else:
+            print_tool(found.specification)
 
     async def _history(self) -> None:
         names = {Role.USER: "you", Role.ASSISTANT: self._agent.name}
@@ -198,17 +227,100 @@ class _Conversation:
                 said = screen.shortened(message.content, HISTORY_WIDTH)
                 screen.show(self._console, Text.assemble((f"{names[message.role]}: ", "bold"), said))
 
-    # --- Ctrl-C
+    async def _own_sessions(self) -> Sequence[SessionRow]:
+        principal = self._options.principal
+        own = None if principal is None else principal.id
+        return await self._app.store.conversations.list(principal_id=own, limit=SESSIONS_SHOWN)
 
-    def _watch_for_ctrl_c(self) -> None:
+    async def _sessions(self) -> None:
+        table = screen.listing("session", "last used", "began with")
+        for row in await self._own_sessions():
+            here = " (this one)" if row.id == self._session.id else ""
+            title = screen.shortened(row.title, TITLE_WIDTH)
+            table.add_row(screen.escaped(row.id) + here, screen.local_time(row.updated_at), title)
+        if table.row_count:
+            self._console.print(table)
+        else:
+            screen.note("nothing was said yet, in no session")
+
+    async def _go_on_with(self, session_id: str) -> ExitCode:
+        if not session_id or await self._app.store.conversations.get(session_id) is None:
+            told = f"there is no session {session_id!r}" if session_id else "/session needs the ID of a session"
+            screen.note(f"{told}; /sessions shows what there is")
+            return ExitCode.DONE
+        session = self._app.session(session_id)
+        try:
+            await session.must_be_open_to(self._options.principal)
+        except SessionTakenError as error:
+            screen.note(str(error))
+            return ExitCode.DONE
+        order, own = await latest_order(self._app, session_id), self._options.origin
+        if order is not None and order.origin and own and order.origin.code != own.code:
+            again = command(self._options.store, "chat --session", session_id)
+            screen.note(f"{session_id!r} is with another agent or other tools; go on with it by itself: {again}")
+            return ExitCode.DONE
+        self._session = session
+        self._greet()
+        return await self._resume()
+
+    async def _choices(self, name: str) -> Sequence[tuple[str, str]]:
+        """What a command can be given, with a few words about each."""
+        match name:
+            case "/tools":
+                return [(item.name, item.description) for item in self._app.library.specifications()]
+            case "/session":
+                return [(row.id, row.title) for row in await self._own_sessions() if row.id != self._session.id]
+            case _:
+                return ()
+
+
+class _Interrupts:
+    """What Ctrl-C does. It cancels the run that is under way; only who insists leaves the program by it.
+
+    While a person edits a line it is a key like any other. A signal then comes from elsewhere, and ends the program.
+    """
+
+    def __init__(self) -> None:
+        self._reading = False
+        self._presses = 0
+        self._handle: Handle | None = None
+        self._cancel: asyncio.Task[None] | None = None
+
+    def watch(self) -> None:
         talking = asyncio.current_task()
         assert talking is not None
-
-        def pressed() -> None:
-            if self._under_way is None or self._cancelling is not None:
-                talking.cancel()
-            else:
-                self._cancelling = asyncio.create_task(self._under_way.cancel())
-
         if sys.platform != "win32":
-            asyncio.get_running_loop().add_signal_handler(signal.SIGINT, pressed)
+            asyncio.get_running_loop().add_signal_handler(signal.SIGINT, self._pressed, talking)
+
+    def _pressed(self, talking: asyncio.Task[Any]) -> None:
+        self._presses += 1
+        if self._reading or self._presses > 2:
+            talking.cancel()
+        elif self._presses == 2:
+            screen.note("being cancelled; Ctrl-C once more leaves")
+        else:
+            self._cancel_run()
+
+    def _cancel_run(self) -> None:
+        if self._handle is not None:
+            self._cancel = asyncio.create_task(self._handle.cancel())
+
+    @contextmanager
+    def cancelling(self, handle: Handle) -> Iterator[None]:
+        """While a run is under way."""
+        self._handle = handle
+        if self._presses:  # while it was being stored
+            self._cancel_run()
+        try:
+            yield
+        finally:
+            self._handle, self._presses = None, 0
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """While the next line is waited for."""
+        self._reading, self._presses = True, 0
+        try:
+            yield
+        finally:
+            self._reading = False

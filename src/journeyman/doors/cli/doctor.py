@@ -9,21 +9,33 @@ import asyncio
 import os
 import platform
 import re
+import shlex
 import time
+from contextlib import suppress
 from importlib import metadata
+from pathlib import Path
 from typing import Any
 
 from rich.table import Table
 from rich.text import Text
 
-from journeyman.app import explain_choice
+from journeyman.app import Configuration, SettingsError, explain_choice
 from journeyman.core.approvals import ApprovalStatus
 from journeyman.core.context import Secrets
 from journeyman.core.errors import JourneymanError
+from journeyman.core.extras import install_command
 from journeyman.core.runs import UNFINISHED
 from journeyman.doors.cli import screen
-from journeyman.doors.cli.loading import command, is_there, open_at, opened, without_password
-from journeyman.doors.cli.options import DEFAULT_STORE, LOG_VARIABLE, Json, Store
+from journeyman.doors.cli.configured import chosen_file
+from journeyman.doors.cli.loading import command, file_of, is_there, open_at, opened, without_password
+from journeyman.doors.cli.options import (
+    DEFAULT_STORE,
+    LOG_VARIABLE,
+    Json,
+    Store,
+    WrongUsageError,
+    default_store,
+)
 
 STORE_SECONDS = 2.0
 """How long the store may take to answer."""
@@ -34,6 +46,9 @@ _NEEDS = re.compile(r"""^\s*([\w.-]+).*;.*\bextra\s*==\s*['"]([\w-]+)['"]""")
 
 def doctor(store: Store = DEFAULT_STORE, as_json: Json = False) -> None:
     """Say what was found here, and what to do about what is missing."""
+    if store == DEFAULT_STORE:
+        with suppress(WrongUsageError):  # what is wrong with the file is told below
+            store = default_store()
     found = _examine(store)
     if as_json:
         return screen.print_json(found)
@@ -44,6 +59,10 @@ def doctor(store: Store = DEFAULT_STORE, as_json: Json = False) -> None:
     good, poor, plain = Text("✓", "green"), Text("!", "yellow"), Text("·", "dim")
     table.add_row(good, "journeyman", found["journeyman"])
     table.add_row(good, "python", f"{found['python']} on {found['platform']}")
+    config = found["config"]
+    table.add_row(plain if config["file"] is None else poor if config["problems"] else good, "config", config["told"])
+    for line in config["problems"]:
+        table.add_row("", "", Text(line, style="yellow"))
     model = found["model"]
     table.add_row(good if model["found"] else poor, "model", model["auto"])
     for line in model["because"]:
@@ -51,10 +70,12 @@ def doctor(store: Store = DEFAULT_STORE, as_json: Json = False) -> None:
     if not model["found"]:
         table.add_row("", "", Text("or name one: journeyman run --model ollama:NAME …", style="dim"))
     for extra, state in found["extras"].items():
-        text = "installed" if state["installed"] else f"not installed; pip install 'journeyman[{extra}]'"
+        text = "installed" if state["installed"] else f"not installed; {install_command(extra)}"
         table.add_row(good if state["installed"] else plain, f"extra {extra}", text)
     kept = found["store"]
     table.add_row(poor if not kept["healthy"] else good if kept["found"] else plain, "store", kept["told"])
+    if kept.get("readable_by_others"):
+        table.add_row(poor, "", f"others on this machine can read it: chmod 600 {shlex.quote(kept['file'])}*")
     secrets = ", ".join(found["secrets"]) or "none; set JOURNEYMAN_SECRET_NAME for a tool that needs NAME"
     table.add_row(good if found["secrets"] else plain, "secrets", secrets)
     logs = found["logs"]
@@ -71,6 +92,7 @@ def _examine(url: str) -> dict[str, Any]:
         "journeyman": metadata.version("journeyman"),
         "python": platform.python_version(),
         "platform": platform.platform(terse=True),
+        "config": _config_findings(),
         "model": {"auto": found, "found": not found.startswith("nothing found"), "because": looked_at},
         "extras": _extras(),
         "store": asyncio.run(_store_findings(url)),
@@ -79,10 +101,27 @@ def _examine(url: str) -> dict[str, Any]:
     }
 
 
+def _config_findings() -> dict[str, Any]:
+    """Whether the configuration file can be used. A service that runs goes by the last version that could."""
+    path = chosen_file()
+    if path is None:
+        return {"file": None, "problems": [], "told": "no journeyman.yaml here; 'journeyman init' writes one"}
+    try:
+        with screen.printing_to_stderr():
+            found = Configuration(path)
+    except SettingsError as error:
+        problems = [str(item) for item in error.problems]
+        told = f"{path} cannot be used; what runs already goes on with the last version that could"
+        return {"file": str(path), "problems": problems, "told": told}
+    return {"file": str(path), "problems": [], "told": f"{path}, environment {found.settings.environment}"}
+
+
 async def _store_findings(url: str) -> dict[str, Any]:
     """Whether the store is there and can be used, and what waits in it."""
     shown = without_password(url)
     found: dict[str, Any] = {"url": shown, "found": False, "healthy": True}
+    if (file := file_of(url)) is not None:
+        found |= {"file": str(file), "readable_by_others": _others_can_read(file)}
     if not is_there(url):
         return {**found, "told": f"none yet: runs live in memory; run --durable keeps them in {shown}"}
     try:
@@ -100,6 +139,11 @@ async def _store_findings(url: str) -> dict[str, Any]:
     told = f"{_most(len(runs))} unfinished, {_most(len(pending))} waiting for approval"
     counts = {"unfinished_runs": len(runs), "pending_approvals": len(pending)}
     return {**found, **counts, "told": f"{shown}, schema version {version}; runs: {told}"}
+
+
+def _others_can_read(file: Path) -> bool:
+    files = (Path(f"{file}{suffix}") for suffix in ("", "-wal", "-shm"))
+    return os.name == "posix" and any(each.exists() and each.stat().st_mode & 0o077 for each in files)
 
 
 def _most(number: int) -> str:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, redirect_stdout
+from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
 from typing import Annotated
@@ -15,6 +14,7 @@ from rich.text import Text
 
 from journeyman.app import Experiment, Journeyman, Progress, Report
 from journeyman.app.service import keep, kept
+from journeyman.core.data import safe_json
 from journeyman.core.errors import ConfigurationError, StoreError
 from journeyman.doors.cli import screen
 from journeyman.doors.cli.loading import command, imported, in_store
@@ -63,13 +63,13 @@ def run_experiment(
         return report, None
 
     # What the file's own code prints is not part of our answer.
-    with redirect_stdout(sys.stderr):
+    with screen.printing_to_stderr():
         report, lost = in_store(store, whole, create=True)
     code = _present(report, html=html, markdown=markdown, as_json=as_json)
     if lost is not None:
         screen.note(f"the report could not be kept: {lost}")
         raise typer.Exit(ExitCode.FAILED)
-    screen.note(f"kept: {command(store, f'experiment show {report.experiment_id}')}")
+    screen.note(f"kept: {command(store, 'experiment show', report.experiment_id)}")
     raise typer.Exit(code)
 
 
@@ -168,9 +168,9 @@ def _progress_shown() -> Iterator[Callable[[Progress], None]]:
 
 def _present(report: Report, *, html: Path | None, markdown: bool, as_json: bool) -> ExitCode:
     if as_json:
-        print(report.to_json())
+        screen.write(safe_json(report.to_json()))
     elif markdown:
-        print(report.to_markdown(), end="")
+        screen.write(report.to_markdown(), end="")
     else:
         _print(report)
     if html is None:
@@ -191,7 +191,7 @@ def _print(report: Report) -> None:
     table = screen.listing("", *(screen.escaped(arm.arm) for arm in report.arms))
     table.add_row("runs", *(str(arm.observations) for arm in report.arms))
     table.add_row("failed", *(str(arm.failures) for arm in report.arms))
-    for metric in report.arms[0].figures:
+    for metric in report.metrics:
         figures = [arm.figures[metric] for arm in report.arms]
         table.add_row(metric, *(f"{item.mean:.3g} ({item.low:.3g}–{item.high:.3g})" for item in figures))
     screen.console().print(table)
@@ -203,7 +203,5 @@ def _print(report: Report) -> None:
     looks = f"; look {report.look} of {report.looks}" if report.looks > 1 else ""
     kind = "paired by input" if report.paired else "each unit in one arm"
     screen.say(f"intervals are 95 %; {kind}; a difference counts below p = {report.alpha:.4f}{looks}")
-    broken = next((item for item in report.observations if item.error is not None), None)
-    if broken is not None:
-        first = screen.shortened(f"{broken.arm}, {broken.unit}: {broken.error}", screen.LOG_WIDTH)
-        screen.say(f"the first of the failed runs: {first}")
+    for note in report.notes:
+        screen.say(screen.escaped(note))

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from journeyman.doors.cli import screen
 from journeyman.doors.cli.loading import command, in_store, load_library
-from journeyman.doors.cli.options import DEFAULT_STORE, Json, Library, Limit, Store, task_text
+from journeyman.doors.cli.options import DEFAULT_STORE, Json, Library, Limit, PrincipalName, Store, task_text, whose
 
 NEAREST = 5
 """How many of the tools that were looked at a person is told."""
@@ -19,9 +19,11 @@ gaps = typer.Typer(no_args_is_help=True)
 
 
 @gaps.command("list")
-def list_gaps(limit: Limit = 50, store: Store = DEFAULT_STORE, as_json: Json = False) -> None:
+def list_gaps(
+    principal: PrincipalName = None, limit: Limit = 50, store: Store = DEFAULT_STORE, as_json: Json = False
+) -> None:
     """What was missing so far, newest first."""
-    rows = in_store(store, lambda app: app.gaps.list(limit=limit))
+    rows = in_store(store, lambda app: app.gaps.list(principal_id=whose(principal), limit=limit))
     if as_json:
         screen.print_json(screen.dumped(rows))
     elif not rows:

@@ -7,7 +7,7 @@ import logging
 import shlex
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager, redirect_stdout
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeVar
@@ -20,18 +20,25 @@ from journeyman.app import (
     SqlStore,
     Tool,
     ToolLibrary,
+    files_noted,
+    following_assistant,
     hello_library,
     import_path,
     local_library,
     open_store,
+    rules_of,
     split_path,
     sqlite_file,
     task_assistant,
     task_library,
 )
+from journeyman.app.service import ASSISTANT, PLAIN_INSTRUCTION
 from journeyman.core.errors import ConfigurationError
 from journeyman.doors.cli import screen
+from journeyman.doors.cli.configured import configuration, file_settings
 from journeyman.doors.cli.options import DEFAULT_STORE, WrongUsageError, default_store
+from journeyman.doors.cli.program import program
+from journeyman.doors.cli.trust import confirm
 
 T = TypeVar("T")
 
@@ -41,38 +48,50 @@ LOCAL = "local"
 GRACE_SECONDS = 5.0
 """How long a person who ends a command waits for the step under way."""
 
-INSTRUCTION = (
-    "You are a careful assistant. Use your tools where they help, and never invent what a tool could tell you. "
-    "When a call fails, read why, and either correct it or say what could not be done. Answer briefly, in plain text."
-)
 _DOCUMENT = ".gram"
 
 
 # --- agents
 
 
-def load_agent(agent: str | None, library: str | None, *, store: SqlStore) -> tuple[Agent, ToolLibrary]:
+def load_agent(
+    agent: str | None,
+    library: str | None,
+    *,
+    store: SqlStore,
+    model: str | None = None,
+    folder: Path | None = None,
+) -> tuple[Agent, ToolLibrary]:
     """The agent and what it may call. Without an agent, an assistant with the library's tools.
 
     Without a library, an agent has the tools of its module and its own, one that a document describes has those that
-    come with Journeyman, and the assistant those over the tasks in ``store``.
+    come with Journeyman, and the assistant those over the tasks in ``store``. A document that sends what it reads to a
+    server nobody configured, or reaches for files, must have been confirmed; ``model`` is asked instead of its own.
+    ``folder`` stands for the current one.
     """
     if agent is None:
-        tools = load_library(library, store=store)
+        tools = load_library(library, store=store, folder=folder)
+        if configuration(store) is not None:
+            return following_assistant(tools), tools
         return task_assistant(tools) if library is None else assistant(tools), tools
     if is_document(agent):
-        path, mark, name = agent.rpartition(f"{_DOCUMENT}:")
-        described = Agent.from_gram(Path(path + _DOCUMENT), name) if mark else Agent.from_gram(Path(agent))
-        shipped = hello_library() | local_library(Path.cwd()) | task_library(store)
-        return described, shipped if library is None else load_library(library, store=store)
+        path, name = split_document(agent)
+        with files_noted() as files:
+            described = Agent.from_gram(path, name or None)
+        if library is None:
+            tools = _governed(shipped_library(store, folder=folder), store)
+        else:
+            tools = load_library(library, store=store, folder=folder)
+        confirm(files, tools, model=model)
+        return described, tools
     place, name = split_path(agent)
     if not name:
         raise WrongUsageError(f"--agent {agent!r} names no agent; write MODULE:NAME, e.g. 'shop:agent'")
-    found = imported(agent, Agent, option="--agent")
+    found = imported(agent, Agent, option="--agent", folder=folder)
     if library is not None:
-        return found, load_library(library)
-    module = imported(place, ModuleType, option="--agent")
-    return found, ToolLibrary(_tools_of(module)) | found.own_library
+        return found, load_library(library, store=store, folder=folder)
+    module = imported(place, ModuleType, option="--agent", folder=folder)
+    return found, _governed(ToolLibrary(_tools_of(module)) | found.own_library, store)
 
 
 def is_document(agent: str) -> bool:
@@ -80,24 +99,59 @@ def is_document(agent: str) -> bool:
     return agent.endswith(_DOCUMENT) or f"{_DOCUMENT}:" in agent
 
 
+def split_document(agent: str) -> tuple[Path, str]:
+    """The file of an agent that a gram file describes, and its name there, which may be empty."""
+    path, mark, name = agent.rpartition(f"{_DOCUMENT}:")
+    return (Path(path + _DOCUMENT), name) if mark else (Path(agent), "")
+
+
 def assistant(library: ToolLibrary) -> Agent:
     """The agent that answers when none is named, with any library."""
-    return Agent(name="assistant", instruction=INSTRUCTION, tools=tuple(library.specifications()))
+    return Agent(name=ASSISTANT, instruction=PLAIN_INSTRUCTION, tools=tuple(library.specifications()))
 
 
 # --- libraries
 
 
-def load_library(reference: str | None, *, store: SqlStore | None = None) -> ToolLibrary:
+def _governed(library: ToolLibrary, store: SqlStore | None) -> ToolLibrary:
+    """A library under the rules of the configuration file, with the tools that this brings."""
+    found = configuration(store)
+    return library if found is None else found.governing(library)
+
+
+def shipped_library(store: SqlStore, *, folder: Path | None = None) -> ToolLibrary:
+    """Every tool that comes with Journeyman: what an agent of a gram file may have."""
+    return hello_library() | local_library(folder or Path.cwd()) | task_library(store)
+
+
+def load_library(reference: str | None, *, store: SqlStore | None = None, folder: Path | None = None) -> ToolLibrary:
     """A library by its name, the tools of a module, or those over the tasks in ``store``.
 
-    Without a store these can be looked at, but not called.
+    Without a store these can be looked at, but not called. ``folder`` stands for the current one.
     """
     if reference is None:
-        return task_library(store or open_store(DEFAULT_STORE))
+        found = configuration(store)
+        return task_library(store or open_store(DEFAULT_STORE)) if found is None else found.library
+    return _governed(_named_library(reference, folder), store)
+
+
+def listed_library(reference: str | None) -> ToolLibrary:
+    """A library's tools as they are now, to look at; those of servers included."""
+    library = load_library(reference)
+    if (found := configuration()) is None or not found.settings.mcp:
+        return library
+
+    async def look() -> ToolLibrary:
+        async with library:
+            return ToolLibrary(library)
+
+    return asyncio.run(look())
+
+
+def _named_library(reference: str, folder: Path | None) -> ToolLibrary:
     if reference == LOCAL:
-        return local_library(Path.cwd())
-    found = imported(reference, object, option="--library")
+        return local_library(folder or Path.cwd())
+    found = imported(reference, object, option="--library", folder=folder)
     if not isinstance(found, ModuleType):
         return imported(reference, ToolLibrary, option="--library")
     tools = _tools_of(found)
@@ -108,17 +162,23 @@ def load_library(reference: str | None, *, store: SqlStore | None = None) -> Too
     return ToolLibrary(tools)
 
 
-def imported(path: str, kind: type[T], *, option: str) -> T:
-    """What an option names by ``MODULE:NAME`` or ``FILE.py:NAME``; modules of the current folder are found, too."""
-    here = str(Path.cwd())
-    if here not in sys.path:
-        sys.path.insert(0, here)
+def imported(path: str, kind: type[T], *, option: str, folder: Path | None = None) -> T:
+    """What an option names by ``MODULE:NAME`` or ``FILE.py:NAME``; modules of the current folder are found, too.
+
+    ``folder`` goes before the current one.
+    """
+    for here in (str(Path.cwd()), *([str(folder)] if folder is not None else [])):
+        if here not in sys.path:
+            sys.path.insert(0, here)
     try:
         # What a module prints when it is imported is not part of our answer.
-        with redirect_stdout(sys.stderr):
-            return import_path(path, kind=kind)
+        with screen.printing_to_stderr(), files_noted() as files:
+            found = import_path(path, kind=kind)
     except ImportPathError as error:
         raise WrongUsageError(f"{option} {error}") from error
+    # A module that is ours may still read its agents from files of somebody else's.
+    confirm(files, None)
+    return found
 
 
 def _tools_of(module: ModuleType) -> list[Tool[..., Any]]:
@@ -133,10 +193,10 @@ def _tools_of(module: ModuleType) -> list[Tool[..., Any]]:
 # --- stores
 
 
-def open_at(url: str, *, retry_seconds: float = 10.0) -> SqlStore:
+def open_at(url: str, *, retry_seconds: float = 10.0, queued: bool = False) -> SqlStore:
     """The store behind --store, not opened yet."""
     try:
-        return open_store(url, retry_seconds=retry_seconds)
+        return open_store(url, retry_seconds=retry_seconds, queued=queued)
     except ConfigurationError as error:
         raise WrongUsageError(f"--store: {error}") from None
 
@@ -150,17 +210,22 @@ def in_store(
         if not create:
             must_exist(url)
         async with opened(open_at(url)) as store:
-            return await work(Journeyman(library=library, store=store))
+            policy = None if (loaded := file_settings()) is None else rules_of(loaded).policy
+            return await work(Journeyman(library=library, store=store, policy=policy))
 
     return asyncio.run(whole())
 
 
 @asynccontextmanager
-async def running_app(
-    store: SqlStore, *, library: ToolLibrary | None = None, model: str | None = None
-) -> AsyncIterator[Journeyman]:
+async def running_app(store: SqlStore, **parts: Any) -> AsyncIterator[Journeyman]:
     """An app that carries out runs as long as the command lasts. It purges no old ones: that is ``runs purge``."""
-    app = Journeyman(library=library, store=store, model=model, grace_seconds=GRACE_SECONDS, retention_seconds=None)
+    app = Journeyman(
+        store=store,
+        configuration=configuration(store),
+        grace_seconds=GRACE_SECONDS,
+        retention_seconds=None,
+        **parts,
+    )
     with _pauses_noted():
         async with app:
             yield app
@@ -200,7 +265,7 @@ def must_exist(url: str) -> None:
     """Refuse a SQLite file that is not there: looking into it would create it, and hide a typing error."""
     if not is_there(url):
         raise WrongUsageError(
-            f"there is no store {url!r}; 'journeyman run --durable TASK' makes one, --store names another"
+            f"there is no store {url!r}; {command(url, 'run TASK --durable')!r} makes one, --store names another"
         )
 
 
@@ -222,7 +287,12 @@ def without_password(url: str) -> str:
     return url.replace(f":{parts.password}@", ":***@", 1) if parts.password else url
 
 
-def command(url: str, words: str) -> str:
-    """What to type next, with --store where the store would not be found otherwise."""
-    named = "" if url == default_store() else f" --store {shlex.quote(without_password(url))}"
-    return f"journeyman {words}{named}"
+def command(url: str, words: str, *values: str) -> str:
+    """What to type next, with --store where the store would not be found otherwise.
+
+    ``values`` are quoted: they come from elsewhere, and are pasted into a shell.
+    """
+    parts = [program(), words, *map(shlex.quote, values)]
+    if url != default_store():
+        parts += ["--store", shlex.quote(without_password(url))]
+    return " ".join(parts)

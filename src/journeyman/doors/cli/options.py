@@ -15,8 +15,9 @@ import typer
 
 from journeyman.app import JsonFormatter
 from journeyman.core.errors import InvalidDataError
-from journeyman.core.principals import Principal
-from journeyman.core.runs import RunStatus
+from journeyman.core.principals import ANY_PRINCIPAL, Principal, PrincipalFilter
+from journeyman.core.runs import AgentResponse, RunStatus
+from journeyman.core.storing import Origin
 
 LOG_VARIABLE = "JOURNEYMAN_LOG"
 STORE_VARIABLE = "JOURNEYMAN_STORE"
@@ -36,11 +37,11 @@ class ExitCode(IntEnum):
     WAITING = 3
 
     @classmethod
-    def of(cls, status: RunStatus) -> ExitCode:
-        """What a run's status means for whoever called the program."""
-        if status is RunStatus.COMPLETED:
-            return cls.DONE
-        return cls.WAITING if status.waiting else cls.FAILED
+    def of(cls, response: AgentResponse) -> ExitCode:
+        """What became of a run, for whoever called the program: an answer that nothing was done is no success."""
+        if response.status is RunStatus.COMPLETED:
+            return cls.FAILED if response.outcome == "not" else cls.DONE
+        return cls.WAITING if response.status.waiting else cls.FAILED
 
 
 class LogLevel(StrEnum):
@@ -112,6 +113,9 @@ Store = Annotated[
 By = Annotated[
     str | None, typer.Option(metavar="NAME", help="Who decides. Without it, your user name here.", show_default=False)
 ]
+PrincipalName = Annotated[
+    str | None, typer.Option("--principal", metavar="ID", help="Only those of one principal.", show_default=False)
+]
 Limit = Annotated[int, typer.Option(min=1, help="How many to show at most.")]
 Yes = Annotated[
     bool, typer.Option("--yes", help="Approve everything without asking. Dangerous: irreversible calls run, too.")
@@ -133,6 +137,26 @@ Log = Annotated[
 ]
 
 
+def show_tracebacks(wanted: bool) -> bool:
+    """Write where tools fail, and what their exceptions say, to stderr as plain text."""
+    if wanted:
+        handler = logging.StreamHandler()
+        handler.setFormatter(logging.Formatter("%(message)s"))
+        logger = logging.getLogger("journeyman.execution")
+        logger.addHandler(handler)
+        logger.setLevel(logging.DEBUG)
+    return wanted
+
+
+Verbose = Annotated[
+    bool,
+    typer.Option("--verbose", "-v", help="Also show what calls returned, as it is, and what the model was told."),
+]
+Debug = Annotated[
+    bool, typer.Option("--debug", help="Show the whole traceback of a tool that fails.", callback=show_tracebacks)
+]
+
+
 @dataclass(frozen=True, slots=True)
 class RunOptions:
     """What a command that carries out runs was given."""
@@ -146,11 +170,19 @@ class RunOptions:
     yes: bool = False
     as_json: bool = False
     log_level: LogLevel | None = None
+    debug: bool = False
+    verbose: bool = False
+    folder: str = ""
+    """Stands for the current one in what a session remembers."""
+    origin: Origin | None = None
+    """What is kept with the runs, so that other commands find the same agent and tools."""
+    repeated: tuple[str, ...] = ()
+    """The options that commands which go on with a run must be given again."""
 
     @property
     def live(self) -> bool:
         """Whether a terminal may redraw what is under way, which log records on stderr would tear apart."""
-        return self.log_level is None
+        return self.log_level is None and not self.debug
 
 
 def user_with(permissions: list[str] | None) -> Principal:
@@ -161,9 +193,19 @@ def user_with(permissions: list[str] | None) -> Principal:
         raise WrongUsageError(f"--permission: {error.problems[0][1]}") from None
 
 
+def whose(principal: str | None) -> PrincipalFilter:
+    """Whose rows --principal asks for."""
+    return ANY_PRINCIPAL if principal is None else principal
+
+
 def default_store() -> str:
     """Where runs are kept when no --store says so."""
-    return os.environ.get(STORE_VARIABLE) or DEFAULT_STORE
+    if (given := os.environ.get(STORE_VARIABLE)) is not None and given:
+        return given
+    from journeyman.doors.cli.configured import file_settings, stored
+
+    loaded = file_settings()
+    return (None if loaded is None else stored(loaded)) or DEFAULT_STORE
 
 
 def task_text(text: str) -> str:

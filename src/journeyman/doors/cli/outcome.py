@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import shlex
 from dataclasses import dataclass
 
 from journeyman.app import Handle, Journeyman
@@ -27,15 +26,16 @@ class Need:
     """One thing a person must do before a run can go on."""
 
     what: str
-    command: str
+    commands: tuple[str, ...]
+    """What to type; where there are several, one of them."""
 
 
 async def needs(app: Journeyman, run_id: str, *, url: str) -> list[Need]:
     """Everything a person must do, in the order it was asked."""
     approvals = [
         Need(
-            f"{screen.call_text(item.tool_name, item.arguments, width=CALL_WIDTH)} needs approval ({item.risk.value})",
-            command(url, f"approvals approve {item.id}"),
+            f"{_about(item)} needs approval ({item.risk.value})",
+            (command(url, "approvals approve", item.id), command(url, "approvals deny", item.id)),
         )
         for item in await app.approvals.pending(run_id=run_id)
     ]
@@ -43,30 +43,41 @@ async def needs(app: Journeyman, run_id: str, *, url: str) -> list[Need]:
         Need(
             f"{screen.call_text(item.tool_name, item.arguments, width=CALL_WIDTH)} was under way when its process "
             "died; nobody knows whether it happened",
-            command(url, f"runs resolve {run_id} {item.call_id} rerun|done|skip"),
+            tuple(command(url, "runs resolve", run_id, item.call_id, choice) for choice in ("rerun", "done", "skip")),
         )
         for item in await (await app.handle(run_id)).unknown()
     ]
-    return approvals + unknown
+    row = await row_of(app, run_id, url=url)
+    stuck = [Need(row.trouble or "processes die on it", (command(url, "runs resume", run_id),))]
+    return approvals + unknown + (stuck if row.status is RunStatus.STUCK else [])
 
 
-def next_steps(found: list[Need]) -> list[str]:
+def _about(approval: Approval) -> str:
+    """What a person is asked about: in words, where the tool has some, and as a call."""
+    call = screen.call_text(approval.tool_name, approval.arguments, width=CALL_WIDTH)
+    return f"{screen.escaped(approval.about)} · {call}" if approval.about else call
+
+
+def next_steps(found: list[Need], *, url: str) -> list[str]:
     """As lines for a person."""
-    lines = [line for need in found[:MOST_NAMED] for line in (f"{need.what}:", f"  {need.command}")]
+    lines: list[str] = []
+    for need in found[:MOST_NAMED]:
+        first, *others = need.commands
+        lines += [f"{need.what}:", f"  {first}", *(f"  or: {other}" for other in others)]
     if len(found) > MOST_NAMED:
-        lines.append(f"… and {len(found) - MOST_NAMED} more: journeyman approvals list")
+        lines.append(f"… and {len(found) - MOST_NAMED} more: {command(url, 'approvals list')}")
     return lines
 
 
-def resume_command(url: str, run_id: str, *, library: str | None = None) -> str:
-    named = f" --library {shlex.quote(library)}" if library else ""
-    return command(url, f"runs resume {run_id}{named}")
+def resume_command(url: str, run_id: str, *options: str) -> str:
+    return command(url, "runs resume", run_id, *options)
 
 
-async def row_of(app: Journeyman, run_id: str) -> RunRow:
+async def row_of(app: Journeyman, run_id: str, *, url: str) -> RunRow:
+    await app.approvals.expire()
     row = await app.store.runs.get(run_id)
     if row is None:
-        raise ConfigurationError(f"there is no run {run_id!r}; 'journeyman runs list' shows what there is")
+        raise ConfigurationError(f"there is no run {run_id!r}; what there is: {command(url, 'runs list')}")
     return row
 
 

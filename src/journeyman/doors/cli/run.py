@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-import sys
-from contextlib import nullcontext, redirect_stdout
-from typing import Annotated
+from contextlib import nullcontext
+from typing import Annotated, Any
 
 import typer
 
-from journeyman.app import Agent, Handle, Journeyman, ToolLibrary, split_path, stream
+from journeyman.app import Agent, Handle, Journeyman, ToolLibrary, checked_arguments, stream
+from journeyman.core.approvals import Approval
 from journeyman.core.events import RunFailed, RunFinished, RunSuspended
 from journeyman.core.protocols import Model as ModelProtocol
-from journeyman.core.runs import AgentResponse, RunStatus
+from journeyman.core.runs import AgentResponse, Limits, RunStatus
 from journeyman.core.storing import RunRow
 from journeyman.doors.cli import options, screen
+from journeyman.doors.cli.configured import configuration
 from journeyman.doors.cli.loading import command, is_document, load_agent, open_at, opened, running_app
+from journeyman.doors.cli.markdown import print_answer
 from journeyman.doors.cli.options import ExitCode, RunOptions
+from journeyman.doors.cli.origins import load_for_run
 from journeyman.doors.cli.outcome import blocking_run, follow, needs, next_steps, resume_command, row_of
 from journeyman.doors.cli.trace import Allow, Trace, approver, asker
 
@@ -43,11 +46,13 @@ def run(
         typer.Option(metavar="NAME", help="Go on with a stored conversation; implies --durable.", show_default=False),
     ] = None,
     as_json: options.Json = False,
+    verbose: options.Verbose = False,
+    debug: options.Debug = False,
     log_level: options.Log = None,
 ) -> None:
     """Carry out a task: its trace on stderr, its answer on stdout.
 
-    Exit codes: 0 done, 1 failed, 2 wrong usage, 3 waiting for a person.
+    Exit codes: 0 done, 1 failed or nothing done, 2 wrong usage, 3 waiting for a person.
     """
     given = RunOptions(
         store=store or options.default_store(),
@@ -59,6 +64,8 @@ def run(
         yes=yes,
         as_json=as_json,
         log_level=log_level,
+        debug=debug,
+        verbose=verbose,
     )
     carry_out = run_durably if durable or store or session else run_directly
     raise typer.Exit(carry_out(options.task_text(task), given))
@@ -69,10 +76,12 @@ def run(
 
 def run_directly(task: str, given: RunOptions) -> ExitCode:
     store = open_at(given.store)
-    agent, tools = load_agent(given.agent, given.library, store=store)
+    agent, tools = load_agent(given.agent, given.library, store=store, model=given.model)
     # The run is not kept in the store, but its tools may work on the tasks there.
     on_tasks = given.library is None and (given.agent is None or is_document(given.agent))
-    trace = Trace(screen.console(stderr=True), live=given.live)
+    if (configured := configuration(store)) is not None:
+        on_tasks = on_tasks and (configured.uses_store or given.agent is not None)
+    trace = Trace(screen.console(stderr=True), live=given.live, verbose=given.verbose)
 
     async def whole() -> AgentResponse | None:
         async with opened(store) if on_tasks else nullcontext():
@@ -93,9 +102,29 @@ async def stream_run(
     Tools may print; stdout is for the answer alone, so that goes to stderr.
     """
     response = None
-    asks = approver(trace, yes=given.yes)
-    with redirect_stdout(sys.stderr), trace:
-        async for event in stream(agent, task, library=tools, model=model, approver=asks, principal=given.principal):
+
+    async def check(approval: Approval, arguments: dict[str, Any]) -> None:
+        if (found := tools.lookup(approval.tool_name)) is not None:
+            await checked_arguments(found, arguments)
+
+    asks = approver(trace, yes=given.yes, check=check)
+    rules = None if (found := configuration()) is None else found.rules
+    limits = None
+    if rules is not None:
+        limits = rules.limits if agent.max_iterations is None else without_iterations(rules.limits)
+        if model is None and agent.model == "auto" and rules.model is not None:
+            model = rules.model()
+    with screen.printing_to_stderr(), trace:
+        async for event in stream(
+            agent,
+            task,
+            library=tools,
+            model=model,
+            approver=asks,
+            principal=given.principal,
+            policy=None if rules is None else rules.policy,
+            limits=limits,
+        ):
             trace.show(event)
             match event:
                 case RunFinished() | RunFailed():
@@ -107,17 +136,24 @@ async def stream_run(
     return response
 
 
-def print_response(response: AgentResponse, *, as_json: bool) -> ExitCode:
-    """The answer on stdout, what went wrong on stderr."""
+def without_iterations(limits: Limits) -> Limits:
+    """Limits of the configuration for an agent that has its own number of iterations."""
+    return Limits(**limits.model_dump(exclude={"iterations"}))
+
+
+def print_response(response: AgentResponse, *, as_json: bool, talking: bool = False) -> ExitCode:
+    """The answer on stdout, what went wrong on stderr; to whoever is ``talking`` the answer says enough."""
     if as_json:
-        print(response.model_dump_json(indent=2))
+        screen.print_json(response)
     elif response.answer:
         if (console := screen.console(stderr=True)).is_terminal:
             console.print()
-        print(screen.escaped(response.answer) if sys.stdout.isatty() else response.answer)
+        print_answer(response.answer)
     if response.status is not RunStatus.COMPLETED and response.error is not None:
         screen.note(response.error.message, response.error.user_guidance)
-    return ExitCode.of(response.status)
+    elif ExitCode.of(response) is ExitCode.FAILED and not talking:
+        screen.note("nothing of what was asked was done")
+    return ExitCode.of(response)
 
 
 # --- kept in a store
@@ -126,14 +162,13 @@ def print_response(response: AgentResponse, *, as_json: bool) -> ExitCode:
 def run_durably(task: str, given: RunOptions) -> ExitCode:
     """Keep a run in the store, carry it out here, and print what came out or what it waits for."""
     store = open_at(given.store)
-    agent, tools = load_agent(given.agent, given.library, store=store)
-    agent = with_model(agent, given.model)
+    agent, tools, given = load_for_run(given, store=store)
 
     async def whole() -> ExitCode:
-        async with running_app(store, library=tools) as app:
+        async with running_app(store, library=tools, origin=given.origin) as app:
             app.model_for(agent)  # a run that cannot be carried out here is not even kept
             handle = await app.start(agent, task, principal=given.principal, session_id=given.session)
-            row = await row_of(app, handle.run_id)
+            row = await row_of(app, handle.run_id, url=given.store)
             if (earlier := await blocking_run(app, row)) is not None:
                 return note_blocked(row, earlier, given)
             return await see_through(app, handle, given)
@@ -141,19 +176,21 @@ def run_durably(task: str, given: RunOptions) -> ExitCode:
     return asyncio.run(whole())
 
 
-def with_model(agent: Agent, model: str | None) -> Agent:
-    """The agent with another model, which is kept with its runs: whoever resumes one asks the same model."""
-    return agent if model is None else agent.model_copy(update={"model": model})
-
-
 async def see_through(
-    app: Journeyman, handle: Handle, given: RunOptions, *, seen: int = 0, allow: Allow | None = None
+    app: Journeyman,
+    handle: Handle,
+    given: RunOptions,
+    *,
+    seen: int = 0,
+    allow: Allow | None = None,
+    talking: bool = False,
 ) -> ExitCode:
     """One run, to its end or to a person, with everything a person is told about it. ``seen`` facts are not shown."""
-    trace = Trace(screen.console(stderr=True), live=given.live)
+    trace = Trace(screen.console(stderr=True), live=given.live, verbose=given.verbose)
     try:
-        with redirect_stdout(sys.stderr), trace:
-            await follow(app, handle, trace, ask=asker(trace, yes=given.yes, allow=allow), seen=seen)
+        with screen.printing_to_stderr(), trace:
+            ask = asker(trace, yes=given.yes, allow=allow, check=app.approvals.checked)
+            await follow(app, handle, trace, ask=ask, seen=seen)
             response = await handle.result()
             if response.status.ended:
                 trace.sum_up(response)
@@ -161,10 +198,10 @@ async def see_through(
         screen.note(
             "left; the step under way is finished first, Ctrl-C again ends at once. The run is kept:",
             resume_with(given, handle.run_id),
-            command(given.store, f"runs cancel {handle.run_id}"),
+            command(given.store, "runs cancel", handle.run_id),
         )
         raise
-    code = print_response(response, as_json=given.as_json)
+    code = print_response(response, as_json=given.as_json, talking=talking)
     if response.status.waiting:
         await note_needs(app, handle.run_id, given)
     return code
@@ -172,21 +209,19 @@ async def see_through(
 
 async def note_needs(app: Journeyman, run_id: str, given: RunOptions) -> None:
     found = await needs(app, run_id, url=given.store)
-    screen.note(f"run {run_id} waits for a person", *next_steps(found), f"then: {resume_with(given, run_id)}")
+    steps = next_steps(found, url=given.store)
+    screen.note(f"run {run_id} waits for a person", *steps, f"then: {resume_with(given, run_id)}")
 
 
 def note_blocked(row: RunRow, earlier: RunRow, given: RunOptions) -> ExitCode:
     screen.note(
         f"run {row.id} waits for an earlier one of its session, {earlier.id}, which is {earlier.status.value}",
-        f"see to that one first: {command(given.store, f'runs show {earlier.id}')}",
+        f"see to that one first: {command(given.store, 'runs show', earlier.id)}",
         f"then: {resume_with(given, row.id)}",
     )
     return ExitCode.WAITING
 
 
 def resume_with(given: RunOptions, run_id: str) -> str:
-    """What to type to resume a run, with the library that it needs."""
-    library = given.library
-    if library is None and given.agent is not None and not is_document(given.agent):
-        library = split_path(given.agent)[0]
-    return resume_command(given.store, run_id, library=library)
+    """What to type to resume a run."""
+    return resume_command(given.store, run_id, *given.repeated)

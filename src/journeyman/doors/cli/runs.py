@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 import time
 from collections.abc import Sequence
-from contextlib import redirect_stdout
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, cast
 
@@ -15,18 +14,21 @@ from rich.console import Console
 from rich.text import Text
 
 from journeyman.app import Journeyman
-from journeyman.core.errors import BindingError, JourneymanError
+from journeyman.core.errors import BindingError, ConfigurationError, JourneymanError
 from journeyman.core.events import Fact
 from journeyman.core.runs import UNFINISHED, AgentResponse, RunStatus
 from journeyman.core.storing import RunRow
 from journeyman.doors.cli import options, outcome, screen
-from journeyman.doors.cli.loading import command, in_store, load_library, must_exist, open_at, running_app
+from journeyman.doors.cli.loading import command, in_store, load_agent, must_exist, open_at, running_app
+from journeyman.doors.cli.markdown import show_markdown
 from journeyman.doors.cli.options import DEFAULT_STORE, ExitCode, RunOptions, WrongUsageError
+from journeyman.doors.cli.origins import RememberedTools, words
+from journeyman.doors.cli.people import must_be_a_person
 from journeyman.doors.cli.run import note_blocked, note_needs, see_through
 from journeyman.doors.cli.trace import Trace, asker
 
 FACT_WIDTH = 300
-OTHER_TOOLS = "name the tools the run began with: --library MODULE[:NAME]"
+OTHER_TOOLS = "the run stays as it is; name the tools it was begun with: --library MODULE[:NAME]"
 RUN_STYLES = {
     RunStatus.COMPLETED: "green",
     RunStatus.FAILED: "red",
@@ -34,6 +36,7 @@ RUN_STYLES = {
     RunStatus.CANCELLED: "dim",
     RunStatus.AWAITING_APPROVAL: "magenta",
     RunStatus.AWAITING_RESOLUTION: "bold red",
+    RunStatus.STUCK: "bold red",
 }
 
 RunId = Annotated[str, typer.Argument(metavar="ID", help="The run's id.", show_default=False)]
@@ -47,6 +50,7 @@ def list_runs(
         list[str] | None, typer.Option(metavar="STATUS", help="Only these, e.g. awaiting_approval. May be repeated.")
     ] = None,
     session: Annotated[str | None, typer.Option(metavar="NAME", help="Only those of one session.")] = None,
+    principal: options.PrincipalName = None,
     limit: options.Limit = 50,
     store: options.Store = DEFAULT_STORE,
     as_json: options.Json = False,
@@ -55,19 +59,22 @@ def list_runs(
     wanted = [_status(name) for name in status or ()] or None
 
     async def found(app: Journeyman) -> list[tuple[RunRow, str]]:
-        rows = await app.store.runs.list(statuses=wanted, session_id=session, limit=limit)
+        whose = options.whose(principal)
+        await app.approvals.expire()
+        rows = await app.store.runs.list(statuses=wanted, session_id=session, principal_id=whose, limit=limit)
         return [(row, await _task(app, row.id)) for row in rows]
 
     rows = in_store(store, found)
     if as_json:
         screen.print_json([{**row.model_dump(mode="json"), "task": task} for row, task in rows])
     elif not rows:
-        screen.note("no runs" if wanted is None and session is None else "no such runs")
+        screen.note("no such runs" if wanted or session or principal else "no runs")
     else:
         table, now = screen.listing("run", "status", "begun", "task"), time.time()
         for row, task in rows:
             begun = f"{screen.rough_duration(now - row.created_at)} ago"
-            table.add_row(row.id, _status_text(row), begun, screen.shortened(task, 200))
+            why = "" if row.trouble is None or row.status.ended else f" – {row.trouble}"
+            table.add_row(row.id, _status_text(row), begun, screen.shortened(f"{task}{why}", 200))
         screen.console().print(table)
 
 
@@ -95,6 +102,7 @@ async def _task(app: Journeyman, run_id: str) -> str:
 def show_run(
     run_id: RunId,
     events: Annotated[bool, typer.Option("--events", help="The facts of its journal instead.")] = False,
+    verbose: options.Verbose = False,
     store: options.Store = DEFAULT_STORE,
     as_json: options.Json = False,
 ) -> None:
@@ -103,7 +111,7 @@ def show_run(
     async def found(
         app: Journeyman,
     ) -> tuple[RunRow, str, list[outcome.Need], list[Fact], AgentResponse | None, str | None]:
-        row = await outcome.row_of(app, run_id)
+        row = await outcome.row_of(app, run_id, url=store)
         needed = [] if row.status.ended else await outcome.needs(app, run_id, url=store)
         facts = list(await app.store.runs.facts(run_id))
         response = await (await app.handle(run_id)).so_far()
@@ -118,7 +126,7 @@ def show_run(
             {
                 "run": row.model_dump(mode="json"),
                 "task": task,
-                "needs": [{"what": need.what, "command": need.command} for need in needed],
+                "needs": [{"what": need.what, "commands": need.commands} for need in needed],
                 "resume": resume,
                 "response": None if response is None else response.model_dump(mode="json"),
             }
@@ -126,14 +134,16 @@ def show_run(
     elif events:
         _print_facts(facts)
     else:
-        _print_run(row, task, facts, response, holder=holder)
+        _print_run(row, task, facts, response, holder=holder, verbose=verbose)
         if resume is not None:
-            for line in ("", *outcome.next_steps(needed), f"{'then' if needed else 'next'}: {resume}"):
+            stuck = row.status is RunStatus.STUCK  # its one need is to be resumed
+            then = () if stuck else (f"{'then' if needed else 'next'}: {resume}",)
+            for line in ("", *outcome.next_steps(needed, url=store), *then):
                 screen.say(line)
 
 
 def _print_run(
-    row: RunRow, task: str, facts: list[Fact], response: AgentResponse | None, *, holder: str | None
+    row: RunRow, task: str, facts: list[Fact], response: AgentResponse | None, *, holder: str | None, verbose: bool
 ) -> None:
     console = screen.console()
     table = screen.fields()
@@ -149,16 +159,21 @@ def _print_run(
     table.add_row("last seen", screen.local_time(row.updated_at))
     if not row.status.ended:
         table.add_row("at work", holder or "nobody")
+        if row.trouble is not None:
+            table.add_row("trouble", screen.escaped(row.trouble))
     console.print(table)
     console.print()
-    trace = Trace(console, live=False, plans=False)
+    trace = Trace(console, live=False, plans=False, verbose=verbose)
     for fact in facts:
         trace.show(fact)
     if response is None or not row.status.ended:
         return
     trace.sum_up(response)
-    answer = response.answer or ("" if response.error is None else response.error.message)
-    screen.show(console, f"\n{screen.escaped(answer)}")
+    console.print()
+    if response.answer:
+        show_markdown(console, response.answer)
+    elif response.error is not None:
+        screen.show(console, screen.escaped(response.error.message))
 
 
 def _print_facts(facts: list[Fact]) -> None:
@@ -177,7 +192,7 @@ def export_run(
     """The whole run as JSON: what was asked, every fact, what came out."""
 
     async def found(app: Journeyman) -> dict[str, Any]:
-        row = await outcome.row_of(app, run_id)
+        row = await outcome.row_of(app, run_id, url=store)
         order = await app.store.runs.order(run_id)
         response = await (await app.handle(run_id)).so_far()
         return {
@@ -189,9 +204,40 @@ def export_run(
 
     whole = in_store(store, found)
     if output is None:
-        return screen.print_json(whole)
+        screen.print_json(whole)
+    else:
+        _write(output, screen.json_text(whole))
+
+
+@runs.command("result")
+def show_result(
+    run_id: RunId,
+    call_id: Annotated[str, typer.Argument(metavar="CALL", help="The call's id, from 'runs show --events'.")],
+    output: Annotated[Path | None, typer.Option(metavar="FILE", help="Without it, to stdout.")] = None,
+    store: options.Store = DEFAULT_STORE,
+) -> None:
+    """The whole result of one call, also of one that is too large for its record."""
+
+    async def found(app: Journeyman) -> Any:
+        await outcome.row_of(app, run_id, url=store)
+        handle = await app.handle(run_id)
+        response = await handle.so_far()
+        for record in () if response is None else response.tool_calls:
+            if record.call_id == call_id:
+                return await handle.whole(record)
+        raise ConfigurationError(f"run {run_id!r} has no finished call {call_id!r}")
+
+    value = in_store(store, found)
+    text = value if isinstance(value, str) else screen.json_text(value)
+    if output is None:
+        print(text)
+    else:
+        _write(output, text)
+
+
+def _write(output: Path, text: str) -> None:
     try:
-        output.write_text(screen.json_text(whole) + "\n", encoding="utf-8")
+        output.write_text(text + "\n", encoding="utf-8")
     except OSError as error:
         raise WrongUsageError(f"--output {str(output)!r} cannot be written: {error.strerror}") from None
 
@@ -202,21 +248,52 @@ def export_run(
 @runs.command("resume")
 def resume_runs(
     run_id: Annotated[str | None, typer.Argument(metavar="[ID]", help="One run.", show_default=False)] = None,
-    library: options.Library = None,
+    agent: Annotated[
+        str | None,
+        typer.Option(
+            metavar="MODULE:NAME|FILE.gram[:NAME]",
+            help="An Agent with whose tools to go on. The run's own agent stays what it was.",
+            show_default="what the run was begun with",
+        ),
+    ] = None,
+    library: Annotated[
+        str | None,
+        typer.Option(
+            metavar="MODULE[:NAME]",
+            help="A ToolLibrary, or a module or Python file, to go on with; or 'local'.",
+            show_default="what the run was begun with",
+        ),
+    ] = None,
     model: options.Model = None,
     yes: options.Yes = False,
     store: options.Store = DEFAULT_STORE,
     as_json: options.Json = False,
+    debug: options.Debug = False,
     log_level: options.Log = None,
 ) -> None:
-    """Take up one run, or all that are unfinished and that nobody works on, and follow to the end or to a person."""
+    """Take up one run, or all that are unfinished and that nobody works on, and follow to the end or to a person.
+
+    Agent, tools and model are those that each run was begun with, unless others are named.
+    """
     must_exist(store)
-    given = RunOptions(store=store, library=library, model=model, yes=yes, as_json=as_json, log_level=log_level)
+    given = RunOptions(
+        store=store,
+        agent=agent,
+        library=library,
+        model=model,
+        yes=yes,
+        as_json=as_json,
+        log_level=log_level,
+        debug=debug,
+    )
+    given = replace(given, repeated=words(given))
     database = open_at(store)
-    tools = load_library(library, store=database)
+    others = agent is not None or library is not None
+    tools = load_agent(agent, library, store=database, model=model)[1]
+    find = None if others else RememberedTools(database, ask=True)
 
     async def whole() -> ExitCode:
-        async with running_app(database, library=tools, model=model) as app:
+        async with running_app(database, library=tools, model=model, find_tools=find) as app:
             return await (_resume_all(app, given) if run_id is None else _resume_one(app, run_id, given))
 
     try:
@@ -227,12 +304,13 @@ def resume_runs(
 
 
 async def _resume_one(app: Journeyman, run_id: str, given: RunOptions) -> ExitCode:
-    row = await outcome.row_of(app, run_id)
+    row = await outcome.row_of(app, run_id, url=given.store)
     if (earlier := await outcome.blocking_run(app, row)) is not None:
         return note_blocked(row, earlier, given)
     if (holder := outcome.holder_of(app, row)) is not None:
         screen.show(screen.console(stderr=True), f"{holder} works on it; followed from here", indent=2)
-    await app.must_bind(run_id)
+    if not row.status.ended:
+        await app.must_bind(run_id)
     [handle] = await app.resume(run_id)
     return await see_through(app, handle, given, seen=row.last_seq)
 
@@ -250,20 +328,21 @@ async def _resume_all(app: Journeyman, given: RunOptions) -> ExitCode:
     chains: dict[str, list[RunRow]] = {}
     for row in sorted(free, key=lambda row: (row.turn or 0, row.created_at, row.id)):
         chains.setdefault(row.session_id or row.id, []).append(row)
-    with redirect_stdout(sys.stderr):
+    with screen.printing_to_stderr():
         ends = await asyncio.gather(*(_resume_chain(app, chain, console, yes=given.yes) for chain in chains.values()))
     found = [end for chain in ends for end in chain]
     if given.as_json:
         screen.print_json(screen.dumped(response for _, response in found if response is not None))
     for row, response in found:
-        status = RunStatus.FAILED if response is None else response.status
+        status = row.status if response is None else response.status
         if not given.as_json:
-            print(f"{row.id}  {status.value}  {screen.shortened('' if response is None else response.answer, 100)}")
-        if status.waiting:
+            answer = screen.shortened("left as it is" if response is None else response.answer, 100)
+            screen.write(f"{row.id}  {status.value}  {answer}")
+        if response is not None and status.waiting:
             await note_needs(app, row.id, given)
     if not found:
         screen.note("no run to take up", f"all there are: {command(given.store, 'runs list')}")
-    codes = {ExitCode.FAILED if response is None else ExitCode.of(response.status) for _, response in found}
+    codes = {ExitCode.FAILED if response is None else ExitCode.of(response) for _, response in found}
     return next((code for code in (ExitCode.FAILED, ExitCode.WAITING) if code in codes), ExitCode.DONE)
 
 
@@ -317,6 +396,7 @@ def resolve_call(
     store: options.Store = DEFAULT_STORE,
 ) -> None:
     """Settle a call that was under way when its process died, so that nobody knows whether it happened."""
+    must_be_a_person()
     if action not in ("rerun", "done", "skip"):
         raise WrongUsageError(f"a call is settled by rerun, done or skip, not by {action!r}")
     if result is not None and action != "done":
@@ -326,6 +406,7 @@ def resolve_call(
 
     async def whole() -> None:
         async with running_app(open_at(store)) as app:
+            await outcome.row_of(app, run_id, url=store)
             handle = await app.handle(run_id)
             await handle.resolve(call_id, cast("Any", action), result=value, by=by or options.user_name())
 
@@ -340,10 +421,10 @@ def cancel_run(run_id: RunId, store: options.Store = DEFAULT_STORE) -> None:
 
     async def whole() -> tuple[RunRow, bool, str | None]:
         async with running_app(open_at(store)) as app:
-            if (row := await outcome.row_of(app, run_id)).status.ended:
+            if (row := await outcome.row_of(app, run_id, url=store)).status.ended:
                 return row, True, None
-            await app.cancel(run_id)
-            row = await outcome.row_of(app, run_id)
+            await app.cancel(run_id, by=options.user_name())
+            row = await outcome.row_of(app, run_id, url=store)
             return row, False, outcome.holder_of(app, row)
 
     row, late, holder = asyncio.run(whole())
@@ -363,6 +444,17 @@ def purge_runs(
 ) -> None:
     """Forget runs that ended long ago, their facts and their approvals."""
     age = options.seconds(older_than, option="--older-than")
-    gone = in_store(store, lambda app: app.store.runs.purge(ended_before=app.clock.time() - age))
+
+    async def forget(app: Journeyman) -> int:
+        now = app.clock.time()
+        purged = await app.store.runs.purge(ended_before=now - age)
+        if purged:
+            details = {"before": now - age, "runs": purged}
+            await app.store.audit.append(
+                "runs_purged", actor=options.user_name(), run_id=None, subject="runs", details=details, now=now
+            )
+        return purged
+
+    gone = in_store(store, forget)
     done = f"{screen.counted(gone, 'run')} forgotten; unfinished ones, conversations and the audit log stay"
     screen.say(done if gone else f"no run ended more than {older_than} ago")

@@ -1,26 +1,36 @@
-"""The terminal: consoles, tables and texts that fit, notes on stderr, and lines read from stdin. Knows no command."""
+"""The terminal: consoles, tables and texts that fit, notes on stderr, and lines read from stdin. Knows no command.
+
+Everything that a command writes passes through here, and whatever a terminal would obey is escaped on the way: texts
+come from models, tools, servers and files.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import io
 import json
 import os
+import re
 import sys
 import traceback
-from collections.abc import AsyncIterator, Iterable
-from contextlib import suppress
+from collections.abc import AsyncIterator, Iterable, Iterator
+from contextlib import contextmanager, redirect_stdout, suppress
 from datetime import datetime
-from typing import Any
+from typing import Any, TextIO, cast
 
 from pydantic import BaseModel
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
 from rich.padding import Padding
+from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
+from journeyman.core.approvals import GrantTerms
 from journeyman.core.calls import CallStatus
+from journeyman.core.data import safe_json
 from journeyman.core.errors import JourneymanError, ModelError
 from journeyman.core.risk import RiskLevel
+from journeyman.core.visible import visible
 from journeyman.doors.cli.options import LOG_VARIABLE, ExitCode, WrongUsageError
 
 LOG_WIDTH = 200
@@ -44,14 +54,27 @@ STATUS_LOOKS = {
 # --- writing
 
 
+class _Console(Console):
+    """Escapes every text; only its own styles and movements reach the terminal as they are."""
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        for segment in super().render(renderable, options):
+            if segment.control or segment.text == "\n" or segment.text.isprintable():
+                yield segment
+            else:
+                yield Segment(escaped(segment.text), segment.style)
+
+
 def console(*, stderr: bool = False) -> Console:
     """A console on the stream as it is now; no colours where NO_COLOR is set or the stream is no terminal."""
-    return Console(stderr=stderr, highlight=False, markup=False, emoji=False)
+    return _Console(stderr=stderr, highlight=False, markup=False, emoji=False)
 
 
 def interactive() -> bool:
     """Whether a person can be shown a question and can answer it."""
-    return sys.stdin.isatty() and sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
+    # A stream that the caller has closed is None.
+    shown = all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stderr))
+    return shown and os.environ.get("TERM") != "dumb"
 
 
 def show(on: Console, text: str | Text, *, indent: int = 0) -> None:
@@ -69,12 +92,43 @@ def say(text: str | Text) -> None:
     show(console(), text)
 
 
+def write(text: str, *, end: str = "\n", stderr: bool = False) -> None:
+    """Text as it is: no style, no indent. A program that reads it gets every character a terminal would not obey."""
+    stream = sys.stderr if stderr else sys.stdout
+    shown = escaped(text) if stream.isatty() else _OBEYED.sub(_escape, text)
+    print(shown, end=end, file=stream, flush=stderr)
+
+
 def note(message: str, *hints: str | None) -> None:
     """A line for the person on stderr and, on further lines, what to do."""
-    print(f"journeyman: {message}", file=sys.stderr)
+    print(f"journeyman: {escaped(message)}", file=sys.stderr)
     for hint in hints:
         if hint:
-            print(f"            {hint}", file=sys.stderr)
+            print(f"            {escaped(hint)}", file=sys.stderr)
+
+
+@contextmanager
+def printing_to_stderr() -> Iterator[None]:
+    """While tools run: what they print is not the answer, so it goes to stderr."""
+    with redirect_stdout(cast("TextIO", _Escaping())):
+        yield
+
+
+class _Escaping(io.TextIOBase):
+    """A stream for what others print: to stderr as it is then, for a line may be edited there meanwhile."""
+
+    def write(self, text: str) -> int:
+        sys.stderr.write(escaped(text))
+        return len(text)
+
+    def flush(self) -> None:
+        sys.stderr.flush()
+
+    def isatty(self) -> bool:
+        return sys.stderr.isatty()
+
+    def fileno(self) -> int:
+        return sys.stderr.fileno()
 
 
 def report(error: Exception) -> ExitCode:
@@ -92,17 +146,18 @@ def report(error: Exception) -> ExitCode:
             f"This is a fault in Journeyman, please report it; {LOG_VARIABLE}=debug shows where it happened.",
         )
         if os.environ.get(LOG_VARIABLE) == "debug":
-            traceback.print_exception(error)
+            write("".join(traceback.format_exception(error)), end="", stderr=True)
     return ExitCode.FAILED
 
 
 def json_text(value: Any) -> str:
-    return json.dumps(value, indent=2, ensure_ascii=False, default=str)
+    """JSON that says the same and holds no character that a terminal would obey."""
+    return safe_json(json.dumps(value, indent=2, ensure_ascii=False, default=str))
 
 
 def print_json(value: Any) -> None:
     """JSON on stdout, and nothing else."""
-    print(json_text(value))
+    print(safe_json(value.model_dump_json(indent=2)) if isinstance(value, BaseModel) else json_text(value))
 
 
 def dumped(items: Iterable[BaseModel]) -> list[dict[str, Any]]:
@@ -132,9 +187,17 @@ def fields() -> Table:
 # --- texts
 
 
+_OBEYED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+"""What terminals obey, among it what turns the direction of writing. Joiners and other marks in words are not."""
+
+
 def escaped(text: str) -> str:
     """The text with everything escaped that a terminal would obey or hide instead of showing."""
-    return "".join(c if c.isprintable() or c in "\n\t" else c.encode("unicode_escape").decode() for c in text)
+    return visible(text)
+
+
+def _escape(found: re.Match[str]) -> str:
+    return visible(found[0])
 
 
 def shortened(value: Any, width: int) -> str:
@@ -149,10 +212,20 @@ def pretty(value: Any) -> str:
     return escaped(value if isinstance(value, str) else json_text(value))
 
 
+def editable(value: Any, *, width: int) -> str:
+    """A value as JSON to be changed, every character visible: on one line where that is short enough."""
+    line = escaped(json.dumps(value, ensure_ascii=False))
+    return line if len(line) <= width else pretty(value)
+
+
 def call_text(name: str, arguments: dict[str, Any], *, width: int) -> str:
-    """A call as one would write it."""
-    given = ", ".join(f"{key}={json.dumps(value, ensure_ascii=False, default=str)}" for key, value in arguments.items())
-    return f"{shortened(name, 60)}({shortened(given, max(16, width - len(name)))})"
+    """A call as one would write it, the end left out where it is long."""
+    # Blanks stay as they are: two calls that differ in one must not look alike.
+    given = escaped(
+        ", ".join(f"{key}={json.dumps(value, ensure_ascii=False, default=str)}" for key, value in arguments.items())
+    )
+    room = max(16, width - len(name))
+    return f"{shortened(name, 60)}({given if len(given) <= room else f'{given[: room - 1]}…'})"
 
 
 def risk_text(risk: RiskLevel | None) -> Text:
@@ -166,6 +239,10 @@ def status_text(status: CallStatus, text: str | None = None) -> Text:
 
 def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def bytes_text(number: int) -> str:
+    return f"{number / 1_000:,.0f} kB" if number < 10_000_000 else f"{number / 1_000_000:,.1f} MB"
 
 
 def duration(milliseconds: float) -> str:
@@ -187,13 +264,14 @@ def rough_duration(seconds: float) -> str:
     return f"{seconds:.0f} s"
 
 
+def grant_terms(terms: GrantTerms | None) -> str:
+    """How far a grant goes."""
+    if terms is None:
+        return "never"
+    return f"up to {counted(terms.uses, 'time')} within {rough_duration(terms.seconds)}"
+
+
 # --- reading
-
-
-async def read_line() -> str | None:
-    """A line from the terminal, which hands out whole lines; None at the end of input."""
-    typed = await _read_input()
-    return typed.decode(errors="replace").strip() if typed else None
 
 
 async def piped_lines() -> AsyncIterator[str]:
@@ -232,3 +310,25 @@ def discard_typed_ahead() -> None:
         import termios
 
         termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
+
+
+@contextmanager
+def keys_hidden() -> Iterator[None]:
+    """While a run is shown: what is typed is not drawn into it. It waits for the next line that is read."""
+    if not interactive():
+        yield
+        return
+    try:
+        import termios
+    except ImportError:  # on Windows
+        yield
+        return
+    source = sys.stdin.fileno()
+    before = termios.tcgetattr(source)
+    hidden = [*before]
+    hidden[3] &= ~termios.ECHO
+    termios.tcsetattr(source, termios.TCSANOW, hidden)
+    try:
+        yield
+    finally:
+        termios.tcsetattr(source, termios.TCSANOW, before)

@@ -1,17 +1,20 @@
-"""``journeyman audit`` and ``journeyman db``: the audit log of a store, and its schema."""
+"""``journeyman audit`` and ``journeyman db``: the audit log of a store, its schema, backups and retention."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+import re
+from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
 from typing import Annotated, TypeVar
 
 import typer
 
-from journeyman.app import SqlStore
-from journeyman.doors.cli import screen
+from journeyman.app import Journeyman, SqlStore
+from journeyman.core.audit import AuditAnchor, AuditReport
+from journeyman.doors.cli import options, screen
 from journeyman.doors.cli.loading import command, in_store, must_exist, open_at, opened
-from journeyman.doors.cli.options import DEFAULT_STORE, ExitCode, Json, Limit, Store, WrongUsageError
+from journeyman.doors.cli.options import DEFAULT_STORE, ExitCode, Json, Limit, PrincipalName, Store, WrongUsageError
 
 T = TypeVar("T")
 
@@ -24,16 +27,18 @@ db = typer.Typer(no_args_is_help=True)
 @audit.command("list")
 def list_audit(
     after: Annotated[int, typer.Option(min=0, metavar="ROW", help="Only rows after this one.")] = 0,
+    principal: PrincipalName = None,
+    kind: Annotated[str | None, typer.Option(metavar="KIND", help="Only rows of this kind.")] = None,
     limit: Limit = 100,
     store: Store = DEFAULT_STORE,
     as_json: Json = False,
 ) -> None:
     """The rows, oldest first."""
-    rows = in_store(store, lambda app: app.store.audit.list(after=after, limit=limit))
+    rows = in_store(store, lambda app: app.store.audit.list(after=after, limit=limit, actor=principal, kind=kind))
     if as_json:
         screen.print_json(screen.dumped(rows))
     elif not rows:
-        screen.note("the audit log is empty" if not after else f"no row after {after}")
+        screen.note("no such row" if after or principal or kind else "the audit log is empty")
     else:
         table = screen.listing("row", "time", "kind", "who", "about")
         for row in rows:
@@ -44,10 +49,88 @@ def list_audit(
 
 
 @audit.command("verify")
-def verify_audit(store: Store = DEFAULT_STORE) -> None:
-    """Check that no row was changed, cut or forged; else exit code 1 and the first that does not fit."""
-    length = in_store(store, lambda app: app.store.audit.verify())  # raises AuditError
-    screen.say(f"{screen.counted(length, 'row')}, the chain holds")
+def verify_audit(
+    anchor: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Where the log ended before: see 'audit anchor'.", show_default=False),
+    ] = None,
+    store: Store = DEFAULT_STORE,
+    as_json: Json = False,
+) -> None:
+    """Check that no row was changed, cut, put in or forged; else exit code 1 and what does not fit."""
+    known = None if anchor is None else _read_anchor(anchor)
+    report = in_store(store, lambda app: app.store.audit.inspect(anchor=known))
+    if as_json:
+        screen.print_json(report.model_dump(mode="json"))
+    elif report.findings:
+        screen.note(*report.findings)
+    else:
+        screen.say(f"{screen.counted(report.rows, 'row')}, the chain holds")
+        for line in _assurances(report, url=store):
+            screen.say(line)
+    if report.findings:
+        raise typer.Exit(ExitCode.FAILED)
+
+
+def _assurances(report: AuditReport, *, url: str) -> Iterator[str]:
+    """What it means that nothing was found."""
+    if report.purged:
+        yield f"rows up to {report.purged} were purged; the log vouches for them"
+    if report.keyed_from is not None:
+        keys = ", ".join(report.key_ids)
+        plain = f", those before are a plain hash chain that row {report.keyed_from} vouches for"
+        yield f"keyed from row {report.keyed_from} ({keys})" + (plain if report.keyed_from > report.purged + 1 else "")
+    elif report.rows:
+        yield "no row is keyed: a plain hash chain, which whoever can write to the database could make anew"
+    if report.anchored is not None:
+        yield f"the anchor fits: rows up to {report.anchored} are those that were there then"
+    elif report.rows:
+        yield f"without an anchor ({command(url, 'audit anchor')}) it cannot be told whether the end was cut"
+
+
+def _read_anchor(path: Path) -> AuditAnchor:
+    try:
+        return AuditAnchor.model_validate_json(path.read_bytes())
+    except OSError as error:
+        raise WrongUsageError(f"--anchor {str(path)!r} cannot be read: {error.strerror}") from None
+    except ValueError:
+        raise WrongUsageError(f"--anchor {str(path)!r} is no anchor; 'journeyman audit anchor' writes one") from None
+
+
+@audit.command("anchor")
+def anchor_audit(
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write it there.", show_default=False)
+    ] = None,
+    store: Store = DEFAULT_STORE,
+) -> None:
+    """Where the log ends now: a small document to keep where nobody who can write to the store can."""
+    made = in_store(store, lambda app: app.store.audit.anchor(now=app.clock.time()))
+    if output is None:
+        return screen.print_json(made.model_dump(mode="json"))
+    try:
+        output.write_text(f"{made.model_dump_json(indent=2)}\n")
+    except OSError as error:
+        raise WrongUsageError(f"--output {str(output)!r} cannot be written: {error.strerror}") from None
+    return screen.say(f"row {made.seq} is anchored; later: {command(store, 'audit verify --anchor', str(output))}")
+
+
+@audit.command("purge")
+def purge_audit(
+    older_than: Annotated[str, typer.Option(metavar="SPAN", help="How old: 365d, 52w…")],
+    by: options.By = None,
+    store: Store = DEFAULT_STORE,
+) -> None:
+    """Forget old rows. One that vouches for them is added, so that the rest can still be verified."""
+    age, who = options.seconds(older_than, option="--older-than"), by or options.user_name()
+
+    def forget(app: Journeyman) -> Awaitable[int]:
+        now = app.clock.time()
+        return app.store.audit.purge(before=now - age, by=who, now=now)
+
+    gone = in_store(store, forget)
+    done = f"{screen.counted(gone, 'row')} forgotten; keep a new anchor: {command(store, 'audit anchor')}"
+    screen.say(done if gone else f"no row is older than {older_than}")
 
 
 # --- the schema
@@ -85,15 +168,23 @@ def upgrade(store: Store = DEFAULT_STORE) -> None:
     screen.say(f"schema version {now}, " + ("as before" if before == now else f"was {before}"))
 
 
-@db.command("downgrade")
+@db.command("downgrade", context_settings={"ignore_unknown_options": True})  # or -1 would be taken for one
 def downgrade(
-    version: Annotated[int, typer.Argument(min=0, metavar="VERSION", help="The version to go back to.")],
+    wanted: Annotated[str, typer.Argument(metavar="VERSION", help="The version to go back to.")],
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
     store: Store = DEFAULT_STORE,
 ) -> None:
     """Go back to an older schema, and lose for good what only the newer one can hold."""
     must_exist(store)
     before = _on_schema(store, lambda database: database.schema_version())
+    version = int(wanted) if re.fullmatch(r"\d{1,6}", wanted, re.ASCII) else before + 1
+    if version > before:
+        raise WrongUsageError(
+            f"the store has schema version {before} and cannot go back to {wanted!r}; give a number from 0 to {before}"
+        )
+    if version == before:
+        screen.say(f"schema version {before}, as before")
+        return
     lost = f"going from schema version {before} to {version} forgets everything kept since version {version}, for good"
     if not yes and not screen.interactive():
         raise WrongUsageError(f"{lost}; say --yes if that is meant")
@@ -102,3 +193,50 @@ def downgrade(
         raise typer.Exit(ExitCode.FAILED)
     now = _on_schema(store, lambda database: database.downgrade(version))
     screen.say(f"schema version {now}, was {before}")
+
+
+# --- looking after a store
+
+
+@db.command("backup")
+def backup(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A new file.", show_default=False)],
+    store: Store = DEFAULT_STORE,
+) -> None:
+    """Copy the whole store, as it is at one moment, into a file. Whoever works on it goes on."""
+    must_exist(store)
+    _on_schema(store, lambda database: database.backup(file))
+    screen.say(f"{file} holds the whole store ({screen.bytes_text(file.stat().st_size)})")
+    screen.say(f"to look at it: {command(f'sqlite:///{file.resolve()}', 'runs list')}")
+
+
+@db.command("restore")
+def restore(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="What 'db backup' has made.", show_default=False)],
+    replace: Annotated[bool, typer.Option("--replace", help="Forget what the store holds now.")] = False,
+    store: Store = DEFAULT_STORE,
+) -> None:
+    """Put everything from a backup into a store, on either kind of database. Refuses one that holds something."""
+    if not file.is_file():
+        raise WrongUsageError(f"there is no file {str(file)!r}")
+    count = _on_schema(store, lambda database: database.restore(file, replace=replace))
+    screen.say(f"{screen.counted(count, 'row')} restored; unfinished runs: {command(store, 'runs resume')}")
+
+
+@db.command("purge")
+def purge(
+    older_than: Annotated[str, typer.Option(metavar="SPAN", help="How old: 30d, 12h…")],
+    by: options.By = None,
+    store: Store = DEFAULT_STORE,
+    as_json: Json = False,
+) -> None:
+    """Forget what is old, and give back the room: ended runs with all that belongs to them, sessions nobody used,
+    the call log, gaps, rate limits, audit rows. Unfinished runs, tasks and experiments stay."""
+    age = options.seconds(older_than, option="--older-than")
+    done = in_store(store, lambda app: app.store.purge(before=app.clock.time() - age, by=by or options.user_name()))
+    if as_json:
+        screen.print_json(done.model_dump(mode="json"))
+        return
+    gone = ", ".join(f"{count:,} {kind}" for kind, count in done.counts.items())
+    room = f"{screen.bytes_text(done.bytes_before)} before, {screen.bytes_text(done.bytes_after)} now"
+    screen.say(f"{gone} forgotten; {room}" if gone else f"nothing is older than {older_than}; {room}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shlex
 from collections.abc import Iterable
 from contextlib import nullcontext
 from dataclasses import asdict
@@ -20,8 +21,10 @@ from journeyman.core.risk import RiskLevel
 from journeyman.core.runs import AgentResponse
 from journeyman.core.specification import ToolSpecification
 from journeyman.doors.cli import options, screen
-from journeyman.doors.cli.loading import assistant, load_library, open_at, opened
+from journeyman.doors.cli.loading import assistant, listed_library, load_library, open_at, opened
+from journeyman.doors.cli.markdown import print_answer
 from journeyman.doors.cli.options import DEFAULT_STORE, ExitCode, RunOptions, WrongUsageError
+from journeyman.doors.cli.program import program
 from journeyman.doors.cli.run import stream_run
 from journeyman.doors.cli.trace import Trace
 
@@ -33,7 +36,7 @@ tools = typer.Typer(no_args_is_help=True)
 @tools.command("list")
 def list_tools(library: options.Library = None, as_json: options.Json = False) -> None:
     """All tools, with their risk."""
-    specifications = load_library(library).specifications()
+    specifications = listed_library(library).specifications()
     if as_json:
         screen.print_json(screen.dumped(specifications))
     else:
@@ -43,9 +46,14 @@ def list_tools(library: options.Library = None, as_json: options.Json = False) -
 @tools.command("show")
 def show_tool(name: ToolName, library: options.Library = None, as_json: options.Json = False) -> None:
     """Everything about one tool."""
-    item = _find(load_library(library), name).specification
+    item = _find(listed_library(library), name, named=library).specification
     if as_json:
-        return screen.print_json(item.model_dump(mode="json"))
+        screen.print_json(item.model_dump(mode="json"))
+    else:
+        print_tool(item)
+
+
+def print_tool(item: ToolSpecification) -> None:
     console = screen.console()
     console.print(Text(item.name, style="bold cyan"), Text(f"version {item.version} · {item.category}", style="dim"))
     screen.show(console, screen.escaped(item.description), indent=2)
@@ -56,7 +64,6 @@ def show_tool(name: ToolName, library: options.Library = None, as_json: options.
         console.print(_parameters(item.parameters))
     console.print(Text("\nsignature", style="bold"))
     screen.show(console, item.signature, indent=2)
-    return None
 
 
 @tools.command("search")
@@ -67,11 +74,11 @@ def search_tools(
     as_json: options.Json = False,
 ) -> None:
     """Tools whose name, description or parameters share words with a text, best first."""
-    found = [(item.specification, score) for item, score in load_library(library).search(text, k=limit)]
+    found = [(item.specification, score) for item, score in listed_library(library).search(text, k=limit)]
     if as_json:
         screen.print_json([{"score": round(score, 3), **item.model_dump(mode="json")} for item, score in found])
     elif not found:
-        screen.note(f"no tool shares a word with {text!r}", "'journeyman tools list' shows all of them")
+        screen.note(f"no tool shares a word with {text!r}", f"all of them: {_list_command(library)}")
     else:
         print_tools(found)
 
@@ -79,7 +86,7 @@ def search_tools(
 @tools.command("lint")
 def lint_tools(library: options.Library = None, as_json: options.Json = False) -> None:
     """What a model may stumble over in the tools' descriptions. Advice: the exit code is 0."""
-    loaded = load_library(library)
+    loaded = listed_library(library)
     findings = loaded.lint()
     if as_json:
         return screen.print_json([asdict(item) for item in findings])
@@ -102,19 +109,25 @@ def export_tools(
     """Tools as a document that agents in gram files can be written with."""
     if gram and as_json:
         raise WrongUsageError("--gram and --json exclude each other; choose one")
-    loaded = load_library(library)
-    specifications = [_find(loaded, name).specification for name in names] if names else loaded.specifications()
+    loaded = listed_library(library)
+    specifications = (
+        [_find(loaded, name, named=library).specification for name in names] if names else loaded.specifications()
+    )
     if as_json:
         screen.print_json(screen.dumped(specifications))
     else:
-        print(dump_tools(specifications), end="")
+        screen.write(dump_tools(specifications), end="")
 
 
-def _find(library: ToolLibrary, name: str) -> Tool[..., Any]:
+def _list_command(library: str | None) -> str:
+    return f"{program()} {shlex.join(['tools', 'list', *(['--library', library] if library else [])])}"
+
+
+def _find(library: ToolLibrary, name: str, *, named: str | None) -> Tool[..., Any]:
     found = library.lookup(name)
     if found is None:
         near = library.nearest(name)
-        hint = f"did you mean {' or '.join(map(repr, near))}?" if near else "'journeyman tools list' shows all of them"
+        hint = f"did you mean {' or '.join(map(repr, near))}?" if near else f"all of them: {_list_command(named)}"
         raise WrongUsageError(f"there is no tool {name!r}; {hint}")
     return found
 
@@ -187,7 +200,7 @@ class _OneCall:
         self._call = call
 
     async def respond(self, request: ModelRequest, deltas: Deltas | None = None) -> ModelResponse:
-        return ModelResponse(calls=(self._call,)) if request.step == 1 else ModelResponse(text="done")
+        return ModelResponse(calls=(self._call,)) if request.step == 1 else ModelResponse(from_results=True)
 
 
 @tools.command("call")
@@ -199,16 +212,20 @@ def call_tool(
     yes: options.Yes = False,
     store: options.Store = DEFAULT_STORE,
     as_json: options.Json = False,
+    verbose: options.Verbose = False,
+    debug: options.Debug = False,
     log_level: options.Log = None,
 ) -> None:
-    """One call, governed like any other, and its record. Exit code 1 when it did not succeed."""
-    given = RunOptions(store=store, principal=options.user_with(permission), yes=yes, log_level=log_level)
+    """One call, governed like any other, and what it came to. Exit code 1 when it did not succeed."""
+    principal = options.user_with(permission)
+    given = RunOptions(store=store, principal=principal, yes=yes, log_level=log_level, debug=debug)
     arguments = options.json_object(args, option="--args")
     database = open_at(store)
     loaded = load_library(library, store=database)
     # The call is a run whose model wants nothing else, so that it is governed and recorded as any other.
-    model = _OneCall(ToolCall(tool_name=_find(loaded, name).name, arguments=arguments))
-    agent = assistant(loaded.only([name]))
+    listed = listed_library(library)
+    model = _OneCall(ToolCall(tool_name=_find(listed, name, named=library).name, arguments=arguments))
+    agent = assistant(listed.only([name]))
     trace = Trace(screen.console(stderr=True), live=given.live, lines=False)
 
     async def whole() -> AgentResponse | None:
@@ -221,10 +238,19 @@ def call_tool(
         raise typer.Exit(ExitCode.WAITING)
     [record] = response.tool_calls
     if as_json:
-        print(record.model_dump_json(indent=2))
+        screen.print_json(record)
     else:
-        _print_record(record)
+        print_answer(response.answer)
+        if verbose:
+            _print_record(record)
+        else:
+            trace.console.print(_in_a_line(record), soft_wrap=True)
     raise typer.Exit(ExitCode.DONE if record.status is CallStatus.SUCCESS else ExitCode.FAILED)
+
+
+def _in_a_line(record: ToolCallRecord) -> Text:
+    facts = [screen.duration(record.duration_ms), *([] if record.error is None else [record.error.code])]
+    return Text.assemble(screen.status_text(record.status, record.tool_name), (f" · {' · '.join(facts)}", "dim"))
 
 
 def _print_record(record: ToolCallRecord) -> None:
@@ -235,7 +261,7 @@ def _print_record(record: ToolCallRecord) -> None:
     table.add_row("risk", screen.risk_text(record.risk) if record.risk else "not graded: the call did not get so far")
     table.add_row("took", f"{screen.duration(record.duration_ms)}, {screen.counted(record.attempts, 'attempt')}")
     if record.error is None:
-        table.add_row("result", screen.pretty(record.result))
+        table.add_row("result", screen.pretty(record.shown))
     else:
         table.add_row("error", screen.escaped(f"{record.error.code}: {record.error.message}"))
         for label, text in (("model is told", record.error.recover_action), ("you can", record.error.user_guidance)):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -21,39 +22,55 @@ from rich.text import Text
 from journeyman.core import events
 from journeyman.core.approvals import Approval, ApprovalStatus, Approve, Approver, Deny
 from journeyman.core.calls import ToolCallRecord
+from journeyman.core.errors import ApprovalError, ErrorInfo
 from journeyman.core.messages import ToolCall
 from journeyman.core.runs import AgentResponse
 from journeyman.doors.cli import screen
 from journeyman.doors.cli.options import user_name
+from journeyman.doors.cli.people import must_be_a_person
 
 THINKING = "thinking"
 SETTLED = {"rerun": "it runs again", "done": "taken as done", "skip": "left out"}
 TAIL_LINES = 6
 """How much of a growing text is shown."""
+TAIL_CHARS = 4_000
 CHOICES = "[y]es, run it · [n]o, and a reason if you like · [e]dit the arguments"
-ALWAYS = " · [a]lways in this session"
+ALWAYS = " · [a]lways in this session, {terms}"
+EDITING = "All arguments, as JSON: Enter runs the call with these, Ctrl-C goes back"
 
 Asker: TypeAlias = Callable[[Approval], Awaitable[Approve | Deny]]
-Allow: TypeAlias = Callable[[str], Awaitable[object]]
+Allow: TypeAlias = Callable[[Approval], Awaitable[object]]
 """Lets a tool, by its name, run without asking from now on."""
+Check: TypeAlias = Callable[[Approval, dict[str, Any]], Awaitable[object]]
+"""Raises ApprovalError where a tool does not take what a person wants it to be called with."""
 
 
 class Trace:
     """Shows the events of one run on a console. Without ``lines``, only what is under way.
 
     Without ``plans`` a call has no line before there is something to say of it. ``name`` tells several runs apart.
+    With ``verbose`` also what calls took and returned, as it is, and what only the model was told.
     """
 
     def __init__(
-        self, console: Console, *, live: bool = True, lines: bool = True, plans: bool = True, name: str = ""
+        self,
+        console: Console,
+        *,
+        live: bool = True,
+        lines: bool = True,
+        plans: bool = True,
+        verbose: bool = False,
+        name: str = "",
     ) -> None:
         self.console = console
         self._width = console.width if console.is_terminal else screen.LOG_WIDTH
         self._lines = lines
         self._plans = plans
+        self._verbose = verbose
         self._name = f"{name} " if name else ""
         self._text = ""
         self._under_way: dict[str, str] = {}
+        self._asked_at = time.monotonic()
         self._calls: dict[str, ToolCall] = {}
         self._held: list[tuple[Text, int]] | None = None
         self._asked: dict[str, asyncio.Event] = {}
@@ -110,7 +127,8 @@ class Trace:
                 self._line(f"· {screen.counted(len(strategies), 'piece')} of advice from earlier runs", style="dim")
             case events.TextDelta(text=text):
                 self._under_way.pop(THINKING, None)
-                self._text += text
+                # Only its end is shown; all of it together would be copied with every piece.
+                self._text = (self._text + text)[-TAIL_CHARS:]
             case events.MessageReceived():
                 self._message(event)
             case events.CallsPlanned(calls=calls):
@@ -123,7 +141,8 @@ class Trace:
             case events.ApprovalRequested(approval=approval):
                 self.recall(event)
                 self._under_way.pop(approval.call_id, None)
-                line = f"? {screen.call_text(approval.tool_name, approval.arguments, width=self._width - 40)}"
+                text = screen.call_text(approval.tool_name, approval.arguments, width=self._width - 40)
+                line = Text.assemble("? ", f"{screen.escaped(approval.about)} · " if approval.about else "", text)
                 self._line(Text.assemble(line, " needs approval · ", screen.risk_text(approval.risk)))
             case events.ApprovalDecided():
                 self._decided(event)
@@ -151,6 +170,7 @@ class Trace:
 
     def _think(self) -> None:
         self._text, self._under_way = "", {THINKING: "the model is thinking"}
+        self._asked_at = time.monotonic()
 
     def _message(self, event: events.MessageReceived) -> None:
         self._text = ""
@@ -200,21 +220,27 @@ class Trace:
         if record.cached:
             facts.append("from the cache")
         room = self._width - 34
+        given = record.arguments if self._verbose else _telling(record.arguments, call)
         name = _asked_for(call, width=room) if call is not None and malformed else None
         self._line(
             Text.assemble(
                 (f"{icon} ", style),
-                name or screen.call_text(record.tool_name, record.arguments, width=room),
+                name or screen.call_text(record.tool_name, given, width=room),
                 "" if record.risk is None else Text.assemble(" · ", screen.risk_text(record.risk)),
                 (f" · {' · '.join(facts)}", "dim"),
             )
         )
-        if record.error is None:
-            self._line(f"= {screen.shortened(record.result, self._width - 8)}", style="dim", indent=4)
-        else:
-            self._line(screen.escaped(f"{record.error.code}: {record.error.message}"), style=style, indent=4)
-            if record.error.recover_action:
-                self._line(f"the model is told: {screen.escaped(record.error.recover_action)}", style="dim", indent=4)
+        if record.error is not None:
+            self._failed(record.error, style)
+        elif self._verbose:
+            self._line(f"= {screen.shortened(record.shown, self._width - 8)}", style="dim", indent=4)
+
+    def _failed(self, error: ErrorInfo, style: str) -> None:
+        self._line(Text.assemble((screen.escaped(error.message), style), (f" · {error.code}", "dim")), indent=4)
+        if error.user_guidance:
+            self._line(f"you can: {screen.escaped(error.user_guidance)}", style="dim", indent=4)
+        if error.recover_action and self._verbose:
+            self._line(f"the model is told: {screen.escaped(error.recover_action)}", style="dim", indent=4)
 
     # --- lines
 
@@ -229,7 +255,11 @@ class Trace:
 
     def _now(self) -> RenderableType:
         """What is under way."""
-        lines = [Text(f" {line}", style="dim") for line in self._under_way.values()]
+        waited = time.monotonic() - self._asked_at
+        lines = [
+            Text(f" {line} · {waited:.0f} s" if key == THINKING and waited >= 1 else f" {line}", style="dim")
+            for key, line in self._under_way.items()
+        ]
         rows: list[RenderableType] = [Spinner("dots", line) for line in lines]
         if self._text.strip():
             tail = "\n".join(screen.escaped(self._text).strip().splitlines()[-TAIL_LINES:])
@@ -241,6 +271,13 @@ def _asked_for(call: ToolCall, *, width: int) -> str:
     if call.malformed is not None:
         return f"{call.tool_name}({screen.shortened(call.malformed, max(16, width - len(call.tool_name)))})"
     return screen.call_text(call.tool_name, call.arguments, width=width)
+
+
+def _telling(arguments: dict[str, Any], call: ToolCall | None) -> dict[str, Any]:
+    """The arguments that somebody chose: without what the tool filled in, and without what is empty."""
+    asked = arguments if call is None else call.arguments
+    changed = any(arguments.get(name) != value for name, value in asked.items())  # by a person, or put in other words
+    return {name: value for name, value in arguments.items() if value is not None and (changed or name in asked)}
 
 
 def summary(response: AgentResponse) -> str:
@@ -259,33 +296,39 @@ def summary(response: AgentResponse) -> str:
 # --- approvals
 
 
-def approver(trace: Trace, *, yes: bool) -> Approver:
+def approver(trace: Trace, *, yes: bool, check: Check | None = None) -> Approver:
     """Who answers for a run that lives and dies with this process."""
     if yes:
-        return lambda approval: Approve(by="--yes")
+        must_be_a_person()
+        return lambda approval: Approve(by=f"{user_name()} (--yes)")
     if screen.interactive():
-        return TerminalApprover(trace)
+        return TerminalApprover(trace, check=check)
     return lambda approval: Deny(reason="nobody can be asked here; in a terminal you are asked, and --yes approves")
 
 
-def asker(trace: Trace, *, yes: bool, allow: Allow | None = None) -> Asker | None:
+def asker(trace: Trace, *, yes: bool, allow: Allow | None = None, check: Check | None = None) -> Asker | None:
     """Who answers for a durable run: None when nobody is there, for it can wait until somebody answers elsewhere."""
     if yes:
+        must_be_a_person()
 
         async def approve(approval: Approval) -> Approve:
             return Approve(by=f"{user_name()} (--yes)")
 
         return approve
-    return TerminalApprover(trace, allow=allow) if screen.interactive() else None
+    return TerminalApprover(trace, allow=allow, check=check) if screen.interactive() else None
 
 
 class TerminalApprover:
-    """Shows exactly what would run, and asks. One question at a time. With ``allow``, a yes may be for good."""
+    """Shows exactly what would run, and asks. One question at a time. With ``allow``, a yes may be for good.
 
-    def __init__(self, trace: Trace, *, allow: Allow | None = None) -> None:
+    Edited arguments are tried with ``check`` at once: who has made a mistake can mend it.
+    """
+
+    def __init__(self, trace: Trace, *, allow: Allow | None = None, check: Check | None = None) -> None:
         self._trace = trace
         self._console = trace.console
         self._allow = allow
+        self._check = check
         self._one_at_a_time = asyncio.Lock()
 
     async def __call__(self, approval: Approval) -> Approve | Deny:
@@ -295,52 +338,55 @@ class TerminalApprover:
                 return await self._ask(approval)
 
     async def _ask(self, approval: Approval) -> Approve | Deny:
-        screen.discard_typed_ahead()
+        from journeyman.doors.cli.prompting import answer
+
         self._console.print(question(approval))
+        allow = self._allow if approval.grant is not None else None
+        always = "" if allow is None else ALWAYS.format(terms=screen.grant_terms(approval.grant))
         while True:
-            answer = await self._read(f"  {CHOICES}{ALWAYS if self._allow else ''}\n  › ")
-            choice, _, reason = answer.partition(" ")
+            screen.show(self._console, f"{CHOICES}{always}", indent=2)
+            choice, _, reason = (await answer("  › ")).strip().partition(" ")
             match choice.lower():
                 case "y" | "yes":
                     return Approve(by=user_name())
                 case "n" | "no" | "":
                     return Deny(reason=reason.strip(), by=user_name())
                 case "e" | "edit":
-                    edited = await self._edited()
+                    edited = await self._edited(approval)
                     if edited is not None:
                         return Approve(arguments=edited, by=user_name())
-                case "a" | "always" if self._allow is not None:
-                    await self._allow(approval.tool_name)
+                case "a" | "always" if allow is not None:
+                    await allow(approval)
                     return Approve(by=user_name())
                 case _:
-                    self._console.print(f"  Please answer with {'y, n, e or a' if self._allow else 'y, n or e'}.")
+                    self._console.print(f"  Please answer with {'y, n, e or a' if allow else 'y, n or e'}.")
 
-    async def _edited(self) -> dict[str, Any] | None:
-        text = await self._read("  All arguments, as a JSON object on one line:\n  › ")
-        try:
-            value = json.loads(text)
-        except ValueError as error:
-            self._console.print(f"  That is not JSON: {error}.")
-            return None
-        if isinstance(value, dict):
-            return value
-        self._console.print("  That is not a JSON object.")
+    async def _edited(self, approval: Approval) -> dict[str, Any] | None:
+        """Other arguments; None where the person goes back. What is wrong is said, and stays to be mended."""
+        from journeyman.doors.cli.prompting import edited
+
+        screen.show(self._console, EDITING, indent=2)
+        text = screen.editable(approval.arguments, width=self._console.width - 4)
+        while (changed := await edited("  › ", text)) is not None:
+            text = changed
+            try:
+                value = json.loads(text)
+                if not isinstance(value, dict):
+                    raise ValueError("the arguments are a JSON object, in braces")
+                if self._check is not None:
+                    await self._check(approval, value)
+            except (ValueError, RecursionError, ApprovalError) as error:
+                screen.show(self._console, Text(f"Not run: {screen.escaped(str(error))}", style="red"), indent=2)
+            else:
+                return value
         return None
-
-    async def _read(self, prompt: str) -> str:
-        self._console.print(prompt, end="", soft_wrap=True)
-        try:
-            return await screen.read_line() or ""
-        except asyncio.CancelledError:
-            self._console.print()  # whatever comes next does not belong beside the prompt
-            raise
 
 
 def question(approval: Approval) -> Panel:
-    """One call in full: tool, exact arguments, risk, who it is for."""
-    arguments = json.dumps(approval.arguments, indent=2, ensure_ascii=False)
-    lines = Text.assemble((screen.escaped(approval.tool_name), "bold"), "  ", screen.risk_text(approval.risk), "\n")
-    lines.append(screen.escaped(arguments))
+    """One call in full: what it is about, tool, exact arguments, risk, who it is for."""
+    about = (f"{screen.escaped(approval.about)}\n", "bold") if approval.about else ""
+    lines = Text.assemble(about, (screen.escaped(approval.tool_name), "" if about else "bold"), "  ")
+    lines.append_text(screen.risk_text(approval.risk)).append(f"\n{screen.pretty(approval.arguments)}")
     if approval.principal is not None:
         lines.append(f"\nfor {screen.escaped(approval.principal.id)}", style="dim")
     left = max(0.0, (approval.expires_at - datetime.now(UTC)).total_seconds())

@@ -2,7 +2,17 @@
 
 from journeyman.doors.http.application import create_app
 from journeyman.doors.http.auth import Tokens, check_binding, read_tokens
+from journeyman.doors.http.connections import ConnectionLimits
 from journeyman.doors.http.middleware import ServeOptions
-from journeyman.doors.http.server import serve
+from journeyman.doors.http.server import serve, tls_context
 
-__all__ = ["ServeOptions", "Tokens", "check_binding", "create_app", "read_tokens", "serve"]
+__all__ = [
+    "ConnectionLimits",
+    "ServeOptions",
+    "Tokens",
+    "check_binding",
+    "create_app",
+    "read_tokens",
+    "serve",
+    "tls_context",
+]

@@ -7,17 +7,31 @@ from importlib.metadata import version
 from fastapi import FastAPI
 
 from journeyman.app.service import Service
-from journeyman.doors.http import approvals, chat, completions, experiments, health, runs, sessions, tasks, tools, web
+from journeyman.doors.http import (
+    approvals,
+    chat,
+    completions,
+    configuration,
+    events,
+    experiments,
+    health,
+    me,
+    runs,
+    sessions,
+    tasks,
+    tools,
+    web,
+)
 from journeyman.doors.http.auth import AUTHENTICATED, Tokens
 from journeyman.doors.http.errors import install_errors
-from journeyman.doors.http.health import Metrics
+from journeyman.doors.http.health import Metrics, Readiness
 from journeyman.doors.http.middleware import RequestMiddleware, ServeOptions
 
 DESCRIPTION = """Tool-calling agents that people can trust, over HTTP.
 
 * Every error has one shape (`ErrorBody`); only under `/v1` it is OpenAI's.
 * `X-Request-ID` is echoed, or made where none is given.
-* A service without tokens answers on the loopback interface only, and then ignores any token.
+* Requests carry a token: `Authorization: Bearer TOKEN`, or the cookie that the link of `journeyman serve` leaves.
 """
 
 
@@ -34,17 +48,21 @@ def create_app(service: Service, *, tokens: Tokens | None = None, options: Serve
     )
     api.state.service = service
     api.state.metrics = metrics = Metrics()
+    api.state.readiness = Readiness(service)
     install_errors(api)
     for router in (
+        me.router,
         chat.router,
         sessions.router,
         runs.router,
+        events.router,
         approvals.router,
         tools.router,
         tasks.tasks_router,
         tasks.attachments_router,
         tasks.search_router,
         experiments.router,
+        configuration.router,
         completions.router,
     ):
         api.include_router(router, dependencies=AUTHENTICATED)

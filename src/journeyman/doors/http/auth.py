@@ -13,6 +13,8 @@ from fastapi.security import HTTPBearer
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import from_json
 
+from journeyman.app.desk import LOCAL
+from journeyman.core.data import digest
 from journeyman.core.errors import ConfigurationError
 from journeyman.core.principals import Principal
 
@@ -26,15 +28,41 @@ AUTHENTICATED = [Depends(HTTPBearer(auto_error=False, description="A token of th
 class Tokens:
     """Principals by token. Holds no token, only fingerprints."""
 
-    def __init__(self, principals: Mapping[str, Principal]) -> None:
+    def __init__(self, principals: Mapping[str, Principal], *, local: bool = False) -> None:
         self._principals = {_fingerprint(token): principal for token, principal in principals.items()}
+        self.local = local
+        """Whether they are for this machine alone: then the service answers under the names of the loopback only."""
+
+    @classmethod
+    def for_this_machine(cls, token: str) -> Tokens:
+        """One token for whoever sits at this machine. Tools run there as well, and do not have it."""
+        return cls({token: LOCAL}, local=True)
 
     def __bool__(self) -> bool:
         return bool(self._principals)
 
+    @property
+    def account(self) -> dict[str, Any]:
+        """Who may do what, for the audit, and a digest that changes with every token; nothing tells a token."""
+        known = sorted((mark, who.model_dump_json()) for mark, who in self._principals.items())
+        permissions: dict[str, set[str]] = {}
+        for who in self._principals.values():
+            permissions.setdefault(who.id, set()).update(who.permissions)
+        return {
+            "digest": digest(*(part for pair in known for part in pair)),
+            "principals": {name: sorted(held) for name, held in sorted(permissions.items())},
+        }
+
     def principal(self, token: str) -> Principal | None:
         """Whom a token stands for. Compared by fingerprint, so that timing tells nothing about a token."""
         return self._principals.get(HASHED + hashlib.sha256(token.encode()).hexdigest())
+
+    def now(self, principal: Principal) -> Principal | None:
+        """Who a principal is by now: with the permissions of all their tokens; None where they have none any more."""
+        theirs = [found for found in self._principals.values() if found.id == principal.id]
+        if not theirs:
+            return None
+        return Principal(principal.id, permissions=frozenset().union(*(found.permissions for found in theirs)))
 
 
 def _fingerprint(token: str) -> str:

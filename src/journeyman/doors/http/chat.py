@@ -12,7 +12,7 @@ from journeyman.app.desk import Desk
 from journeyman.app.service import Service
 from journeyman.core.calls import ToolCallRecord
 from journeyman.core.data import new_id
-from journeyman.core.errors import ErrorInfo
+from journeyman.core.errors import ErrorInfo, InvalidDataError
 from journeyman.core.messages import Message, Usage
 from journeyman.core.runs import CHAT_MESSAGE_LIMIT, TaskInput
 from journeyman.core.storing import RunOrder
@@ -28,7 +28,7 @@ from journeyman.doors.http.common import (
 )
 from journeyman.doors.http.errors import FieldError, Problem, answers
 from journeyman.doors.http.health import MetricsDep
-from journeyman.doors.http.sse import last_event_id, stream_run, wants_json
+from journeyman.doors.http.sse import EVENTS, LastEventId, last_event_id, stream_run, wants_json
 
 router = APIRouter(prefix="/api/v1/chat", tags=["chat"], route_class=JsonRoute)
 
@@ -46,6 +46,11 @@ class ChatRequest(Body):
         "on with the run's events after Last-Event-ID.",
     )
     max_iterations: int | None = Field(default=None, ge=1, le=100)
+    output: dict[str, Any] | None = Field(
+        default=None,
+        description="A JSON Schema: the answer is then data that fits it, as 'output'. Wins over the agent's.",
+        examples=[{"type": "object", "properties": {"title": {"type": "string"}}, "required": ["title"]}],
+    )
 
     @field_validator("message")
     @classmethod
@@ -60,11 +65,19 @@ class ChatAnswer(RunAnswer):
 
     session_id: str
     answer: str
+    output: Any = Field(description="The answer as data, where the message or the agent has a schema for it.")
     confidence: float
     tool_calls: list[ToolCallRecord]
     total_iterations: int
     usage: Usage
     error: ErrorInfo | None
+
+
+class Accepted(BaseModel):
+    """A message that was taken."""
+
+    run_id: str = Field(description="Its events are at /api/v1/events?run=… and /api/v1/runs/{run_id}/events.")
+    session_id: str
 
 
 class History(BaseModel):
@@ -77,7 +90,7 @@ _STREAM: dict[str, Any] = {
     "person, or waits behind one that does.",
     "content": {
         "text/event-stream": {
-            "schema": {"type": "string"},
+            "schema": EVENTS,
             "example": 'event: answer\ndata: {"type":"answer","seq":9,"text":"Noted."}\nid: 9\n\ndata: [DONE]\n\n',
         }
     },
@@ -88,7 +101,11 @@ _STREAM: dict[str, Any] = {
     "",
     summary="Say something",
     response_model=ChatAnswer,
-    responses={**answers(404, 409), 200: {**_STREAM, "model": ChatAnswer}},
+    responses={
+        **answers(404, 409),
+        200: {**_STREAM, "model": ChatAnswer},
+        202: {"model": Accepted, "description": "With 'Prefer: respond-async': the run is stored and begun."},
+    },
 )
 async def chat(
     body: ChatRequest,
@@ -97,21 +114,36 @@ async def chat(
     desk: DeskDep,
     metrics: MetricsDep,
     accept: Annotated[str, Header(include_in_schema=False)] = "*/*",
-    last: Annotated[str | None, Header(alias="Last-Event-ID", max_length=20)] = None,
+    last: LastEventId = "",
     key: IdempotencyKey = None,
+    prefer: Annotated[
+        str, Header(max_length=200, description="'respond-async': answer at once, without waiting for the run.")
+    ] = "",
 ) -> Any:
     """Starts a run and streams its events; each fact's id is its number in the run. The run goes on when the client
     leaves: come back with GET /api/v1/runs/{run_id}/events and Last-Event-ID."""
     after = last_event_id(last)
-    run_id = body.run_id or desk.run_id_for("chat", key)
+    run_id = desk.run_id_for("chat", key) if body.run_id is None else await _named(body.run_id, desk)
     begun = await _begun(body, desk, run_id=run_id, resumes=after > 0)
-    handle, session_id = begun or await _started(body, service, desk, run_id=run_id)
+    later = "respond-async" in {item.strip().lower() for item in prefer.replace(";", ",").split(",")}
+    text = later or not wants_json(accept)
+    handle, session_id = begun or await _started(body, service, desk, run_id=run_id, text=text)
     request.state.run_id = handle.run_id
     headers = {"X-Session-ID": session_id, "Content-Location": f"/api/v1/runs/{handle.run_id}/events"}
+    if later:
+        accepted = Accepted(run_id=handle.run_id, session_id=session_id)
+        headers["Preference-Applied"] = "respond-async"
+        return Response(accepted.model_dump_json(), 202, headers=headers, media_type="application/json")
     if wants_json(accept):
         answer = await _answer(desk, handle, session_id)
         return Response(answer.model_dump_json(), media_type="application/json", headers=headers)
     return stream_run(handle, after=after, metrics=metrics, headers=headers)
+
+
+async def _named(name: str, desk: Desk) -> str:
+    """The id of the caller's run of this name. It may also be the id itself, of a run that is theirs."""
+    row = await desk.app.store.runs.get(name)
+    return name if row is not None and row.principal_id == desk.principal.id else desk.own_run_id(name)
 
 
 async def _begun(body: ChatRequest, desk: Desk, *, run_id: str | None, resumes: bool) -> tuple[Handle, str] | None:
@@ -119,6 +151,7 @@ async def _begun(body: ChatRequest, desk: Desk, *, run_id: str | None, resumes: 
 
     def same(order: RunOrder) -> bool:
         asked = order.task.description == body.message and body.agent in (None, order.agent["name"])
+        asked = asked and body.output in (None, order.agent.get("output"))
         session_id = order.task.session_id
         return asked and session_id is not None and body.session_id in (None, session_id)
 
@@ -127,7 +160,7 @@ async def _begun(body: ChatRequest, desk: Desk, *, run_id: str | None, resumes: 
         order = await desk.begun_before(run_id, same=same)
     elif resumes and body.session_id is not None:
         await desk.must_own_session(body.session_id, new=True)
-        for row in await runs.list(session_id=body.session_id, limit=1):
+        for row in await runs.list(session_id=body.session_id, principal_id=desk.principal.id, limit=1):
             latest = await runs.order(row.id)
             order = latest if latest is not None and same(latest) else None
     if order is None and resumes:
@@ -144,13 +177,20 @@ async def _begun(body: ChatRequest, desk: Desk, *, run_id: str | None, resumes: 
     return await desk.app.handle(order.run_id), order.task.session_id
 
 
-async def _started(body: ChatRequest, service: Service, desk: Desk, *, run_id: str | None) -> tuple[Handle, str]:
+async def _started(
+    body: ChatRequest, service: Service, desk: Desk, *, run_id: str | None, text: bool
+) -> tuple[Handle, str]:
     agent = agent_named(service, body.agent)
+    if body.output is not None:
+        agent = with_schema(agent, body.output, field="output")
     must_have_model(service, agent)
     session_id = body.session_id or new_id("sess")
-    await desk.must_own_session(session_id, new=True)
     task = TaskInput(description=body.message, max_iterations=body.max_iterations)
-    handle = await service.app.start(agent, task, principal=desk.principal, session_id=session_id, run_id=run_id)
+    async with desk.begins_in(session_id):
+        handle = await service.app.start(agent, task, principal=desk.principal, session_id=session_id, run_id=run_id)
+        if text:
+            # At once, before its model is asked: whoever wants to read along is about to come.
+            handle.stream_text()
     # The same request may have come twice at once; then the first order kept counts, with the session it made.
     first = run_id and await _begun(body, desk, run_id=run_id, resumes=False)
     return first or (handle, session_id)
@@ -160,8 +200,18 @@ def agent_named(service: Service, name: str | None) -> Agent:
     agent = service.default_agent if name is None else service.agents.get(name)
     if agent is None:
         known = ", ".join(map(repr, service.agents))
-        raise Problem(404, "AGENT_NOT_FOUND", f"there is no agent {name!r}; there are {known}")
+        raise Problem(404, "AGENT_NOT_FOUND", f"Agent not found; there are {known}")
     return agent
+
+
+def with_schema(agent: Agent, schema: dict[str, Any], *, field: str, status: int = 422) -> Agent:
+    """The agent, answering with data that fits a client's schema."""
+    try:
+        return agent.with_output(schema)
+    except InvalidDataError as error:
+        message = error.problems[0][1]
+        fields = [FieldError(field=field, message=message)]
+        raise Problem(status, "VALIDATION_ERROR", f"{field}: {message}", fields=fields) from None
 
 
 def must_have_model(service: Service, agent: Agent) -> None:
@@ -183,6 +233,7 @@ async def _answer(desk: Desk, handle: Handle, session_id: str) -> ChatAnswer:
         **answer_fields(handle.run_id, outcome),
         session_id=session_id,
         answer="" if response is None else response.answer,
+        output=None if response is None else response.plain_output,
         confidence=0.0 if response is None else response.confidence,
         tool_calls=list(outcome.calls),
         total_iterations=0 if response is None else response.total_iterations,
@@ -198,6 +249,4 @@ async def history(
     last: Annotated[int | None, Query(ge=1, le=10_000, description="Only the latest so many messages.")] = None,
 ) -> History:
     """In order. Messages of a run are added when it has ended."""
-    await desk.session(session_id)
-    messages = await desk.app.store.conversations.messages(session_id, last=last)
-    return History(session_id=session_id, messages=list(messages))
+    return History(session_id=session_id, messages=list(await desk.messages(session_id, last=last)))

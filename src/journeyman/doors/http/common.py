@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Coroutine
-from typing import Annotated, Any, TypeVar
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Annotated, Any, TypeVar, get_args, get_origin
 
 from fastapi import Depends, Header, Path, Query, Request, Response
 from fastapi.routing import APIRoute
@@ -14,6 +14,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from journeyman.app.desk import Desk, Outcome
 from journeyman.app.service import Service
 from journeyman.core.approvals import Approval
+from journeyman.core.budgets import OverBudgetError, check_containers
 from journeyman.core.calls import ToolCallRecord
 from journeyman.core.data import canonical_json, storable_json
 from journeyman.core.runs import RunStatus
@@ -24,6 +25,7 @@ T = TypeVar("T")
 
 PAGE_SIZE = 50
 LARGEST_PAGE = 200
+MOST_FIELDS = 1_000
 LONGEST_NAME = 200
 """Characters of a field's name in a message."""
 
@@ -111,17 +113,39 @@ class Body(BaseModel):
 
 
 class JsonRoute(APIRoute):
-    """A route that takes JSON alone, of texts and numbers that can be stored and sent back."""
+    """A route that takes JSON alone, of texts and numbers that can be stored and sent back, and known parameters."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handler = super().get_route_handler()
-        if self.body_field is None:
-            return handler
+        known = {field.alias: _takes_many(field.field_info.annotation) for field in self.dependant.query_params}
+        takes_body, strict = self.body_field is not None, self.path.startswith("/api/")
 
         async def handled(request: Request) -> Response:
-            return await handler(_JsonRequest(request.scope, request.receive))
+            if strict and request.scope["query_string"]:
+                _must_know(request, known)
+            return await handler(_JsonRequest(request.scope, request.receive) if takes_body else request)
 
         return handled
+
+
+def _takes_many(annotation: Any) -> bool:
+    """Whether a parameter may be repeated."""
+    return any(get_origin(kind) is list for kind in (annotation, *get_args(annotation)))
+
+
+def _must_know(request: Request, known: Mapping[str, bool]) -> None:
+    """Like a field of a body, a parameter that nobody knows is an error and not a silent default.
+
+    So is one that is given twice where one is taken: the other would be dropped unseen.
+    """
+    params = request.query_params
+    said = f"there is no such parameter here; there are: {', '.join(sorted(known)) or 'none'}"
+    fields = [FieldError(field=name[:LONGEST_NAME], message=said) for name in params if name not in known]
+    for name, many in known.items():
+        if not many and len(params.getlist(name)) > 1:
+            fields.append(FieldError(field=name, message="give it once"))
+    if fields:
+        raise Problem(422, "VALIDATION_ERROR", f"{fields[0].field}: {fields[0].message}", fields=fields)
 
 
 class _JsonRequest(Request):
@@ -145,22 +169,37 @@ class _JsonRequest(Request):
         return self._read
 
 
-def read_json(data: bytes) -> Any:
-    """The value of a body. Raises a Problem that names the place of what could not be stored."""
+def read_json(data: bytes, *, place: str = "body", once: bool = False) -> Any:
+    """The value of a body, or of a text in it. Raises a Problem that names the place of what could not be stored.
+
+    With ``once`` no object may name a field twice: one of the two would be dropped unseen.
+    """
     try:
-        value = json.loads(data)
+        check_containers(data)
+        value = json.loads(data, object_pairs_hook=_each_once if once else None)
+    except OverBudgetError as error:
+        raise refused(place, f"it {error}") from None
     except RecursionError:
-        raise _refused("body", "it is nested too deeply") from None
+        raise refused(place, "it is nested too deeply") from None
     except ValueError as error:
-        raise _refused("body", f"it is not JSON that can be read: {error}") from None
+        raise refused(place, f"it is not JSON that can be read: {error}") from None
+    if isinstance(value, dict) and len(value) > MOST_FIELDS:  # each unknown one would be an error of its own
+        raise refused(place, f"it has more than {MOST_FIELDS:,} fields")
     try:
         # Quick, and refuses just what must be refused. Only then is it looked for.
         canonical_json(value).encode()
     except RecursionError:
-        raise _refused("body", "it is nested too deeply") from None
+        raise refused(place, "it is nested too deeply") from None
     except ValueError:
-        raise _refused(*_unencodable(value)) from None
+        raise refused(*_unencodable(value)) from None
     return value
+
+
+def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a field is named twice")
+    return found
 
 
 def _unencodable(value: Any) -> tuple[str, str]:
@@ -182,6 +221,7 @@ def _unencodable(value: Any) -> tuple[str, str]:
     return "", "it holds something that JSON cannot say"
 
 
-def _refused(place: str, message: str) -> Problem:
+def refused(place: str, message: str) -> Problem:
+    """A body that is refused for one field."""
     name = place.removeprefix(".")[:LONGEST_NAME] or "body"
     return Problem(422, "VALIDATION_ERROR", f"{name}: {message}", fields=[FieldError(field=name, message=message)])

@@ -5,18 +5,27 @@ The agent uses its own tools. What needs a person is said in the answer, and the
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from typing import Annotated, Any, Literal
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, TypeAlias
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Header, Request
 from fastapi.sse import KEEPALIVE_COMMENT, format_sse_event
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 from pydantic_core import to_json
 
 from journeyman.app import Agent, Handle
 from journeyman.app.desk import Desk
-from journeyman.core.errors import ErrorCategory, ErrorInfo, JourneymanError
+from journeyman.core.data import canonical_json, digest, new_id
+from journeyman.core.errors import (
+    ErrorCategory,
+    ErrorInfo,
+    JourneymanError,
+    StoreClosedError,
+    StoreError,
+)
 from journeyman.core.events import (
     Answered,
     Event,
@@ -27,18 +36,22 @@ from journeyman.core.events import (
     StepRestarted,
     TextDelta,
 )
-from journeyman.core.messages import Message, Role, Usage
+from journeyman.core.messages import Message, Usage
 from journeyman.core.runs import RunStatus
-from journeyman.core.storing import RunOrder
-from journeyman.doors.http.chat import agent_named, must_have_model
+from journeyman.core.storing import NotedRequest, RunOrder
+from journeyman.doors.http.chat import agent_named, must_have_model, with_schema
 from journeyman.doors.http.common import DeskDep, IdempotencyKey, JsonRoute, ServiceDep
-from journeyman.doors.http.errors import FieldError, Problem, openai_error
+from journeyman.doors.http.completion_request import WAITING, CompletionRequest, goes_on
+from journeyman.doors.http.errors import Problem, openai_error
 from journeyman.doors.http.health import Metrics, MetricsDep
-from journeyman.doors.http.sse import DONE, HEADERS, KEEP_ALIVE_SECONDS, EventStream, with_pauses
+from journeyman.doors.http.sse import DONE, EVENTS, HEADERS, KEEP_ALIVE_SECONDS, EventStream, with_pauses
 
 router = APIRouter(prefix="/v1", tags=["openai"], route_class=JsonRoute)
 
-_ROLES = {"system": Role.SYSTEM, "developer": Role.SYSTEM, "user": Role.USER, "assistant": Role.ASSISTANT}
+AWAY_SECONDS = 1.0
+"""Between two looks at a store that is away."""
+RETRY_SECONDS = 3600.0
+"""How long after a request one that says of itself that it is sent again is taken for the same."""
 
 
 class OpenAIErrorBody(BaseModel):
@@ -61,42 +74,26 @@ def _answers(*statuses: int) -> dict[int | str, dict[str, Any]]:
     }
 
 
-class _Lenient(BaseModel):
-    """Clients send fields that mean nothing to an agent."""
-
-    model_config = ConfigDict(extra="ignore")
+FinishReason: TypeAlias = Literal["stop", "length", "content_filter"]
 
 
-class Part(_Lenient):
-    type: Literal["text"]
-    text: str
+class WaitingApproval(BaseModel):
+    """A call that a person must decide about."""
+
+    id: str
+    tool_name: str
+    url: str = Field(description="Where it is decided about: POST to its /approve or /deny.")
 
 
-class Said(_Lenient):
-    role: Literal["system", "developer", "user", "assistant", "tool", "function"]
-    content: str | list[Part] | None = None
+class RunInfo(BaseModel):
+    """The run behind a completion, which OpenAI's format has no place for."""
 
-    @property
-    def text(self) -> str:
-        if isinstance(self.content, list):
-            return "\n".join(part.text for part in self.content)
-        return self.content or ""
-
-
-class StreamOptions(_Lenient):
-    include_usage: bool = False
-
-
-class CompletionRequest(_Lenient):
-    """What OpenAI's clients send. Settings of a model (temperature and so on) are taken and not used."""
-
-    model: str = Field(min_length=1, max_length=128, description="An agent's name.", examples=["assistant"])
-    messages: list[Said] = Field(
-        min_length=1, max_length=1_000, examples=[[{"role": "user", "content": "Remind me to buy milk"}]]
+    run_id: str
+    status: RunStatus
+    url: str = Field(description="The run on the service's page.")
+    approvals: list[WaitingApproval] = Field(
+        description="What waits for a person. Sending the same request again, or 'continue', goes on with this run."
     )
-    stream: bool = False
-    stream_options: StreamOptions | None = None
-    tools: Annotated[list[Any], Field(max_length=0, description="The agent has its own tools.")] | None = None
 
 
 class CompletionMessage(BaseModel):
@@ -107,7 +104,7 @@ class CompletionMessage(BaseModel):
 class Choice(BaseModel):
     index: int = 0
     message: CompletionMessage
-    finish_reason: Literal["stop", "length"] = "stop"
+    finish_reason: FinishReason = Field(description="'content_filter' where a person must decide first.")
 
 
 class CompletionUsage(BaseModel):
@@ -123,6 +120,7 @@ class Completion(BaseModel):
     model: str
     choices: list[Choice]
     usage: CompletionUsage
+    journeyman: RunInfo
 
 
 class ModelView(BaseModel):
@@ -158,7 +156,7 @@ async def show_model(name: str, service: ServiceDep) -> ModelView:
     response_model=Completion,
     responses={
         **_answers(404, 409, 502, 503, 504),
-        200: {"model": Completion, "content": {"text/event-stream": {"schema": {"type": "string"}}}},
+        200: {"model": Completion, "content": {"text/event-stream": {"schema": EVENTS}}},
     },
 )
 async def complete(
@@ -168,57 +166,159 @@ async def complete(
     desk: DeskDep,
     metrics: MetricsDep,
     key: IdempotencyKey = None,
+    retries: Annotated[
+        int,
+        Header(
+            alias="X-Stainless-Retry-Count",
+            ge=0,
+            le=1_000,
+            description="What OpenAI's clients count. More than 0 starts nothing where the request has come before.",
+        ),
+    ] = 0,
 ) -> Any:
     """An error after the run has begun says 'X-Should-Retry: false': what it has done is done."""
-    agent = agent_named(service, body.model)
+    agent = _for_format(body, agent_named(service, body.model))
     must_have_model(service, agent)
-    handle = await _started(body, agent, desk, run_id=desk.run_id_for("completions", key))
+    asked = await _asked(body, agent, desk, key=key, retried=retries > 0)
+    handle = await _started(agent, desk, asked)
     request.state.run_id = handle.run_id
-    created = int(desk.app.clock.time())
+    answer = Answer(desk, handle, asked, model=body.model, page=str(request.base_url))
     if body.stream:
         usage = body.stream_options is not None and body.stream_options.include_usage
-        chunks = Chunks(handle, created=created, model=body.model, usage=usage)
-        return EventStream(_streamed(desk, handle, chunks, metrics), headers=HEADERS)
+        chunks = Chunks(answer, usage=usage, data=agent.output is not None)
+        return EventStream(_streamed(answer, chunks, metrics), headers=HEADERS)
     response = await handle.result()
-    if response.status is RunStatus.FAILED and response.error is not None:
+    broken = response.status is RunStatus.FAILED or (
+        agent.output is not None and response.status is RunStatus.LIMIT_REACHED
+    )
+    if broken and response.error is not None:
         raise _failure(response.error)
-    text = await _waiting_text(desk, handle) if response.status.waiting else response.answer
+    info = await answer.info(response.status)
+    text = await answer.waiting_text(info) if response.status.waiting else response.answer
     choice = Choice(message=CompletionMessage(content=text), finish_reason=_finish_reason(response.status))
     return Completion(
-        id=_completion_id(handle), created=created, model=body.model, choices=[choice], usage=_usage(response.usage)
+        id=answer.id,
+        created=answer.created,
+        model=body.model,
+        choices=[choice],
+        usage=_usage(response.usage),
+        journeyman=info,
     )
 
 
-async def _started(body: CompletionRequest, agent: Agent, desk: Desk, *, run_id: str | None) -> Handle:
-    task, history = _conversation(body.messages)
+def _for_format(body: CompletionRequest, agent: Agent) -> Agent:
+    """The agent, answering in the form that the client wants."""
+    schema = None if body.response_format is None else body.response_format.schema_of_answer
+    if schema is None:
+        return agent
+    return with_schema(agent, schema, field="response_format", status=400)
 
-    def same(order: RunOrder) -> bool:
-        asked = (order.agent["name"], order.task.description, order.history)
-        return asked == (agent.name, task, tuple(history))
 
-    if run_id is not None and await desk.begun_before(run_id, same=same) is not None:
-        return await desk.app.handle(run_id)
-    handle = await desk.app.start(agent, task, principal=desk.principal, history=history, run_id=run_id)
+# --- which run answers
+
+
+@dataclass(slots=True)
+class Asked:
+    """A request, and the run that answers it if it has come before."""
+
+    task: str
+    history: list[Message]
+    agent: Agent
+    run_id: str | None = None
+    begun: bool = False
+    digest: str | None = None
+    """Under which it is noted, so that it is known when it comes again; None where its run is known otherwise."""
+    unanswered: bool = False
+
+    def same(self, order: RunOrder) -> bool:
+        asked = (order.agent["name"], order.agent.get("output"), order.task.description, order.history)
+        return asked == (self.agent.name, self.agent.output, self.task, tuple(self.history))
+
+
+async def _asked(body: CompletionRequest, agent: Agent, desk: Desk, *, key: str | None, retried: bool) -> Asked:
+    task, history = body.conversation()
+    asked = Asked(task, history, agent)
+    if key is not None:
+        asked.run_id = desk.run_id_for("completions", key)
+        return asked
+    if (told := await _told_to_wait(body, desk, asked)) is not None:
+        asked.run_id, asked.begun = told, True
+        return asked
+    # Clients that know of no idempotency key send the same again after a fault, or to hear what a person has decided.
+    said = canonical_json([message.model_dump(mode="json") for message in history])
+    form = () if agent.output is None else (canonical_json(agent.output),)
+    asked.digest = digest("completions", desk.principal.id, agent.name, task, said, *form)
+    noted = await desk.app.store.requests.find(asked.digest)
+    if noted is not None and await desk.app.store.runs.get(noted.run_id) is not None:
+        again = retried and desk.app.clock.time() - noted.asked_at < RETRY_SECONDS
+        asked.begun, asked.unanswered = again or noted.unanswered, noted.unanswered
+    asked.run_id = noted.run_id if noted is not None and asked.begun else new_id("run")
+    return asked
+
+
+async def _told_to_wait(body: CompletionRequest, desk: Desk, asked: Asked) -> str | None:
+    """The run that this conversation waits for, where it asks for no more than to hear of it."""
+    run_id = body.waiting_run()
+    row = None if run_id is None else await desk.app.store.runs.get(run_id)
+    if row is None or row.principal_id != desk.principal.id or row.agent_name != asked.agent.name:
+        return None
+    order = await desk.app.store.runs.order(row.id)
+    again = order is not None and order.task.description == asked.task
+    return row.id if again or goes_on(asked.task) else None
+
+
+async def _started(agent: Agent, desk: Desk, asked: Asked) -> Handle:
+    app, run_id = desk.app, asked.run_id
+    if asked.begun and run_id is not None:
+        return await app.handle(run_id)
+    if asked.digest is not None and run_id is not None:
+        # Before it begins: a client whose connection breaks now must find it.
+        await app.store.requests.note(NotedRequest(digest=asked.digest, run_id=run_id, asked_at=app.clock.time()))
+        return await app.start(agent, asked.task, principal=desk.principal, history=asked.history, run_id=run_id)
+    if run_id is not None and await desk.begun_before(run_id, same=asked.same) is not None:
+        return await app.handle(run_id)
+    handle = await app.start(agent, asked.task, principal=desk.principal, history=asked.history, run_id=run_id)
     if run_id is not None:  # the key may have come with another question at the same time
-        await desk.begun_before(run_id, same=same)
+        await desk.begun_before(run_id, same=asked.same)
     return handle
-
-
-def _conversation(messages: list[Said]) -> tuple[str, list[Message]]:
-    *before, last = messages
-    if last.role != "user" or not last.text.strip():
-        message = "the last message must be the user's, and say something"
-        raise Problem(422, "VALIDATION_ERROR", message, fields=[FieldError(field="messages", message=message)])
-    # Calls of a client's own tools are not ours to go on with; what was said around them is.
-    history = [Message(role=_ROLES[item.role], content=item.text) for item in before if item.role in _ROLES]
-    return last.text, [message for message in history if message.content]
 
 
 # --- what the stream and the one answer have in common
 
 
-def _completion_id(handle: Handle) -> str:
-    return f"chatcmpl-{handle.run_id}"
+class Answer:
+    """A run as a completion."""
+
+    def __init__(self, desk: Desk, handle: Handle, asked: Asked, *, model: str, page: str) -> None:
+        self.desk = desk
+        self.handle = handle
+        self.model = model
+        self.id = f"chatcmpl-{handle.run_id}"
+        self.created = int(desk.app.clock.time())
+        self._asked = asked
+        self._page = page
+
+    async def info(self, status: RunStatus) -> RunInfo:
+        """The run as it is about to be told; whether its client has to ask again is noted."""
+        run_id, asked = self.handle.run_id, self._asked
+        if asked.digest is not None and status.waiting is not asked.unanswered:
+            await self.desk.app.store.requests.mark(asked.digest, run_id, unanswered=status.waiting)
+        pending = await self.desk.app.approvals.pending(run_id=run_id) if status.waiting else ()
+        approvals = [
+            WaitingApproval(id=item.id, tool_name=item.tool_name, url=f"{self._page}api/v1/approvals/{item.id}")
+            for item in pending
+        ]
+        return RunInfo(run_id=run_id, status=status, url=f"{self._page}#/runs/{run_id}", approvals=approvals)
+
+    async def waiting_text(self, info: RunInfo) -> str:
+        if info.status is RunStatus.STUCK:
+            row = await self.desk.run(info.run_id)
+            return f"This cannot go on by itself: {row.trouble}. See {info.url} (run {info.run_id})"
+        about = "; ".join(f"{item.tool_name} ({item.id})" for item in info.approvals) or "a call that was interrupted"
+        return (
+            f"{WAITING}: {about}. See {info.url} for what exactly. The run goes on by itself when that is done; "
+            f"say 'continue' to hear what came of it (run {info.run_id})"
+        )
 
 
 def _usage(usage: Usage) -> CompletionUsage:
@@ -227,15 +327,11 @@ def _usage(usage: Usage) -> CompletionUsage:
     )
 
 
-def _finish_reason(status: RunStatus) -> Literal["stop", "length"]:
+def _finish_reason(status: RunStatus) -> FinishReason:
+    if status.waiting:
+        # Of the reasons that clients know, the one for an answer that was held back.
+        return "content_filter"
     return "length" if status is RunStatus.LIMIT_REACHED else "stop"
-
-
-async def _waiting_text(desk: Desk, handle: Handle) -> str:
-    approvals = await desk.app.approvals.pending(run_id=handle.run_id)
-    calls = "; ".join(f"{item.tool_name} {to_json(item.arguments).decode()} ({item.id})" for item in approvals)
-    about = calls or f"a call of run {handle.run_id}"
-    return f"This waits for a person to decide about: {about}. The run goes on by itself when that is done."
 
 
 def _failure(error: ErrorInfo) -> Problem:
@@ -250,29 +346,36 @@ def _failure(error: ErrorInfo) -> Problem:
 class Chunks:
     """Turns events into chunks. What was sent cannot be taken back, so a text that begins anew is held back first."""
 
-    def __init__(self, handle: Handle, *, created: int, model: str, usage: bool) -> None:
+    def __init__(self, answer: Answer, *, usage: bool, data: bool = False) -> None:
         self._base = {
-            "id": _completion_id(handle),
+            "id": answer.id,
             "object": "chat.completion.chunk",
-            "created": created,
-            "model": model,
+            "created": answer.created,
+            "model": answer.model,
         }
         self._wants_usage = usage
         self._usage = Usage()
-        self._step = ""
+        self._step: list[str] = []
         self._held = False
         self._last = ""
+        self.data = data
+        """Whether the answer is data: then only what was checked is sent, and nothing that was written on the way."""
 
-    def chunk(self, delta: dict[str, Any], finish: str | None = None) -> bytes:
-        return _data({**self._base, "choices": [{"index": 0, "delta": delta, "finish_reason": finish}]})
+    def chunk(self, delta: dict[str, Any]) -> bytes:
+        return _data({**self._base, "choices": [{"index": 0, "delta": delta, "finish_reason": None}]})
 
     def text(self, event: Event) -> str:
         """What an event adds to the answer."""
         match event:
+            case MessageReceived() if self.data:
+                self._usage += event.usage
+                return ""
+            case TextDelta() | StepRestarted() if self.data:
+                return ""
             case TextDelta():
                 if self._held:
                     return ""
-                self._step += event.text
+                self._step.append(event.text)
                 return event.text
             case StepRestarted():
                 self._held = bool(self._step)
@@ -286,12 +389,14 @@ class Chunks:
 
     def _whole(self, event: MessageReceived) -> str:
         self._usage += event.usage
-        begun, self._step, self._held, self._last = self._step, "", False, event.text.strip()
+        begun = "".join(self._step)
+        self._step, self._held, self._last = [], False, event.text.strip()
         rest = event.text[len(begun) :] if event.text.startswith(begun) else f"\n\n{event.text}"
         return rest + "\n\n" if event.calls and event.text else rest
 
-    def end(self, finish: str) -> bytes:
-        ending = self.chunk({}, finish)
+    def end(self, info: RunInfo) -> bytes:
+        choice = {"index": 0, "delta": {}, "finish_reason": _finish_reason(info.status)}
+        ending = _data({**self._base, "choices": [choice], "journeyman": info.model_dump(mode="json")})
         if self._wants_usage:
             ending += _data({**self._base, "choices": [], "usage": _usage(self._usage).model_dump()})
         return ending + DONE
@@ -301,32 +406,58 @@ def _data(content: dict[str, Any]) -> bytes:
     return format_sse_event(data_str=to_json(content).decode())
 
 
-async def _streamed(desk: Desk, handle: Handle, chunks: Chunks, metrics: Metrics) -> AsyncGenerator[bytes, None]:
+async def _streamed(answer: Answer, chunks: Chunks, metrics: Metrics) -> AsyncGenerator[bytes, None]:
     with metrics.stream():
         yield chunks.chunk({"role": "assistant", "content": ""})
         try:
-            async with aclosing(with_pauses(handle.batches(), seconds=KEEP_ALIVE_SECONDS)) as batches:
-                async for batch in batches:
-                    if not batch:
-                        yield KEEPALIVE_COMMENT
-                    for event in batch:
-                        if added := chunks.text(event):
-                            yield chunks.chunk({"content": added})
-                        if (ending := await _ending(event, desk, handle, chunks)) is not None:
-                            yield ending
-                            return
+            async with aclosing(with_pauses(_parts(answer, chunks), seconds=KEEP_ALIVE_SECONDS)) as parts:
+                async for part in parts:
+                    yield KEEPALIVE_COMMENT if part is None else part
         except JourneymanError as error:
             yield _data(openai_error(Problem(503, "RUN_CANNOT_GO_ON", str(error)), "server_error"))
 
 
-async def _ending(event: Event, desk: Desk, handle: Handle, chunks: Chunks) -> bytes | None:
+async def _parts(answer: Answer, chunks: Chunks) -> AsyncGenerator[bytes, None]:
+    """The chunks of what is found together, to the end of the answer."""
+    async with aclosing(answer.handle.batches()) as batches:
+        async for batch in batches:
+            said = b""
+            for event in batch:
+                if added := chunks.text(event):
+                    said += chunks.chunk({"content": added})
+                if isinstance(event, (RunFailed, RunSuspended, RunFinished)):
+                    if said:
+                        yield said
+                        said = b""
+                    if (ending := await _ending_in_time(event, answer, chunks)) is not None:
+                        yield ending
+                        return
+            if said:
+                yield said
+
+
+async def _ending_in_time(event: Event, answer: Answer, chunks: Chunks) -> bytes | None:
+    """The same, when the store is there to tell: that it is away for a while ends no stream."""
+    while True:
+        try:
+            return await _ending(event, answer, chunks)
+        except StoreClosedError:
+            raise
+        except StoreError:
+            await asyncio.sleep(AWAY_SECONDS)
+
+
+async def _ending(event: Event, answer: Answer, chunks: Chunks) -> bytes | None:
     """What ends the stream, where an event does."""
     match event:
         case RunFailed():
             return _data(openai_error(_failure(event.error), "server_error"))
-        case RunSuspended() if (await handle.status()).waiting:  # else it is one that was decided about since
-            return chunks.chunk({"content": await _waiting_text(desk, handle)}) + chunks.end("stop")
+        case RunSuspended() if (status := await answer.handle.status()).waiting:  # else it was decided about since
+            info = await answer.info(status)
+            return chunks.chunk({"content": await answer.waiting_text(info)}) + chunks.end(info)
+        case RunFinished(status=RunStatus.LIMIT_REACHED, error=ErrorInfo() as error) if chunks.data:
+            return _data(openai_error(_failure(error), "server_error"))
         case RunFinished():
-            return chunks.end(_finish_reason(event.status))
+            return chunks.end(await answer.info(event.status))
         case _:
             return None

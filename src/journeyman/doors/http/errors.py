@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import logging
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -10,7 +11,7 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
-from starlette.responses import JSONResponse, Response
+from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Match
 from starlette.types import Scope
 
@@ -28,6 +29,9 @@ from journeyman.core.errors import (
 
 logger = logging.getLogger("journeyman.http")
 
+MOST_FIELDS = 100
+LONGEST_FIELD = 200
+"""Wrong fields that an answer lists, and characters of a name in it."""
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 _DESCRIPTIONS = {
     400: "The request cannot be read",
@@ -54,7 +58,7 @@ class FieldError(BaseModel):
 class ErrorBody(BaseModel):
     """Every error of the service."""
 
-    error: str = Field(description="What went wrong, for a person.", examples=["there is no task 'task_1'"])
+    error: str = Field(description="What went wrong, for a person.", examples=["Task not found"])
     code: str = Field(description="What went wrong, for a program.", examples=["TASK_NOT_FOUND"])
     request_id: str = Field(description="Also in the X-Request-ID header.", examples=["req_0192f3c2a1b4d6e8f0a1"])
     recover_action: str | None = Field(default=None, description="What to do about it.")
@@ -80,6 +84,12 @@ class Problem(HTTPException):
         self.fields = fields
 
 
+def not_found(kind: str, *, recover_action: str | None = None) -> Problem:
+    """There is no such thing, or the caller may not know that there is."""
+    code = f"{kind.upper().replace(' ', '_')}_NOT_FOUND"
+    return Problem(404, code, f"{kind.capitalize()} not found", recover_action=recover_action)
+
+
 def answers(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """For the OpenAPI document: these errors, and those that any request may meet."""
     wanted = sorted({400, 401, 403, 413, 415, 422, 429, 503, *statuses})
@@ -88,13 +98,16 @@ def answers(*statuses: int) -> dict[int | str, dict[str, Any]]:
 
 def openai_error(problem: Problem, kind: str) -> dict[str, Any]:
     """A problem in OpenAI's shape."""
-    return {"error": {"message": problem.detail, "type": kind, "param": None, "code": problem.code}}
+    param = problem.fields[0].field if problem.fields else None
+    return {"error": {"message": problem.detail, "type": kind, "param": param, "code": problem.code}}
 
 
 def error_response(path: str, request_id: str, problem: Problem) -> Response:
     """A problem as bytes on the wire."""
     if path.startswith("/v1/"):
         content = openai_error(problem, "invalid_request_error" if problem.status_code < 500 else "server_error")
+        if problem.status_code == 422:  # which that API does not know
+            return JSONResponse(content, 400, problem.headers)
     else:
         body = ErrorBody(
             error=problem.detail,
@@ -107,12 +120,39 @@ def error_response(path: str, request_id: str, problem: Problem) -> Response:
     return JSONResponse(content, problem.status_code, problem.headers)
 
 
+def _nowhere(path: str) -> Problem:
+    """For an address that the service does not have."""
+    shown = path if len(path) <= LONGEST_FIELD else f"{path[:LONGEST_FIELD]}…"
+    return Problem(
+        404,
+        "NOT_FOUND",
+        f"There is nothing at {shown}",
+        recover_action="The page is at /, everything for programs is listed in /openapi.json",
+    )
+
+
+def _wants_page(request: Request) -> bool:
+    """Whether a browser asks, for a person: programs are answered in JSON."""
+    path = request.state.path
+    return "text/html" in request.headers.get("Accept", "") and not path.startswith(("/api/", "/v1/"))
+
+
+def _nowhere_page(problem: Problem, root: str) -> Response:
+    said, home = html.escape(problem.detail), html.escape(f"{root}/", quote=True)
+    text = (
+        '<!doctype html><html lang="en"><meta charset="utf-8"><title>Not here – Journeyman</title>'
+        f'<h1>Not here</h1><p>{said}.</p><p><a href="{home}">To the page of this service</a></p></html>'
+    )
+    return HTMLResponse(text, problem.status_code, {"Content-Security-Policy": "default-src 'none'"})
+
+
 def _of_tool_error(error: ToolError) -> Problem:
     """What a toolkit refuses, as an answer."""
     code = error.code
     if code.endswith("_NOT_FOUND"):
-        status = 404
-    elif code.endswith("_EXISTS") or code.startswith("AMBIGUOUS_"):
+        # Without its text, which offers what is there to a model, and in words that only a model would understand.
+        return not_found(code.removesuffix("_NOT_FOUND").replace("_", " ").lower())
+    if code.endswith("_EXISTS") or code.startswith("AMBIGUOUS_"):
         status = 409
     elif error.info.category is ErrorCategory.INVALID_INPUT:
         status = 422
@@ -138,7 +178,7 @@ def problem_of(error: Exception) -> Problem:
         case ToolError():
             return _of_tool_error(error)
         case NotFoundError():
-            return Problem(404, error.code, str(error))
+            return not_found(error.kind)
         case NotPermittedError():
             hint = "Ask whoever runs the service to give your token this permission"
             return Problem(403, error.code, str(error), recover_action=hint)
@@ -161,8 +201,8 @@ def problem_of(error: Exception) -> Problem:
 
 def _invalid(error: RequestValidationError) -> Problem:
     fields = []
-    for item in error.errors():
-        place = [str(part) for part in item["loc"]]
+    for item in error.errors()[:MOST_FIELDS]:
+        place = [str(part)[:LONGEST_FIELD] for part in item["loc"]]
         # "body", "query" and "path" say where it was; with a place of their own after them they only distract.
         name = ".".join(place[1:]) or (place[0] if place else "body")
         fields.append(FieldError(field=name, message=str(item["msg"]).removeprefix("Value error, ")))
@@ -183,14 +223,18 @@ def install_errors(api: FastAPI) -> None:
 
     async def answer(request: Request, error: Exception) -> Response:
         problem = problem_of(error)
+        if isinstance(error, HTTPException) and not isinstance(error, Problem) and error.status_code == 404:
+            problem = _nowhere(request.state.path)
+            if _wants_page(request):
+                return _nowhere_page(problem, request.scope.get("root_path", ""))
         if problem.status_code == 405:
-            problem.headers = {"Allow": allowed(request.scope["path"])}
+            problem.headers = {"Allow": allowed(request.state.path)}
         request_id = getattr(request.state, "request_id", "")
         if problem.status_code >= 500:
             fields = {LOG_FIELDS: {"request_id": request_id, "code": problem.code}}
             # A traceback's last line may quote what somebody wrote: the kind of error and where it arose are enough.
             logger.error("request failed: %s", location_of(error), extra=fields)
-        return error_response(request.url.path, request_id, problem)
+        return error_response(request.state.path, request_id, problem)
 
     for kind in (
         HTTPException,

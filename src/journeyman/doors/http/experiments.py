@@ -23,7 +23,7 @@ from journeyman.doors.http.common import (
     ServiceDep,
     page_of,
 )
-from journeyman.doors.http.errors import FieldError, Problem, answers
+from journeyman.doors.http.errors import FieldError, Problem, answers, not_found
 
 router = APIRouter(prefix="/api/v1/experiments", tags=["experiments"], route_class=JsonRoute)
 
@@ -56,7 +56,7 @@ class ExperimentDetails(BaseModel):
 class SplitChange(Body):
     stopped: bool | None = Field(default=None, description="True sends everything new to the first arm, at once.")
     shares: dict[str, Annotated[float, Field(ge=0, le=100)]] | None = Field(
-        default=None, description="Percent by arm; they add up to 100.", examples=[{"a": 90, "b": 10}]
+        max_length=100, default=None, description="Percent by arm; they add up to 100.", examples=[{"a": 90, "b": 10}]
     )
 
 
@@ -74,7 +74,7 @@ async def list_experiments(service: ServiceDep, limit: Limit = PAGE_SIZE, offset
 async def show_experiment(experiment_id: Id, service: ServiceDep) -> ExperimentDetails:
     found = await service.store.experiments.get(experiment_id)
     if found is None:
-        raise Problem(404, "EXPERIMENT_NOT_FOUND", f"there is no experiment {experiment_id!r}")
+        raise not_found("experiment")
     row = ExperimentRow.model_validate(found.model_dump(exclude={"report"}))
     return ExperimentDetails(experiment=row, report=from_json(found.report))
 
@@ -86,7 +86,7 @@ async def change_experiment(name: Id, body: SplitChange, service: ServiceDep, de
     desk.must_hold(CHANGE)
     split = service.app.split
     if split is None or split.name != name:
-        raise Problem(404, "EXPERIMENT_NOT_FOUND", f"there is no live experiment {name!r}")
+        raise not_found("experiment", recover_action="No live experiment has this name")
     try:
         await split.change(
             service.store.audit,

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Depends, Request
 from fastapi.responses import PlainTextResponse
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
-from journeyman.core.approvals import ApprovalStatus
-from journeyman.core.runs import RunStatus
+from journeyman.app.service import Service
 from journeyman.doors.http.auth import AUTHENTICATED
-from journeyman.doors.http.common import ServiceDep
-from journeyman.doors.http.errors import ErrorBody, answers
+from journeyman.doors.http.common import DeskDep, ServiceDep
+from journeyman.doors.http.errors import ErrorBody, Problem, answers
 
 router = APIRouter(tags=["health"])
 
-MOST_COUNTED = 1_000
+READY_SECONDS = 0.75
+"""How long the store may take to answer when it is asked whether it is there."""
 BOUNDS = (0.005, 0.025, 0.1, 0.5, 2.5, 10.0)
 
 
@@ -81,6 +82,38 @@ async def _metrics(request: Request) -> Metrics:
 MetricsDep = Annotated[Metrics, Depends(_metrics)]
 
 
+class Readiness:
+    """Whether the service can work, found out by one look at the store at a time, however many ask."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+        self._looking: asyncio.Task[Ready] | None = None
+
+    async def check(self) -> Ready:
+        if self._looking is None or self._looking.done():
+            self._looking = asyncio.create_task(self._look())
+            self._looking.add_done_callback(lambda task: task.cancelled() or task.exception())
+        try:
+            async with asyncio.timeout(READY_SECONDS):
+                # A look goes on when whoever asked has been told: the store waits out a fault for longer.
+                return await asyncio.shield(self._looking)
+        except TimeoutError:
+            raise Problem(503, "STORE_AWAY", "the store does not answer", recover_action="Try again later") from None
+
+    async def _look(self) -> Ready:
+        version, workers = await self._service.store.schema_version(), await self._service.workers()
+        if workers == 0:
+            raise Problem(
+                503,
+                "NO_WORKER",
+                "no process carries out runs",
+                recover_action="Start 'journeyman worker' with the same store",
+            )
+        followed = self._service.app.configuration
+        state = None if followed is None else "refused" if followed.problems else "current"
+        return Ready(schema_version=version, workers=workers, configuration=state)
+
+
 class Alive(BaseModel):
     status: Literal["ok"] = "ok"
 
@@ -88,6 +121,10 @@ class Alive(BaseModel):
 class Ready(BaseModel):
     status: Literal["ready"] = "ready"
     schema_version: int
+    workers: int | None = Field(description="Processes that carry out runs; null where this one does.")
+    configuration: Literal["current", "refused"] | None = Field(
+        description="'refused': the configuration file was edited and cannot be used; null where there is none."
+    )
 
 
 @router.get("/healthz", summary="The process is alive")
@@ -96,25 +133,37 @@ async def alive() -> Alive:
 
 
 @router.get(
-    "/readyz", summary="The service can work", responses={503: {"model": ErrorBody, "description": "The store is away"}}
+    "/readyz",
+    summary="The service can work",
+    responses={503: {"model": ErrorBody, "description": "The store is away, or nobody carries out runs"}},
 )
-async def ready(service: ServiceDep) -> Ready:
-    """A language model is not asked for: without one everything but chat works."""
-    return Ready(schema_version=await service.store.schema_version())
+async def ready(request: Request) -> Ready:
+    """Says so within a second. A language model is not asked for: without one everything but chat works."""
+    readiness: Readiness = request.app.state.readiness
+    return await readiness.check()
+
+
+# As JSON, although the answer itself is text.
+_ERRORS: dict[int | str, dict[str, Any]] = {
+    status: {
+        "description": found["description"],
+        "content": {"application/json": {"schema": {"$ref": "#/components/schemas/ErrorBody"}}},
+    }
+    for status, found in answers().items()
+}
 
 
 @router.get(
     "/metrics",
     response_class=PlainTextResponse,
     summary="For Prometheus",
-    responses=answers(),
+    responses=_ERRORS,
     dependencies=AUTHENTICATED,
 )
-async def metrics(service: ServiceDep, counted: MetricsDep) -> PlainTextResponse:
-    store = service.store
-    waiting = await store.approvals.list(status=ApprovalStatus.PENDING, limit=MOST_COUNTED)
-    at_work = await store.runs.list(statuses={RunStatus.RUNNING, RunStatus.QUEUED}, limit=MOST_COUNTED)
+async def metrics(service: ServiceDep, desk: DeskDep, counted: MetricsDep) -> PlainTextResponse:
+    """Runs and approvals are counted as far as you may see them: all with the permission 'runs:read'."""
+    at_work, waiting = await desk.counts()
     library = service.app.library
     tools = [(name, library.counts(name).success_count, library.counts(name).failure_count) for name in library.names()]
-    text = counted.text(gauges={"approvals_pending": len(waiting), "runs_unfinished": len(at_work)}, tools=tools)
+    text = counted.text(gauges={"approvals_pending": waiting, "runs_unfinished": at_work}, tools=tools)
     return PlainTextResponse(text, media_type="text/plain; version=0.0.4")

@@ -5,22 +5,28 @@ Plain ASGI and not a framework's middleware, so that a stream passes untouched.
 
 from __future__ import annotations
 
+import asyncio
+import ipaddress
 import logging
 import math
 import re
 import time
 from collections import OrderedDict
-from dataclasses import dataclass
-from urllib.parse import SplitResult, urlsplit
+from dataclasses import dataclass, field
+from urllib.parse import SplitResult, parse_qs, quote, unquote, urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import cookie_parser
+from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from journeyman.app.desk import LOCAL
 from journeyman.core.data import LOG_FIELDS, new_id
+from journeyman.core.errors import ConfigurationError
 from journeyman.core.policy import RateLimit
 from journeyman.core.principals import Principal
 from journeyman.doors.http.auth import Tokens, is_loopback
+from journeyman.doors.http.connections import ConnectionLimits
 from journeyman.doors.http.errors import METHODS, Problem, error_response, location_of, problem_of
 from journeyman.doors.http.health import Metrics
 
@@ -29,8 +35,20 @@ logger = logging.getLogger("journeyman.http")
 REQUEST_ID = "X-Request-ID"
 MOST_CLIENTS = 10_000
 _GOOD_ID = re.compile(r"[\w.:-]{1,128}", re.ASCII)
-_GUARDED = ("/api/", "/v1/", "/metrics")
+_GUARDED = ("/api/", "/v1/", "/metrics", "/mcp")
+_READS = ("GET", "HEAD", "OPTIONS")
 _NOWHERE = SplitResult("", "", "", "", "")
+_ROOT = re.compile(r"(/[A-Za-z0-9_.~-]+)+", re.ASCII)
+_OWN_PATHS = ("/api", "/v1", "/mcp", "/metrics", "/healthz", "/readyz", "/assets", "/openapi.json")
+_CORS = {
+    "Access-Control-Allow-Methods": "GET, POST, PATCH, DELETE, PUT",
+    "Access-Control-Allow-Headers": "Authorization, Content-Type, Accept, Idempotency-Key, Last-Event-ID, Prefer, "
+    "X-Request-ID",
+    "Access-Control-Max-Age": "600",
+}
+_EXPOSED = "X-Request-ID, X-Run-ID, X-Session-ID, Location, Content-Location, Retry-After"
+_ABSOLUTE = ("location", "content-location")
+"""Headers that name our own paths, and so have to name the root path as well."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +60,33 @@ class ServeOptions:
     """Of one principal, or of one address that shows no valid token. As many may come at once."""
     grace_seconds: int = 5
     """How long open streams may go on when the server ends."""
+    forwarded_allow_ips: tuple[str, ...] = ()
+    """Proxies, by address or network, whose X-Forwarded-For and X-Forwarded-Proto are believed. Others could write
+    any address there, and be counted as somebody else."""
+    limits: ConnectionLimits = field(default_factory=ConnectionLimits)
+    origins: frozenset[str] = frozenset()
+    """Pages of other origins that may use the service, as browsers write them: ``https://app.example.com``."""
+    root_path: str = ""
+    """Where a proxy shows the service: ``/journeyman``. The proxy may pass it on or leave it out."""
+
+    def __post_init__(self) -> None:
+        for proxy in self.forwarded_allow_ips:
+            try:
+                ipaddress.ip_network(proxy)
+            except ValueError:
+                raise ConfigurationError(
+                    f"a trusted proxy is an address such as 10.0.0.7 or a network such as 10.0.0.0/24, got {proxy!r}"
+                ) from None
+        root = self.root_path
+        if root and (not _ROOT.fullmatch(root) or root.startswith(_OWN_PATHS)):
+            raise ConfigurationError(
+                "a root path looks like '/journeyman', without a slash at its end, and is none of the service's own "
+                f"paths; {root!r} is not one"
+            )
+        for origin in self.origins:
+            parts = _split(origin)
+            if parts.scheme not in ("http", "https") or f"{parts.scheme}://{parts.netloc}" != origin:
+                raise ConfigurationError(f"an origin is written as https://app.example.com, not as {origin!r}")
 
 
 class RequestRates:
@@ -80,6 +125,10 @@ class RequestMiddleware:
         state = scope.setdefault("state", {})
         state["request_id"] = request_id
         state["principal"] = LOCAL
+        root = self._options.root_path
+        path = state["path"] = self._within(scope, root)
+        origin = headers.get("origin")
+        shared = origin if origin in self._options.origins else None
         begun, status, answering = time.monotonic(), 500, False
 
         async def answer(message: Message) -> None:
@@ -89,6 +138,13 @@ class RequestMiddleware:
                 changed = MutableHeaders(scope=message)
                 changed[REQUEST_ID] = request_id
                 changed["X-Content-Type-Options"] = "nosniff"
+                if shared is not None:
+                    changed["Access-Control-Allow-Origin"] = shared
+                    changed["Access-Control-Expose-Headers"] = _EXPOSED
+                    changed.add_vary_header("Origin")
+                for name in _ABSOLUTE if root else ():
+                    if changed.get(name, "").startswith("/"):
+                        changed[name] = root + changed[name]
                 if (run_id := state.get("run_id")) is not None:
                     changed["X-Run-ID"] = run_id
                     if status >= 400:
@@ -96,9 +152,17 @@ class RequestMiddleware:
                         changed["X-Should-Retry"] = "false"
             await send(message)
 
-        path: str = scope["path"]
         try:
             try:
+                if not path:  # a page at this address would look for its parts one level too high
+                    await Response(status_code=307, headers={"Location": "/"})(scope, receive, answer)
+                    return
+                if shared is not None and scope["method"] == "OPTIONS" and "access-control-request-method" in headers:
+                    await Response(status_code=204, headers=_CORS)(scope, receive, answer)
+                    return
+                if path == "/" and self._tokens is not None and b"token=" in scope["query_string"]:
+                    await self._signed_in(scope)(scope, receive, answer)
+                    return
                 if path.startswith(_GUARDED):
                     self._check_origin(headers)
                     state["principal"] = self._admit(scope, headers)
@@ -115,21 +179,44 @@ class RequestMiddleware:
         finally:
             self._note(scope, request_id, status, time.monotonic() - begun)
 
+    @staticmethod
+    def _within(scope: Scope, root: str) -> str:
+        """The path behind the root path, which a proxy may have left in place or not; the scope has both."""
+        path: str = scope["path"]
+        if not root:
+            return path
+        if path != root and not path.startswith(f"{root}/"):
+            path = root + path
+        scope["path"], scope["root_path"] = path, root
+        return path.removeprefix(root)
+
     def _check_origin(self, headers: Headers) -> None:
         """A page of another origin must neither read nor write, also where there is no token to steal."""
         host = headers.get("host", "")
-        if self._tokens is None and not is_loopback(_split(f"//{host}").hostname or ""):
+        if (self._tokens is None or self._tokens.local) and not is_loopback(_split(f"//{host}").hostname or ""):
             # A name of the attacker's that resolves to this machine.
             raise Problem(403, "HOST_NOT_ALLOWED", f"this service answers on localhost only, not as {host!r}")
         origin = headers.get("origin")
-        if origin is not None and _split(origin).netloc != host:
+        if origin is not None and origin not in self._options.origins and _split(origin).netloc != host:
             raise Problem(403, "ORIGIN_NOT_ALLOWED", f"pages of {origin!r} may not use this service")
 
     def _admit(self, scope: Scope, headers: Headers) -> Principal:
         client = scope.get("client")
         address = f"address {client[0]}" if client else "address unknown"
-        principal = self._principal(headers)
-        wait = self._rate.take(address if principal is None else f"principal {principal.id}", now=time.monotonic())
+        principal = self._principal(scope, headers)
+        self._count(address if principal is None else f"principal {principal.id}")
+        if principal is None:
+            raise Problem(
+                401,
+                "UNAUTHENTICATED",
+                "this service needs a token it knows",
+                recover_action="Send the header 'Authorization: Bearer TOKEN', or open the link that was printed",
+                headers={"WWW-Authenticate": "Bearer"},
+            )
+        return principal
+
+    def _count(self, client: str) -> None:
+        wait = self._rate.take(client, now=time.monotonic())
         if wait > 0:
             raise Problem(
                 429,
@@ -138,25 +225,40 @@ class RequestMiddleware:
                 recover_action=f"Wait {math.ceil(wait)} s",
                 headers={"Retry-After": str(math.ceil(wait))},
             )
-        if principal is None:
-            raise Problem(
-                401,
-                "UNAUTHENTICATED",
-                "this service needs a token it knows",
-                recover_action="Send the header 'Authorization: Bearer TOKEN'",
-                headers={"WWW-Authenticate": "Bearer"},
-            )
-        return principal
 
-    def _principal(self, headers: Headers) -> Principal | None:
+    def _principal(self, scope: Scope, headers: Headers) -> Principal | None:
         if self._tokens is None:
             return LOCAL
         kind, _, token = headers.get("authorization", "").partition(" ")
-        return self._tokens.principal(token.strip()) if kind.lower() == "bearer" else None
+        if kind.lower() == "bearer" and (found := self._tokens.principal(token.strip())) is not None:
+            return found
+        # A browser sends a cookie by itself, also where another page of this machine asks it to; that page's name is
+        # then the origin, which has been compared. A write that does not say where it comes from is not taken.
+        if scope["method"] not in _READS and headers.get("origin") is None:
+            return None
+        sent = cookie_parser(headers.get("cookie", "")).get(_cookie_name(scope), "")
+        return self._tokens.principal(unquote(sent)) if sent else None
+
+    def _signed_in(self, scope: Scope) -> Response:
+        """To the page, without the token in its address, where a history would keep it; with it in a cookie."""
+        assert self._tokens is not None
+        token = parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])[0]
+        answer = Response(status_code=303, headers={"Location": "/", "Cache-Control": "no-store"})
+        answer.headers["Referrer-Policy"] = "no-referrer"
+        if self._tokens.principal(token) is None:
+            client = scope.get("client")
+            self._count(f"address {client[0]}" if client else "address unknown")
+        else:
+            secure = scope.get("scheme") == "https"
+            value = quote(token, safe="")
+            answer.set_cookie(_cookie_name(scope), value, httponly=True, samesite="strict", secure=secure)
+        return answer
 
     def _limited_body(self, receive: Receive, *, declared: str) -> Receive:
-        """The same body, refused by its declared size or at the first byte too many."""
-        size, limit = 0, self._options.body_bytes
+        """The same body, refused by its declared size, at the first byte too many, or when it takes too long."""
+        size, limit, whole = 0, self._options.body_bytes, False
+        seconds = self._options.limits.body_seconds
+        deadline = asyncio.get_running_loop().time() + seconds
         too_large = Problem(
             413, "BODY_TOO_LARGE", f"the body has more than {limit:,} bytes", recover_action="Send less at a time"
         )
@@ -164,10 +266,23 @@ class RequestMiddleware:
             raise too_large
 
         async def counted() -> Message:
-            nonlocal size
-            message = await receive()
+            nonlocal size, whole
+            if whole:  # from here on it is only asked whether the client is still there
+                return await receive()
+            try:
+                async with asyncio.timeout_at(deadline):
+                    message = await receive()
+            except TimeoutError:
+                raise Problem(
+                    408,
+                    "BODY_TOO_SLOW",
+                    f"the body did not come within {seconds:g} s",
+                    recover_action="Send it again, whole",
+                    headers={"Connection": "close"},
+                ) from None
             if message["type"] == "http.request":
                 size += len(message.get("body", b""))
+                whole = not message.get("more_body", False)
                 if size > limit:
                     raise too_large
             return message
@@ -188,6 +303,12 @@ class RequestMiddleware:
             "principal": scope["state"]["principal"].id,
         }
         logger.info("request", extra={LOG_FIELDS: fields})
+
+
+def _cookie_name(scope: Scope) -> str:
+    # Browsers keep one jar for all ports of a machine, on each of which another service may answer.
+    server = scope.get("server")
+    return f"journeyman_{server[1]}" if server else "journeyman"
 
 
 def _split(address: str) -> SplitResult:

@@ -5,16 +5,27 @@ from __future__ import annotations
 import asyncio
 import signal
 import socket
+import ssl
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
+from pathlib import Path
 
 import uvicorn
+from starlette.types import ASGIApp
 
 from journeyman.app.service import Service
 from journeyman.core.errors import ConfigurationError
 from journeyman.doors.http.application import create_app
 from journeyman.doors.http.auth import Tokens, check_binding
-from journeyman.doors.http.middleware import ServeOptions
+from journeyman.doors.http.connections import Connection, Connections
+from journeyman.doors.http.health import Metrics
+from journeyman.doors.http.middleware import RequestMiddleware, ServeOptions
+
+TICKS_TO_SWEEP = 5
+"""Uvicorn's ticks, ten a second, from one look at slow connections to the next."""
+TOKENS_CHANGED = "tokens_changed"
+MOST_CHANGES = 100_000
 
 
 async def serve(
@@ -24,25 +35,41 @@ async def serve(
     port: int = 8000,
     tokens: Tokens | None = None,
     options: ServeOptions | None = None,
+    tls: ssl.SSLContext | None = None,
     ready: Callable[[int], None] | None = None,
+    application: ASGIApp | None = None,
 ) -> None:
     """Serve until SIGINT or SIGTERM. Port 0 takes a free one; ``ready`` is told which it is.
 
+    ``application`` is served in the place of the service's own, behind the same checks of tokens, origins and sizes.
+
+    Without ``tokens`` every program on this machine may do everything, tools that approve their own calls included;
+    ``journeyman serve`` makes a token where none is given.
     Streams that are open are cut in the end; their clients come back with Last-Event-ID.
     """
     check_binding(host, tokens)
+    await _audit_tokens(service, tokens or Tokens({}))
     options = options or ServeOptions()
+    connections = Connections(options.limits, tls=tls)
     listening = _listen(host, port)
     config = uvicorn.Config(
-        create_app(service, tokens=tokens, options=options),
+        create_app(service, tokens=tokens, options=options)
+        if application is None
+        else RequestMiddleware(application, tokens=tokens, options=options, metrics=Metrics()),
+        http=partial(Connection, connections=connections),  # type: ignore[arg-type]  # a class is asked for, called like one
+        ws="none",
         lifespan="off",
         # It would write addresses with what people search for; the middleware writes its own line.
         access_log=False,
         log_config=None,
         server_header=False,
+        timeout_keep_alive=options.limits.keep_alive_seconds,
+        # Left alone, uvicorn believes such headers from this machine, and from whom the environment names.
+        proxy_headers=bool(options.forwarded_allow_ips),
+        forwarded_allow_ips=list(options.forwarded_allow_ips),
         timeout_graceful_shutdown=options.grace_seconds,
     )
-    server = _Server(config, ready=ready)
+    server = _Server(config, connections=connections, ready=ready)
     with listening:
         try:
             await server.serve(sockets=[listening])
@@ -50,7 +77,30 @@ async def serve(
             # Uvicorn closes its listeners only when it ends by itself; left behind, they would disturb the next server.
             for running in getattr(server, "servers", ()):
                 running.close()
+            connections.close()
             raise
+
+
+def tls_context(certificate: Path, key: Path | None = None) -> ssl.SSLContext:
+    """For ``serve``: a certificate chain and its key as PEM files; without a key file it is in the same file."""
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    try:
+        # A key with a passphrase is refused: there is nobody to type it.
+        context.load_cert_chain(certificate, key, password=lambda: "")
+    except (OSError, ValueError) as error:  # an SSLError is an OSError
+        files = str(certificate) if key is None else f"{certificate} and {key}"
+        raise ConfigurationError(f"TLS cannot be served with {files}: {error}") from None
+    return context
+
+
+async def _audit_tokens(service: Service, tokens: Tokens) -> None:
+    """Who has access is in the audit whenever that has changed."""
+    audit, account = service.store.audit, tokens.account
+    known = await audit.list(kind=TOKENS_CHANGED, limit=MOST_CHANGES)
+    before = known[-1].details["digest"] if known else Tokens({}).account["digest"]
+    if account["digest"] != before:
+        now = service.app.clock.time()
+        await audit.append(TOKENS_CHANGED, actor=None, run_id=None, subject="tokens", details=account, now=now)
 
 
 def _listen(host: str, port: int) -> socket.socket:
@@ -71,9 +121,17 @@ def _listen(host: str, port: int) -> socket.socket:
 class _Server(uvicorn.Server):
     """Ends on a signal without raising it again, so that the service behind it is closed in order as well."""
 
-    def __init__(self, config: uvicorn.Config, *, ready: Callable[[int], None] | None) -> None:
+    def __init__(
+        self, config: uvicorn.Config, *, connections: Connections, ready: Callable[[int], None] | None
+    ) -> None:
         super().__init__(config)
+        self._connections = connections
         self._ready = ready
+
+    async def on_tick(self, counter: int) -> bool:
+        if counter % TICKS_TO_SWEEP == 0:
+            self._connections.sweep(asyncio.get_running_loop().time())
+        return await super().on_tick(counter)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)

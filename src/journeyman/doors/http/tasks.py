@@ -5,14 +5,16 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Query, Response
+from fastapi import APIRouter, Depends, Query, Response
 from pydantic import AfterValidator, BaseModel, Field, field_validator
 
+from journeyman.app.desk import TASKS_WRITE, Desk
 from journeyman.core.protocols import moment
 from journeyman.core.tasks import Attachment, AttachmentType, Task, TaskPriority, TaskSort, TaskStatus
 from journeyman.doors.http.common import (
     PAGE_SIZE,
     Body,
+    DeskDep,
     Id,
     JsonRoute,
     Limit,
@@ -22,11 +24,20 @@ from journeyman.doors.http.common import (
     ServiceDep,
     page_of,
 )
-from journeyman.doors.http.errors import Problem, answers
+from journeyman.doors.http.errors import answers, not_found
 
 tasks_router = APIRouter(prefix="/api/v1/tasks", tags=["tasks"], route_class=JsonRoute)
 attachments_router = APIRouter(prefix="/api/v1", tags=["attachments"], route_class=JsonRoute)
-search_router = APIRouter(prefix="/api/v1/search", tags=["search"])
+search_router = APIRouter(prefix="/api/v1/search", tags=["search"], route_class=JsonRoute)
+
+
+async def _writing(desk: DeskDep) -> Desk:
+    desk.must_hold(TASKS_WRITE)
+    return desk
+
+
+WritingDesk = Annotated[Desk, Depends(_writing)]
+"""The app as a caller may use it who may change tasks. Whoever is asked for one needs that permission."""
 
 
 def _iso_8601(value: str) -> str:
@@ -37,14 +48,28 @@ def _iso_8601(value: str) -> str:
     return value
 
 
+def _not_nul(value: str | None) -> str | None:
+    if value is not None and "\0" in value:
+        raise ValueError("what is looked for has no NUL character")
+    return value
+
+
 Title = Annotated[str, Field(min_length=1, max_length=255, examples=["Review https://github.com/acme/rocket/pull/7"])]
 Description = Annotated[str, Field(max_length=100_000, description="Markdown.")]
+_ISO_8601: dict[str, Any] = {"anyOf": [{"format": "date"}, {"format": "date-time"}]}
 Eta = Annotated[
-    str, Field(max_length=64, description="ISO 8601; a plain date is its beginning, in UTC.", examples=["2027-01-31"])
+    str,
+    Field(
+        max_length=64,
+        description="ISO 8601; a plain date is its beginning, in UTC. An empty text is none.",
+        examples=["2027-01-31"],
+        json_schema_extra=_ISO_8601,
+    ),
 ]
-Tags = Annotated[list[str], Field(max_length=50, examples=[["finance"]])]
+Tag = Annotated[str, Field(min_length=1, max_length=64, pattern=r"\S")]
+Tags = Annotated[list[Tag], Field(max_length=50, examples=[["finance"]])]
 Due = Annotated[
-    Annotated[str, AfterValidator(_iso_8601)] | None,
+    Annotated[str, Field(json_schema_extra=_ISO_8601), AfterValidator(_iso_8601)] | None,
     Query(max_length=64, description="ISO 8601; a plain date includes that day.", examples=["2027-01-31"]),
 ]
 
@@ -62,22 +87,27 @@ class NewTask(Body):
 
 
 class TaskChange(Body):
-    """What is left out stays as it is; null removes a description or an eta."""
+    """What is left out stays as it is; null removes a description, an eta, the tags or the metadata."""
 
-    title: Title | None = None
+    # Whatever stands for what was left out is never used: see model_fields_set.
+    title: Title = Field(default_factory=str)
     description: Description | None = None
-    status: TaskStatus | None = None
-    priority: TaskPriority | None = None
+    status: TaskStatus = Field(default_factory=lambda: TaskStatus.PENDING)
+    priority: TaskPriority = Field(default_factory=lambda: TaskPriority.MEDIUM)
     eta: Eta | None = None
     tags: Tags | None = None
     metadata: Object | None = None
 
-    @field_validator("title", "status", "priority", "tags", "metadata")
+    @field_validator("title", "status", "priority", mode="before")
     @classmethod
     def _not_removable(cls, value: Any) -> Any:
         if value is None:
             raise ValueError("cannot be removed; leave it out to keep it")
         return value
+
+
+_NOTHING: dict[str, Any] = {"description": "", "eta": "", "tags": [], "metadata": {}}
+"""What a field is changed to when null removes it."""
 
 
 class Tasks(Page):
@@ -86,8 +116,9 @@ class Tasks(Page):
 
 
 @tasks_router.post("", status_code=201, summary="Create a task", responses=answers())
-async def create_task(body: NewTask, response: Response, service: ServiceDep) -> Task:
-    task = await service.tasks.create(**dict(body))
+async def create_task(body: NewTask, response: Response, service: ServiceDep, desk: WritingDesk) -> Task:
+    """Needs the permission 'tasks:write', like every change of a task or an attachment."""
+    task = await service.tasks.create(**dict(body), note=desk.note("task_created"))
     response.headers["Location"] = f"/api/v1/tasks/{task.id}"
     return task
 
@@ -97,9 +128,14 @@ async def list_tasks(
     service: ServiceDep,
     status: TaskStatus | None = None,
     priority: TaskPriority | None = None,
-    tags: Annotated[list[str] | None, Query(max_length=20, description="All of them. May be repeated.")] = None,
+    tags: Annotated[list[Tag] | None, Query(max_length=20, description="All of them. May be repeated.")] = None,
     due_before: Due = None,
     due_after: Due = None,
+    q: Annotated[
+        str | None,
+        Query(max_length=1_000, description="Every word of it occurs in the title or the description."),
+        AfterValidator(_not_nul),
+    ] = None,
     sort: TaskSort = TaskSort.CREATED_DESC,
     limit: Limit = PAGE_SIZE,
     offset: Offset = 0,
@@ -111,6 +147,7 @@ async def list_tasks(
         tags=tags or (),
         due_before=due_before,
         due_after=due_after,
+        text=q or None,
         sort=sort,
         limit=limit,
         offset=offset,
@@ -124,20 +161,21 @@ async def show_task(task_id: Id, service: ServiceDep) -> Task:
 
 
 @tasks_router.patch("/{task_id}", summary="Change a task", responses=answers(404))
-async def update_task(task_id: Id, body: TaskChange, service: ServiceDep) -> Task:
+async def update_task(task_id: Id, body: TaskChange, service: ServiceDep, desk: WritingDesk) -> Task:
     """The version before is kept."""
     await service.tasks.get(task_id)  # by its id alone: the toolkit would take words of a title as well
     changes: dict[str, Any] = {name: getattr(body, name) for name in body.model_fields_set}
-    for removable in ("description", "eta"):
-        if removable in changes and changes[removable] is None:
-            changes[removable] = ""
-    return (await service.tasks.update(task_id, **changes)).task
+    for name, nothing in _NOTHING.items():
+        if name in changes and changes[name] is None:
+            changes[name] = nothing
+    note = desk.note("task_updated", fields=sorted(changes))
+    return (await service.tasks.update(task_id, **changes, note=note)).task
 
 
 @tasks_router.delete("/{task_id}", status_code=204, summary="Delete a task and its attachments", responses=answers(404))
-async def delete_task(task_id: Id, service: ServiceDep) -> None:
+async def delete_task(task_id: Id, service: ServiceDep, desk: WritingDesk) -> None:
     await service.tasks.get(task_id)
-    await service.tasks.delete(task_id)
+    await service.tasks.delete(task_id, note=desk.note("task_deleted"))
 
 
 # --- attachments
@@ -180,9 +218,12 @@ async def list_attachments(task_id: Id, service: ServiceDep) -> Attachments:
 @attachments_router.post(
     "/tasks/{task_id}/attachments", status_code=201, summary="Attach an address", responses=answers(404, 409)
 )
-async def add_attachment(task_id: Id, body: NewAttachment, response: Response, service: ServiceDep) -> Attachment:
+async def add_attachment(
+    task_id: Id, body: NewAttachment, response: Response, service: ServiceDep, desk: WritingDesk
+) -> Attachment:
     await service.tasks.get(task_id)
-    attachment = await service.tasks.attach(task_id, **dict(body))
+    note = desk.note("attachment_added", task_id=task_id)
+    attachment = await service.tasks.attach(task_id, **dict(body), note=note)
     response.headers["Location"] = f"/api/v1/attachments/{attachment.id}"
     return attachment
 
@@ -193,22 +234,25 @@ async def show_attachment(attachment_id: Id, service: ServiceDep) -> Attachment:
 
 
 @attachments_router.patch("/attachments/{attachment_id}", summary="Change an attachment", responses=answers(404))
-async def update_attachment(attachment_id: Id, body: AttachmentChange, service: ServiceDep) -> Attachment:
+async def update_attachment(
+    attachment_id: Id, body: AttachmentChange, service: ServiceDep, desk: WritingDesk
+) -> Attachment:
     found = await service.tasks.attachment(attachment_id)
     changes: dict[str, Any] = {name: getattr(body, name) for name in body.model_fields_set}
     if changes.get("metadata", found) is None:
         changes["metadata"] = {}
     changed = found.model_copy(update={**changes, "updated_at": moment(service.app.clock.time())})
-    if not await service.store.tasks.update_attachment(changed):
-        raise Problem(404, "ATTACHMENT_NOT_FOUND", f"attachment {attachment_id!r} was removed a moment ago")
+    note = desk.note("attachment_updated", task_id=found.task_id, fields=sorted(changes))
+    if not await service.store.tasks.update_attachment(changed, note=note):
+        raise not_found("attachment", recover_action="It was removed a moment ago")
     return changed
 
 
 @attachments_router.delete(
     "/attachments/{attachment_id}", status_code=204, summary="Remove an attachment", responses=answers(404)
 )
-async def delete_attachment(attachment_id: Id, service: ServiceDep) -> None:
-    await service.tasks.detach(attachment_id)
+async def delete_attachment(attachment_id: Id, service: ServiceDep, desk: WritingDesk) -> None:
+    await service.tasks.detach(attachment_id, note=desk.note("attachment_removed"))
 
 
 # --- search
@@ -236,7 +280,11 @@ class Results(BaseModel):
 async def search(
     service: ServiceDep,
     q: Annotated[
-        str, Query(min_length=1, max_length=1_000, examples=["anything about money"]), AfterValidator(_not_blank)
+        str,
+        Query(
+            min_length=1, max_length=1_000, pattern=r"^[^\x00]*[^\x00\s][^\x00]*$", examples=["anything about money"]
+        ),
+        AfterValidator(_not_blank),
     ],
     mode: Annotated[
         Literal["keyword", "semantic"],

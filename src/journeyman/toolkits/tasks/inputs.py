@@ -17,11 +17,14 @@ from journeyman.core.errors import ToolError
 from journeyman.core.tasks import Attachment, Task, TaskFilter, TaskPriority, TaskSort, TaskStatus, TaskStore
 from journeyman.retrieval.bm25 import terms
 from journeyman.toolkits import invalid
+from journeyman.toolkits.tasks.references import LONGEST as LONGEST_REFERENCE
 from journeyman.toolkits.tasks.references import InvalidReferenceError, read_reference
 
 E = TypeVar("E", bound=StrEnum)
 
 LONGEST_TITLE = 255
+LONGEST_NAME = 1_000
+"""Characters by which a task is named; every title fits, with words around it."""
 LONGEST_TAG = 64
 MOST_TAGS = 50
 
@@ -120,12 +123,17 @@ def read_tags(tags: Iterable[str]) -> tuple[str, ...]:
 
 async def find_task(store: TaskStore, name: str) -> Task:
     """The one task with this id or these words in its title. Raises TASK_NOT_FOUND or AMBIGUOUS_TASK."""
+    if len(name) > LONGEST_NAME:
+        raise _too_long("TASK_NOT_FOUND", name)
     task = await store.get(name.strip())
     if task is not None:
         return task
     words = terms(name)
     wanted = [word for word in words if word not in _GENERIC_WORDS] or words
     candidates = await _with_words(store, wanted) if wanted else []
+    if not candidates and words and set(words) <= _GENERIC_WORDS:  # "my task" names none: an open one is meant
+        page = await store.find(TaskFilter(), limit=_CANDIDATES)
+        candidates = [task for task in page.tasks if task.status is not TaskStatus.COMPLETED]
     exact = [task for task in candidates if _plain(task.title) == _plain(name)]
     chosen = exact or candidates
     if len(chosen) == 1:
@@ -133,11 +141,19 @@ async def find_task(store: TaskStore, name: str) -> Task:
     if not chosen:
         raise await task_not_found(store, name)
     more = f", and {len(chosen) - MOST_NAMED} more" if len(chosen) > MOST_NAMED else ""
-    raise invalid("AMBIGUOUS_TASK", f"{name!r} fits {len(chosen)} tasks: {_listed(chosen[:MOST_NAMED])}{more}", _ASK)
+    recover = f"{_ASK}: {_listed(chosen[:MOST_NAMED])}{more}"
+    guidance = f"Say which one: {_titles(chosen[:MOST_NAMED])}{more}"
+    raise invalid("AMBIGUOUS_TASK", f"{name!r} fits {len(chosen)} tasks", recover, guidance=guidance)
+
+
+def _too_long(code: str, name: str) -> ToolError:
+    return invalid(code, f"{name[:60]!r}… has {len(name):,} characters and names nothing", "Use an id, or a few words")
 
 
 def find_attachment(task: Task, name: str) -> Attachment:
     """The one attachment of a task with this id, this address, or these words in its title or address."""
+    if len(name) > LONGEST_REFERENCE:
+        raise _too_long("ATTACHMENT_NOT_FOUND", name)
     try:
         address = read_reference(name).url
     except InvalidReferenceError:
@@ -173,17 +189,28 @@ def _plain(text: str) -> str:
 
 async def task_not_found(store: TaskStore, name: str) -> ToolError:
     """Lists the recent tasks with the most similar titles."""
+    name = name[:LONGEST_NAME]
     recent = (await store.find(limit=_CANDIDATES)).tasks
     near = sorted(recent, key=lambda task: _similarity(name, task.title), reverse=True)[:_NEAREST]
-    hint = f"the nearest are {_listed(near)}" if near else "there are no tasks yet"
-    recover = "Use one of these ids if the user means that task; otherwise look with query_tasks, or ask"
-    return invalid("TASK_NOT_FOUND", f"there is no task {name!r}; {hint}", recover)
+    if not near:
+        return invalid("TASK_NOT_FOUND", f"there is no task {name!r}; there are no tasks yet", "Tell the user so")
+    recover = (
+        f"The nearest are {_listed(near)}. Use one of these ids if the user means that task; otherwise look with "
+        "query_tasks, or ask"
+    )
+    guidance = f"The nearest are {_titles(near)}; say which one you mean"
+    return invalid("TASK_NOT_FOUND", f"there is no task {name!r}", recover, guidance=guidance)
 
 
 def _similarity(name: str, title: str) -> float:
     asked, there = set(terms(name)), set(terms(title))
     shared = len(asked & there) / len(asked) if asked else 0.0
     return shared + SequenceMatcher(None, _plain(name), _plain(title)).ratio()
+
+
+def _titles(tasks: Iterable[Task]) -> str:
+    """For people, who know tasks by their titles."""
+    return ", ".join(f"“{task.title}”" for task in tasks)
 
 
 def _listed(tasks: Iterable[Task]) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 from urllib.parse import SplitResult, parse_qsl, urlsplit
 
@@ -14,8 +15,12 @@ from journeyman.core.tasks import AttachmentType
 
 LONGEST = 2000
 """Bytes of a reference; what is longer fits into no database's index."""
+LONGEST_WRITTEN = 4 * LONGEST
+"""Characters of an address as it is written; without its tracking fields it may be short enough."""
 MOST_FOUND = 50
 """Addresses taken from one text."""
+MOST_TRIED = 1_000
+"""What looks like an address in one text, and is looked at."""
 
 _ADDRESS = re.compile(r"(?i)\b(?:https?://|www\.)[^\s<>\"`{}|\\^\x00-\x1f]+")
 _TRACKING = re.compile(
@@ -51,7 +56,7 @@ def find_references(*texts: str | None) -> list[Reference]:
     """The addresses in some texts (plain or Markdown), each once, in the order in which they appear."""
     found: dict[str, Reference] = {}
     for text in texts:
-        for match in _ADDRESS.finditer(text or ""):
+        for match in islice(_ADDRESS.finditer(text or ""), MOST_TRIED):
             try:
                 reference = read_reference(_without_ending(match.group()))
             except InvalidReferenceError:
@@ -66,20 +71,27 @@ def _without_ending(address: str) -> str:
     """Without the punctuation of the sentence around it; a parenthesis that was opened inside stays."""
     # In Markdown the text of a link may be its address: [https://a.example](https://a.example).
     address = address.partition("](")[0]
-    while address:
-        last = address[-1]
-        opening = _CLOSING.get(last)
-        if opening is not None and address.count(opening) >= address.count(last):
-            return address
-        if opening is None and last not in ".,;:!?'*_~…»”’":
-            return address
-        address = address[:-1]
-    return address
+    # How many of each closing parenthesis are not opened inside; they belong to the sentence.
+    extra = {closing: address.count(closing) - address.count(opening) for closing, opening in _CLOSING.items()}
+    end = len(address)
+    while end:
+        last = address[end - 1]
+        if last in extra:
+            if extra[last] <= 0:
+                break
+            extra[last] -= 1
+        elif last not in ".,;:!?'*_~…»”’":
+            break
+        end -= 1
+    return address[:end]
 
 
 def read_reference(address: str) -> Reference:
     """The reference an address stands for. Raises InvalidReferenceError with the reason."""
-    parts = _split(address.strip())
+    address = address.strip()
+    if len(address) > LONGEST_WRITTEN:
+        raise InvalidReferenceError(f"it has more than {LONGEST_WRITTEN:,} characters")
+    parts = _split(address)
     host = _host(parts)
     if host in ("github.com", "www.github.com", "gist.github.com"):
         found = _github(host.removeprefix("www."), parts)

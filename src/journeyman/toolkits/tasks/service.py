@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from journeyman.core.audit import AuditNote
 from journeyman.core.data import digest, new_id
 from journeyman.core.protocols import Clock, SystemClock, moment
 from journeyman.core.tasks import (
@@ -74,10 +75,12 @@ class TaskService:
         tags: Iterable[str] = (),
         metadata: Mapping[str, Any] | None = None,
         key: str = "",
+        note: AuditNote | None = None,
     ) -> Task:
         """Add a task; addresses in its title and description become attachments.
 
-        ``key`` is an idempotency key: used again, it returns the first task.
+        ``key`` is an idempotency key: used again, it returns the first task. A ``note``, here and below, goes into the
+        audit with the change: for doors at which no call of a tool is recorded.
         """
         task_id = _id("task", key)
         now = moment(self._clock.time())
@@ -95,7 +98,7 @@ class TaskService:
             updated_at=now,
             attachments=self._attachments_in(task_id, read, description),
         )
-        return await self._store.add(task)
+        return await self._store.add(task, note=note)
 
     async def get(self, task_id: str) -> Task:
         """By its id alone. Raises TASK_NOT_FOUND."""
@@ -126,7 +129,7 @@ class TaskService:
             recover = f"Use a limit from 1 to {MOST_LISTED} and an offset of 0 or more"
             raise invalid("INVALID_LIMIT", f"limit {limit} with offset {offset} is not possible", recover)
         wanted = TaskFilter(
-            text=(text or "").strip() or None,
+            text=(text or "").strip()[: inputs.LONGEST_NAME] or None,
             status=inputs.read_status(status) if status else None,
             priority=inputs.read_priority(priority) if priority else None,
             tags=inputs.read_tags(tags),
@@ -146,6 +149,7 @@ class TaskService:
         eta: str | None = None,
         tags: Iterable[str] | None = None,
         metadata: Mapping[str, Any] | None = None,
+        note: AuditNote | None = None,
     ) -> Changed:
         """Change the fields that are given, and keep the version before. An empty description or eta removes it."""
         readers: dict[str, tuple[Any, Callable[[Any], Any]]] = {
@@ -161,9 +165,9 @@ class TaskService:
         if not fields:
             recover = "Give at least one of title, description, status, priority, eta, tags"
             raise invalid("NOTHING_TO_CHANGE", f"no new value was given for task {name!r}", recover)
-        return await self._change((await self.named(name)).id, fields)
+        return await self._change((await self.named(name)).id, fields, note)
 
-    async def _change(self, task_id: str, fields: Mapping[str, Any]) -> Changed:
+    async def _change(self, task_id: str, fields: Mapping[str, Any], note: AuditNote | None) -> Changed:
         now = self._clock.time()
         previous: dict[str, Any] = {}
 
@@ -177,12 +181,12 @@ class TaskService:
                 attachments += self._attachments_in(task.id, fields.get("title"), fields.get("description"))
             return task.model_copy(update={**fields, "updated_at": moment(now), "attachments": attachments})
 
-        task = await self._store.change(task_id, change, now=now)
+        task = await self._store.change(task_id, change, now=now, note=note)
         if task is None:
             raise await inputs.task_not_found(self._store, task_id)
         return Changed(task, previous)
 
-    async def delete(self, name: str, *, asked_at: float | None = None) -> Task:
+    async def delete(self, name: str, *, asked_at: float | None = None, note: AuditNote | None = None) -> Task:
         """Delete a task, its attachments and its versions; returns what it was.
 
         With ``asked_at``, a task found by words and created or changed since then is not deleted: the person who
@@ -190,7 +194,7 @@ class TaskService:
         """
         task = await self.named(name)
         _refuse_if_changed(task, name, asked_at)
-        if not await self._store.delete(task.id):
+        if not await self._store.delete(task.id, note=note):
             raise await inputs.task_not_found(self._store, task.id)
         return task
 
@@ -207,6 +211,16 @@ class TaskService:
             raise inputs.attachment_not_found(attachment_id, "name its task as well to find it by its address or title")
         return found
 
+    async def attachment_named(
+        self, attachment: str, *, task: str | None = None, asked_at: float | None = None
+    ) -> Attachment:
+        """By its id, or with its task by its address or words of its title."""
+        if not task:
+            return await self.attachment(attachment)
+        owner = await self.named(task)
+        _refuse_if_changed(owner, task, asked_at)
+        return inputs.find_attachment(owner, attachment)
+
     async def attach(
         self,
         name: str,
@@ -217,6 +231,7 @@ class TaskService:
         content: str | None = None,
         metadata: Mapping[str, Any] | None = None,
         key: str = "",
+        note: AuditNote | None = None,
     ) -> Attachment:
         """Attach an address to a task; its type is inferred where none is given.
 
@@ -232,7 +247,7 @@ class TaskService:
         given = {"type": type, "title": title, "content": content}
         changes = {field: value for field, value in given.items() if value}
         made = made.model_copy(update={**changes, "metadata": {**made.metadata, **(metadata or {})}})
-        kept = await self._store.attach(made)
+        kept = await self._store.attach(made, note=note)
         if kept is None:
             raise await inputs.task_not_found(self._store, task.id)
         if kept.id != made.id:
@@ -240,15 +255,17 @@ class TaskService:
             raise invalid("ATTACHMENT_EXISTS", message, "Nothing needs to be done; tell the user that it is attached")
         return kept
 
-    async def detach(self, attachment: str, *, task: str | None = None, asked_at: float | None = None) -> Attachment:
+    async def detach(
+        self,
+        attachment: str,
+        *,
+        task: str | None = None,
+        asked_at: float | None = None,
+        note: AuditNote | None = None,
+    ) -> Attachment:
         """Remove an attachment: by its id, or with its task by its address or words of its title."""
-        if not task:
-            found = await self.attachment(attachment)
-        else:
-            owner = await self.named(task)
-            _refuse_if_changed(owner, task, asked_at)
-            found = inputs.find_attachment(owner, attachment)
-        if not await self._store.detach(found.id):
+        found = await self.attachment_named(attachment, task=task, asked_at=asked_at)
+        if not await self._store.detach(found.id, note=note):
             raise inputs.attachment_not_found(attachment, "it was removed a moment ago")
         return found
 

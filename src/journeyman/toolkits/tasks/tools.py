@@ -13,6 +13,7 @@ from pydantic import Field, WithJsonSchema
 from journeyman.core.context import ToolContext
 from journeyman.core.risk import RiskLevel
 from journeyman.core.tasks import Task, TaskPriority, TaskSort, TaskStatus
+from journeyman.toolkits.tasks import wording
 from journeyman.toolkits.tasks.inputs import LONGEST_TITLE, read_sort
 from journeyman.toolkits.tasks.service import MOST_LISTED, TaskService
 from journeyman.tools.decorator import tool
@@ -39,7 +40,7 @@ Format = Literal["concise", "standard", "detailed"]
 TaskName = Annotated[str, Field(description="The task's id or words of its title.")]
 
 _SHOWN: dict[Format, set[str] | None] = {
-    "concise": {"id", "title", "status"},
+    "concise": {"id", "status"},
     "standard": {"id", "title", "status", "priority", "eta", "tags", "created_at"},
     "detailed": None,
 }
@@ -57,20 +58,77 @@ def shown(task: Task, *, format: Format = "detailed") -> dict[str, Any]:
     return task.model_dump(mode="json", include=_SHOWN[format])
 
 
+def _result(task: Task) -> dict[str, Any]:
+    """A whole task, its id also under the name by which other tools take it."""
+    return {"task_id": task.id, **shown(task)}
+
+
+def _url_as_reference(given: dict[str, Any]) -> dict[str, Any]:
+    if "url" in given and "reference" not in given:
+        given["reference"] = given.pop("url")
+    return given
+
+
+def _filters_as_arguments(given: dict[str, Any]) -> dict[str, Any]:
+    """``filters`` is an object with the filters; ``date_range`` in it has a start and an end."""
+    filters = given.get("filters")
+    if not isinstance(filters, dict):
+        if filters is None:
+            given.pop("filters", None)
+        return given
+    named = {name: value for name, value in filters.items() if name != "date_range"}
+    if isinstance(dates := filters.get("date_range"), dict):
+        ends = {"start": "due_after", "end": "due_before"}
+        named |= {ends.get(name, name): value for name, value in dates.items()}
+    elif dates is not None:
+        named["date_range"] = dates  # refused by its name
+    return {**named, **{name: value for name, value in given.items() if name != "filters"}}
+
+
+async def about_attachment(service: TaskService, arguments: dict[str, Any], verb: str) -> str:
+    """Which attachment a call means and what it does to it, for the person who is asked about it."""
+    found = await service.attachment_named(arguments["attachment_id"], task=arguments.get("task_id"))
+    task = await service.get(found.task_id)
+    named = f"“{found.title}” ({found.reference})" if found.title else found.reference
+    return f"{verb} the attachment {named} of the task “{task.title}”"
+
+
 class _TaskTools:
     """Docstrings are what a model reads."""
 
     def __init__(self, service: TaskService) -> None:
         self._service = service
 
+    async def _about_deleting(self, arguments: dict[str, Any], context: ToolContext) -> str:
+        task = await self._service.named(arguments["task_id"])
+        count = len(task.attachments)
+        attached = f", with {count} attachment{'' if count == 1 else 's'}" if count else ""
+        return f"Delete the task “{task.title}” ({task.status.value.replace('_', ' ')}{attached})"
+
+    async def _about_changing(self, arguments: dict[str, Any], context: ToolContext) -> str:
+        task = await self._service.named(arguments["task_id"])
+        changes = [name for name, value in arguments.items() if value is not None and name != "task_id"]
+        return f"Change the task “{task.title}”: {', '.join(changes)}"
+
+    async def _about_attaching(self, arguments: dict[str, Any], context: ToolContext) -> str:
+        task = await self._service.named(arguments["task_id"])
+        return f"Attach {arguments['reference']} to the task “{task.title}”"
+
+    async def _about_attachment(self, arguments: dict[str, Any], context: ToolContext) -> str:
+        return await about_attachment(self._service, arguments, "Delete")
+
     @tool(
         category=CATEGORY,
         risk=RiskLevel.REVERSIBLE,
         idempotent=True,
         examples=[
+            "Remind me to call Anna",
+            "Add a task for the dentist",
+            "Remember to pay the bill",
             {"title": "Buy milk"},
             {"title": "Prepare the quarterly report", "priority": "high", "eta": "2027-01-31", "tags": ["finance"]},
         ],
+        render=wording.added,
     )
     async def create_task(
         self,
@@ -91,14 +149,14 @@ class _TaskTools:
             title: What is to be done, in the user's words.
             description: More details, as Markdown; only when the user gives them.
             priority: How important it is; only when the user says so.
-            eta: The day it is due, e.g. "2027-01-31"; only when the user says when.
+            eta: The day it is due; only when the user says when.
             tags: Labels; only when the user names tags.
         """
         key = context.idempotency_key  # after a crash the call is repeated with the same one, and finds its task
         task = await self._service.create(
             title, description=description, priority=priority, eta=eta, tags=tags or (), key=key
         )
-        return shown(task)
+        return _result(task)
 
     @tool(
         category=CATEGORY,
@@ -106,9 +164,13 @@ class _TaskTools:
         read_only=True,
         tags=("list", "show", "filter"),
         examples=[
-            {"status": "pending", "sort": "eta_asc"},
+            "Show my open tasks",
+            "List tasks with high priority",
+            {"status": "pending", "sort": "priority_desc"},
             {"due_after": "2027-01-01", "due_before": "2027-01-31", "format": "concise"},
         ],
+        adapt=_filters_as_arguments,
+        render=wording.found,
     )
     async def query_tasks(
         self,
@@ -118,7 +180,7 @@ class _TaskTools:
         tags: MaybeTexts = None,
         due_after: MaybeDay = None,
         due_before: MaybeDay = None,
-        sort: Sort = "created_desc",
+        sort: Sort = "eta_asc",
         limit: Annotated[int, Field(ge=1, le=MOST_LISTED)] = 50,
         format: Format = "standard",
     ) -> dict[str, Any]:
@@ -129,7 +191,8 @@ class _TaskTools:
 
         Args:
             text: Words in the title or the description, or a task's id.
-            status: Only tasks with this status.
+            status: Only tasks with this status: open or to do is pending, done or finished is completed, started is
+                in_progress.
             priority: Only tasks with this priority.
             tags: Only tasks with these tags.
             due_after: Only tasks due from this day on, or after it.
@@ -137,7 +200,7 @@ class _TaskTools:
             sort: The order: eta_asc, earliest due date on top; priority_desc, highest priority on top;
                 created_desc, newest on top.
             limit: How many tasks at most.
-            format: How much of each task is shown: concise (id, title, status), standard, or detailed for everything.
+            format: How much of each task is shown: concise (id and status), standard, or detailed for everything.
         """
         given: dict[str, Any] = {"text": text, "status": status, "priority": priority, "tags": tags}
         given |= {"due_after": due_after, "due_before": due_before}
@@ -150,7 +213,8 @@ class _TaskTools:
         risk=RiskLevel.REVERSIBLE,
         read_only=True,
         tags=("find",),
-        examples=[{"query": "anything about money"}],
+        examples=["Find tasks about taxes", {"query": "anything about money"}],
+        render=wording.fitting,
     )
     async def search_tasks(
         self,
@@ -166,7 +230,7 @@ class _TaskTools:
         Args:
             query: What the tasks are about.
             limit: How many tasks at most.
-            format: How much of each task is shown: concise (id, title, status), standard, or detailed for everything.
+            format: How much of each task is shown: concise (id and status), standard, or detailed for everything.
         """
         found = await self._service.search(query, limit=limit)
         return {"tasks": [{**shown(item.task, format=format), "score": round(item.score, 3)} for item in found]}
@@ -176,9 +240,19 @@ class _TaskTools:
         risk=RiskLevel.REVERSIBLE,
         tags=("change", "complete", "rename", "start", "mark"),
         examples=[
+            "Mark the laundry as done",
+            "Complete the essay",
+            "Finish the essay",
+            "Start the essay",
+            "Move the essay to Monday",
+            "Rename laundry to washing",
+            "Tag the essay with school",
+            "Set the essay to high priority",
             {"task_id": "quarterly report", "status": "completed"},
             {"task_id": "buy milk", "priority": "high", "eta": "2027-01-31"},
         ],
+        describe=_about_changing,
+        render=wording.changed,
     )
     async def update_task(
         self,
@@ -207,9 +281,15 @@ class _TaskTools:
         changed = await self._service.update(
             task_id, title=title, description=description, status=status, priority=priority, eta=eta, tags=tags
         )
-        return {**shown(changed.task), "previous": dict(changed.previous)}
+        return {**_result(changed.task), "previous": dict(changed.previous)}
 
-    @tool(category=CATEGORY, risk=RiskLevel.IRREVERSIBLE, examples=[{"task_id": "clean the garage"}])
+    @tool(
+        category=CATEGORY,
+        risk=RiskLevel.IRREVERSIBLE,
+        examples=["Remove the laundry task", "Erase the laundry task", {"task_id": "clean the garage"}],
+        describe=_about_deleting,
+        render=wording.deleted,
+    )
     async def delete_task(self, task_id: TaskName, *, context: ToolContext) -> dict[str, Any]:
         """Delete a task. Use to remove a task for good.
 
@@ -218,9 +298,15 @@ class _TaskTools:
         Errors: TASK_NOT_FOUND, TASK_CHANGED; AMBIGUOUS_TASK, then ask the user which one.
         """
         deleted = await self._service.delete(task_id, asked_at=context.requested_at)
-        return {"deleted": shown(deleted, format="concise")}
+        return {"deleted": deleted.model_dump(mode="json", include={"id", "title", "status"})}
 
-    @tool(category=CATEGORY, risk=RiskLevel.REVERSIBLE, read_only=True, examples=[{"task_id": "quarterly report"}])
+    @tool(
+        category=CATEGORY,
+        risk=RiskLevel.REVERSIBLE,
+        read_only=True,
+        examples=[{"task_id": "quarterly report"}],
+        render=wording.attachments,
+    )
     async def list_attachments(self, task_id: TaskName) -> dict[str, Any]:
         """List the attachments of one task. Use only to get files and links that are attached to a task.
 
@@ -236,6 +322,9 @@ class _TaskTools:
         risk=RiskLevel.REVERSIBLE,
         idempotent=True,
         examples=[{"task_id": "login bug", "reference": "https://github.com/acme/rocket/issues/7"}],
+        adapt=_url_as_reference,
+        describe=_about_attaching,
+        render=wording.attached,
     )
     async def add_attachment(
         self, reference: Link, task_id: TaskName, title: MaybeText = None, *, context: ToolContext
@@ -256,7 +345,12 @@ class _TaskTools:
         category=CATEGORY,
         risk=RiskLevel.IRREVERSIBLE,
         tags=("detach",),
-        examples=[{"task_id": "quarterly report", "attachment_id": "https://example.com/report.pdf"}],
+        examples=[
+            "Detach the link from the essay",
+            {"task_id": "quarterly report", "attachment_id": "https://example.com/report.pdf"},
+        ],
+        describe=_about_attachment,
+        render=wording.detached,
     )
     async def delete_attachment(
         self, attachment_id: str, task_id: MaybeText = None, *, context: ToolContext
@@ -267,7 +361,7 @@ class _TaskTools:
         AMBIGUOUS_TASK, then ask the user which one.
 
         Args:
-            attachment_id: The attachment's id or, with task_id, its URL or words of its title.
+            attachment_id: The attachment's id, its URL or words of its title.
             task_id: The task's id or words of its title.
         """
         removed = await self._service.detach(attachment_id, task=task_id, asked_at=context.requested_at)

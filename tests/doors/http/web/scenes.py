@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from journeyman import Agent, RiskLevel, ToolContext, ToolError, ToolLibrary, tool
+from journeyman.core.messages import Usage
 from journeyman.core.protocols import Deltas, ModelRequest, ModelResponse
 from journeyman.testing import ScriptedModel, call, say, together
 
@@ -25,6 +26,9 @@ ANSWER = """Here is how things stand:
 1. W-17 left *yesterday*
 2. W-18 needs `approval`
 """
+ACCOUNT = 9_007_199_254_740_993
+"""JavaScript has no such number: it would read the one before."""
+NOTE = "rent\u202eTNER\u202c\u200b\u0007 \U000e0041x\u00a0y\u3164<b>"
 ATTACK = """<img src=x onerror="document.title='broken into'"> [a bad link](javascript:alert(1)) and
 [a good one](https://example.org/)"""
 
@@ -37,6 +41,7 @@ class Shop:
     deleted: list[str] = field(default_factory=list)
     flaky: int = 0
     posted: int = 0
+    transferred: list[tuple[int, str, list[float]]] = field(default_factory=list)
     dies: bool = False
     """Whether the process dies while a letter is under way."""
 
@@ -83,7 +88,13 @@ class Shop:
             shop.posted += 1
             return "posted"
 
-        return ToolLibrary([lookup_order, delete_order, count_stock, weigh, post_letter])
+        @tool(risk=RiskLevel.IRREVERSIBLE, category="money")
+        def transfer(account: int, note: str, limits: list[float]) -> str:
+            """Transfer money. Use when the user asks for exactly that."""
+            shop.transferred.append((account, note, limits))
+            return "transferred"
+
+        return ToolLibrary([lookup_order, delete_order, count_stock, weigh, post_letter, transfer])
 
 
 class Clerk:
@@ -97,6 +108,10 @@ class Clerk:
             "delete": [call("delete_order", order_id="W-17"), lambda request: say(_after_delete(request))],
             "count": [call("count_stock"), say("There are **41** apples and 7 pears.")],
             "attack": [say(ATTACK)],
+            "transfer": [
+                call("transfer", account=ACCOUNT, note=NOTE, limits=[1.5, 2.0]),
+                say("It is **transferred**."),
+            ],
             "letter": [
                 call("post_letter", to="Grace"),
                 lambda request: say(f"It says: {request.messages[-1].content}"),
@@ -116,6 +131,8 @@ class Clerk:
             await self._shop.go.wait()
             deltas.text(" time.")
             return say("Once **upon** a time.")
+        if "costs" in said:
+            return say("This much.").model_copy(update={"usage": Usage(input_tokens=1_234, output_tokens=56)})
         script = next((turns for word, turns in self._scripts.items() if word in said), [say("Hello.")])
         return await ScriptedModel(script).respond(request, deltas)
 

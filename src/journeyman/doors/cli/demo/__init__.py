@@ -7,8 +7,6 @@ says so and goes on. ``__main__`` is the process that the last scene kills.
 from __future__ import annotations
 
 import asyncio
-import os
-import signal
 import sys
 import time
 from collections.abc import Sequence
@@ -26,13 +24,18 @@ from rich.text import Text
 from journeyman.app import Agent, Handle, Journeyman, open_store, task_assistant, task_library
 from journeyman.core.approvals import Approval, Approve, Deny
 from journeyman.core.calls import ToolCallRecord
+from journeyman.core.environment import clean_environment
 from journeyman.core.errors import ConfigurationError
 from journeyman.core.events import CallFinished, Fact, MessageReceived
 from journeyman.core.policy import Policy
+from journeyman.core.protocols import Model
 from journeyman.core.runs import AgentResponse, RunStatus
 from journeyman.doors.cli import screen
+from journeyman.doors.cli.demo.relay import ASKS, read
+from journeyman.doors.cli.markdown import show_markdown
 from journeyman.doors.cli.options import ExitCode, Log, Yes
 from journeyman.doors.cli.outcome import follow
+from journeyman.doors.cli.program import program
 from journeyman.doors.cli.trace import Asker, TerminalApprover, Trace
 
 ANSWER_SECONDS = 60
@@ -40,7 +43,10 @@ ANSWER_SECONDS = 60
 NOBODY_SECONDS = 3
 """How long the demo waits for nobody, to show that an unanswered question ends."""
 CHILD_SECONDS = 120
+MODEL: Model | str = "embedded"
 SESSION = "demo"
+LONGEST_LINE = 1_000_000
+"""Bytes of a question to the model."""
 SHORTEST_COLUMN = 16
 OTHER_COLUMNS = 46
 
@@ -82,22 +88,31 @@ MISSING = Scene(
 )
 CRASH = Scene(
     "6 · A process dies in the middle",
-    "Another process takes this request and is killed with SIGKILL after its call. Then this one takes the run up.",
+    "Another process takes this request and is killed with SIGKILL after its call. Then this one resumes the run.",
     (("Create a task to water the plants", "create_task"),),
 )
 
 
+NEXT = (
+    ('run "Create a task to buy milk"', "one request; risky calls ask you"),
+    ("chat", "a conversation"),
+    ("serve", "the same in your browser"),
+    ("doctor", "which model, store and extras were found"),
+)
+"""Commands to go on with, and what they do; each works as it is printed."""
+
+
 def demo(yes: Yes = False, log_level: Log = None) -> None:
-    """A guided tour on the embedded model, over real tasks, in a store of its own. No key, no network, a minute."""
+    """A guided tour on the embedded model, over real tasks, in a store of its own. No key, no network."""
     interactive = screen.interactive() and sys.stdout.isatty()
-    policy = Policy(approval_seconds=ANSWER_SECONDS if yes or interactive else NOBODY_SECONDS)
+    policy = Policy(stored_approval_seconds=ANSWER_SECONDS if yes or interactive else NOBODY_SECONDS)
     with TemporaryDirectory(prefix="journeyman-demo-") as folder:
         url = f"sqlite:///{Path(folder) / 'demo.db'}"
 
         async def whole() -> ExitCode:
             store = open_store(url)
             library = task_library(store, github_url=None)
-            async with Journeyman(library=library, store=store, model="embedded", policy=policy) as app:
+            async with Journeyman(library=library, store=store, model=MODEL, policy=policy) as app:
                 tour = _Tour(
                     app, task_assistant(library), url=url, yes=yes, interactive=interactive, live=not log_level
                 )
@@ -127,6 +142,7 @@ class _Tour:
     async def lead(self) -> ExitCode:
         self._app.model_for(self._agent)  # raises what keeps the model from being used
         self._welcome()
+        screen.show(self._console, Text("Loading the model; the first request takes longest …", style="dim"))
         for scene in (*WORK, MISSING):
             self._announce(scene)
             for sentence, tool in scene.says:
@@ -146,7 +162,7 @@ class _Tour:
 
     async def _request(self, handle: Handle, sentence: str, tool: str | None) -> AgentResponse:
         self._said(sentence)
-        trace = Trace(self._console, live=self._live)
+        trace = Trace(self._console, live=self._live, plans=False)
         with trace:
             await follow(self._app, handle, trace, ask=self._asker(trace))
         return await self._answered(handle, sentence, tool)
@@ -155,10 +171,9 @@ class _Tour:
         response = await handle.result()
         self._costs.add(sentence, await self._app.store.runs.facts(handle.run_id))
         if response.answer:
-            answer = Text(screen.escaped(response.answer), style="green", no_wrap=True, overflow="ellipsis")
-            screen.show(self._console, answer, indent=4)
+            show_markdown(self._console, response.answer, indent=4)
         called = [record.tool_name for record in response.tool_calls]
-        if called != ([] if tool is None else [tool]):
+        if called != ([] if tool is None else [tool]) and response.status is not RunStatus.FAILED:
             meant = f"meant for {tool}" if tool else "one that no tool serves"
             did = f"called {', '.join(called)}" if called else "called nothing"
             told = f"! Not what this scene is about: the sentence is {meant}, the model {did}. The tour goes on."
@@ -201,8 +216,8 @@ class _Tour:
             return screen.show(self._console, Text(told, style="yellow"), indent=2)
         row = await self._app.store.runs.get(run_id)
         seen = 0 if row is None else row.last_seq
-        screen.show(self._console, f"in the store: {screen.counted(seen, 'fact')} of {run_id}", indent=4)
-        trace = Trace(self._console, live=self._live)
+        screen.show(self._console, f"in the store: {screen.counted(seen, 'fact')} of its run", indent=4)
+        trace = Trace(self._console, live=self._live, plans=False)
         [handle] = await self._app.resume(run_id)
         with trace:
             await follow(self._app, handle, trace, ask=None, seen=seen)
@@ -216,41 +231,57 @@ class _Tour:
         """The run that a process left when it was killed right after its first call; None if there was none."""
         child = await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", "journeyman.doors.cli.demo", self._url, SESSION, sentence),
+            stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
-            start_new_session=True,  # its engine, a process of its own, dies with it
+            limit=LONGEST_LINE,
+            env=clean_environment(),
         )
-        assert child.stdout is not None
         try:
             async with asyncio.timeout(CHILD_SECONDS):
-                run_id = (await child.stdout.readline()).decode().strip()
-                screen.show(self._console, f"process {child.pid} works on {run_id}", indent=4)
-                async for line in child.stdout:
-                    if line.strip() == b"call_finished":
-                        os.killpg(child.pid, signal.SIGKILL)
-                        await child.wait()
-                        told = f"process {child.pid} is killed: its call is done, its answer is not"
-                        screen.show(self._console, Text(told, style="red"), indent=4)
-                        return run_id
-            return None
+                return await self._killed_after_its_call(child)
         except TimeoutError:
             return None
         finally:
             if child.returncode is None:
-                os.killpg(child.pid, signal.SIGKILL)
+                child.kill()
                 await child.wait()
+
+    async def _killed_after_its_call(self, child: asyncio.subprocess.Process) -> str | None:
+        assert child.stdin is not None
+        assert child.stdout is not None
+        screen.show(self._console, f"process {child.pid} begins", indent=4)
+        run_id = ""
+        async for line in child.stdout:
+            said = line.decode().strip()
+            if said.startswith(ASKS):
+                # It asks the model that is loaded here: another would take as long as all of this.
+                answer = await self._app.model_for(self._agent).respond(read(said.removeprefix(ASKS)))
+                child.stdin.write(answer.model_dump_json().encode() + b"\n")
+                await child.stdin.drain()
+            elif said == "call_finished":
+                child.kill()
+                await child.wait()
+                told = f"process {child.pid} is killed: its call is done, its answer is not"
+                screen.show(self._console, Text(told, style="red"), indent=4)
+                return run_id
+            run_id = run_id or said
+        return None
 
     # --- what is shown around it
 
     def _welcome(self) -> None:
         told = (
             "A real language model on this machine's processor, real tools, a real store.\n"
-            "No key, no network; nothing is scripted, and nothing is left behind."
+            "No key, no network; nothing is scripted, and nothing is left behind.\n"
+            "How long it takes depends on the processor: the time is told as it passes."
         )
         self._console.print(Panel(told, title="Journeyman demo", title_align="left", border_style="cyan"))
 
     def _announce(self, scene: Scene) -> None:
         self._console.print()
-        self._console.print(Rule(Text(scene.title, style="bold"), align="left", style="cyan"))
+        passed = time.monotonic() - self._began
+        title = Text.assemble((scene.title, "bold"), (f" · after {passed:.0f} s" if passed >= 1 else "", "dim"))
+        self._console.print(Rule(title, align="left", style="cyan"))
         screen.show(self._console, Text(scene.told, style="dim"))
 
     def _said(self, sentence: str) -> None:
@@ -270,7 +301,11 @@ class _Tour:
         self._console.print()
         seconds = time.monotonic() - self._began
         screen.show(self._console, f"{self._costs.told()} · {seconds:.0f} s in all")
-        screen.show(self._console, "Next: journeyman chat · journeyman tools list · journeyman doctor")
+        self._console.print()
+        screen.show(self._console, "Next, with tasks of your own:")
+        for words, does in NEXT:
+            line = Text.assemble((f"{program()} {words}", "bold"), (f"  # {does}", "dim"))
+            self._console.print(Text.assemble("  ", line), soft_wrap=True)
 
 
 # --- what it cost

@@ -43,14 +43,24 @@ class _File:
     digest: str
 
 
+def _made(content: bytes) -> _File:
+    return _File(content, gzip.compress(content, mtime=0), hashlib.sha256(content).hexdigest()[:16])
+
+
 @cache
 def _file(name: str) -> _File:
-    content = (files(__name__) / "static" / name).read_bytes()
-    if name == "index.html":
-        # An address that changes with the content lets browsers keep what it names.
-        for asset in _KINDS:
-            content = content.replace(f"/assets/{asset}".encode(), f"/assets/{asset}?v={_file(asset).digest}".encode())
-    return _File(content, gzip.compress(content, mtime=0), hashlib.sha256(content).hexdigest()[:16])
+    return _made((files(__name__) / "static" / name).read_bytes())
+
+
+@cache
+def _page(root: str) -> _File:
+    content = _file("index.html").content
+    # An address that changes with the content lets browsers keep what it names.
+    for asset in _KINDS:
+        content = content.replace(
+            f"/assets/{asset}".encode(), f"{root}/assets/{asset}?v={_file(asset).digest}".encode()
+        )
+    return _made(content)
 
 
 @router.get("/")
@@ -61,7 +71,7 @@ async def page(request: Request) -> Response:
         "Cross-Origin-Opener-Policy": "same-origin",
         "Cache-Control": "no-cache",
     }
-    return _answer(request, _file("index.html"), "text/html; charset=utf-8", headers)
+    return _answer(request, _page(request.scope.get("root_path", "")), "text/html; charset=utf-8", headers)
 
 
 @router.get("/assets/{name}")

@@ -1,0 +1,1 @@
+"""The attacks and the ordinary tasks of AgentDojo, replayed through the executor."""

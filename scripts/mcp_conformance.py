@@ -1,0 +1,193 @@
+"""Runs the official MCP conformance suite against our server and our client, one scenario after another.
+
+    python -m scripts.mcp_conformance [--side server|client] [--version 2025-11-25] [--scenario NAME]... [--suite FILE]
+
+Needs Node 22 or newer (``node`` on the PATH, or ``--node``) and the suite (``npm install
+@modelcontextprotocol/conformance@0.2.0-alpha.12``), whose ``dist/index.js`` is ``--suite``. Exits with 1 where
+a scenario that applies fails. What does not apply is listed here, with the reason; ``docs/mcp.md`` has the same table.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Literal
+
+ROOT = Path(__file__).parents[1]
+SUITE = Path("node_modules/@modelcontextprotocol/conformance/dist/index.js")
+VERSIONS = ("2025-11-25", "2026-07-28")
+Side = Literal["server", "client"]
+
+NO_LOGS = "Logging over the protocol is not offered (and leaves it with 2026-07-28): logs go to the operator"
+NO_SAMPLING = "A server of ours never asks a client's model for anything"
+OWN_FORM = "The only question a server of ours asks is whether a call may run; the suite expects forms of its own"
+OWN_RESOURCES = "Resources are the caller's runs; the suite expects files of its own at `test://`"
+OWN_PROMPTS = "Prompts are agents with a task; the suite expects texts of its own"
+NO_TASKS = "The extension for tasks is not offered: a long call reports progress, and its run is a resource"
+NO_SKILLS = "The extension for skills is not offered"
+NO_ASKING = "The client declares no elicitation: a server's questions are refused, not answered"
+OTHER_GRANT = "An extension of OAuth that the package `mcp` does not have; `auth=` takes any implementation"
+
+NOT_APPLICABLE: dict[Side, dict[str, str]] = {
+    "server": {
+        "logging-set-level": NO_LOGS,
+        "tools-call-with-logging": NO_LOGS,
+        "completion-complete": "Completion of arguments is not offered",
+        "tools-call-sampling": NO_SAMPLING,
+        "input-required-result-basic-sampling": NO_SAMPLING,
+        "input-required-result-basic-list-roots": "A server of ours never asks for a client's folders",
+        "elicitation-sep1034-defaults": OWN_FORM,
+        "elicitation-sep1330-enums": OWN_FORM,
+        "input-required-result-basic-elicitation": OWN_FORM,
+        "input-required-result-multiple-input-requests": OWN_FORM,
+        "input-required-result-multi-round": OWN_FORM,
+        "input-required-result-non-tool-request": OWN_FORM,
+        "input-required-result-capability-check": OWN_FORM,
+        "server-stateless": "26 of its 28 checks pass; the other two need a tool that demands a capability of the "
+        "client, and none of ours does",
+        "resources-read-text": OWN_RESOURCES,
+        "resources-read-binary": OWN_RESOURCES,
+        "resources-templates-read": OWN_RESOURCES,
+        "resources-subscribe": "Subscriptions to single resources are not offered",
+        "resources-unsubscribe": "Subscriptions to single resources are not offered",
+        "prompts-get-simple": OWN_PROMPTS,
+        "prompts-get-with-args": OWN_PROMPTS,
+        "prompts-get-embedded-resource": OWN_PROMPTS,
+        "prompts-get-with-image": OWN_PROMPTS,
+        "server-sse-polling": "Streams are not cut in order to be polled",
+        **dict.fromkeys(
+            [
+                "tasks-lifecycle",
+                "tasks-capability-negotiation",
+                "tasks-wire-fields",
+                "tasks-request-state-removal",
+                "tasks-mrtr-input",
+                "tasks-request-headers",
+                "tasks-dispatch-and-envelope",
+                "tasks-status-notifications",
+                "tasks-required-task-error",
+                "tasks-mrtr-composition",
+            ],
+            NO_TASKS,
+        ),
+        **dict.fromkeys(
+            ["sep-2640-skills-directory", "sep-2640-skills-enumeration", "sep-2640-skills-manifest"], NO_SKILLS
+        ),
+    },
+    "client": {
+        "elicitation-sep1034-client-defaults": NO_ASKING,
+        "sep-2322-client-request-state": NO_ASKING,
+        "http-custom-headers": "17 of its 18 checks pass; the other wants a call with null where "
+        "the tool's schema has no null, and such a call is refused before it is sent",
+        **dict.fromkeys(
+            ["auth/enterprise-managed-authorization", "auth/dpop", "auth/dpop-nonce", "auth/wif-jwt-bearer"],
+            OTHER_GRANT,
+        ),
+        **dict.fromkeys(
+            [
+                "sep-2640-client-no-prefetch",
+                "sep-2640-client-verify-digest",
+                "sep-2640-client-verify-size",
+                "sep-2640-client-verify-frontmatter",
+            ],
+            NO_SKILLS,
+        ),
+    },
+}
+
+
+def table() -> str:
+    """What does not apply, as the documentation shows it."""
+    lines = ["| side | scenarios | why they do not apply |", "|---|---|---|"]
+    for side, reasons in NOT_APPLICABLE.items():
+        for why in dict.fromkeys(reasons.values()):
+            names = ", ".join(f"`{name}`" for name, reason in reasons.items() if reason == why)
+            lines.append(f"| {side} | {names} | {why} |")
+    return "\n".join(lines)
+
+
+def main() -> int:
+    options = _options()
+    suite = [options.node, str(options.suite.resolve())]
+    listed = subprocess.run([*suite, "list"], capture_output=True, text=True, check=True).stdout
+    failed = []
+    sides: tuple[Side, ...] = ("server", "client") if options.side is None else (options.side,)
+    for side in sides:
+        with _server() if side == "server" else _no_server() as url:
+            for version in [options.version] if options.version else VERSIONS:
+                for name in options.scenario or _scenarios(listed, side, version):
+                    if name in NOT_APPLICABLE[side] and not options.scenario:
+                        continue
+                    ok, said = _passes(suite, side, name, version, url)
+                    print(f"{'pass' if ok else 'FAIL'}  {side}  {version}  {name}  {said}", flush=True)
+                    if not ok:
+                        failed.append(f"{side} {version} {name}")
+    print(f"{len(failed)} failed" + "".join(f"\n  {name}" for name in failed))
+    return 1 if failed else 0
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--side", choices=["server", "client"])
+    parser.add_argument("--version", choices=VERSIONS)
+    parser.add_argument("--scenario", action="append", default=[])
+    parser.add_argument("--suite", type=Path, default=SUITE)
+    parser.add_argument("--node", default="node")
+    return parser.parse_args()
+
+
+def _scenarios(listed: str, side: str, version: str) -> list[str]:
+    """The scenarios of one side that a version of the protocol has; extensions with the newest."""
+    part = re.search(rf"^{side.capitalize()} scenarios.*?\n(.*?)(?:\n\n|\Z)", listed, re.DOTALL | re.MULTILINE)
+    found = re.findall(r"^ *- (\S+) \[(.*?)\]$", part[1] if part else "", re.MULTILINE)
+    return [name for name, versions in found if version in versions or versions == "extension" == version]
+
+
+def _passes(suite: list[str], side: str, name: str, version: str, url: str) -> tuple[bool, str]:
+    if side == "server":
+        target = ["--url", url]
+    else:
+        target = ["--command", f"{sys.executable} {ROOT / 'tests/sources/conformance_client.py'}"]
+    command = [*suite, side, *target, "--scenario", name, "--spec-version", version, "--timeout", "120000"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=_environment())
+    said = re.findall(r"Passed: (\d+/\d+, \d+ failed)", done.stdout)
+    return done.returncode == 0, said[-1] if said else ""
+
+
+@contextmanager
+def _no_server() -> Iterator[str]:
+    yield ""
+
+
+@contextmanager
+def _server() -> Iterator[str]:
+    """Our server with the tools that the suite calls."""
+    with tempfile.TemporaryDirectory() as folder:
+        words = ["mcp", "serve", "--http", "--port", "0", "--insecure-no-token"]
+        words += ["--library", "tests.doors.mcp.conformance_library:library", "--store", f"sqlite:///{folder}/runs.db"]
+        program = [sys.executable, "-c", "from journeyman.doors.cli import main; main()", *words]
+        with subprocess.Popen(program, stderr=subprocess.PIPE, text=True, env=_environment(), cwd=ROOT) as process:
+            try:
+                assert process.stderr is not None
+                said = process.stderr.readline()
+                found = re.search(r"http://\S+/mcp", said)
+                if found is None:
+                    raise SystemExit(f"the server did not start: {said}{process.stderr.read()}")
+                yield found[0]
+            finally:
+                process.terminate()
+
+
+def _environment() -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}"}
+
+
+if __name__ == "__main__":
+    sys.exit(main())

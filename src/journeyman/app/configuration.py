@@ -1,0 +1,347 @@
+"""A configuration file at work: the library, the rules and the sources it describes, and what an edit changes.
+
+An edit is read, checked and made ready beside what holds; then all of it takes effect in one moment, in which nothing
+is waited for. Runs look at their tools and rules before each step, so no call sees half of an edit. What cannot be
+used changes nothing, and is kept to be shown.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+from journeyman.app.config_tools import ConfiguredTools, Toolkit, find_tools
+from journeyman.core.data import LOG_FIELDS
+from journeyman.core.errors import ConfigurationError
+from journeyman.core.policy import BreakerRule, Policy
+from journeyman.core.risk import RiskLevel
+from journeyman.core.runs import Limits
+from journeyman.settings.problems import Problem, SettingsError
+from journeyman.settings.reading import FILE_NAME, FILE_VARIABLE, Loaded, examine, find_file, in_order, read_bytes
+from journeyman.settings.schema import RESTART, McpServer, Runs, Settings
+from journeyman.settings.watching import contents
+from journeyman.tools.library import ToolLibrary
+
+if TYPE_CHECKING:
+    from journeyman.stores.store import SqlStore
+    from journeyman.tools.sources import ToolSource
+
+logger = logging.getLogger("journeyman.settings")
+
+AGAIN_SECONDS = 5.0
+"""After a fault in watching."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rules:
+    """What holds for runs, made of the settings."""
+
+    policy: Policy
+    limits: Limits
+    model: Callable[[], str] | None
+    """The name of the model for agents that name none, looked up when it is used: it may hold a secret."""
+
+
+class Configuration:
+    """What a file says, as it holds now. ``library`` follows its edits while it is watched."""
+
+    def __init__(
+        self,
+        path: Path | str,
+        *,
+        options: Mapping[str, Any] | None = None,
+        environ: Mapping[str, str] | None = None,
+        database: SqlStore | None = None,
+    ) -> None:
+        """Read and check a file, tools included. Raises SettingsError with every problem."""
+        self.path = Path(path)
+        self._options, self._environ = dict(options or {}), environ
+        self._database = database
+        self._tasks: ToolLibrary | None = None
+        loaded, tools = self._checked(read_bytes(self.path))
+        self.loaded = self._started = loaded
+        self.rules = rules_of(loaded)
+        self.problems: tuple[Problem, ...] = ()
+        """What is wrong with the file as it is now, where what holds is an earlier one."""
+        self.restart_needed: tuple[str, ...] = ()
+        """Sections that were edited and hold only from the next start on."""
+        self._configured = ConfiguredTools(loaded.settings)
+        self._imported = ToolLibrary(tools)
+        self._sources = {name: _source(name, item, loaded) for name, item in _servers(loaded).items()}
+        self._served = ToolLibrary(sources=self._sources.values())
+        self._views: list[ToolLibrary] = []
+        self.library = self.governing(ToolLibrary())
+        self._watching: asyncio.Task[None] | None = None
+        self._watched = True
+        self._changed: Callable[[Rules], None] = lambda rules: None
+
+    @property
+    def settings(self) -> Settings:
+        return self.loaded.settings
+
+    @property
+    def database(self) -> SqlStore:
+        """The store that the file names; not opened yet."""
+        return self._store_of(self.loaded)
+
+    def _store_of(self, loaded: Loaded) -> SqlStore:
+        if self._database is None:
+            from journeyman.stores.store import open_store
+
+            self._database = open_store(loaded.secret(loaded.settings.store))
+        return self._database
+
+    @property
+    def uses_store(self) -> bool:
+        """Whether tools work on the store itself."""
+        return self._tasks is not None
+
+    def governing(self, library: ToolLibrary) -> ToolLibrary:
+        """A library's tools with those of the file, all of them under its rules; follows edits as ``library`` does."""
+        view = (library | self._served | self._imported).mapped(self._configured)
+        self._views.append(view)
+        return view
+
+    # --- reading
+
+    def _checked(self, data: bytes) -> tuple[Loaded, tuple[Any, ...]]:
+        loaded, problems = examine(self.path, environ=self._environ, options=self._options, data=data)
+        if loaded is None:
+            raise SettingsError(problems)
+        if not any(problem.key == "store" for problem in problems):
+            try:
+                self._store_of(loaded)
+            except ConfigurationError as error:
+                problems.append(loaded.problem(("store",), str(error)))
+        if not any(problem.key.startswith("mcp") for problem in problems):
+            for name, server in _servers(loaded).items():
+                try:
+                    _source(name, server, loaded)
+                except SettingsError as error:
+                    problems += error.problems
+        found = find_tools(loaded, self._toolkits(loaded))
+        if problems or found.problems:
+            raise SettingsError(in_order(loaded, [*problems, *found.problems]))
+        return loaded, found.tools
+
+    def _toolkits(self, loaded: Loaded) -> dict[str, Toolkit]:
+        from journeyman.app.service import hello_library, local_library
+
+        folder = loaded.path.absolute().parent
+        return {"tasks": self._task_tools, "local": lambda: local_library(folder), "hello": hello_library}
+
+    def _task_tools(self) -> ToolLibrary:
+        """Made once: the store stays, and tools that stay the same objects are not offered anew."""
+        from journeyman.app.service import task_library
+        from journeyman.stores.store import open_store
+
+        if self._database is None:  # what the file says of it is wrong: the tools are only looked at
+            return task_library(open_store("sqlite:///journeyman.db"))
+        if self._tasks is None:
+            self._tasks = task_library(self._database)
+        return self._tasks
+
+    # --- following the file
+
+    def watched(self, wanted: bool) -> Self:
+        """Whether edits of the file are to be noticed."""
+        self._watched = wanted
+        return self
+
+    async def watch(self, changed: Callable[[Rules], None]) -> None:
+        """Take over edits from now on; ``changed`` is told the rules in the moment in which an edit takes effect."""
+        self._changed = changed
+        if not self._watched:
+            return
+        self._watching = asyncio.create_task(self._follow(), name=f"edits of {self.path}")
+
+    async def close(self) -> None:
+        if self._watching is not None:
+            self._watching.cancel()
+            await asyncio.gather(self._watching, return_exceptions=True)
+            self._watching = None
+
+    async def _follow(self) -> None:
+        last: bytes | None = self.loaded.document.source
+        while True:
+            try:
+                async for data in contents(self.path.absolute(), last):
+                    last = data
+                    await self.take_over(data)
+            except Exception:
+                logger.exception("the configuration file could not be watched; tried again")
+            await asyncio.sleep(AGAIN_SECONDS)
+
+    async def take_over(self, data: bytes | None) -> bool:
+        """Let what the file holds now take effect; False where it cannot, and everything stays as it was."""
+        if data is None:
+            return self._refuse([Problem(str(self.path), "", "the file is gone; what it said last still holds")])
+        try:
+            # Modules are imported: their code may take its time.
+            loaded, tools = await asyncio.to_thread(self._checked, data)
+            wanted, present = _servers(loaded), _servers(self.loaded)
+            gone = [name for name in present if wanted.get(name) != present[name]]
+            new = {name: _source(name, wanted[name], loaded) for name in wanted if present.get(name) != wanted[name]}
+            rules = rules_of(loaded)
+        except SettingsError as error:
+            return self._refuse(error.problems)
+        except Exception as error:  # a module's code can raise anything
+            return self._refuse([Problem(str(self.path), "", f"{type(error).__name__}: {error}")])
+
+        def take_effect() -> None:
+            self._imported.reset(tools)
+            self._configured.settings = loaded.settings
+            for view in self._views:
+                view.refresh()
+            self.loaded, self.rules = loaded, rules
+            self._sources = {name: item for name, item in self._sources.items() if name not in gone} | new
+            self._changed(rules)
+
+        removed = [self._sources[name] for name in gone]
+        try:
+            await self._served.exchange_sources(added=new.values(), removed=removed, and_then=take_effect)
+        except ConfigurationError as error:
+            return self._refuse([Problem(loaded.place(("mcp",)), "mcp", str(error))])
+        self._note()
+        return True
+
+    def _refuse(self, problems: Any) -> bool:
+        self.problems = tuple(problems)
+        logger.warning(
+            "the configuration was edited and cannot be used; what held before still holds:\n%s",
+            "\n".join(map(str, self.problems)),
+            extra={LOG_FIELDS: {"file": str(self.path), "problems": len(self.problems)}},
+        )
+        return False
+
+    def _note(self) -> None:
+        self.problems = ()
+        before, now = self._started.settings, self.settings
+        self.restart_needed = tuple(name for name in RESTART if getattr(before, name) != getattr(now, name))
+        logger.info(
+            "the configuration was edited and holds from the next step on",
+            extra={LOG_FIELDS: {"file": str(self.path), "digest": self.loaded.digest}},
+        )
+        if self.restart_needed:
+            sections = ", ".join(self.restart_needed)
+            logger.warning("edited in the configuration, and taken over only by a restart: %s", sections)
+
+    def status(self) -> dict[str, Any]:
+        """How the file stands, for whoever watches a service."""
+        return {
+            "file": str(self.path),
+            "digest": self.loaded.digest,
+            "environment": self.settings.environment,
+            "problems": [str(problem) for problem in self.problems],
+            "restart_needed": list(self.restart_needed),
+        }
+
+
+# --- what settings mean
+
+
+def found_file(path: Path | str | None) -> Path:
+    """The configuration file. Raises ConfigurationError where none is named and none is here."""
+    found = find_file(path)
+    if found is None:
+        raise ConfigurationError(
+            f"there is no {FILE_NAME} in {str(Path.cwd())!r}, and neither --config nor {FILE_VARIABLE} names one; "
+            "'journeyman init' writes one"
+        )
+    return found
+
+
+def operation_of(runs: Runs) -> dict[str, Any]:
+    """How runs are worked on, as ``Journeyman`` takes it."""
+    given: dict[str, Any] = {
+        "principal_concurrency": runs.principal_concurrency,
+        "lease_seconds": runs.lease,
+        "grace_seconds": runs.grace,
+    }
+    if runs.concurrency is not None:
+        given["concurrency"] = runs.concurrency
+    if runs.retention is not None:
+        given["retention_seconds"] = None if math.isinf(runs.retention) else runs.retention
+    return given
+
+
+def rules_of(loaded: Loaded) -> Rules:
+    """The rules that settings amount to."""
+    settings = loaded.settings
+    policy, approvals, limits = settings.policy, settings.approvals, settings.limits
+    tools = {name: item.in_environment(settings.environment) for name, item in settings.tools.items()}
+    breaker = BreakerRule(
+        failures=policy.breaker.failures, rest_seconds=policy.breaker.rest, probes=policy.breaker.probes
+    )
+    given = {name: getattr(limits, name) for name in ("iterations", "history_messages", "seconds", "tokens")}
+    model = settings.model
+    return Rules(
+        policy=Policy(
+            default_risk=policy.default_risk,
+            least_risks={name: item.risk for name, item in tools.items() if item.risk is not None},
+            approval_confidence=policy.confidence,
+            approval_seconds=approvals.expire_in_process,
+            stored_approval_seconds=approvals.expire_after,
+            four_eyes=approvals.four_eyes,
+            grant_risk=None if approvals.grants.risk == "none" else RiskLevel(approvals.grants.risk),
+            grant_uses=approvals.grants.uses,
+            grant_seconds=approvals.grants.for_,
+            rate_limits={name: item.rate_limit.limit() for name, item in tools.items() if item.rate_limit},
+            category_rate_limits={
+                name: item.rate_limit.limit() for name, item in settings.categories.items() if item.rate_limit
+            },
+            principal_rate_limit=None if limits.calls_per_principal is None else limits.calls_per_principal.limit(),
+            principal_rate_limits={name: rate.limit() for name, rate in limits.principals.items()},
+            overall_rate_limit=None if limits.calls is None else limits.calls.limit(),
+            breaker=breaker if policy.breaker.enabled else None,
+            wait_seconds=policy.wait,
+            retry_backoff_seconds=policy.retry_backoff,
+            max_argument_bytes=policy.max_argument_bytes,
+            max_result_chars=policy.max_result_chars,
+            max_result_bytes=policy.max_result_bytes,
+            max_inline_bytes=policy.max_inline_bytes,
+            max_offered_tools=policy.max_offered_tools,
+            capture_content=policy.capture_content,
+        ),
+        limits=Limits(**{name: value for name, value in given.items() if value is not None}),
+        model=None if model is None else lambda: loaded.secret(model),
+    )
+
+
+def _servers(loaded: Loaded) -> dict[str, McpServer]:
+    return {name: item for name, item in loaded.settings.mcp.items() if item.enabled}
+
+
+def _source(name: str, server: McpServer, loaded: Loaded) -> ToolSource:
+    """A server's tools. Its secrets are looked up here, where it is about to be reached."""
+    from journeyman.sources import McpServer as Source
+
+    given: dict[str, Any] = {
+        "name": name,
+        "trust_annotations": server.trust_annotations,
+        "timeout_seconds": server.timeout_seconds,
+        "start_seconds": server.start,
+        "cache_seconds": server.cache,
+        "category": server.category or name,
+        "permissions": server.permissions,
+        "only": server.only,
+        "resources": server.resources,
+        "prompts": server.prompts,
+    }
+    if server.command is not None:
+        given |= {"command": list(server.command), "cwd": server.cwd}
+        if server.env:
+            given["env"] = {variable: loaded.secret(text) for variable, text in server.env.items()}
+    else:
+        given["url"] = loaded.secret(server.url or "")
+        if server.headers:
+            given["headers"] = {header: loaded.secret(text) for header, text in server.headers.items()}
+    try:
+        return Source(**given)
+    except ConfigurationError as error:
+        raise SettingsError([loaded.problem(("mcp", name), str(error))]) from None

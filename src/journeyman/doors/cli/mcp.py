@@ -1,0 +1,230 @@
+"""``journeyman mcp``: our tools as an MCP server, and MCP servers in the configuration file."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import shlex
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from journeyman.app import open_store, read_settings
+from journeyman.app.desk import DECIDE
+from journeyman.core.approvals import Approval
+from journeyman.core.errors import ConfigurationError
+from journeyman.core.extras import install_command
+from journeyman.core.principals import Principal
+from journeyman.core.sensitive.tokens import bare_url, redacted
+from journeyman.core.visible import one_line, visible
+from journeyman.doors.cli import options, screen
+from journeyman.doors.cli.configured import configuration, file_settings
+from journeyman.doors.cli.loading import command
+from journeyman.doors.cli.options import DEFAULT_STORE, WrongUsageError
+from journeyman.doors.cli.secret import TOKEN_VARIABLE, new_token, take_from_environment
+from journeyman.doors.cli.serve import TokenFile, agents_and_tools, for_this_machine, must_be_bindable, token_file
+
+if TYPE_CHECKING:
+    from journeyman.app.service import Service
+    from journeyman.doors.mcp.calls import Places
+
+mcp = typer.Typer(no_args_is_help=True)
+
+
+@mcp.command("serve")
+def serve_mcp(
+    http: Annotated[bool, typer.Option("--http", help="Over streamable HTTP, instead of stdin and stdout.")] = False,
+    host: Annotated[
+        str, typer.Option(metavar="ADDRESS", help="With --http: where to listen. Others than 127.0.0.1 need --tokens.")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65_535, help="With --http; 0 takes a free one.")] = 8100,
+    tokens: TokenFile = None,
+    insecure_no_token: Annotated[
+        bool,
+        typer.Option("--insecure-no-token", help="With --http: ask nobody on this machine for a token. Dangerous."),
+    ] = False,
+    no_elicitation: Annotated[
+        bool,
+        typer.Option("--no-elicitation", help="Ask for no approval through the client: all wait to be decided here."),
+    ] = False,
+    page: Annotated[
+        str | None,
+        typer.Option(metavar="URL", help="Where 'journeyman serve' shows the approvals.", show_default=False),
+    ] = None,
+    library: options.Library = None,
+    agent: options.AgentName = None,
+    permission: options.Permissions = None,
+    store: options.Store = DEFAULT_STORE,
+    log_level: options.Log = None,
+) -> None:
+    """Offer the library's tools to an MCP client: each call is checked, graded, approved where it must be, recorded.
+
+    Over stdin and stdout the client is you, with the permissions you give; over HTTP it is whom its token stands for.
+    """
+    given = take_from_environment(TOKEN_VARIABLE)
+    try:
+        from journeyman.app.service import open_service
+        from journeyman.doors import mcp as door
+    except ImportError as error:
+        raise ConfigurationError(f"an MCP server needs more packages: {install_command('mcp')}") from error
+    if http and permission:
+        raise WrongUsageError("--permission is for stdin and stdout; over --http a token's permissions count")
+    if not http and tokens is not None:
+        raise WrongUsageError("--tokens is for --http; over stdin and stdout there is one client, who is you")
+    if tokens is not None and insecure_no_token:
+        raise WrongUsageError("--tokens says who may use the server, --insecure-no-token that everybody may: give one")
+    listed = token_file(tokens) if http else None
+    database = open_store(store)
+    followed = configuration(database)
+    agents, tools = agents_and_tools(agent, library, store=database, model=None)
+    places = _places(store, page)
+
+    @asynccontextmanager
+    async def service() -> AsyncIterator[Service]:
+        principals = None if listed is None else listed.now
+        opened = open_service(
+            store=store,
+            database=database,
+            library=tools,
+            agents=agents,
+            principals=principals,
+            configuration=followed,
+        )
+        async with opened as found:
+            yield found
+
+    async def over_stdio() -> None:
+        me = options.user_with(permission)
+        # Whoever sits at the client has started this program, and is asked as at a terminal.
+        principal = Principal(me.id, permissions={*me.permissions, DECIDE})
+        await door.serve_stdio(service(), principal=principal, places=places, elicit=not no_elicitation)
+
+    async def over_http() -> None:
+        made = new_token() if listed is None and given is None and not insecure_no_token else None
+        known = None if insecure_no_token else listed or for_this_machine(given if made is None else made)
+
+        def ready(bound: int) -> None:
+            address = f"[{host}]" if ":" in host else host
+            screen.write(f"listening on http://{address}:{bound}/mcp (Ctrl-C ends)", stderr=True)
+            if made is not None:
+                screen.write(f"clients send the header 'Authorization: Bearer {made}'", stderr=True)
+
+        async with service() as found:
+            await door.serve_http(
+                found, host=host, port=port, tokens=known, places=places, elicit=not no_elicitation, ready=ready
+            )
+
+    if http:
+        must_be_bindable(host, listed)
+    asyncio.run(over_http() if http else over_stdio())
+
+
+@mcp.command("add")
+def add_server(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Under which its tools are known: NAME.tool.")],
+    command: Annotated[
+        list[str] | None, typer.Argument(metavar="-- COMMAND...", help="What starts it.", show_default=False)
+    ] = None,
+    url: Annotated[
+        str | None, typer.Option(metavar="URL", help="Where it listens, instead.", show_default=False)
+    ] = None,
+    trust_annotations: Annotated[
+        bool, typer.Option("--trust-annotations", help="Let what it says of its tools lower their risk.")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Write it without asking.")] = False,
+) -> None:
+    """Start an MCP server once, show its tools, risks and what is suspicious, and write it into journeyman.yaml."""
+    from journeyman.app.mcp_servers import look_at_server
+
+    if bool(command) == (url is not None):
+        raise WrongUsageError("say what starts the server, after '--', or give --url")
+    path = config_file()
+    report = asyncio.run(look_at_server(name, command=command, url=url, trust_annotations=trust_annotations))
+    for item, risk in report.tools:
+        screen.say(f"{item.name}  {risk.value}  {one_line(item.description, most=80)}")
+    for finding in report.findings:
+        screen.say(f"look at this: {finding.tool}: {visible(finding.message)}")
+    for problem in report.problems:
+        screen.say(f"refused: {visible(problem.message)}")
+    if not yes and not typer.confirm(f"Write {name!r} into {path}?"):
+        raise typer.Exit(options.ExitCode.FAILED)
+    entry: dict[str, object] = {"command": command} if command else {"url": url}
+    if trust_annotations:
+        entry["trust_annotations"] = True
+    write_server(path, name, entry)
+    screen.say(f"{path}: {name} is there, with {screen.counted(len(report.tools), 'tool')}")
+
+
+def config_file() -> Path:
+    """The file that this command goes by; one in the current folder where there is none yet."""
+    loaded = file_settings()
+    return Path("journeyman.yaml") if loaded is None else loaded.path
+
+
+def write_server(path: Path, name: str, entry: dict[str, object]) -> None:
+    """Add an entry under ``mcp:``, leaving everything else of the file as it is. JSON is YAML, too."""
+    line = f"  {json.dumps(name)}: {json.dumps(entry, ensure_ascii=False)}\n"
+    text = path.read_text(encoding="utf-8") if path.exists() else "version: 1\n"
+    text = text if text.endswith("\n") else f"{text}\n"
+    found = re.search(r"^mcp:[ \t]*(?P<rest>[^\n]*)\n", text, re.MULTILINE)
+    if found is None:
+        text += f"mcp:\n{line}"
+    elif found["rest"] and not found["rest"].startswith("#"):
+        raise ConfigurationError(f"{path}: 'mcp' is written on one line; write it as a block, and add:\n{line}")
+    elif re.search(rf"^ +[\"']?{re.escape(name)}[\"']?:", text[found.end() :], re.MULTILINE):
+        raise ConfigurationError(f"{path}: there is a server {name!r} already; give another name")
+    else:
+        text = text[: found.end()] + line + text[found.end() :]
+    new = path.with_name(f".{path.name}.new")
+    new.write_text(text, encoding="utf-8")
+    try:
+        read_settings(new)
+    except ConfigurationError as error:
+        raise ConfigurationError(f"{path} would not be right any more, and was left as it is: {error}") from None
+    else:
+        new.replace(path)
+    finally:
+        new.unlink(missing_ok=True)
+
+
+@mcp.command("list")
+def list_servers(as_json: options.Json = False) -> None:
+    """The MCP servers of journeyman.yaml. None is started."""
+    loaded = file_settings()
+    servers = {} if loaded is None else loaded.settings.mcp
+    shown = [
+        {
+            "name": name,
+            "where": redacted(shlex.join(item.command)) if item.command else bare_url(str(item.url)),
+            "enabled": item.enabled,
+            "trust_annotations": item.trust_annotations,
+        }
+        for name, item in servers.items()
+    ]
+    if as_json:
+        return screen.print_json(shown)
+    for item in shown:
+        off = "" if item["enabled"] else "  (switched off)"
+        screen.say(f"{item['name']}  {visible(str(item['where']))}{off}")
+    if not shown:
+        screen.note("no MCP servers in journeyman.yaml", "'journeyman mcp add NAME -- COMMAND' adds one")
+    return None
+
+
+def _places(store: str, page: str | None) -> Places:
+    from journeyman.doors.mcp.calls import Places
+
+    def decide(approval: Approval) -> str:
+        yes, no = (command(store, f"approvals {word}", approval.id) for word in ("approve", "deny"))
+        page_too = "" if page is None else f", or open {page.rstrip('/')}/#/approvals"
+        return f"A person decides with '{yes}' or '{no}'{page_too}."
+
+    def settle(run_id: str, call_id: str) -> str:
+        ways = [command(store, "runs resolve", run_id, call_id, choice) for choice in ("rerun", "done", "skip")]
+        return f"A person settles it with '{ways[0]}', '{ways[1]}' or '{ways[2]}'."
+
+    return Places(decide=decide, settle=settle)

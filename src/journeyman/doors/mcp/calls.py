@@ -1,0 +1,275 @@
+"""A call over MCP: a run like any other, which reports progress, can be cancelled, and may wait for a person.
+
+Where the client can ask its user (elicitation) and the caller may decide, it is asked there; otherwise the answer says
+where to decide, and the same call made again finds the run that waits instead of a second one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from contextlib import aclosing, suppress
+from dataclasses import dataclass
+from typing import Any
+
+import anyio
+import mcp_types as types
+from mcp.server.connection import Connection
+from mcp.server.context import ServerRequestContext
+from mcp.shared.exceptions import MCPError
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+
+from journeyman.app.chains import CHAIN, literal, start_chain
+from journeyman.app.desk import DECIDE, Desk, DeskError, Outcome
+from journeyman.app.handles import Handle
+from journeyman.core.approvals import Approval, ApprovalStatus
+from journeyman.core.data import canonical_json, digest
+from journeyman.core.errors import ApprovalError, ConfigurationError
+from journeyman.core.events import CallProgress
+from journeyman.core.runs import RunStatus
+from journeyman.core.specification import ToolSpecification
+from journeyman.core.storing import RunOrder
+from journeyman.core.visible import visible
+from journeyman.doors.mcp.results import failure, refusal, success
+
+APPROVAL = "approval"
+"""Under which the question of an approval is asked."""
+MOST_WAITING = 200
+"""Waiting runs that are looked through for the one that the same call has begun before."""
+CANCEL_SECONDS = 0.2
+"""How long a notice of cancellation may lag behind the cancellation itself."""
+DRAIN_SECONDS = 1.0
+ASKED = {
+    "type": "object",
+    "properties": {
+        "approve": {"type": "boolean", "title": "Allow this call", "default": False},
+        "reason": {"type": "string", "title": "If not, why", "maxLength": 500},
+    },
+    "required": ["approve"],
+}
+Context = ServerRequestContext[Any, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """How people are told to decide about a run elsewhere."""
+
+    decide: Callable[[Approval], str]
+    settle: Callable[[str, str], str]
+    """From run id and call id."""
+
+
+class Calls:
+    """Carries out calls of tools for whoever asks."""
+
+    def __init__(self, places: Places, *, elicit: bool) -> None:
+        self._places = places
+        self._elicit = elicit
+        self._told: OrderedDict[str, str] = OrderedDict()
+        """Calls that were answered with what they wait for, and their runs: made again, they get what came of these."""
+        self.cancelled: set[tuple[int, Any]] = set()
+        """Requests that their client has cancelled, by connection and id."""
+
+    async def call(
+        self, ctx: Context, desk: Desk, tool_name: str, params: types.CallToolRequestParams
+    ) -> types.CallToolResult | types.InputRequiredResult:
+        """Carry a call out, or go on with it where its client has answered a question."""
+        steps = [{"tool": tool_name, "args": literal(params.arguments or {})}]
+        handle = await self._taken_up(desk, steps, params)
+        if handle is None:
+            try:
+                handle = await start_chain(desk.app, steps, principal=desk.principal)
+            except ConfigurationError as error:
+                raise MCPError(types.INVALID_PARAMS, str(error)) from None
+        try:
+            return await self._answer(ctx, desk, handle, key=_key(desk, steps))
+        except asyncio.CancelledError:
+            with anyio.CancelScope(shield=True):
+                await self._cancel(ctx, desk, handle)
+            raise
+
+    async def _taken_up(
+        self, desk: Desk, steps: Sequence[dict[str, Any]], params: types.CallToolRequestParams
+    ) -> Handle | None:
+        """The run that this call has begun before, and the user's answer to its question where there is one."""
+        if params.request_state is not None:
+            run_id, _, approval_id = params.request_state.partition(" ")
+            order = await desk.app.store.runs.order(run_id)
+            if order is None or not _same(order, desk, steps):
+                raise MCPError(types.INVALID_PARAMS, "the request state belongs to another call")
+            answered = (params.input_responses or {}).get(APPROVAL)
+            if answered is not None:
+                if not isinstance(answered, types.ElicitResult):
+                    raise MCPError(types.INVALID_PARAMS, f"the answer {APPROVAL!r} must be that of an elicitation")
+                await self._decide(desk, approval_id, answered)
+            return await desk.app.handle(run_id)
+        if (told := self._told.get(_key(desk, steps))) is not None:
+            return await desk.app.handle(told)
+        for row in await desk.runs(statuses=(RunStatus.AWAITING_APPROVAL,), limit=MOST_WAITING):
+            if row.principal_id != desk.principal.id or row.agent_name != CHAIN:
+                continue
+            order = await desk.app.store.runs.order(row.id)
+            if order is not None and _same(order, desk, steps):
+                return await desk.app.handle(row.id)
+        return None
+
+    async def _answer(
+        self, ctx: Context, desk: Desk, handle: Handle, *, key: str
+    ) -> types.CallToolResult | types.InputRequiredResult:
+        while True:
+            outcome = await self._outcome(ctx, desk, handle)
+            approval = next(iter(outcome.blockers.approvals), None)
+            self._remember(key, handle.run_id if outcome.kind == "waiting" else None)
+            if outcome.kind != "waiting" or approval is None or not self._may_ask(ctx, desk, approval):
+                return await self._result(desk, handle, outcome)
+            if ctx.protocol_version in MODERN_PROTOCOL_VERSIONS:
+                asked = types.ElicitRequest(params=_question(approval))
+                return types.InputRequiredResult(
+                    input_requests={APPROVAL: asked}, request_state=f"{handle.run_id} {approval.id}"
+                )
+            asking = _question(approval)
+            answered = await ctx.session.elicit_form(asking.message, asking.requested_schema, ctx.request_id)
+            if not await self._decide(desk, approval.id, answered):
+                return await self._result(desk, handle, outcome)
+
+    def _remember(self, key: str, run_id: str | None) -> None:
+        self._told.pop(key, None)
+        if run_id is not None:
+            self._told[key] = run_id
+            if len(self._told) > MOST_WAITING:
+                self._told.popitem(last=False)
+
+    def _may_ask(self, ctx: Context, desk: Desk, approval: Approval) -> bool:
+        """Whether whoever sits at the client can be asked, and their word counts."""
+        can = ctx.session.client_capabilities
+        if not self._elicit or approval.four_eyes or not desk.principal.may(DECIDE):
+            return False
+        if can is None or can.elicitation is None:
+            return False
+        # Clients of the first version with elicitation knew forms only, and named no kinds.
+        forms_only = can.elicitation.form is None and can.elicitation.url is None
+        return can.elicitation.form is not None or forms_only
+
+    async def _decide(self, desk: Desk, approval_id: str, answered: types.ElicitResult) -> bool:
+        """Do what the user said; False where they said nothing."""
+        content = answered.content or {}
+        try:
+            match answered.action:
+                case "accept" if content.get("approve") is True:
+                    await desk.approve(approval_id)
+                case "accept":
+                    await desk.deny(approval_id, reason=str(content.get("reason") or "")[:500])
+                case "decline":
+                    await desk.deny(approval_id, reason="the user declined")
+                case _:
+                    return False
+        except (ApprovalError, DeskError):
+            # Decided elsewhere meanwhile, expired, or never theirs to decide: what the run says of it is shown.
+            approval = await desk.app.approvals.get(approval_id)
+            return approval is not None and approval.status is not ApprovalStatus.PENDING
+        return True
+
+    async def _outcome(self, ctx: Context, desk: Desk, handle: Handle) -> Outcome:
+        """What came of the run, once it has ended or waits; its progress is reported meanwhile."""
+        if not (ctx.meta or {}).get("progress_token"):
+            return await desk.outcome(handle, session_id=None)
+        reporting = asyncio.ensure_future(_report(ctx, handle))
+        try:
+            outcome = await desk.outcome(handle, session_id=None)
+            if outcome.kind != "waiting":  # the events end with the run: what was reported last goes before the answer
+                await asyncio.wait((reporting,), timeout=DRAIN_SECONDS)
+            return outcome
+        finally:
+            reporting.cancel()
+            await asyncio.wait((reporting,))
+
+    async def _result(self, desk: Desk, handle: Handle, outcome: Outcome) -> types.CallToolResult:
+        if outcome.kind == "waiting":
+            return failure(self._waiting(handle.run_id, outcome))
+        record = next(iter(outcome.calls), None)
+        if record is None:
+            error = None if outcome.response is None else outcome.response.error
+            return failure(error.message if error is not None else f"the run {handle.run_id} ended without a call")
+        if not record.success:
+            return refusal(record)
+        tool, store = desk.app.library.lookup(record.tool_name), desk.app.store
+        return await success(
+            await handle.whole(record),
+            lambda artifact_id: store.artifacts.read(handle.run_id, artifact_id),
+            declared=tool is not None and declares_object(tool.specification),
+        )
+
+    def _waiting(self, run_id: str, outcome: Outcome) -> str:
+        blockers = outcome.blockers
+        lines = [
+            f"This call has not run yet: {approval.tool_name!r} ({approval.risk.value}) waits for a person's approval, "
+            f"until {approval.expires_at:%Y-%m-%d %H:%M} UTC. {self._places.decide(approval)}\n"
+            "Once it is decided, make the same call again for its result; do not try another way meanwhile."
+            for approval in blockers.approvals
+        ]
+        lines += [
+            f"Whether {record.tool_name!r} took effect, nobody knows: "
+            f"{'' if record.error is None else record.error.message}. Do not repeat it. "
+            f"{self._places.settle(run_id, record.call_id)}"
+            for record in blockers.unknown
+        ]
+        if blockers.error is not None:
+            lines.append(f"The run cannot go on here: {blockers.error}")
+        return "\n".join(lines) or f"The run {run_id} waits ({outcome.status.value})."
+
+    async def _cancel(self, ctx: Context, desk: Desk, handle: Handle) -> None:
+        """End the run where its client has cancelled the call. A client that is gone has not said so."""
+        closed_stream = ctx.request is not None and ctx.protocol_version in MODERN_PROTOCOL_VERSIONS
+        if not closed_stream:
+            key = (id(connection_of(ctx)), ctx.request_id)
+            if key not in self.cancelled:
+                await asyncio.sleep(CANCEL_SECONDS)
+            if key not in self.cancelled:
+                return
+            self.cancelled.discard(key)
+        with suppress(DeskError):
+            await desk.cancel(handle.run_id)
+
+
+def connection_of(ctx: Context) -> Connection:
+    """The client's connection, which lasts longer than one request; the package shows it to nobody else."""
+    return ctx.session._connection
+
+
+def declares_object(item: ToolSpecification) -> bool:
+    return item.returns is not None and item.returns.get("type") == "object"
+
+
+def _key(desk: Desk, steps: Sequence[dict[str, Any]]) -> str:
+    return digest(desk.principal.id, canonical_json(steps))
+
+
+def _same(order: RunOrder, desk: Desk, steps: Sequence[dict[str, Any]]) -> bool:
+    """Whether a run was ordered by this principal and is exactly this call."""
+    if order.principal_id != desk.principal.id or not order.chain or len(order.chain) != len(steps):
+        return False
+    return all(
+        step.tool == mine["tool"] and step.args == mine["args"] for step, mine in zip(order.chain, steps, strict=True)
+    )
+
+
+def _question(approval: Approval) -> types.ElicitRequestFormParams:
+    about = f"\nIt is about: {visible(approval.about)}" if approval.about else ""
+    message = (
+        f"Allow the call of {approval.tool_name!r} ({approval.risk.value})?{about}\n"
+        f"Arguments: {approval.arguments_json}"
+    )
+    return types.ElicitRequestFormParams(message=message, requested_schema=ASKED)
+
+
+async def _report(ctx: Context, handle: Handle) -> None:
+    """Pass progress on as it comes. The protocol wants a number that grows."""
+    last = 0.0
+    async with aclosing(handle.batches()) as batches:
+        async for batch in batches:
+            for event in batch:
+                if isinstance(event, CallProgress):
+                    known = event.fraction is not None
+                    last = max(event.fraction or 0.0, last + 1e-6) if known else last + 1
+                    await ctx.session.report_progress(last, 1.0 if known else None, event.message or None)

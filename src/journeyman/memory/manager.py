@@ -1,0 +1,314 @@
+"""``app.memory``: documents are stored, found by words and by meaning, listed and deleted; each has one owner.
+
+What is found comes from the store at that moment: a document that was deleted, or is somebody else's, is never given
+back, whatever an index may hold.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Mapping, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from journeyman.core.conversations import ConversationStore
+from journeyman.core.data import canonical_json, new_id
+from journeyman.core.errors import InvalidDataError, ModelError
+from journeyman.core.memory import MemoryDocument, MemoryHit, MemoryStore, Passage, StoredPassage
+from journeyman.core.messages import Message
+from journeyman.core.principals import Principal
+from journeyman.core.protocols import Clock, Embedder, SystemClock
+from journeyman.memory.passages import split
+from journeyman.memory.vectors import PassageVectors
+from journeyman.retrieval.bm25 import BM25, terms
+from journeyman.retrieval.embedders import default_embedder
+from journeyman.retrieval.search import fuse
+
+if TYPE_CHECKING:
+    from journeyman.retrieval.index import Matrix
+
+logger = logging.getLogger("journeyman.memory")
+
+MOST_CHARS = 2_000_000
+"""Of one document."""
+MOST_METADATA_CHARS = 20_000
+"""Of the JSON of one document's metadata."""
+MOST_DOCUMENTS = 1_000_000
+"""Of one principal."""
+LONGEST_ID = 500
+LONGEST_QUERY = 10_000
+CANDIDATES = 100
+"""Passages that words and meaning each name; more where too few of them fit."""
+EMBEDDED_AT_ONCE = 128
+LONGEST_TERM = 64
+
+READ_AT_ONCE = 10
+"""Documents, which may be long."""
+
+Who: TypeAlias = Principal | str | None
+_Found: TypeAlias = tuple[StoredPassage, float, float | None]
+"""A passage with its score and its similarity."""
+
+
+class MemoryManager:
+    """Documents of every principal, each seen by its owner alone. ``principal`` None: of nobody in particular."""
+
+    def __init__(
+        self,
+        store: MemoryStore,
+        conversations: ConversationStore,
+        *,
+        embedder: Embedder | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        self._store = store
+        self._conversations = conversations
+        self._clock = clock or SystemClock()
+        self._named_embedder = embedder
+        self._vectors = PassageVectors(store)
+        self._complete: set[str | None] = set()
+        """Whose passages all have vectors, as far as is known here."""
+
+    # --- storing
+
+    async def store_document(
+        self, text: str, metadata: Mapping[str, Any] | None = None, *, id: str | None = None, principal: Who = None
+    ) -> MemoryDocument:
+        """Keep a text. A document of the same id, if this principal has one, is replaced."""
+        [document] = await self.store_documents([(text, metadata, id)], principal=principal)
+        return document
+
+    async def store_documents(
+        self, documents: Sequence[tuple[str, Mapping[str, Any] | None, str | None]], *, principal: Who = None
+    ) -> list[MemoryDocument]:
+        """Keep several texts, each with its metadata and id, all or none: faster than one by one."""
+        owner = _id(principal)
+        made = [self._document(text, metadata, key, owner) for text, metadata, key in documents]
+        if await self._store.count(principal_id=owner) + len(made) > MOST_DOCUMENTS:
+            raise refused("documents", f"a principal has at most {MOST_DOCUMENTS:,}: delete some first")
+        spans = [split(document.text) for document in made]
+        texts = [document.text[a:b] for document, parts in zip(made, spans, strict=True) for a, b in parts]
+        vectors, embedder = await self._embedded(texts)
+        if vectors is None:
+            self._complete.discard(owner)
+        rows, position = [], 0
+        for document, parts in zip(made, spans, strict=True):
+            passages = []
+            for start, stop in parts:
+                vector = None if vectors is None else vectors[position]
+                passages.append(Passage(start, stop, _stems(texts[position]), vector))
+                position += 1
+            rows.append((document, passages))
+            await asyncio.sleep(0)
+        await self._store.add(rows, embedder=embedder)
+        return made
+
+    def _document(
+        self, text: str, metadata: Mapping[str, Any] | None, id: str | None, owner: str | None
+    ) -> MemoryDocument:
+        if not text.strip():
+            raise refused("text", "is empty; there is nothing to remember")
+        if len(text) > MOST_CHARS:
+            raise refused("text", f"has {len(text):,} characters, at most {MOST_CHARS:,}; store it in parts")
+        if id is not None and not 0 < len(id) <= LONGEST_ID:
+            raise refused("id", f"has {len(id)} characters, must have 1 to {LONGEST_ID}")
+        said = dict(metadata or {})
+        try:
+            written = canonical_json(said)
+        except (ValueError, TypeError, RecursionError) as error:
+            raise refused("metadata", f"cannot be written as JSON: {error}") from None
+        if len(written) > MOST_METADATA_CHARS:
+            raise refused("metadata", f"has {len(written):,} characters as JSON, at most {MOST_METADATA_CHARS:,}")
+        return MemoryDocument(
+            id=id or new_id("mem"), text=text, metadata=said, principal_id=owner, created_at=self._clock.time()
+        )
+
+    # --- finding
+
+    async def semantic_search(
+        self,
+        text: str,
+        top_k: int = 5,
+        *,
+        since: datetime | float | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        principal: Who = None,
+    ) -> list[MemoryHit]:
+        """The documents nearest to a text, by words and by meaning, best first; a filter leaves out the others."""
+        if top_k < 1:
+            raise refused("top_k", f"is {top_k}, must be at least 1")
+        text = text[:LONGEST_QUERY]
+        if not text.strip():
+            return []
+        owner, first = _id(principal), _seconds(since)
+        vector, embedder = await self._query_vector(text, owner)
+        limit = max(CANDIDATES, 4 * top_k)
+        while True:
+            found, exhausted = await self._candidates(text, vector, embedder, owner, limit)
+            hits = await self._fitting(found, owner, top_k, first, metadata or {})
+            if len(hits) >= top_k or exhausted:
+                return hits
+            limit *= 4
+
+    async def _candidates(
+        self, text: str, vector: Matrix | None, embedder: str, owner: str | None, limit: int
+    ) -> tuple[list[_Found], bool]:
+        """The best passage of each document, best first; and whether there are no others."""
+        asked = list(dict.fromkeys(term[:LONGEST_TERM] for term in terms(text)))
+        matching = await self._store.matching(asked, principal_id=owner, limit=limit)
+        near: dict[int, float] | None = None
+        if vector is not None:
+            near = dict(await self._vectors.nearest(vector, principal_id=owner, embedder=embedder, limit=limit))
+        numbers = list(dict.fromkeys([*matching, *(near or ())]))
+        passages: dict[str, StoredPassage] = {}
+        for start in range(0, len(numbers), CANDIDATES):
+            some = await self._store.passages(numbers[start : start + CANDIDATES], principal_id=owner)
+            passages.update((str(passage.number), passage) for passage in some)
+        named = None if near is None else {str(number): cosine for number, cosine in near.items()}
+        if gone := named.keys() - passages.keys() if named else None:
+            self._vectors.forget(map(int, gone), principal_id=owner)
+        exhausted = len(matching) < limit and len(near or ()) < limit
+        return _best(text, passages, named), exhausted
+
+    async def _fitting(
+        self, found: Sequence[_Found], owner: str | None, top_k: int, since: float | None, metadata: Mapping[str, Any]
+    ) -> list[MemoryHit]:
+        hits: list[MemoryHit] = []
+        for start in range(0, len(found), max(top_k, READ_AT_ONCE)):
+            some = found[start : start + max(top_k, READ_AT_ONCE)]
+            documents = await self._store.get([passage.document_id for passage, _, _ in some], principal_id=owner)
+            for passage, score, similarity in some:
+                document = documents.get(passage.document_id)
+                if document is not None and _fits(document, since, metadata):
+                    hits.append(MemoryHit(document=document, score=score, excerpt=passage.text, similarity=similarity))
+            if len(hits) >= top_k:
+                break
+        return hits[:top_k]
+
+    async def get(self, id: str, *, principal: Who = None) -> MemoryDocument | None:
+        return (await self._store.get([id], principal_id=_id(principal))).get(id)
+
+    async def query(
+        self,
+        *,
+        since: datetime | float | None = None,
+        until: datetime | float | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        limit: int = 50,
+        offset: int = 0,
+        principal: Who = None,
+    ) -> Sequence[MemoryDocument]:
+        """Documents stored in this time whose metadata has all these values, newest first."""
+        return await self._store.query(
+            principal_id=_id(principal),
+            since=_seconds(since),
+            until=_seconds(until),
+            metadata=metadata,
+            limit=limit,
+            offset=offset,
+        )
+
+    async def count(self, *, principal: Who = None) -> int:
+        return await self._store.count(principal_id=_id(principal))
+
+    async def history(self, session_id: str, limit: int = 100, *, principal: Who = None) -> Sequence[Message]:
+        """The last messages of a conversation of this principal, oldest first."""
+        return await self._conversations.messages(session_id, last=limit, principal_id=_id(principal))
+
+    async def delete(self, id: str, *, principal: Who = None) -> bool:
+        """Forget a document with all that was made of it. Whether there was one."""
+        return await self._store.delete([id], principal_id=_id(principal)) > 0
+
+    # --- vectors
+
+    async def index(self, *, principal: Who = None) -> AsyncIterator[int]:
+        """Make the vectors that are missing, as after another embedder was chosen; yields how many so far."""
+        owner, made = _id(principal), 0
+        while count := await self._catch_up(owner):
+            made += count
+            yield made
+        self._complete.add(owner)
+
+    async def _catch_up(self, owner: str | None) -> int:
+        if (embedder := self._embedder()) is None:
+            return 0
+        pending = await self._store.without_vector(principal_id=owner, embedder=embedder.name, limit=EMBEDDED_AT_ONCE)
+        if pending:
+            vectors, name = await self._embedded([text for _, text in pending])
+            if vectors is None or name is None:
+                return 0
+            numbers = [number for number, _ in pending]
+            await self._store.put_vectors(dict(zip(numbers, vectors, strict=True)), embedder=name)
+        return len(pending)
+
+    async def _query_vector(self, text: str, owner: str | None) -> tuple[Matrix | None, str]:
+        """A query's vector. Passages that lack theirs get them little by little, a batch with each search."""
+        embedder = self._embedder()
+        if embedder is None:
+            return None, ""
+        try:
+            from journeyman.retrieval.index import unit
+
+            vector = unit(await embedder.embed([text]))[0]
+            if owner not in self._complete and not await self._catch_up(owner):
+                self._complete.add(owner)
+        except ModelError as error:
+            logger.warning("searching memory by words alone: %s", error)
+            return None, ""
+        return vector, embedder.name
+
+    async def _embedded(self, texts: Sequence[str]) -> tuple[list[bytes] | None, str | None]:
+        embedder = self._embedder()
+        if embedder is None:
+            return None, None
+        from journeyman.retrieval.index import unit
+
+        vectors: list[bytes] = []
+        try:
+            for start in range(0, len(texts), EMBEDDED_AT_ONCE):
+                rows = unit(await embedder.embed(texts[start : start + EMBEDDED_AT_ONCE]))
+                vectors += [row.tobytes() for row in rows]
+        except ModelError as error:
+            logger.warning("%d passages are found by their words alone for now: %s", len(texts), error)
+            return None, None
+        return vectors, embedder.name
+
+    def _embedder(self) -> Embedder | None:
+        if self._named_embedder is None:
+            self._named_embedder = default_embedder()
+        return self._named_embedder
+
+
+def refused(field: str, why: str) -> InvalidDataError:
+    return InvalidDataError("MemoryDocument", [(field, why)])
+
+
+def _best(text: str, passages: Mapping[str, StoredPassage], near: Mapping[str, float] | None) -> list[_Found]:
+    # How rare a word is among the candidates stands for how rare it is at all.
+    words = BM25({number: passage.text for number, passage in passages.items()}).shares(text)
+    known = None if near is None else {number: near[number] for number in near if number in passages}
+    best: dict[str, _Found] = {}
+    for hit in fuse(words, known, k=len(passages)):
+        passage = passages[hit.id]
+        best.setdefault(passage.document_id, (passage, hit.score, hit.similarity))
+    return list(best.values())
+
+
+def _id(principal: Who) -> str | None:
+    return principal.id if isinstance(principal, Principal) else principal
+
+
+def _seconds(moment: datetime | float | None) -> float | None:
+    return moment.timestamp() if isinstance(moment, datetime) else moment
+
+
+def _stems(text: str) -> str:
+    return " ".join(dict.fromkeys(term[:LONGEST_TERM] for term in terms(text)))
+
+
+def _fits(document: MemoryDocument, since: float | None, metadata: Mapping[str, Any]) -> bool:
+    if since is not None and document.created_at < since:
+        return False
+    said = document.metadata
+    return all(name in said and canonical_json(said[name]) == canonical_json(value) for name, value in metadata.items())

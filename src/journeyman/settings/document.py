@@ -1,0 +1,239 @@
+"""A YAML text as plain values, with the position of each. Budgets hold whatever the text says.
+
+Scalars are read as in YAML 1.2, where ``no`` is a text and ``08:30`` is no number. Tags are refused, keys are texts,
+and none may stand twice.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import yaml
+
+from journeyman.settings.problems import Key
+
+MOST_BYTES = 1_000_000
+MOST_DEPTH = 32
+MOST_NODES = 50_000
+"""Of keys, values and items, with aliases written out: ten lines of aliases of aliases could stand for billions."""
+
+_INTEGER = re.compile(r"[-+]?[0-9]{1,18}|0x[0-9a-fA-F]{1,15}|0o[0-7]{1,20}")
+_NUMBER = re.compile(r"[-+]?(?:\.[0-9]{1,30}|[0-9]{1,18}(?:\.[0-9]{0,30})?)(?:[eE][-+]?[0-9]{1,2})?")
+_MERGE = "<<"
+_CONSTANTS = {"true": True, "false": False, "null": None, "~": None, "": None}
+
+
+class Position(NamedTuple):
+    """Both from 1 on, as editors count."""
+
+    line: int
+    column: int
+
+
+class DocumentError(Exception):
+    """The text cannot be read any further."""
+
+    def __init__(self, message: str, position: Position) -> None:
+        self.message, self.position = message, position
+        super().__init__(message)
+
+
+@dataclass(slots=True)
+class Document:
+    """The values of a text; positions of keys, or of items, by the way to them."""
+
+    value: Any = None
+    source: bytes = b""
+    positions: dict[Key, Position] = field(default_factory=dict)
+    problems: list[tuple[Position, Key, str]] = field(default_factory=list)
+
+    def position(self, key: Key) -> Position:
+        """Where a value stands, or what is nearest above it."""
+        while key and key not in self.positions:
+            key = key[:-1]
+        return self.positions.get(key, Position(1, 1))
+
+
+def read_document(text: str) -> Document:
+    """The document in a text. Raises DocumentError where the rest cannot be read."""
+    document = Document()
+    root = _Composer(text).compose()
+    _Values(document).read(root, ())
+    return document
+
+
+# --- nodes
+
+
+@dataclass(slots=True)
+class _Scalar:
+    value: Any
+    position: Position
+
+
+@dataclass(slots=True)
+class _Sequence:
+    position: Position
+    items: list[_Node] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class _Mapping:
+    position: Position
+    pairs: list[tuple[_Node, _Node]] = field(default_factory=list)
+
+
+_Node = _Scalar | _Sequence | _Mapping
+
+
+class _Composer:
+    """From the parser's events to nodes. An alias is the node it names, which is written out later, within a budget."""
+
+    def __init__(self, text: str) -> None:
+        if (found := yaml.reader.Reader.NON_PRINTABLE.search(text)) is not None:
+            line = text.count("\n", 0, found.start()) + 1
+            column = found.start() - text.rfind("\n", 0, found.start())
+            raise DocumentError(f"the character {found[0]!r} cannot stand in YAML", Position(line, column))
+        loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # written in C, where it was built so
+        self._events: Iterator[Any] = yaml.parse(text, Loader=loader)
+        self._anchors: dict[str, _Node] = {}
+
+    def compose(self) -> _Node:
+        try:
+            return self._document()
+        except yaml.MarkedYAMLError as error:
+            mark = error.problem_mark or error.context_mark
+            what = error.problem or error.context or "cannot be read"
+            raise DocumentError(f"not valid YAML: {what}", _position(mark)) from None
+        except yaml.YAMLError as error:
+            raise DocumentError(f"not valid YAML: {error}", Position(1, 1)) from None
+
+    def _document(self) -> _Node:
+        root: _Node | None = None
+        for event in self._events:
+            if isinstance(event, yaml.DocumentStartEvent) and root is not None:
+                raise DocumentError("a configuration is one document: take the '---' away", _position(event.start_mark))
+            if isinstance(event, yaml.NodeEvent):
+                root = self._node(event, 0)
+        if root is None:
+            raise DocumentError("the file is empty; 'journeyman init' writes one to begin with", Position(1, 1))
+        return root
+
+    def _node(self, event: Any, depth: int) -> _Node:
+        position = _position(event.start_mark)
+        if depth > MOST_DEPTH:
+            raise DocumentError(f"nested more than {MOST_DEPTH} levels deep", position)
+        if isinstance(event, yaml.AliasEvent):
+            if event.anchor not in self._anchors:
+                raise DocumentError(f"the alias '*{event.anchor}' names no anchor that ended before it", position)
+            return self._anchors[event.anchor]
+        if event.tag is not None:
+            raise DocumentError(f"tags such as {event.tag!r} have no meaning here; write plain values", position)
+        node: _Node
+        if isinstance(event, yaml.ScalarEvent):
+            node = _Scalar(_scalar(event.value) if event.implicit[0] else event.value, position)
+        elif isinstance(event, yaml.SequenceStartEvent):
+            node = _Sequence(position)
+            while not isinstance(inner := next(self._events), yaml.SequenceEndEvent):
+                node.items.append(self._node(inner, depth + 1))
+        else:
+            node = _Mapping(position)
+            while not isinstance(inner := next(self._events), yaml.MappingEndEvent):
+                node.pairs.append((self._node(inner, depth + 1), self._node(next(self._events), depth + 1)))
+        if event.anchor is not None:
+            self._anchors[event.anchor] = node
+        return node
+
+
+def _position(mark: Any) -> Position:
+    return Position(1, 1) if mark is None else Position(mark.line + 1, mark.column + 1)
+
+
+def _scalar(text: str) -> Any:
+    """What a plain scalar means, by the core schema of YAML 1.2. Numbers too long for it stay texts."""
+    if (folded := text.lower()) in _CONSTANTS:
+        return _CONSTANTS[folded]
+    if _INTEGER.fullmatch(text):
+        return int(text, 0) if text[:2] in ("0x", "0o") else int(text)
+    return float(text) if _NUMBER.fullmatch(text) else text
+
+
+# --- values
+
+
+class _Values:
+    """From nodes to values. Counts what it makes."""
+
+    def __init__(self, document: Document) -> None:
+        self._document = document
+        self._made = 0
+
+    def read(self, node: _Node, key: Key) -> None:
+        self._document.value = self._value(node, key)
+
+    def _value(self, node: _Node, key: Key) -> Any:
+        self._made += 1
+        if self._made > MOST_NODES:
+            raise DocumentError(f"more than {MOST_NODES:,} values, with aliases written out", node.position)
+        self._document.positions.setdefault(key, node.position)
+        if isinstance(node, _Scalar):
+            return node.value
+        if len(key) > MOST_DEPTH:  # aliases of aliases
+            raise DocumentError(f"nested more than {MOST_DEPTH} levels deep", node.position)
+        if isinstance(node, _Sequence):
+            return [self._value(item, (*key, number)) for number, item in enumerate(node.items)]
+        return self._mapping(node, key)
+
+    def _mapping(self, node: _Mapping, key: Key) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for name, position, value in self._pairs(node, key, 0):
+            self._document.positions[(*key, name)] = position
+            found[name] = self._value(value, (*key, name))
+        return found
+
+    def _pairs(self, node: _Mapping, key: Key, merges: int) -> list[tuple[str, Position, _Node]]:
+        """Names and what stands under them; with ``<<`` those of other mappings, where they are not given here."""
+        found: dict[str, tuple[str, Position, _Node]] = {}
+        merged: list[_Node] = []
+        for name_node, value in node.pairs:
+            name = name_node.value if isinstance(name_node, _Scalar) else None
+            if name == _MERGE:
+                merged += value.items if isinstance(value, _Sequence) else [value]
+            elif not isinstance(name, str):
+                shown = "it" if isinstance(name_node, _Sequence | _Mapping) else str(name).lower()
+                self._note(name_node.position, key, f"a key is a text; put {shown} in quotes")
+            elif name in found:
+                line = found[name][1].line
+                self._note(name_node.position, (*key, name), f"stands here twice; the first is in line {line}")
+            else:
+                found[name] = (name, name_node.position, value)
+        for other in merged:
+            self._made += 1
+            if not isinstance(other, _Mapping) or merges > MOST_DEPTH or self._made > MOST_NODES:
+                raise DocumentError(f"'{_MERGE}' takes an alias of other keys and values", other.position)
+            for pair in self._pairs(other, key, merges + 1):
+                self._made += 1
+                found.setdefault(pair[0], pair)
+        return list(found.values())
+
+    def _note(self, position: Position, key: Key, message: str) -> None:
+        self._document.problems.append((position, key, message))
+
+
+def without(value: Any, key: Key) -> Any:
+    """A copy of values without what stands at one key; the same values where nothing does."""
+    if not key:
+        return value
+    step, rest = key[0], key[1:]
+    if isinstance(value, dict) and step in value:
+        if not rest:
+            return {name: item for name, item in value.items() if name != step}
+        return {**value, step: without(value[step], rest)}
+    if isinstance(value, list) and isinstance(step, int) and step < len(value):
+        if not rest:
+            return [*value[:step], *value[step + 1 :]]
+        return [*value[:step], without(value[step], rest), *value[step + 1 :]]
+    return value

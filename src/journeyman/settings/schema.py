@@ -1,0 +1,264 @@
+"""What may stand in a configuration file. Descriptions are shown by editors and in the reference."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, AliasChoices, Field, model_validator
+
+from journeyman.core.policy import BreakerRule, Policy
+from journeyman.core.principals import check_permissions
+from journeyman.core.risk import RiskLevel
+from journeyman.core.specification import Environment
+from journeyman.settings.values import Duration, RateText, Retention, SecretText, Section
+
+VERSION = 1
+_DEFAULTS = Policy()
+_BREAKER = BreakerRule()
+
+
+def _permissions(values: list[str]) -> list[str]:
+    return sorted(check_permissions(values))
+
+
+Permissions = Annotated[list[str], AfterValidator(_permissions)]
+
+
+class Limits(Section):
+    """What runs and calls may take, unless whoever starts a run says otherwise."""
+
+    iterations: int | None = Field(None, gt=0, description="questions to the model in one run; 10 unless given")
+    history_messages: int | None = Field(None, gt=0, description="messages of a conversation that a model is sent; 100")
+    seconds: Duration | None = Field(None, description="how long a run may take")
+    tokens: int | None = Field(None, gt=0, description="of the model, in one run")
+    calls: RateText | None = Field(None, description="all calls together")
+    calls_per_principal: RateText | None = Field(None, description="all calls of one principal together")
+    principals: dict[str, RateText] = Field(
+        default_factory=dict, description="the same for single principals, by their ids"
+    )
+
+
+class Breaker(Section):
+    """A tool that fails several times in a row rests for a while."""
+
+    enabled: bool = True
+    failures: int = Field(_BREAKER.failures, gt=0, description="failures in a row, after which a tool rests")
+    rest: Duration = Field(_BREAKER.rest_seconds, description="how long it is not called then")
+    probes: int = Field(_BREAKER.probes, gt=0, description="calls that try it out afterwards")
+
+
+class Rules(Section):
+    """The rules every call is held to."""
+
+    default_risk: RiskLevel = Field(
+        _DEFAULTS.default_risk, description="of a tool that declares none and whose name is not known"
+    )
+    confidence: float = Field(
+        _DEFAULTS.approval_confidence,
+        ge=0,
+        le=1,
+        description="below it a call that is reversible with delay needs approval",
+    )
+    wait: Duration = Field(
+        _DEFAULTS.wait_seconds, description="how long a call may wait for its turn under a rate limit"
+    )
+    retry_backoff: Duration = Field(_DEFAULTS.retry_backoff_seconds, description="before a second attempt; doubles")
+    breaker: Breaker = Breaker()
+    max_argument_bytes: int = Field(_DEFAULTS.max_argument_bytes, gt=0)
+    max_result_chars: int = Field(_DEFAULTS.max_result_chars, ge=200, description="what a model sees of one result")
+    max_result_bytes: int = Field(_DEFAULTS.max_result_bytes, gt=0, description="larger results are errors")
+    max_inline_bytes: int = Field(_DEFAULTS.max_inline_bytes, gt=0, description="larger results are kept apart")
+    max_offered_tools: int = Field(_DEFAULTS.max_offered_tools or 128, gt=0, description="tools a model is told of")
+    capture_content: bool = Field(False, description="whether logs and spans may carry arguments and results")
+
+
+class Grants(Section):
+    """What one approval may allow for a whole session."""
+
+    uses: int = Field(_DEFAULTS.grant_uses, gt=0)
+    for_: Duration = Field(_DEFAULTS.grant_seconds, alias="for", description="how long")
+    risk: Literal["none", "reversible", "reversible_with_delay", "irreversible"] = Field(
+        "irreversible", description="up to which risk; none: every call is asked about"
+    )
+
+
+class Approvals(Section):
+    """How people are asked."""
+
+    expire_after: Duration = Field(
+        _DEFAULTS.stored_approval_seconds, description="how long a question waits in the store"
+    )
+    expire_in_process: Duration = Field(
+        _DEFAULTS.approval_seconds, description="how long it waits where the run lives in its caller's process"
+    )
+    four_eyes: bool = Field(False, description="whoever approves must be somebody else than the run's principal")
+    grants: Grants = Grants()
+
+
+class ToolOverride(Section):
+    """What can be set of a tool, also for one environment. What is left out stays as the tool declares it."""
+
+    enabled: bool | None = Field(None, description="false takes the tool away; a tool that is off in code stays off")
+    category: str | None = Field(None, min_length=1)
+    permissions: Permissions = Field(
+        default_factory=list, description="needed besides those that the tool and its category need"
+    )
+    risk: RiskLevel | None = Field(
+        None, description="of a tool that declares none; of one that does, it can only be raised"
+    )
+    timeout_seconds: float | None = Field(None, ge=1, le=300, allow_inf_nan=False)
+    retries: int | None = Field(None, ge=0, le=10, description="only where repeating is safe")
+    cache: Duration | None = Field(None, description="how long results are reused; for tools that only read")
+    rate_limit: RateText | None = Field(None, validation_alias=AliasChoices("rate_limit", "rate_limits"))
+    parameters: dict[str, Any] = Field(
+        default_factory=dict, description="values of arguments that the model leaves out"
+    )
+
+
+class Tool(ToolOverride):
+    """One tool, by its name."""
+
+    import_: str | None = Field(
+        None,
+        alias="import",
+        min_length=1,
+        description="where it is: module:function or file.py:function; not for tools of a toolkit or an MCP server",
+    )
+    environments: dict[Environment, ToolOverride] = Field(
+        default_factory=dict,
+        validation_alias=AliasChoices("environments", "environment_overrides"),
+        description="what differs in one environment",
+    )
+
+    def in_environment(self, environment: str) -> Tool:
+        """The tool's settings with those of one environment over them."""
+        over = self.environments.get(environment)  # type: ignore[call-overload]  # any text may be asked for
+        if over is None:
+            return self
+        update = {name: getattr(over, name) for name in over.model_fields_set}
+        if "permissions" in update:
+            update["permissions"] = sorted({*self.permissions, *over.permissions})  # only ever more
+        return self.model_copy(update=update)
+
+
+class Category(Section):
+    """Tools that are switched, permitted and configured together."""
+
+    enabled: bool = True
+    permissions: Permissions = Field(default_factory=list, description="needed for every tool of it")
+    rate_limit: RateText | None = Field(None, description="for all its tools together")
+    global_config: dict[str, Any] = Field(
+        default_factory=dict, description="what its tools find in `context.settings`; no secrets"
+    )
+    schema_: str | dict[str, Any] | None = Field(
+        None, alias="schema", description="a JSON Schema, or module:Model, that global_config must fit"
+    )
+
+
+class McpServer(Section):
+    """A server of the Model Context Protocol. Its tools are `NAME.tool`, in a category of the server's name."""
+
+    command: list[str] | None = Field(None, min_length=1, description="starts a server that speaks over stdin and out")
+    url: SecretText | None = Field(None, description="where one listens")
+    headers: dict[str, SecretText] = Field(default_factory=dict, description="sent with every request; with url")
+    env: dict[str, SecretText] = Field(default_factory=dict, description="the process's environment; with command")
+    cwd: str | None = Field(None, description="the folder it is started in; with command")
+    trust_annotations: bool = Field(False, description="whether what it says of its tools may lower their risk")
+    enabled: bool = True
+    timeout_seconds: float = Field(30.0, ge=1, le=300, allow_inf_nan=False, description="for one call")
+    start: Duration = Field(10.0, description="how long it may take to answer at first")
+    cache: Duration | None = Field(None, description="how long results of its tools that only read are reused")
+    permissions: Permissions = Field(default_factory=list, description="needed for each of its tools")
+    only: list[str] | None = Field(None, description="its tools that are taken; all unless given")
+    resources: bool = Field(True, description="whether its resources can be read by tools")
+    prompts: bool = Field(True, description="whether its prompts can be asked for by tools")
+    category: str | None = Field(None, min_length=1, description="of its tools; the server's name unless given")
+
+    @model_validator(mode="after")
+    def _one_way(self) -> McpServer:
+        if (self.command is None) == (self.url is None):
+            raise ValueError("give either 'command' or 'url'")
+        if self.command is not None and self.headers:
+            raise ValueError("'headers' go with 'url'; a command takes 'env'")
+        if self.url is not None and (self.env or self.cwd):
+            raise ValueError("'env' and 'cwd' go with 'command'; a server at a 'url' takes 'headers'")
+        return self
+
+
+class Runs(Section):
+    """How runs are worked on."""
+
+    concurrency: int | None = Field(None, gt=0, description="at once; 64, in each worker 16")
+    principal_concurrency: int | None = Field(None, gt=0, description="of one principal at once, anywhere")
+    lease: Duration = Field(30.0, description="after how long a silent process is replaced")
+    grace: Duration = Field(10.0, description="how long steps under way may take to finish at the end")
+    retention: Retention | None = Field(
+        None, description="how long everything is kept, or forever; unless given, ended runs 7 days, the rest forever"
+    )
+    traces: Path | None = Field(None, description="a folder for each run's trace")
+
+
+class Http(Section):
+    """`journeyman serve`."""
+
+    host: str = "127.0.0.1"
+    port: int = Field(8000, ge=0, le=65_535)
+    tokens: Path | None = Field(None, description="the file that says who may use the service")
+    tls_cert: Path | None = None
+    tls_key: Path | None = None
+    root_path: str = ""
+    origins: list[str] = Field(default_factory=list)
+    forwarded_allow_ips: list[str] = Field(default_factory=list)
+    workers: int | None = Field(None, ge=0, description="worker processes beside the service (PostgreSQL)")
+    requests_per_minute: int = Field(1_200, gt=0)
+    body_bytes: int = Field(1_000_000, gt=0)
+    connections: int = Field(1_000, gt=0)
+    connections_per_address: int = Field(500, gt=0)
+
+
+class Doors(Section):
+    """Ways in for people and programs."""
+
+    http: Http = Http()
+
+
+class Settings(Section):
+    """The whole file."""
+
+    version: Literal[1] = Field(description="of this format")
+    environment: Environment = Field("development", description="where this installation runs")
+    store: SecretText = Field(
+        "sqlite:///journeyman.db", description="sqlite:///FILE or postgresql://USER@HOST/DATABASE"
+    )
+    model: SecretText | None = Field(None, description="for agents that name none; else it is looked for")
+    agent: str | None = Field(None, description="who answers: module:agent or FILE.gram; else an assistant")
+    toolkits: list[str] | None = Field(
+        None,
+        description="tools that come with Journeyman: tasks, local, hello; or module:library. "
+        "Unless given, tasks where the file brings no tools of its own",
+    )
+    tools: dict[str, Tool] = Field(default_factory=dict, description="by name")
+    categories: dict[str, Category] = Field(default_factory=dict, description="by name")
+    mcp: dict[str, McpServer] = Field(default_factory=dict, description="by name")
+    limits: Limits = Limits()
+    policy: Rules = Rules()
+    approvals: Approvals = Approvals()
+    runs: Runs = Runs()
+    doors: Doors = Doors()
+
+    def tool(self, name: str) -> Tool | None:
+        """A tool's settings in this environment."""
+        found = self.tools.get(name)
+        return None if found is None else found.in_environment(self.environment)
+
+
+RESTART = ("store", "agent", "runs", "doors")
+"""What holds from the start of a process to its end."""
+VARIABLES: dict[str, tuple[str, ...]] = {
+    "JOURNEYMAN_ENVIRONMENT": ("environment",),
+    "JOURNEYMAN_STORE": ("store",),
+    "JOURNEYMAN_MODEL": ("model",),
+    "JOURNEYMAN_TOKENS": ("doors", "http", "tokens"),
+}
+"""Environment variables that win over the file, and what they set."""

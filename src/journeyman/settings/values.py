@@ -1,0 +1,123 @@
+"""The kinds of values that a configuration has besides plain ones: durations, rates, texts that may hold secrets."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any, Literal, TypeAlias
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
+
+from journeyman.core.policy import MOST_SECONDS, RateLimit
+
+_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3_600.0, "d": 86_400.0, "w": 604_800.0}
+_DURATION = re.compile(r"(\d{1,12}(?:\.\d{1,6})?)\s*(ms|[smhdw])")
+_RATE = re.compile(
+    r"(\d{1,9})\s*/\s*(\d{1,9})?\s*(seconds?|sec|s|minutes?|min|m|hours?|h|days?|d)(\s+per\s+principal)?"
+)
+FOREVER = "forever"
+BURST = 2.0
+"""Of a rate in a file: after a quiet time twice its calls may come at once."""
+
+
+class Section(BaseModel):
+    """A part of the file. Unknown keys are refused, so that a typing error is no silent default."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", validate_default=False)
+
+
+def _seconds(value: Any) -> Any:
+    if isinstance(value, bool):
+        raise ValueError("must be a duration such as 90s, 30m, 12h or 7d")
+    if isinstance(value, str):
+        found = _DURATION.fullmatch(value.strip())
+        if found is None:
+            raise ValueError("must be a duration such as 90s, 30m, 12h or 7d, or a number of seconds")
+        return float(found[1]) * _UNITS[found[2]]
+    return value
+
+
+_DURATION_SCHEMA = {
+    "anyOf": [{"type": "string", "pattern": r"^\d+(\.\d+)?\s*(ms|[smhdw])$"}, {"type": "number", "exclusiveMinimum": 0}]
+}
+Duration = Annotated[
+    float,
+    Field(gt=0, le=MOST_SECONDS, allow_inf_nan=False),
+    BeforeValidator(_seconds),
+    WithJsonSchema(_DURATION_SCHEMA),
+]
+"""``90s``, ``30m``, ``12h``, ``7d``, or a number of seconds."""
+
+
+def _kept(value: Any) -> Any:
+    return float("inf") if value == FOREVER else _seconds(value)
+
+
+Retention = Annotated[
+    float,
+    Field(gt=0),
+    BeforeValidator(_kept),
+    WithJsonSchema({"anyOf": [*_DURATION_SCHEMA["anyOf"], {"const": FOREVER}]}),
+]
+"""A duration, or ``forever``."""
+
+SECRET_MARK = "x-journeyman-secret"
+SecretText = Annotated[str, WithJsonSchema({"type": "string", SECRET_MARK: True})]
+"""A text with ``${NAME}`` for environment variables, or ``file:PATH``: resolved when it is used, never kept."""
+
+
+class Rate(Section):
+    """So many calls in so long, written ``20/min``, ``5/s``, ``100/10min`` or ``20/min per principal``."""
+
+    calls: int = Field(gt=0, le=1_000_000_000)
+    seconds: Duration = 60.0
+    per: Literal["tool", "principal"] = Field("tool", description="'principal': each one has a limit of its own")
+    burst: float = Field(BURST, ge=1, le=100, description="how many times `calls` may come at once after a quiet time")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_text(cls, data: Any) -> Any:
+        if isinstance(data, dict):
+            return _by_unit(data)
+        found = _RATE.fullmatch(data.strip()) if isinstance(data, str) else None
+        if found is None:
+            raise ValueError("must be a rate such as 20/min, 5/s or 100/10min")
+        seconds = int(found[2] or 1) * _UNITS[found[3][0]]
+        return {"calls": int(found[1]), "seconds": seconds, "per": "principal" if found[4] else "tool"}
+
+    def limit(self) -> RateLimit:
+        return RateLimit(calls=self.calls, seconds=self.seconds, per=self.per, burst=self.burst)
+
+
+_LONG_UNITS = {"per_second": 1.0, "per_minute": 60.0, "per_hour": 3_600.0, "per_day": 86_400.0}
+
+
+def _by_unit(data: dict[str, Any]) -> dict[str, Any]:
+    """``{per_minute: 30}`` is a rate, too."""
+    [*named] = [name for name in data if name in _LONG_UNITS]
+    if len(named) != 1 or "calls" in data:
+        return data
+    rest = {name: value for name, value in data.items() if name != named[0]}
+    return {"calls": data[named[0]], "seconds": _LONG_UNITS[named[0]], **rest}
+
+
+RateText: TypeAlias = Annotated[
+    Rate,
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "string", "pattern": r"^\d+\s*/\s*\d*\s*[a-z]+(\s+per\s+principal)?$", "examples": ["20/min"]},
+                {
+                    "type": "object",
+                    "additionalProperties": False,
+                    "properties": {
+                        "calls": {"type": "integer", "minimum": 1},
+                        "seconds": _DURATION_SCHEMA,
+                        "per": {"enum": ["tool", "principal"]},
+                        "burst": {"type": "number", "minimum": 1, "maximum": 100},
+                        **{unit: {"type": "integer", "minimum": 1} for unit in _LONG_UNITS},
+                    },
+                },
+            ]
+        }
+    ),
+]

@@ -1,0 +1,386 @@
+"""The link to one MCP server: one task owns it from start to end, and starts it again where it breaks.
+
+Cancel scopes must be left by the task that entered them, so nobody but that task opens or closes anything. Requests are
+made by whoever needs one, over the session that the owner has put up.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import anyio
+import mcp_types as types
+from mcp.client.session import ClientSession
+from mcp.client.subscriptions import SubscriptionLost, listen
+from mcp.shared.dispatcher import ProgressFnT
+from mcp.shared.exceptions import MCPError
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+from pydantic import TypeAdapter, ValidationError
+
+from journeyman.core.data import LOG_FIELDS
+from journeyman.core.errors import ConfigurationError, ErrorCategory, OutcomeUnknownError, Severity, ToolError
+from journeyman.core.sensitive.tokens import redacted
+from journeyman.core.visible import one_line, visible
+from journeyman.sources.mcp.guard import LOST, UNREACHABLE, UNREADABLE
+from journeyman.sources.mcp.http import LOST_WHILE_READ, HttpLink
+from journeyman.sources.mcp.stdio import StdioLink
+
+logger = logging.getLogger("journeyman.mcp")
+
+WAIT_SECONDS = 5.0
+"""How long a call waits for a server that is being started again."""
+CLOSE_SECONDS = 10.0
+FIRST_PAUSE, LONGEST_PAUSE = 0.5, 30.0
+STEADY_SECONDS = 30.0
+"""A server that was up for so long starts again without much of a pause."""
+_LONGEST_ERROR = 2_000
+_LOG_LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "notice": logging.INFO, "warning": logging.WARNING}
+
+Link: TypeAlias = StdioLink | HttpLink
+
+
+def _only_for_developers(record: logging.LogRecord) -> bool:
+    return 0 < logging.getLogger(record.name).level <= logging.DEBUG
+
+
+# The package logs what it cannot read, with its content and as often as a server sends it.
+for _name in ("client", "mcp.client.streamable_http"):
+    logging.getLogger(_name).addFilter(_only_for_developers)
+
+
+@dataclass(frozen=True, slots=True)
+class _Live:
+    """A session that is up, and the link it goes over."""
+
+    session: ClientSession
+    link: Link
+
+
+class Connection:
+    """Keeps a session with a server up between ``open`` and ``close``."""
+
+    def __init__(
+        self,
+        name: str,
+        where: str,
+        make_link: Callable[[Callable[[], None]], Link],
+        *,
+        start_seconds: float,
+        client: types.Implementation,
+        secrets: tuple[str, ...] = (),
+    ) -> None:
+        self._name = name
+        self._where = where
+        self._make_link = make_link
+        self._start_seconds = start_seconds
+        self._client = client
+        self._secrets = secrets
+        self._owner: asyncio.Task[None] | None = None
+        self._live: _Live | None = None
+        self._up = asyncio.Event()
+        self._stop = asyncio.Event()
+        self._restart = asyncio.Event()
+        self.changed = asyncio.Event()
+        """The tools may be others by now, or the server is gone or back."""
+        self.trouble: str | None = None
+        """Why the server is not there."""
+
+    # --- from start to end
+
+    async def open(self) -> None:
+        """Start the server. Raises ConfigurationError, which names it and says why it did not start."""
+        started: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._owner = asyncio.create_task(self._own(started), name=f"MCP server {self._name}")
+        try:
+            await asyncio.shield(started)
+        except BaseException:
+            await self.close()
+            raise
+
+    async def close(self) -> None:
+        self._stop.set()
+        if self._owner is None:
+            return
+        done, _ = await asyncio.wait((self._owner,), timeout=CLOSE_SECONDS)
+        if not done:
+            self._owner.cancel()
+            await asyncio.wait((self._owner,), timeout=CLOSE_SECONDS)
+        self._owner = None
+
+    async def _own(self, started: asyncio.Future[None]) -> None:
+        pause, loop = FIRST_PAUSE, asyncio.get_running_loop()
+        while not self._stop.is_set():
+            begun = loop.time()
+            why = await self._one_session(started)
+            if not started.done():
+                started.set_exception(ConfigurationError(why))
+                return
+            if self._stop.is_set():
+                return
+            self.trouble = why
+            self.changed.set()
+            _log(logging.WARNING, "an MCP server is gone and is started again", self._name, pause=round(pause, 1))
+            if loop.time() - begun >= STEADY_SECONDS:
+                pause = FIRST_PAUSE
+            # Several clients of one server must not come back all at once.
+            await _first(pause * random.uniform(0.5, 1.0), self._stop)
+            pause = min(pause * 2, LONGEST_PAUSE)
+
+    async def _one_session(self, started: asyncio.Future[None]) -> str:
+        """From start to end; returns why it ended."""
+        link = self._make_link(self.changed.set)
+        self._restart.clear()
+        error: BaseException | None = None
+        limit = anyio.CancelScope(deadline=anyio.current_time() + self._start_seconds)
+        up = False
+        try:
+            with limit:
+                async with link.connect() as (read, write), self._session(read, write) as session:
+                    await _negotiate(session, link.probe_seconds)
+                    limit.deadline, up = math.inf, True
+                    self._put_up(_Live(session, link), started)
+                    async with anyio.create_task_group() as tasks:
+                        tasks.start_soon(self._follow_changes, session)
+                        await _first(None, self._stop, self._restart, link.ended)
+                        self._live = None
+                        tasks.cancel_scope.cancel()
+        except (Exception, BaseExceptionGroup) as caught:
+            error = caught
+        finally:
+            self._live = None
+            self._up.clear()
+        if limit.cancelled_caught and not up:
+            return self._told(f"did not answer within {self._start_seconds:g} s", link)
+        return self._told(_reason(error, link), link)
+
+    def _put_up(self, live: _Live, started: asyncio.Future[None]) -> None:
+        self._live, self.trouble = live, None
+        self._up.set()
+        if started.done():
+            self.changed.set()  # it may be a newer version that came back
+        else:
+            started.set_result(None)
+
+    def _session(self, read: Any, write: Any) -> ClientSession:
+        # What a server may ask of a client (sampling, elicitation, roots) is not declared and refused.
+        return ClientSession(read, write, client_info=self._client, logging_callback=self._log, log_level="warning")
+
+    async def _follow_changes(self, session: ClientSession) -> None:
+        """Servers of the newer protocol tell of changes to whoever has asked for it."""
+        tools = None if session.server_capabilities is None else session.server_capabilities.tools
+        if session.protocol_version not in MODERN_PROTOCOL_VERSIONS or tools is None or not tools.list_changed:
+            return
+        pause = FIRST_PAUSE
+        while True:
+            try:
+                async with listen(session, tools_list_changed=True) as changes:
+                    pause = FIRST_PAUSE
+                    async for _ in changes:
+                        self.changed.set()
+            except (MCPError, SubscriptionLost, RuntimeError, TimeoutError):
+                pass
+            await asyncio.sleep(pause)
+            self.changed.set()  # whatever has changed meanwhile was not told
+            pause = min(pause * 2, LONGEST_PAUSE)
+
+    async def _log(self, params: types.LoggingMessageNotificationParams) -> None:
+        fields: dict[str, Any] = {"severity": params.level}
+        # What a server says is content: only for whoever has set our loggers to debug.
+        if any(0 < each.level <= logging.DEBUG for each in (logger, logging.getLogger("journeyman"))):
+            fields["message"] = self._masked(visible(str(params.data)[:500]))
+        _log(_LOG_LEVELS.get(params.level, logging.ERROR), "an MCP server logs", self._name, **fields)
+
+    # --- requests
+
+    @property
+    def capabilities(self) -> types.ServerCapabilities:
+        live = self._live
+        found = None if live is None else live.session.server_capabilities
+        return found or types.ServerCapabilities()
+
+    @property
+    def protocol_version(self) -> str | None:
+        return None if self._live is None else self._live.session.protocol_version
+
+    async def list_tools(self, cursor: str | None) -> types.ListToolsResult:
+        """One page. The session's own method, which also reads what arguments go into headers."""
+        live = await self._connected()
+        asked = live.session.list_tools(params=types.PaginatedRequestParams(cursor=cursor))
+        page: types.ListToolsResult = await self._asked(live, asked)
+        return page
+
+    async def request(
+        self, request: Any, adapter: TypeAdapter[Any] | type[Any], *, progress: ProgressFnT | None = None
+    ) -> Any:
+        """Send a request and return its result. Raises ToolError, or OutcomeUnknownError where the server went away."""
+        live = await self._connected()
+        try:
+            return await self._asked(live, live.session.send_request(request, adapter, progress_callback=progress))
+        except _SessionEndedError:
+            # The server has forgotten the session and has not looked at the request: once more, in a new session.
+            self._restart.set()
+            await asyncio.sleep(0)
+            live = await self._connected(other_than=live)
+            return await self._asked(live, live.session.send_request(request, adapter, progress_callback=progress))
+
+    async def _connected(self, other_than: _Live | None = None) -> _Live:
+        loop = asyncio.get_running_loop()
+        until = loop.time() + WAIT_SECONDS
+        while (live := self._live) is None or live is other_than or live.link.ended.is_set():
+            if (left := until - loop.time()) <= 0 or self._stop.is_set():
+                raise self._unavailable(self.trouble or f"the MCP server {self._name!r} is not connected")
+            if live is None:
+                await _first(left, self._up, self._stop)
+            else:
+                await asyncio.sleep(0.01)  # it is about to be taken down
+        return live
+
+    async def _asked(self, live: _Live, request: Any) -> Any:
+        try:
+            return await request
+        except MCPError as error:
+            raise self._error_of(live, error) from None
+        except ValidationError as error:
+            raise _answered_badly(
+                f"the MCP server {self._name!r} sent a malformed result ({_first_problem(error)})"
+            ) from None
+        except RuntimeError as error:  # what the package makes of results that break the protocol
+            raise _answered_badly(f"the MCP server {self._name!r}: {self._shown(str(error))}") from None
+
+    def _error_of(self, live: _Live, error: MCPError) -> Exception:
+        message = error.message
+        who = f"the MCP server {self._name!r}"
+        if error.code == types.INVALID_REQUEST and message == "Session terminated":
+            return _SessionEndedError(who)
+        if LOST_WHILE_READ not in message and (
+            error.code in (UNREADABLE, types.PARSE_ERROR) or message.startswith("SSE stream failed")
+        ):
+            return _answered_badly(f"{who} {self._shown(message)}")
+        if error.code == LOST or LOST_WHILE_READ in message or _closed(live, error):
+            return OutcomeUnknownError(f"{who} {message if error.code == LOST else 'went away'} during the call")
+        if error.code == UNREACHABLE:
+            return self._unavailable(f"{who} {message}")
+        category = ErrorCategory.INVALID_INPUT if error.code == types.INVALID_PARAMS else ErrorCategory.TOOL_ERROR
+        return ToolError(
+            "MCP_ERROR", f"{who} answered with error {error.code}: {self._shown(message)}", category=category
+        )
+
+    def _unavailable(self, message: str) -> ToolError:
+        return ToolError(
+            "MCP_UNAVAILABLE",
+            message,
+            True,
+            "Try again later, or go on without it",
+            category=ErrorCategory.NETWORK,
+            severity=Severity.HIGH,
+            user_guidance="See what 'journeyman doctor' or the log says of the server; the call was not sent",
+        )
+
+    # --- words
+
+    def _told(self, why: str, link: Link) -> str:
+        text = f"the MCP server {self._name!r} ({self._where}) {why}"
+        if words := link.last_words.decode("utf-8", "replace").strip():
+            text += f"; its standard error ends with: {self._masked(visible(words))}"
+        return text
+
+    def _shown(self, text: str) -> str:
+        """What a server says, for a model or a person."""
+        return self._masked(visible(text[:_LONGEST_ERROR]))
+
+    def _masked(self, text: str) -> str:
+        for secret in self._secrets:
+            text = text.replace(secret, "***")
+        return redacted(text)
+
+
+class _SessionEndedError(Exception):
+    """The server does not know the session any more."""
+
+
+async def _negotiate(session: ClientSession, probe_seconds: float | None) -> None:
+    """Agree on a version: the newer protocol where the server knows it, else the older one's handshake."""
+    slow = False
+    try:
+        async with asyncio.timeout(probe_seconds):
+            await session.discover()
+            return
+    except TimeoutError:
+        slow = True
+    except MCPError as error:
+        slow = error.code == types.REQUEST_TIMEOUT
+    except (ValidationError, RuntimeError):
+        pass  # it answers, and does not know the newer one
+    try:
+        await session.initialize()
+    except MCPError as error:
+        if not slow and error.code != types.UNSUPPORTED_PROTOCOL_VERSION:
+            raise
+        await session.discover()  # slow to start, or to sign in: it knows the newer one after all
+
+
+def _closed(live: _Live, error: MCPError) -> bool:
+    """Whether the connection was closed, which a server could also only say."""
+    if error.code != types.CONNECTION_CLOSED:
+        return False
+    return live.link.ended.is_set() or error.message == "Connection closed" or error.message.startswith("SSE stream")
+
+
+def _first_problem(error: ValidationError) -> str:
+    """Where a result is wrong. Not what stands there: that may be anything."""
+    [problem, *_] = error.errors(include_url=False, include_context=False, include_input=False)
+    place = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in problem["loc"])
+    return one_line(f"{place.lstrip('.')}: {problem['msg']}", most=200)
+
+
+def _answered_badly(message: str) -> ToolError:
+    return ToolError(
+        "MCP_BAD_ANSWER",
+        message,
+        recover_action="Do not repeat the call: it has run. Go on without its result",
+        severity=Severity.HIGH,
+        user_guidance="The server breaks the protocol; tell whoever maintains it",
+    )
+
+
+def _reason(error: BaseException | None, link: Link) -> str:
+    """Why a session ended, in words."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    if link.fault is not None:
+        return link.fault
+    match error:
+        case FileNotFoundError() | NotADirectoryError():
+            return f"cannot be started: there is no such command or folder ({error.filename!r})"
+        case OSError():
+            return f"cannot be started: {error.strerror or type(error).__name__}"
+        case MCPError() if error.code != types.CONNECTION_CLOSED:
+            return f"refused to begin: {visible(error.message[:_LONGEST_ERROR])}"
+        case MCPError() | None if link.exit_code is not None:
+            return f"ended with exit code {link.exit_code}"
+        case MCPError() | None:
+            return "closed the connection"
+        case ValidationError():
+            return "sent a malformed answer"
+        case _:
+            return f"failed: {type(error).__name__}: {visible(str(error)[:300])}"
+
+
+async def _first(seconds: float | None, *events: asyncio.Event) -> None:
+    """Return when one of the events is set, or after so many seconds."""
+    waits = [asyncio.ensure_future(event.wait()) for event in events]
+    try:
+        await asyncio.wait(waits, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for wait in waits:
+            wait.cancel()
+
+
+def _log(level: int, message: str, server: str, **fields: Any) -> None:
+    logger.log(level, message, extra={LOG_FIELDS: {"source": server, **fields}})

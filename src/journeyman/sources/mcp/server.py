@@ -1,0 +1,257 @@
+"""``McpServer``: an MCP server as a source of tools. Nothing of the package ``mcp`` is imported before it is opened."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import shlex
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from journeyman.core.budgets import MCP_PAGES, MCP_TOOLS
+from journeyman.core.data import canonical_json, digest
+from journeyman.core.errors import ConfigurationError, OutcomeUnknownError, ToolError
+from journeyman.core.principals import check_permissions
+from journeyman.core.sensitive.tokens import bare_url, redacted
+from journeyman.core.visible import visible
+from journeyman.tools.sources import UnusableTool
+from journeyman.tools.tool import Tool
+
+if TYPE_CHECKING:
+    from journeyman.sources.mcp.connection import Connection, Link
+    from journeyman.sources.mcp.tools import Options
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,31}")
+_SHORTEST_SECRET = 6
+_LIST_PAUSE = 1.0
+"""At least so many seconds lie between two lists, however often a server says that its tools have changed."""
+_MANY = 20
+
+
+class McpServer:
+    """The tools of an MCP server, under its name: ``time.get_current_time``.
+
+    Give either ``command`` (started as a child process) or ``url`` (streamable HTTP). A child gets a clean environment
+    and ``env``. ``auth`` is an ``httpx2.Auth``, such as the OAuth providers of the package ``mcp``; ``oauth`` takes
+    ``client_id``, ``client_secret``, ``scope`` and ``issuer`` for the client-credentials grant.
+
+    ``trust_annotations`` lets the server's hints lower a tool's risk; without it they can only raise it.
+    """
+
+    def __init__(
+        self,
+        *,
+        name: str,
+        command: Sequence[str] | None = None,
+        url: str | None = None,
+        env: Mapping[str, str] | None = None,
+        cwd: str | None = None,
+        headers: Mapping[str, str] | None = None,
+        auth: Any = None,
+        oauth: Mapping[str, Any] | None = None,
+        trust_annotations: bool = False,
+        timeout_seconds: float = 30.0,
+        start_seconds: float = 10.0,
+        cache_seconds: float | None = None,
+        category: str = "mcp",
+        permissions: Iterable[str] = (),
+        only: Iterable[str] | None = None,
+        resources: bool = True,
+        prompts: bool = True,
+        message_bytes: int | None = None,
+    ) -> None:
+        where = f"MCP server {name!r}"
+        if not isinstance(name, str) or not _NAME.fullmatch(name):
+            raise ConfigurationError(f"{where}: a name has 1–32 letters, digits, '_' and '-', e.g. 'files'")
+        if (command is None) == (url is None):
+            raise ConfigurationError(f"{where}: give either a command or a url")
+        if command is not None and (isinstance(command, str) or not command or not all(command)):
+            raise ConfigurationError(f"{where}: the command is a list, e.g. ['uvx', 'mcp-server-time']")
+        if url is not None and not re.match(r"https?://[^/\s]", url):
+            raise ConfigurationError(f"{where}: the url must begin with http:// or https://, got {bare_url(url)!r}")
+        if url is None and (headers or auth or oauth):
+            raise ConfigurationError(f"{where}: headers, auth and oauth are for servers with a url")
+        if command is None and (env or cwd):
+            raise ConfigurationError(f"{where}: env and cwd are for servers with a command")
+        if not 1 <= timeout_seconds <= 300:
+            raise ConfigurationError(f"{where}: timeout_seconds must be from 1 to 300, got {timeout_seconds:g}")
+        self.name = name
+        self._command = None if command is None else tuple(map(str, command))
+        self._url = url
+        self._env, self._headers = dict(env or {}), dict(headers or {})
+        self._cwd = None if cwd is None else str(cwd)
+        self._auth, self._oauth = auth, None if oauth is None else dict(oauth)
+        self._trusted = trust_annotations
+        self._timeout, self._start = float(timeout_seconds), float(start_seconds)
+        self._cache, self._category = cache_seconds, category
+        self._permissions = check_permissions(permissions)
+        self._only = None if only is None else frozenset(only)
+        self._resources, self._prompts = resources, prompts
+        self._message_bytes = message_bytes
+        self._connection: Connection | None = None
+        self._known: dict[str, tuple[str, Tool[..., Any] | UnusableTool]] = {}
+        """What was made of each listed tool, and of which text: what has not changed stays the same object."""
+
+    def __repr__(self) -> str:
+        return f"<McpServer {self.name!r} {self.where}>"
+
+    @property
+    def where(self) -> str:
+        """What is started or connected to, without what may be secret in it."""
+        return bare_url(self._url) if self._url is not None else visible(redacted(shlex.join(self._command or ())))
+
+    @property
+    def protocol_version(self) -> str | None:
+        """The version of the protocol that was agreed on; None while there is no connection."""
+        return None if self._connection is None else self._connection.protocol_version
+
+    # --- as a source
+
+    async def open(self) -> None:
+        """Start or reach the server. Raises ConfigurationError, which names it and says why that failed."""
+        await self.close()
+        self._connection = await asyncio.to_thread(self._made_connection)  # importing the package takes a second
+        await self._connection.open()
+
+    async def list(self) -> Sequence[Tool[..., Any] | UnusableTool]:
+        """The server's tools; with those for its resources and prompts."""
+        connection = self._opened()
+        if connection.trouble is not None:
+            raise ConfigurationError(connection.trouble)
+        try:
+            async with asyncio.timeout(max(self._start, self._timeout)):
+                listed = await self._pages(connection)
+        except TimeoutError:
+            raise ConfigurationError(f"the MCP server {self.name!r} took too long to list its tools") from None
+        except (ToolError, OutcomeUnknownError) as error:
+            raise ConfigurationError(getattr(error, "message", str(error))) from None
+        options = self._options()
+        if len(listed) > _MANY:
+            made = await asyncio.to_thread(self._made, listed, connection, options)
+        else:
+            made = self._made(listed, connection, options)
+        return made
+
+    async def watch(self) -> AsyncIterator[None]:
+        """Yields when the server says that its tools have changed, and when it is gone or back."""
+        connection = self._opened()
+        while True:
+            await connection.changed.wait()
+            connection.changed.clear()
+            yield
+            await asyncio.sleep(_LIST_PAUSE)
+
+    async def close(self) -> None:
+        connection, self._connection = self._connection, None
+        self._known = {}
+        if connection is not None:
+            await connection.close()
+
+    def _opened(self) -> Connection:
+        if self._connection is None:
+            raise ConfigurationError(f"the MCP server {self.name!r} is not open")
+        return self._connection
+
+    # --- connecting
+
+    def _made_connection(self) -> Connection:
+        try:
+            import mcp_types as types
+
+            from journeyman.sources.mcp.connection import Connection
+        except ImportError as error:
+            raise ConfigurationError("MCP servers need the package 'mcp': pip install 'journeyman[mcp]'") from error
+        from importlib.metadata import version
+
+        given = [*self._env.values(), *self._headers.values(), *(self._oauth or {}).values()]
+        secrets = tuple(value for value in given if isinstance(value, str) and len(value) >= _SHORTEST_SECRET)
+        return Connection(
+            self.name,
+            self.where,
+            self._link,
+            start_seconds=self._start,
+            client=types.Implementation(name="journeyman", version=version("journeyman")),
+            secrets=(*secrets, *(value.removeprefix("Bearer ") for value in secrets)),
+        )
+
+    def _link(self, on_list_changed: Callable[[], None]) -> Link:
+        from journeyman.sources.mcp.guard import Guard
+
+        guard, most = Guard(on_list_changed), self._message_bytes
+        if self._command is not None:
+            from journeyman.sources.mcp.stdio import StdioLink
+
+            return StdioLink(self._command, env=self._env, cwd=self._cwd, guard=guard, most=most)
+        from journeyman.sources.mcp.http import HttpLink, client_credentials
+
+        assert self._url is not None
+        auth = self._auth if self._oauth is None else client_credentials(self._url, self._oauth)
+        return HttpLink(self._url, headers=self._headers, auth=auth, guard=guard, most=most)
+
+    # --- listing
+
+    async def _pages(self, connection: Connection) -> Sequence[Any]:
+        found: list[Any] = []
+        cursor: str | None = None
+        seen: set[str] = set()
+        for _ in range(MCP_PAGES):
+            page = await connection.list_tools(cursor)
+            found += page.tools
+            cursor = page.next_cursor
+            if cursor is None:
+                return found
+            if cursor in seen:
+                raise ConfigurationError(f"the MCP server {self.name!r} lists its tools in a circle")
+            seen.add(cursor)
+            if len(found) > MCP_TOOLS:
+                break
+        raise ConfigurationError(
+            f"the MCP server {self.name!r} lists more than {MCP_TOOLS:,} tools or {MCP_PAGES} pages of them"
+        )
+
+    def _options(self) -> Options:
+        from journeyman.sources.mcp.tools import Options
+
+        return Options(
+            namespace=self.name,
+            fingerprint=digest(canonical_json([self._command, self._url, self._cwd])),
+            trust_annotations=self._trusted,
+            timeout_seconds=self._timeout,
+            cache_seconds=self._cache,
+            category=self._category,
+            permissions=self._permissions,
+        )
+
+    def _made(
+        self, listed: Sequence[Any], connection: Connection, options: Options
+    ) -> Sequence[Tool[..., Any] | UnusableTool]:
+        from journeyman.sources.mcp.extras import extra_tools
+        from journeyman.sources.mcp.tools import look_alike, made_tool
+
+        known, names = self._known, dict[str, str]()
+        made: list[Tool[..., Any] | UnusableTool] = []
+        self._known = {}
+        for item in listed:
+            if self._only is not None and item.name not in self._only:
+                continue
+            if (other := names.setdefault(look_alike(item.name), item.name)) != item.name:
+                why = f"lists {item.name!r}, which looks like its {other!r}"
+                made.append(UnusableTool(f"{self.name}.{item.name}", visible(why)))
+                continue
+            text = item.model_dump_json()
+            before, tool = known.get(item.name, ("", None))
+            if before != text or tool is None:
+                tool = made_tool(item, connection, options)
+            if item.name not in self._known:
+                self._known[item.name] = (text, tool)
+            made.append(tool)
+        extras = extra_tools(connection, options, resources=self._resources, prompts=self._prompts)
+        for extra in extras:
+            bare = extra.name.removeprefix(f"{self.name}.")
+            if bare in names or (self._only is not None and bare not in self._only):
+                continue
+            key, text = f"\n{bare}", extra.specification.model_dump_json()
+            before, tool = known.get(key, ("", None))
+            self._known[key] = (text, tool if before == text and tool is not None else extra)
+            made.append(self._known[key][1])
+        return made

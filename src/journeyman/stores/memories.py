@@ -1,0 +1,292 @@
+"""What is remembered, in a database: documents, their metadata, and the passages by which they are found.
+
+Every statement names the owner of the rows it sees. Words are looked up in the database's own full-text index, which is
+made of the stems that ``terms`` holds, so that both databases find the same. Vectors are kept as bytes; PostgreSQL with
+pgvector has a second copy of them, which it compares by itself.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from array import array
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from journeyman.core.data import canonical_json
+from journeyman.core.memory import MemoryDocument, Passage, StoredPassage
+from journeyman.stores.connection import Connection, Row, equals, marks, storable, where
+from journeyman.stores.database import Database
+
+MOST_TERMS = 16
+"""Of a query; each is a condition of its own."""
+COMMON = 5_000
+"""Passages. A term that more of them hold says little, and is left out where the query has rarer ones."""
+AT_ONCE = 200
+"""Rows to a statement or a transaction, so that others get their turn in between."""
+
+_COLUMNS = "id, text, metadata, owner, created_at"
+_STEMS = "array_to_tsvector(string_to_array(terms, ' '))"
+_WITH_PGVECTOR = """
+    DO $$ BEGIN
+        CREATE EXTENSION IF NOT EXISTS vector;
+        CREATE TABLE IF NOT EXISTS memory_vectors (
+            number BIGINT PRIMARY KEY REFERENCES memory_passages (number) ON DELETE CASCADE, owner TEXT NOT NULL,
+            embedder TEXT NOT NULL, embedding vector NOT NULL
+        );
+        CREATE INDEX IF NOT EXISTS memory_vectors_of_owner ON memory_vectors (owner, embedder);
+    EXCEPTION WHEN OTHERS THEN NULL;
+    END $$
+"""
+_HAS_PGVECTOR = "SELECT to_regclass('memory_vectors')::text"
+_PUT_PGVECTOR = """
+    INSERT INTO memory_vectors (number, owner, embedder, embedding)
+    SELECT number, owner, embedder, ?::vector FROM memory_passages WHERE number = ?
+    ON CONFLICT (number) DO UPDATE SET embedder = excluded.embedder, embedding = excluded.embedding
+"""
+_NOT_IN_PGVECTOR = """
+    SELECT p.number, p.vector FROM memory_passages p LEFT JOIN memory_vectors v ON v.number = p.number
+    WHERE p.vector IS NOT NULL AND (v.number IS NULL OR v.embedder <> p.embedder) LIMIT ?
+"""
+
+
+class SqlMemories:
+    """Documents in a database."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._compares: bool | None = None
+
+    async def add(self, documents: Sequence[tuple[MemoryDocument, Sequence[Passage]]], *, embedder: str | None) -> None:
+        await self._database.write(
+            partial(_add, documents=documents, embedder=embedder, compares=await self._compares_vectors())
+        )
+
+    async def get(self, ids: Sequence[str], *, principal_id: str | None) -> Mapping[str, MemoryDocument]:
+        sql = f"SELECT {_COLUMNS} FROM memories WHERE owner = ? AND id IN ({marks(ids)})"
+        rows = await self._database.read(lambda connection: connection.query(sql, _owner(principal_id), *ids))
+        return {document.id: document for document in map(_document, rows)}
+
+    async def query(
+        self,
+        *,
+        principal_id: str | None,
+        since: float | None = None,
+        until: float | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        limit: int = 50,
+        offset: int = 0,
+    ) -> Sequence[MemoryDocument]:
+        said = [
+            (
+                "EXISTS (SELECT 1 FROM memory_metadata m WHERE m.owner = memories.owner "
+                "AND m.document_id = memories.id AND m.name = ? AND m.value = ?)",
+                (name, canonical_json(value)),
+            )
+            for name, value in (metadata or {}).items()
+        ]
+        clause, values = where(
+            equals("owner", _owner(principal_id)),
+            None if since is None else ("created_at >= ?", (since,)),
+            None if until is None else ("created_at < ?", (until,)),
+            *said,
+        )
+        sql = f"SELECT {_COLUMNS} FROM memories {clause} ORDER BY created_at DESC, id DESC LIMIT ? OFFSET ?"
+        rows = await self._database.read(lambda connection: connection.query(sql, *values, limit, offset))
+        return tuple(map(_document, rows))
+
+    async def count(self, *, principal_id: str | None) -> int:
+        sql = "SELECT COUNT(*) FROM memories WHERE owner = ?"
+        [(count,)] = await self._database.read(lambda connection: connection.query(sql, _owner(principal_id)))
+        return int(count)
+
+    async def delete(self, ids: Sequence[str], *, principal_id: str | None) -> int:
+        if not ids:
+            return 0
+        sql = f"DELETE FROM memories WHERE owner = ? AND id IN ({marks(ids)})"
+        return await self._database.write(lambda connection: connection.execute(sql, _owner(principal_id), *ids))
+
+    # --- finding
+
+    async def matching(self, terms: Sequence[str], *, principal_id: str | None, limit: int) -> Sequence[int]:
+        asked = list(dict.fromkeys(terms))[:MOST_TERMS]
+        if not asked:
+            return ()
+        return await self._database.read(
+            lambda connection: _MATCHING[connection.dialect](connection, asked, _owner(principal_id), limit)
+        )
+
+    async def nearest(
+        self, vector: bytes, *, principal_id: str | None, embedder: str, limit: int
+    ) -> Sequence[tuple[int, float]] | None:
+        if not await self._compares_vectors():
+            return None
+        sql = (
+            "SELECT number, 1 - (embedding <=> ?::vector) FROM memory_vectors WHERE owner = ? AND embedder = ? "
+            "ORDER BY embedding <=> ?::vector LIMIT ?"
+        )
+        text = _vector_text(vector)
+        values = (text, _owner(principal_id), embedder, text, limit)
+        rows = await self._database.read(lambda connection: connection.query(sql, *values))
+        return [(int(number), float(cosine)) for number, cosine in rows]
+
+    async def vectors(
+        self, *, principal_id: str | None, embedder: str, after: int, limit: int
+    ) -> Sequence[tuple[int, bytes]]:
+        sql = (
+            "SELECT number, vector FROM memory_passages WHERE owner = ? AND embedder = ? AND number > ? "
+            "ORDER BY number LIMIT ?"
+        )
+        values = (_owner(principal_id), embedder, after, limit)
+        rows = await self._database.read(lambda connection: connection.query(sql, *values))
+        return [(number, bytes(vector)) for number, vector in rows]
+
+    async def passages(self, numbers: Sequence[int], *, principal_id: str | None) -> Sequence[StoredPassage]:
+        sql = (
+            "SELECT p.number, p.document_id, substr(m.text, p.start + 1, p.stop - p.start) FROM memory_passages p "
+            "JOIN memories m ON m.owner = p.owner AND m.id = p.document_id "
+            f"WHERE p.owner = ? AND p.number IN ({marks(numbers)})"
+        )
+        rows = await self._database.read(lambda connection: connection.query(sql, _owner(principal_id), *numbers))
+        return [StoredPassage(*row) for row in rows]
+
+    # --- vectors that are still to be made
+
+    async def without_vector(self, *, principal_id: str | None, embedder: str, limit: int) -> Sequence[tuple[int, str]]:
+        sql = (
+            "SELECT p.number, p.start, p.stop, m.text FROM memory_passages p "
+            "JOIN memories m ON m.owner = p.owner AND m.id = p.document_id "
+            "WHERE p.owner = ? AND COALESCE(p.embedder, '') <> ? ORDER BY p.number LIMIT ?"
+        )
+        values = (_owner(principal_id), embedder, limit)
+        rows = await self._database.read(lambda connection: connection.query(sql, *values))
+        return [(number, text[start:stop]) for number, start, stop, text in rows]
+
+    async def put_vectors(self, vectors: Mapping[int, bytes], *, embedder: str) -> None:
+        compares = await self._compares_vectors()
+
+        def put(connection: Connection) -> None:
+            for number, vector in vectors.items():
+                sql = "UPDATE memory_passages SET embedder = ?, vector = ? WHERE number = ?"
+                connection.execute(sql, embedder, vector, number)
+                if compares:
+                    connection.execute(_PUT_PGVECTOR, _vector_text(vector), number)
+
+        await self._database.write(put)
+
+    async def _compares_vectors(self) -> bool:
+        """Whether the database itself compares vectors. Asked once, and made so where it can be."""
+        if self._compares is None:
+            compares = await self._database.write(_prepare_pgvector)
+            while compares and await self._database.write(_copy_to_pgvector):
+                pass
+            self._compares = compares
+        return self._compares
+
+
+def _owner(principal_id: str | None) -> str:
+    return principal_id or ""  # no principal has an empty id
+
+
+def _document(row: Row) -> MemoryDocument:
+    key, text, metadata, owner, created_at = row
+    return MemoryDocument(
+        id=key, text=text, metadata=json.loads(metadata), principal_id=owner or None, created_at=created_at
+    )
+
+
+def _add(
+    connection: Connection,
+    *,
+    documents: Sequence[tuple[MemoryDocument, Sequence[Passage]]],
+    embedder: str | None,
+    compares: bool,
+) -> None:
+    count = sum(len(passages) for _, passages in documents)
+    [(last,)] = connection.query("UPDATE memory_head SET number = number + ? WHERE id = 1 RETURNING number", count)
+    number = last - count
+    for document, passages in documents:
+        owner = _owner(document.principal_id)
+        connection.execute("DELETE FROM memories WHERE owner = ? AND id = ?", owner, document.id)
+        connection.execute(
+            f"INSERT INTO memories ({_COLUMNS}) VALUES (?, ?, ?, ?, ?)",
+            *(document.id, storable(document.text), canonical_json(document.metadata), owner, document.created_at),
+        )
+        for name, value in document.metadata.items():
+            sql = "INSERT INTO memory_metadata (owner, document_id, name, value) VALUES (?, ?, ?, ?)"
+            connection.execute(sql, owner, document.id, name, canonical_json(value))
+        for passage in passages:
+            number += 1
+            made_by = None if passage.vector is None else embedder
+            connection.execute(
+                "INSERT INTO memory_passages (number, owner, document_id, start, stop, terms, embedder, vector) "
+                "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                *(number, owner, document.id, passage.start, passage.stop, passage.terms, made_by, passage.vector),
+            )
+            if compares and passage.vector is not None:
+                connection.execute(_PUT_PGVECTOR, _vector_text(passage.vector), number)
+
+
+# --- words
+
+
+def _matching_sqlite(connection: Connection, terms: Sequence[str], owner: str, limit: int) -> list[int]:
+    anything = " OR ".join(f'"{term}"' for term in terms)
+    query = f"terms : ({anything})"
+    if any(map(str.isalnum, owner)):
+        # The index sees an owner's words only, so it cuts the others' rows away; the row itself decides.
+        query = f'owner : "{owner.replace(chr(34), " ")}" AND {query}'
+    rows = connection.query(
+        "SELECT p.number FROM memory_text t JOIN memory_passages p ON p.number = t.rowid "
+        "WHERE memory_text MATCH ? AND p.owner = ? ORDER BY bm25(memory_text, 1.0, 0.0) LIMIT ?",
+        *(query, owner, limit),
+    )
+    return [number for (number,) in rows]
+
+
+def _matching_postgresql(connection: Connection, terms: Sequence[str], owner: str, limit: int) -> list[int]:
+    holding = f"SELECT 1 FROM memory_passages WHERE owner = ? AND {_STEMS} @@ ?::tsquery LIMIT ?"
+    counting = f"SELECT COUNT(*) FROM ({holding}) held"
+    found = {term: int(connection.query(counting, owner, f"'{term}'", COMMON)[0][0]) for term in terms}
+    held = {term: count for term, count in found.items() if count}
+    if not held:
+        return []
+    rare = {term: count for term, count in held.items() if count < COMMON} or held
+    scores = " + ".join([f"CASE WHEN {_STEMS} @@ ?::tsquery THEN ?::double precision ELSE 0 END"] * len(rare))
+    weighed = [value for term, count in rare.items() for value in (f"'{term}'", math.log(1 + COMMON / count))]
+    anything = " | ".join(f"'{term}'" for term in rare)
+    rows = connection.query(
+        f"SELECT number FROM memory_passages WHERE owner = ? AND {_STEMS} @@ ?::tsquery "
+        f"ORDER BY {scores} DESC, number DESC LIMIT ?",
+        *(owner, anything, *weighed, limit),
+    )
+    return [number for (number,) in rows]
+
+
+_MATCHING = {"sqlite": _matching_sqlite, "postgresql": _matching_postgresql}
+
+
+# --- vectors
+
+
+def _prepare_pgvector(connection: Connection) -> bool:
+    if connection.dialect != "postgresql":
+        return False
+    [(have,)] = connection.query(_HAS_PGVECTOR)
+    if have is None:
+        connection.execute(_WITH_PGVECTOR)
+        [(have,)] = connection.query(_HAS_PGVECTOR)
+    return have is not None
+
+
+def _copy_to_pgvector(connection: Connection) -> bool:
+    """Some of what was kept while pgvector was not there, or came out of a backup."""
+    rows = connection.query(_NOT_IN_PGVECTOR, AT_ONCE)
+    for number, vector in rows:
+        connection.execute(_PUT_PGVECTOR, _vector_text(bytes(vector)), number)
+    return bool(rows)
+
+
+def _vector_text(vector: bytes) -> str:
+    return f"[{','.join(map(repr, array('f', vector)))}]"

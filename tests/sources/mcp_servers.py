@@ -1,0 +1,73 @@
+"""MCP servers of the tests: how they are started and called, and how long the event loop stood still meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from journeyman import Agent, Approve, Policy, ToolCallRecord, ToolLibrary, run
+from journeyman.sources import McpServer
+from journeyman.testing import ScriptedModel, call, say
+
+HOSTILE = Path(__file__).parent / "hostile"
+PLAIN = Path(__file__).parent / "plain_server.py"
+
+
+def hostile(name: str, **options: Any) -> McpServer:
+    """The server in the file of this name."""
+    return McpServer(command=[sys.executable, str(HOSTILE / f"{name}.py")], name="bad", **options)
+
+
+@asynccontextmanager
+async def hostile_web(name: str, **options: Any) -> AsyncIterator[McpServer]:
+    """The same for one that speaks HTTP: it is started here, and connected to by whoever opens the source."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, str(HOSTILE / f"{name}.py"), stdout=asyncio.subprocess.PIPE
+    )
+    try:
+        assert process.stdout is not None
+        port = int(await process.stdout.readline())
+        yield McpServer(url=f"http://127.0.0.1:{port}/mcp", name="bad", **options)
+    finally:
+        process.kill()
+        await process.wait()
+
+
+async def yes(_: Any) -> Approve:
+    return Approve()
+
+
+async def record_of(library: ToolLibrary, tool: str, approver: Any = yes, **arguments: Any) -> ToolCallRecord:
+    """What became of one call, in a run of its own."""
+    agent = Agent(name="tester", instruction="Test.", tools=[library[tool].specification])
+    model = ScriptedModel([call(tool, **arguments), say("done")])
+    response = await run(agent, "Go on.", library=library, model=model, approver=approver, policy=Policy(breaker=None))
+    [record] = response.tool_calls
+    return record
+
+
+class Lag:
+    """Measures for how long the event loop was kept from other work, at most.
+
+    In CPU seconds of this process, of which a machine that is busy with other things takes nothing away.
+    """
+
+    worst = 0.0
+
+    async def __aenter__(self) -> Lag:
+        self._task = asyncio.create_task(self._measure())
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._task.cancel()
+
+    async def _measure(self) -> None:
+        while True:
+            begun = time.process_time()
+            await asyncio.sleep(0.002)
+            self.worst = max(self.worst, time.process_time() - begun)

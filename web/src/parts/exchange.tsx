@@ -1,0 +1,72 @@
+// One message and what came of it, with what one can do with the answer.
+
+import { useState } from "preact/hooks";
+import { ended } from "../events";
+import { duration } from "../format";
+import { useAction, useNow, useTask } from "../hooks";
+import type { RunState } from "../reduce";
+import { href } from "../router";
+import { useRun } from "../runs";
+import { RunCards } from "./run";
+import { Badge, Problem, StatusBadge } from "./small";
+
+export function Exchange({ id, queued, again }: {
+  id: string; queued: boolean; again: ((run: RunState) => Promise<void>) | null;
+}) {
+  const { run, problem } = useRun(id);
+  // One that waits for its turn has no events yet that would tell.
+  const asked = useTask(queued && !run.task ? id : null);
+  const task = run.task || asked;
+  if (!task && !problem) return <div class="exchange loading" aria-hidden="true" />;
+  return (
+    <article class="exchange" aria-label={`You asked: ${task}`}>
+      <div class="asked">{task}</div>
+      <RunCards run={run} />
+      <Problem text={problem} />
+      <Foot run={run} again={again} />
+    </article>
+  );
+}
+
+function Foot({ run, again }: { run: RunState; again: ((run: RunState) => Promise<void>) | null }) {
+  const going = run.status === "running";
+  const clock = useNow(going) / 1000;
+  const { busy, problem, act } = useAction();
+  const took = run.startedAt === null ? null : ((run.endedAt ?? clock) - run.startedAt) * 1000;
+  const { input_tokens: read, output_tokens: written } = run.usage;
+  return (
+    <>
+      <div class="foot">
+        <StatusBadge status={run.status} />
+        {run.endedAt !== null || going ? <span>{duration(took)}</span> : null}
+        {read || written ? <span title="Tokens that the model has read and written">{read.toLocaleString()} tokens in, {written.toLocaleString()} out</span> : null}
+        {run.answer?.confidence != null ? <Badge>{`confidence ${Math.round(run.answer.confidence * 100)} %`}</Badge> : null}
+        <a href={href("runs", run.id)}>Timeline<span class="sr-only"> of this run</span></a>
+        <span class="doings">
+          {run.answer?.text ? <Copy text={run.answer.text} /> : null}
+          {again && ended(run.status) ? <button class="quiet-button" disabled={busy} onClick={() => void act(() => again(run))}>Retry</button> : null}
+        </span>
+      </div>
+      <Problem text={problem} />
+    </>
+  );
+}
+
+function Copy({ text }: { text: string }) {
+  const [said, setSaid] = useState("");
+  const copy = async (): Promise<void> => {
+    try {
+      await navigator.clipboard.writeText(text);
+      setSaid("Copied");
+    } catch {
+      setSaid("The browser did not allow it");
+    }
+    setTimeout(() => setSaid(""), 3_000);
+  };
+  return (
+    <>
+      <span role="status">{said}</span>
+      <button class="quiet-button" onClick={() => void copy()}>Copy<span class="sr-only"> the answer</span></button>
+    </>
+  );
+}
