@@ -12,6 +12,7 @@ test at full length; only `--nightly` runs it. How long a test waits for somethi
 from __future__ import annotations
 
 import itertools
+import logging
 import os
 import tempfile
 from collections.abc import Iterator
@@ -75,6 +76,20 @@ def _what_is_made_unchecked_would_pass() -> Iterator[None]:
     type.__setattr__(Entity, "unchecked", classmethod(made))
     yield
     type.__setattr__(Entity, "unchecked", unchecked)
+
+
+@pytest.fixture(autouse=True)
+def _logs_as_before() -> Iterator[None]:
+    """A command that was told to log in this process leaves nothing to the tests after it."""
+    names = ("journeyman", *(name for name in logging.Logger.manager.loggerDict if name.startswith("journeyman.")))
+    before = {name: (list(logging.getLogger(name).handlers), logging.getLogger(name).level) for name in names}
+    yield
+    for name in ("journeyman", *(name for name in logging.Logger.manager.loggerDict if name.startswith("journeyman."))):
+        handlers, level = before.get(name, ([], logging.NOTSET))
+        logger = logging.getLogger(name)
+        logger.handlers[:] = handlers
+        if logger.level != level:
+            logger.setLevel(level)
 
 
 @pytest.fixture(scope="module")

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import logging
 import shlex
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -66,16 +64,6 @@ def harmless(ended: Ended) -> Ended:
 def evil_shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "evilshop.py").write_text(SOURCE, encoding="utf-8")
     monkeypatch.syspath_prepend(str(tmp_path))
-
-
-@pytest.fixture(autouse=True)
-def logs_as_before() -> Iterator[None]:
-    """A command writes its logs to the stream of its own time."""
-    logger = logging.getLogger("journeyman")
-    handlers, level = list(logger.handlers), logger.level
-    yield
-    logger.handlers[:] = handlers
-    logger.setLevel(level)
 
 
 def everything() -> ModelResponse:

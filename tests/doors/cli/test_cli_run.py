@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 import re
 import signal
 import subprocess
@@ -237,5 +236,3 @@ def test_debug_shows_a_failing_tools_whole_traceback_and_the_model_its_class(
         assert "canary" not in ended.out
         # The first frame is the tool's own, with its line.
         assert bool(re.search(r'Traceback .*\n  File ".*/failing.py", line 7, in fail\n', ended.err)) is debug
-    logging.getLogger("journeyman.execution").handlers.clear()
-    logging.getLogger("journeyman.execution").setLevel(logging.NOTSET)
