@@ -261,6 +261,28 @@ def test_ctrl_c_leaves_a_durable_run_for_later(cli: Cli, serve: Serve) -> None:
     assert (done.code, done.out) == (0, "Hello.\n")
 
 
+INTERRUPTED_EARLY = """
+import asyncio, os, signal
+from journeyman.doors.cli import main, run
+
+async def interrupted(*_, **__):
+    os.kill(os.getpid(), signal.SIGINT)
+    await asyncio.sleep(60)
+
+run.row_of = interrupted
+main()
+"""
+
+
+def test_ctrl_c_before_anything_is_shown_says_how_to_go_on(cli: Cli, serve: Serve) -> None:
+    with serve(say("Hello.")) as server:
+        command = [sys.executable, "-c", INTERRUPTED_EARLY, "run", "Hi", "--durable", "--model", f"{server.url}#any"]
+        ended = subprocess.run(command, capture_output=True, text=True, timeout=WAIT_SECONDS)
+    [run] = listed(cli, "runs", "list")
+    assert (ended.returncode, ended.stdout) == (130, "")
+    assert f"journeyman runs resume {run['id']}" in ended.stderr
+
+
 @pytest.mark.slow
 def test_a_locked_store_makes_the_run_pause_and_say_so(serve: Serve, tmp_path: Path) -> None:
     other = sqlite3.connect(tmp_path / "journeyman.db", isolation_level=None, check_same_thread=False)
@@ -270,7 +292,8 @@ def test_a_locked_store_makes_the_run_pause_and_say_so(serve: Serve, tmp_path: P
         return say("Hello.")
 
     with serve(locked) as server:
-        command = [sys.executable, "-c", PROGRAM, "run", "Hi", "--durable", "--model", f"{server.url}#any"]
+        impatient = f"from journeyman.stores import sqlite; sqlite.BUSY_SECONDS = 1; {PROGRAM}"
+        command = [sys.executable, "-c", impatient, "run", "Hi", "--durable", "--model", f"{server.url}#any"]
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as started:
             assert started.stderr is not None
             told = started.stderr.readline()

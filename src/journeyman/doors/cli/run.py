@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from typing import Annotated, Any
 
 import typer
@@ -168,9 +169,10 @@ def run_durably(task: str, given: RunOptions) -> ExitCode:
         async with running_app(store, library=tools, origin=given.origin) as app:
             app.model_for(agent)  # a run that cannot be carried out here is not even kept
             handle = await app.start(agent, task, principal=given.principal, session_id=given.session)
-            row = await row_of(app, handle.run_id, url=given.store)
-            if (earlier := await blocking_run(app, row)) is not None:
-                return note_blocked(row, earlier, given)
+            with leaving_noted(given, handle.run_id):
+                row = await row_of(app, handle.run_id, url=given.store)
+                if (earlier := await blocking_run(app, row)) is not None:
+                    return note_blocked(row, earlier, given)
             return await see_through(app, handle, given)
 
     return asyncio.run(whole())
@@ -187,24 +189,30 @@ async def see_through(
 ) -> ExitCode:
     """One run, to its end or to a person, with everything a person is told about it. ``seen`` facts are not shown."""
     trace = Trace(screen.console(stderr=True), live=given.live, verbose=given.verbose)
-    try:
-        with screen.printing_to_stderr(), trace:
-            ask = asker(trace, yes=given.yes, allow=allow, check=app.approvals.checked)
-            await follow(app, handle, trace, ask=ask, seen=seen)
-            response = await handle.result()
-            if response.status.ended:
-                trace.sum_up(response)
-    except asyncio.CancelledError:
-        screen.note(
-            "left; the step under way is finished first, Ctrl-C again ends at once. The run is kept:",
-            resume_with(given, handle.run_id),
-            command(given.store, "runs cancel", handle.run_id),
-        )
-        raise
+    with leaving_noted(given, handle.run_id), screen.printing_to_stderr(), trace:
+        ask = asker(trace, yes=given.yes, allow=allow, check=app.approvals.checked)
+        await follow(app, handle, trace, ask=ask, seen=seen)
+        response = await handle.result()
+        if response.status.ended:
+            trace.sum_up(response)
     code = print_response(response, as_json=given.as_json, talking=talking)
     if response.status.waiting:
         await note_needs(app, handle.run_id, given)
     return code
+
+
+@contextmanager
+def leaving_noted(given: RunOptions, run_id: str) -> Iterator[None]:
+    """Whoever leaves a run that is kept is told how to go on with it."""
+    try:
+        yield
+    except asyncio.CancelledError:
+        screen.note(
+            "left; the step under way is finished first, Ctrl-C again ends at once. The run is kept:",
+            resume_with(given, run_id),
+            command(given.store, "runs cancel", run_id),
+        )
+        raise
 
 
 async def note_needs(app: Journeyman, run_id: str, given: RunOptions) -> None:
