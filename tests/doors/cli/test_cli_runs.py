@@ -292,7 +292,10 @@ def test_a_locked_store_makes_the_run_pause_and_say_so(serve: Serve, tmp_path: P
         return say("Hello.")
 
     with serve(locked) as server:
-        impatient = f"from journeyman.stores import sqlite; sqlite.BUSY_SECONDS = 1; {PROGRAM}"
+        impatient = (
+            "from journeyman.doors.cli import loading, run;"
+            f"run.open_at = lambda url: loading.open_at(url, retry_seconds=1); {PROGRAM}"
+        )
         command = [sys.executable, "-c", impatient, "run", "Hi", "--durable", "--model", f"{server.url}#any"]
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as started:
             assert started.stderr is not None
