@@ -205,7 +205,8 @@ class ChainPlanner:
                 raise _stopped(number, record.tool_name, record.error)
             results.append(await self._look_up(record))
         if len(results) == len(self._steps):
-            return ModelResponse(text=f"All {len(results)} steps are done.", model=CHAIN)
+            text = "The step is done." if len(results) == 1 else f"All {len(results)} steps are done."
+            return ModelResponse(text=text, model=CHAIN)
         step = self._steps[len(results)]
         try:
             arguments = resolve(step.args, results)

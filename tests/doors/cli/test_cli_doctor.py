@@ -95,6 +95,8 @@ def test_help_is_quick_because_it_loads_no_agent() -> None:
 
 def test_the_version_is_the_installed_one(cli: Cli) -> None:
     assert cli("--version").out == "journeyman 0.1.0\n"
+    as_module = subprocess.run([sys.executable, "-m", "journeyman", "--version"], capture_output=True, text=True)
+    assert (as_module.returncode, as_module.stdout) == (0, "journeyman 0.1.0\n")
 
 
 def test_the_doctor_warns_of_a_store_that_others_can_read(cli: Cli, tmp_path: Path) -> None:
