@@ -7,29 +7,16 @@ from __future__ import annotations
 
 import socket
 from typing import Any
-from urllib.parse import urlsplit
 
 import aiohttp
 from aiohttp.abc import AbstractResolver, ResolveResult
 from aiohttp.resolver import DefaultResolver
 
-from journeyman.core.errors import ConfigurationError
-from journeyman.core.sensitive.addresses import host_address, is_metadata, is_public
+from journeyman.core.sensitive.addresses import is_metadata, is_public
 
 
 class AddressRefusedError(aiohttp.ClientError):
     """A host leads where a tool must not go."""
-
-
-def check_address(url: str, *, private: bool = False) -> None:
-    """Refuse an address whose host spells what must not be fetched. Raises ConfigurationError."""
-    try:
-        host = urlsplit(url).hostname or ""
-    except ValueError:
-        raise ConfigurationError(f"{url!r} is no address") from None
-    address = host_address(host)
-    if is_metadata(host) or (address is not None and not private and not is_public(address)):
-        raise ConfigurationError(f"{host!r} is no address that a tool may fetch from")
 
 
 def guarded_connector(*, private: bool = False, resolver: AbstractResolver | None = None) -> aiohttp.TCPConnector:

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Protocol
 from urllib.parse import quote
 
-import aiohttp
 from pydantic import Field
 from pydantic_core import from_json
 
@@ -21,7 +20,7 @@ from journeyman.core.protocols import SystemClock, moment
 from journeyman.core.risk import RiskLevel
 from journeyman.core.tasks import Attachment
 from journeyman.toolkits import invalid
-from journeyman.toolkits.fetching import check_address, guarded_connector
+from journeyman.toolkits.addresses import check_address
 from journeyman.toolkits.tasks.inputs import attachment_not_found
 from journeyman.toolkits.tasks.service import TaskService
 from journeyman.toolkits.tasks.tools import CATEGORY, MaybeText, about_attachment
@@ -135,6 +134,10 @@ class GitHub:
         return found
 
     async def _get(self, path: str, *, token: str | None) -> tuple[int, dict[str, str], bytes]:
+        import aiohttp  # later than this module: most commands fetch nothing
+
+        from journeyman.toolkits.fetching import guarded_connector
+
         headers = {"Accept": "application/vnd.github+json", "User-Agent": "journeyman"}
         if token:
             headers["Authorization"] = f"Bearer {token}"
