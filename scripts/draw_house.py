@@ -35,7 +35,7 @@ def imports() -> dict[str, set[str]]:
 
 def _room(module: str) -> str | None:
     parts = module.split(".")
-    return parts[1] if len(parts) > 1 else None
+    return parts[1] if len(parts) > 1 and parts[1] != "__main__" else None
 
 
 def levels(rooms: dict[str, set[str]]) -> dict[str, int]:
