@@ -17,6 +17,7 @@ from journeyman.core.playbook import DEMONSTRATION, Advice
 from journeyman.core.principals import Principal
 from journeyman.core.protocols import Clock, Model, ModelRequest
 from journeyman.execution.executor import Around, CallScope, Executor
+from journeyman.execution.grounding import Ledger
 from journeyman.execution.recorder import Recorder
 
 
@@ -72,8 +73,16 @@ class Run:
                 deadline=self.deadline,
                 around=self.around,
                 now=self.now,
+                # Whoever wrote a chain said what is in it.
+                ledger=None if self.repeatable else Ledger(self.state, system=self._told),
             )
         return self._scope
+
+    @property
+    def _told(self) -> str:
+        """What the caller told the model besides the task. What a playbook advises vouches for nothing."""
+        task = self.state.task
+        return "\n".join((self.agent.instruction, *(() if task is None else task.playbook_bullets)))
 
     @property
     def in_session(self) -> bool:

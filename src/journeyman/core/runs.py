@@ -250,6 +250,8 @@ class AgentResponse(Derived, Generic[OutputT]):
             for call in step.calls:
                 outcome = call.status.value if call.error is None else f"{call.status.value}: {call.error.message}"
                 lines.append(f"   {call.tool_name} → {outcome} ({call.duration_ms:.0f} ms)")
+                if call.ungrounded:
+                    lines.append(f"   found nowhere, may be invented: {', '.join(call.ungrounded)}")
             if step.action == "finish":
                 lines.append(f"   answer: {step.observation}")
         return "\n".join(lines)
