@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from journeyman.agent.agent import Agent
+from journeyman.agent.agent import Agent, Verify
 from journeyman.agent.limits import EffectiveLimits
 from journeyman.agent.offer import Offer
 from journeyman.agent.state import RunState
@@ -51,6 +51,8 @@ class Run:
     """Who the principal is by now."""
     before_step: Callable[[Run], None] | None = None
     """Called before each question to the model, when no call is under way: rules may have changed."""
+    verify: Verify | None = None
+    """Says of the run, when it has ended, whether it is right."""
     system: Message | None = None
     turns: tuple[Message, ...] = ()
     """Demonstrations, which stand in the conversation before the task."""

@@ -48,6 +48,10 @@ class Label(Entity):
     time: float = 0.0
 
 
+DECISIVE = frozenset({LabelSource.RATING, LabelSource.VERIFIER})
+"""Sources that have looked at the whole run: what they say is its outcome."""
+
+
 def best_label(labels: Sequence[Label]) -> Label | None:
     """What counts: the most reliable source, and of one source the latest, where a bad one is not outvoted."""
     if not labels:
