@@ -7,21 +7,26 @@ they are not part of the data.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 from pydantic import Field, ValidationInfo, field_validator
 
 from journeyman.core.data import FORMAT, Entity, reads_stored
-from journeyman.core.errors import ToolDefinitionError
+from journeyman.core.errors import InvalidDataError, ToolDefinitionError
 from journeyman.core.specification import RESERVED_NAMES, ToolSpecification
 from journeyman.tools.tool import Tool
 
 if TYPE_CHECKING:
+    from journeyman.core.runs import AgentResponse
     from journeyman.tools.library import ToolLibrary
     from journeyman.tools.output import Output
+
+
+Verify: TypeAlias = Callable[["AgentResponse[Any]"], "bool | Awaitable[bool | None] | None"]
+"""Given to an agent or a run: takes the response of a run that has ended, says whether it is right; None: no idea."""
 
 
 class Agent(Entity):
@@ -55,6 +60,7 @@ class Agent(Entity):
             max_iterations: int | None = None,
             finish: bool = False,
             output: Any = None,
+            verify: Verify | None = None,
         ) -> None: ...
 
     else:
@@ -69,7 +75,12 @@ class Agent(Entity):
 
                 schema, kind = output_schema(values["output"])
                 values = {**values, "output": schema}
+            verify = values.pop("verify", None)
+            if verify is not None and not callable(verify):
+                raise InvalidDataError("Agent", [("verify", f"must be a function, got {verify!r}")])
             super().__init__(**values)
+            if verify is not None:
+                self.__dict__["_verify"] = verify
             if own:
                 self.__dict__["_own_tools"] = tuple(own)
             if kind is not None:
@@ -82,6 +93,11 @@ class Agent(Entity):
         """The tools that this agent was given as tools or functions. Not stored, not printed, not compared."""
         own: tuple[Tool[..., Any], ...] = self.__dict__.get("_own_tools", ())
         return own
+
+    @property
+    def verify(self) -> Verify | None:
+        """The function that says of an ended run whether it is right. Not stored, not printed, not compared."""
+        return self.__dict__.get("_verify")
 
     @property
     def output_type(self) -> Any:

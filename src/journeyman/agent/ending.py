@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from journeyman.agent.builtin import FINISH, READ_RESULT
 from journeyman.agent.guards import REPEATED
+from journeyman.agent.labels import end_labels
 from journeyman.agent.output import never_valid, typed, with_output, written_in_vain
 from journeyman.agent.run import Run
 from journeyman.agent.state import RunState
@@ -61,13 +62,19 @@ async def interrupted(run: Run) -> None:
 async def fail(run: Run, error: ErrorInfo) -> None:
     await _close_turn(run)
     failed = typed(response(run.id, run.state, status=RunStatus.FAILED, error=error), run.agent)
-    await run.recorder.record(RunFailed(error=error, response=failed), sync=True)
+    labels = await end_labels(run, failed)
+    failed = failed.with_labels(labels) if labels else failed
+    await run.recorder.record(RunFailed(error=error, labels=labels, response=failed), sync=True)
 
 
 async def _end(run: Run, status: RunStatus, error: ErrorInfo | None = None, *, limit: LimitName | None = None) -> None:
     # Synced: nothing looks after a run that has ended, so an end that is lost would not be noticed.
     ended = typed(response(run.id, run.state, status=status, error=error, limit=limit), run.agent)
-    await run.recorder.record(RunFinished.unchecked(status=status, limit=limit, error=error, response=ended), sync=True)
+    labels = await end_labels(run, ended) if run.verify is not None or run.state.decisions else ()
+    ended = ended.with_labels(labels) if labels else ended
+    await run.recorder.record(
+        RunFinished.unchecked(status=status, limit=limit, error=error, labels=labels, response=ended), sync=True
+    )
 
 
 async def _close_turn(run: Run) -> None:
@@ -105,7 +112,7 @@ def response(
     task = state.task
     assert task is not None
     answer = state.answer
-    return AgentResponse.unchecked(
+    made: AgentResponse = AgentResponse.unchecked(
         task_id=task.task_id,
         run_id=run_id,
         status=status,
@@ -122,6 +129,7 @@ def response(
         error=error,
         metadata=dict(task.metadata),
     )
+    return made.with_labels(state.labels) if state.labels else made
 
 
 def _words_left(state: RunState, status: RunStatus) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from journeyman.agent.agent import Agent
+from journeyman.agent.agent import Agent, Verify
 from journeyman.agent.limits import EffectiveLimits
 from journeyman.agent.offer import Offer
 from journeyman.agent.state import RunState
@@ -17,6 +17,7 @@ from journeyman.core.playbook import DEMONSTRATION, Advice
 from journeyman.core.principals import Principal
 from journeyman.core.protocols import Clock, Model, ModelRequest
 from journeyman.execution.executor import Around, CallScope, Executor
+from journeyman.execution.grounding import Ledger
 from journeyman.execution.recorder import Recorder
 
 
@@ -50,6 +51,8 @@ class Run:
     """Who the principal is by now."""
     before_step: Callable[[Run], None] | None = None
     """Called before each question to the model, when no call is under way: rules may have changed."""
+    verify: Verify | None = None
+    """Says of the run, when it has ended, whether it is right."""
     system: Message | None = None
     turns: tuple[Message, ...] = ()
     """Demonstrations, which stand in the conversation before the task."""
@@ -72,8 +75,16 @@ class Run:
                 deadline=self.deadline,
                 around=self.around,
                 now=self.now,
+                # Whoever wrote a chain said what is in it.
+                ledger=None if self.repeatable else Ledger(self.state, system=self._told),
             )
         return self._scope
+
+    @property
+    def _told(self) -> str:
+        """What the caller told the model besides the task. What a playbook advises vouches for nothing."""
+        task = self.state.task
+        return "\n".join((self.agent.instruction, *(() if task is None else task.playbook_bullets)))
 
     @property
     def in_session(self) -> bool:

@@ -30,10 +30,12 @@ from journeyman.core.events import (
     StepFinished,
     StrategiesInjected,
 )
+from journeyman.core.labels import LONGEST_NOTE, Label, LabelSource
 from journeyman.core.messages import Message, Role, ToolCall, Usage
 from journeyman.core.playbook import Advice
 from journeyman.core.principals import Principal
 from journeyman.core.runs import LimitName, Limits, ReasoningStep, RunStatus, TaskInput
+from journeyman.execution.approval import NOBODY
 from journeyman.execution.executor import CallPast
 from journeyman.execution.results import shrink, shrink_artifact, text_for_model, without_the_rest
 from journeyman.execution.sizes import larger
@@ -84,6 +86,10 @@ class RunState:
         """The answer that the last step gave, before it is recorded as the run's."""
         self.answer: Answered | None = None
         self.error: ErrorInfo | None = None
+        self.decisions: dict[str, Label] = {}
+        """What people decided, by call."""
+        self.labels: tuple[Label, ...] = ()
+        """What the run ended with."""
         self.guard = RepeatGuard()
         self.call_ids: set[str] = set()
         self.tools_called: dict[str, None] = {}
@@ -146,6 +152,8 @@ class RunState:
                 past.approval = past.decision = None
             case ApprovalDecided():
                 self._open(event.call_id).decision = _decision(event)
+                if (label := _decision_label(event)) is not None:
+                    self.decisions[event.call_id] = label
             case Answered():
                 self.answer = event
                 self.messages.append(Message(role=Role.ASSISTANT, content=event.text))
@@ -156,7 +164,7 @@ class RunState:
                     self.status, self.limit_reached = event.status, event.limit
                 else:
                     self.status = RunStatus.FAILED
-                self.error = event.error
+                self.error, self.labels = event.error, event.labels
             case _:
                 pass
 
@@ -302,6 +310,24 @@ def _without_promise(message: Message) -> Message:
 def _answer(call: ToolCall, content: str) -> Message:
     # A model may call a tool without saying which; that is answered, too, and every answer needs a name.
     return Message.unchecked(role=Role.FUNCTION, content=content, name=call.tool_name or "unnamed", call_id=call.id)
+
+
+def _decision_label(fact: ApprovalDecided) -> Label | None:
+    """What a person's decision says about a call; None where nobody decided, or nobody looked at this very call."""
+    if fact.status not in (ApprovalStatus.APPROVED, ApprovalStatus.DENIED):
+        return None
+    if "(grant " in (fact.by or "") or (fact.reason or "").startswith(NOBODY):
+        return None
+    denied = fact.status is ApprovalStatus.DENIED
+    return Label(
+        source=LabelSource.DECISION,
+        value="bad" if denied else "good",
+        by=fact.by,
+        note=(fact.reason or "")[:LONGEST_NOTE],
+        call_id=fact.call_id,
+        decision="denied" if denied else "approved" if fact.arguments is None else "edited",
+        time=fact.time,
+    )
 
 
 def _decision(fact: ApprovalDecided) -> Decision:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 from weakref import WeakKeyDictionary
 
-from journeyman.agent.agent import Agent
+from journeyman.agent.agent import Agent, Verify
 from journeyman.agent.limits import NO_LIMITS, effective_limits
 from journeyman.agent.offer import Offer
 from journeyman.agent.run import Run
@@ -130,6 +130,8 @@ class Assembly:
     defaults: Limits = NO_LIMITS
     """What holds where neither the caller nor the task nor the agent says anything."""
     before_step: Callable[[Run], None] | None = None
+    verify: Verify | None = None
+    """Says of the run, when it has ended, whether it is right; wins over the agent's."""
     tools: Literal["bind", "all", "none"] = "bind"
     """Without tools a run can be settled and cancelled, but not advanced. With ``all``, one that is resumed needs each
     of them, as a new one does; else it goes on without those that are gone."""
@@ -174,6 +176,7 @@ class Assembly:
             around=around,
             now=self.now,
             before_step=self.before_step,
+            verify=self.verify or self.agent.verify,
             wants_text=self.listener is not None,
         )
 

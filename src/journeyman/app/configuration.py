@@ -287,6 +287,7 @@ def rules_of(loaded: Loaded) -> Rules:
             approval_confidence=policy.confidence,
             approval_seconds=approvals.expire_in_process,
             stored_approval_seconds=approvals.expire_after,
+            grounding=approvals.grounding,
             four_eyes=approvals.four_eyes,
             grant_risk=None if approvals.grants.risk == "none" else RiskLevel(approvals.grants.risk),
             grant_uses=approvals.grants.uses,

@@ -17,6 +17,7 @@ from journeyman.core.calls import ToolCallRecord
 from journeyman.core.conversations import SessionPlace, SessionRow
 from journeyman.core.data import digest
 from journeyman.core.errors import JourneymanError, SessionTakenError
+from journeyman.core.labels import Label, Rating
 from journeyman.core.messages import Message
 from journeyman.core.principals import ANY_PRINCIPAL, WRITE_ALL, Principal, PrincipalFilter
 from journeyman.core.runs import UNFINISHED, AgentResponse, RunStatus
@@ -216,6 +217,15 @@ class Desk:
         await handle.resolve(call_id, action, result=result, by=self.principal.id)
         await self.app.resume(run_id)
         return await self.run(run_id, also=DECIDE)
+
+    async def rate(self, run_id: str, rating: Rating, *, note: str = "") -> Label:
+        """Say whether a run did what was asked: whoever it was for, or who may change everybody's."""
+        row = await self.run(run_id)
+        self._must_own(row.principal_id)
+        if not row.status.ended:
+            hint = "Rate it when it has ended"
+            raise ConflictError("RUN_NOT_ENDED", f"run {run_id!r} is {row.status.value}", recover_action=hint)
+        return await (await self.app.handle(row.id)).rate(rating, by=self.principal.id, note=note)
 
     # --- sessions
 

@@ -14,7 +14,7 @@ from journeyman.core.errors import ConfigurationError
 if TYPE_CHECKING:
     import asyncio
 
-    from journeyman.agent.agent import Agent
+    from journeyman.agent.agent import Agent, Verify
     from journeyman.agent.run import Run
     from journeyman.agent.state import RunState
     from journeyman.core.approvals import Approver
@@ -50,6 +50,8 @@ class RunOptions(TypedDict, total=False):
     limits: Limits | None
     playbook: StrategySource | None
     journal: Journal | None
+    verify: Verify | None
+    """Says of the run, when it has ended, whether it is right. Wins over the agent's."""
 
 
 @overload
@@ -70,7 +72,7 @@ async def run(
     """Run an agent to its end and return what came out, whatever the end was.
 
     With ``output``, a type or a JSON Schema, the answer is data that fits it: ``response.output``. It wins over the
-    agent's. Options: library, model, policy, approver, principal, history, limits, playbook, journal; see
+    agent's. Options: library, model, policy, approver, principal, history, limits, playbook, journal, verify; see
     ``RunOptions``.
     """
     return await _whole(_for_output(agent, output), task, options)
@@ -250,6 +252,7 @@ async def _prepared(
             journal=MemoryJournal() if (journal := options.get("journal")) is None else journal,
             model=named,
             listener=listener,
+            verify=options.get("verify"),
         ).build()
         started = RunStarted(
             agent=agent.snapshot,

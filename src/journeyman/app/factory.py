@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from journeyman.agent.agent import Agent
+from journeyman.agent.agent import Agent, Verify
 from journeyman.agent.limits import NO_LIMITS
 from journeyman.agent.run import Run
 from journeyman.agent.state import RunState
@@ -41,6 +41,8 @@ FACTS_AT_ONCE = 500
 """Facts to a page. A run may have a hundred thousand, and nobody else may wait for them."""
 AUTO = "auto"
 """The model of an agent that names none."""
+MOST_VERIFIERS = 10_000
+"""Of runs that were started here and may wait for a person."""
 MOST_AGENTS = 100
 """Agents that are kept ready for further runs."""
 
@@ -76,6 +78,8 @@ class RunFactory:
     find_tools: Callable[[RunOrder], ToolLibrary] | None = None
     """Finds the tools of a run that was begun with others than this program's. Raises where it cannot, or must not."""
     witness: Witness | None = None
+    verifiers: dict[str, Verify] = field(default_factory=dict)
+    """By run: who judges it when it ends, where that was said when it was started here."""
     format: int = FORMAT
     """What every program at work on the store can read; brought up to date while the app is open."""
     _resources: dict[int, Resources] = field(default_factory=dict)
@@ -131,6 +135,7 @@ class RunFactory:
             defaults=self.limits,
             before_step=self._follow_policy,
             format=lambda: self.format,
+            verify=self.verifiers.get(run_id),
             tools="none" if not advancing else "all" if self._begun_with_others(order) else "bind",
         ).build()
         if order.chain:
@@ -226,6 +231,12 @@ class RunFactory:
     def remember(self, agent: Agent) -> None:
         """Keep an agent for its runs: one read from a snapshot would have lost the tools and the type it carries."""
         self._agents[canonical_json(agent.snapshot)] = agent
+
+    def verify(self, run_id: str, by: Verify) -> None:
+        """Have a run judged by this function when it ends here."""
+        self.verifiers[run_id] = by
+        if len(self.verifiers) > MOST_VERIFIERS:
+            del self.verifiers[next(iter(self.verifiers))]
 
     def model_for(self, agent: Agent, named: str | None = None) -> Model:
         """The app's model, or the one that a run was begun with, or the one the agent names; kept open."""

@@ -28,6 +28,7 @@ from journeyman.core.events import (
     RunQueued,
     TextDelta,
 )
+from journeyman.core.labels import LONGEST_NOTE, Label, LabelSource, Rating
 from journeyman.core.messages import Message
 from journeyman.core.principals import ANY_PRINCIPAL, WRITE_ALL, PrincipalFilter
 from journeyman.core.runs import AgentResponse, OutputT, RunStatus, TaskInput
@@ -110,12 +111,38 @@ class Handle(Generic[OutputT]):
     async def result(self) -> AgentResponse[OutputT]:
         """Wait as ``wait()`` does, then give what the run amounts to, whatever its status."""
         status, ended = await self._rest()
-        return self._typed(ended or response(self.run_id, await self._state(), status=status))
+        return self._typed(ended or await self._labelled(response(self.run_id, await self._state(), status=status)))
 
     async def so_far(self) -> AgentResponse[OutputT] | None:
         """What the run amounts to as it stands, without waiting; None before it has begun."""
         status, state = await self.status(), await self._state()
-        return None if state.task is None else self._typed(response(self.run_id, state, status=status))
+        if state.task is None:
+            return None
+        return self._typed(await self._labelled(response(self.run_id, state, status=status)))
+
+    async def _labelled(self, given: AgentResponse) -> AgentResponse:
+        """With what people have said about the run since it ended."""
+        labels = await self.labels() if given.status.ended else ()
+        return given.with_labels(labels) if labels else given
+
+    async def labels(self) -> Sequence[Label]:
+        """What people and the verifier say about the run, the most reliable first."""
+        return await self._runner.store.labels.of(self.run_id)
+
+    async def rate(self, rating: Rating, *, by: str | None = None, note: str = "") -> Label:
+        """Say whether the run did what was asked. A second rating by the same person replaces the first.
+
+        Raises ConfigurationError for a run that has not ended.
+        """
+        if rating not in ("good", "bad"):
+            raise ConfigurationError(f"a run is rated 'good' or 'bad', not {rating!r}")
+        if len(note) > LONGEST_NOTE:
+            raise ConfigurationError(f"the note has {len(note):,} characters, at most {LONGEST_NOTE:,} are kept")
+        if not (status := await self.status()).ended:
+            raise ConfigurationError(f"run {self.run_id!r} is {status.value}: it can be rated when it has ended")
+        label = Label(source=LabelSource.RATING, value=rating, by=by, note=note, time=self._runner.clock.time())
+        await self._runner.store.labels.put(self.run_id, label)
+        return label
 
     def _typed(self, given: AgentResponse) -> AgentResponse[OutputT]:
         return given if self._agent is None else typed(given, self._agent)

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self, TypedDict, TypeVar, Unpack, overload
 
-from journeyman.agent.agent import Agent
+from journeyman.agent.agent import Agent, Verify
 from journeyman.agent.offer import Offer
 from journeyman.app.approvals import Approvals
 from journeyman.app.chains import chain_results, start_chain
@@ -68,6 +68,7 @@ class StartOptions(TypedDict, total=False):
     priority: int
     run_id: str | None
     chain: Sequence[ChainStep]
+    verify: Verify | None
 
 
 class Journeyman:
@@ -251,11 +252,15 @@ class Journeyman:
         priority: int = 0,
         run_id: str | None = None,
         chain: Sequence[ChainStep] = (),
+        verify: Verify | None = None,
     ) -> Handle:
         """Keep a run in the store and begin it. A ``run_id`` of the caller's makes starting twice harmless.
 
         With ``output``, a type or a JSON Schema, the answer is data that fits it; it wins over the agent's. The store
         keeps the schema alone: a process that does not have the type checks answers against that.
+
+        ``verify`` says of the run, when it has ended here, whether it is right; it wins over the agent's. Like that one
+        it is part of this program, and not kept in the store.
 
         A name that another principal's run has already is no hindrance: then the run has an id of its own, the same
         one each time. Raises SessionTakenError where another principal has begun the session, unless this one has the
@@ -284,9 +289,11 @@ class Journeyman:
         )
         # A run that could never begin is refused here.
         Offer(agent, self._factory.own_library(agent, given), given, order.principal, most=None).begin()
-        if agent.own_tools or agent.output_type is not None:
+        if agent.own_tools or agent.output_type is not None or agent.verify is not None:
             self._factory.remember(agent)
         order, new = await self._kept(order)
+        if verify is not None and new:
+            self._factory.verify(order.run_id, verify)
         await self.runner.adopt(order.run_id, order=order if new else None, priority=priority)
         return Handle(self.runner, order.run_id, agent=agent)
 

@@ -10,6 +10,7 @@ from typing import Any, Protocol, TypeAlias
 from pydantic import Field, computed_field
 
 from journeyman.core.data import Derived, Entity
+from journeyman.core.grounding import ArgumentSource, ungrounded
 from journeyman.core.principals import ANY_PRINCIPAL, Principal, PrincipalFilter
 from journeyman.core.risk import RiskLevel
 from journeyman.core.visible import exact_json
@@ -54,6 +55,8 @@ class Approval(Derived):
     """Fingerprint of the tool alone, its whole specification and implementation: what a grant is bound to."""
     about: str = ""
     """What the call refers to, in the words of the tool's ``describe``: foreign text, on one line."""
+    grounding: tuple[ArgumentSource, ...] | None = None
+    """Where each argument came from; None where no model wrote the call."""
     risk: RiskLevel
     risk_raised: bool = False
     """Whether the arguments themselves raise the risk: then no grant covers the call."""
@@ -75,6 +78,12 @@ class Approval(Derived):
     def arguments_json(self) -> str:
         """The arguments as JSON text: every digit as it is, every character to be seen."""
         return exact_json(self.arguments)
+
+    @computed_field  # type: ignore[prop-decorator]  # mypy cannot see through computed_field on a property
+    @property
+    def ungrounded(self) -> tuple[str, ...]:
+        """The arguments whose values are identifiers that stand in nothing said before: they may be invented."""
+        return ungrounded(self.grounding)
 
 
 class Approve(Entity):

@@ -11,6 +11,7 @@ from pydantic import AliasChoices, Field, ValidationInfo, computed_field, field_
 
 from journeyman.core.data import Derived, Entity, reads_stored
 from journeyman.core.errors import ErrorInfo
+from journeyman.core.grounding import ArgumentSource, ungrounded, value_at
 from journeyman.core.risk import RiskLevel
 
 UNNAMED = "unnamed"
@@ -88,6 +89,10 @@ class ToolCallRecord(Derived):
     confidence: float | None = Field(default=None, ge=0, le=1)
     approval_id: str | None = None
     correlation_id: str = ""
+    read_only: bool | None = None
+    """Whether the tool only reads, by its own account when it was called; None for a call that found no tool."""
+    grounding: tuple[ArgumentSource, ...] | None = None
+    """Where each argument came from; None for a call that did not get so far, or that no model wrote."""
 
     @field_validator("tool_name")
     @classmethod
@@ -128,6 +133,15 @@ class ToolCallRecord(Derived):
     def shown(self) -> Any:
         """The result, or what can be shown of one that is kept apart."""
         return self.result if self.artifact is None else self.artifact.text
+
+    @property
+    def ungrounded(self) -> tuple[str, ...]:
+        """The arguments whose values are identifiers that stand in nothing said before."""
+        return ungrounded(self.grounding)
+
+    @property
+    def ungrounded_values(self) -> list[Any]:
+        return [value_at(self.arguments, path) for path in self.ungrounded]
 
     @property
     def error_message(self) -> str | None:

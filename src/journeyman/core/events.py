@@ -19,6 +19,7 @@ from journeyman.core.calls import ToolCallRecord
 from journeyman.core.conversations import SessionHistory
 from journeyman.core.data import FORMAT, Entity
 from journeyman.core.errors import ErrorInfo
+from journeyman.core.labels import Label
 from journeyman.core.messages import Message, ToolCall, Usage
 from journeyman.core.playbook import Advice
 from journeyman.core.principals import Principal
@@ -196,6 +197,8 @@ class RunFinished(_Event):
     limit: LimitName | None = None
     """The limit that was reached, where the status says that one was."""
     error: ErrorInfo | None = None
+    labels: tuple[Label, ...] = ()
+    """What people decided on its calls, and what its verifier says."""
     response: AgentResponse | None = Field(default=None, exclude=True)
     """For whoever is listening live; not journalled, since it can be made from the facts."""
 
@@ -205,6 +208,7 @@ class RunFailed(_Event):
 
     type: Literal["run_failed"] = "run_failed"
     error: ErrorInfo
+    labels: tuple[Label, ...] = ()
     response: AgentResponse | None = Field(default=None, exclude=True)
 
 

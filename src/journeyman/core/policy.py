@@ -67,6 +67,9 @@ class Policy(Entity):
     """How long a question stays open where the run waits in its caller's process."""
     stored_approval_seconds: Seconds = Field(default=86_400.0, gt=0)
     """The same where the run waits in a store."""
+    grounding: Literal["report", "ask", "refuse"] = "report"
+    """What to do about identifiers in a call that stand in nothing said before, so that the model may have invented
+    them: report them, ask a person before a call that has effects, or refuse the call and tell the model to look up."""
     four_eyes: bool = False
     """Whether whoever approves must be somebody else than the run's principal."""
     grant_risk: RiskLevel | None = RiskLevel.IRREVERSIBLE

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Generic, Literal
+from typing import TYPE_CHECKING, Any, Generic, Literal, Self
 
 from pydantic import (
     Field,
@@ -22,6 +23,7 @@ from typing_extensions import TypeVar
 from journeyman.core.calls import ToolCallRecord
 from journeyman.core.data import Derived, Entity, new_id
 from journeyman.core.errors import ErrorInfo, InvalidDataError, validation_problems
+from journeyman.core.labels import DECISIVE, Label, LabelSource, best_label, judge
 from journeyman.core.messages import Message, Usage
 from journeyman.core.principals import Principal
 from journeyman.core.specification import Environment
@@ -174,7 +176,12 @@ class AgentResponse(Derived, Generic[OutputT]):
     reasoning: str = Field(min_length=1)
     confidence: float = Field(ge=0, le=1)
     outcome: Outcome = "unknown"
-    """Whether the calls that were to have an effect had it; ``unknown`` where there was none to go by."""
+    """Whether what was asked was achieved: by a person's rating or the verifier, else by whether the calls that were
+    to have an effect had it; ``unknown`` where there was none to go by."""
+    outcome_source: LabelSource | None = None
+    """Whose label ``outcome`` rests on; None where it rests on the calls alone."""
+    labels: tuple[Label, ...] = ()
+    """What people and the verifier say about the run, the most reliable first."""
     structured_trace: tuple[ReasoningStep, ...] = ()
     limit_reached: LimitName | None = None
     """Which limit ended the run, where one did."""
@@ -219,6 +226,22 @@ class AgentResponse(Derived, Generic[OutputT]):
             problems = validation_problems(error, whole="output")
             raise InvalidDataError(getattr(kind, "__name__", str(kind)), problems) from None
 
+    def with_labels(self, labels: Sequence[Label]) -> Self:
+        """The same response with these labels, and with the outcome that follows from them."""
+        best = best_label([label for label in labels if label.source in DECISIVE])
+        changes: dict[str, Any] = {"labels": tuple(sorted(labels, key=lambda label: label.source.rank))}
+        if best is not None:
+            changes |= {"outcome": "achieved" if best.value == "good" else "not", "outcome_source": best.source}
+        copied = self.model_copy(update=changes)
+        if _PLAIN in self.__dict__:
+            copied.__dict__[_PLAIN] = self.plain_output
+        return copied
+
+    @property
+    def label(self) -> Label | None:
+        """The most reliable label there is; without one, the grounded judge's. None where nothing can be said."""
+        return best_label(self.labels) or judge(self.tool_calls, ended=self.status is RunStatus.COMPLETED)
+
     @computed_field  # type: ignore[prop-decorator]  # mypy cannot see through computed_field on a property
     @property
     def tool_calls(self) -> tuple[ToolCallRecord, ...]:
@@ -250,6 +273,8 @@ class AgentResponse(Derived, Generic[OutputT]):
             for call in step.calls:
                 outcome = call.status.value if call.error is None else f"{call.status.value}: {call.error.message}"
                 lines.append(f"   {call.tool_name} → {outcome} ({call.duration_ms:.0f} ms)")
+                if call.ungrounded:
+                    lines.append(f"   found nowhere, may be invented: {', '.join(call.ungrounded)}")
             if step.action == "finish":
                 lines.append(f"   answer: {step.observation}")
         return "\n".join(lines)

@@ -15,6 +15,7 @@ from journeyman.core.data import Entity, digest
 from journeyman.core.events import CallStarted, Fact
 from journeyman.core.experiments import ExperimentStore
 from journeyman.core.gaps import GapStore
+from journeyman.core.labels import LabelStore
 from journeyman.core.memory import MemoryStore
 from journeyman.core.messages import Message
 from journeyman.core.principals import ANY_PRINCIPAL, Principal, PrincipalFilter
@@ -413,6 +414,9 @@ class Store(Protocol):
 
     @property
     def gaps(self) -> GapStore: ...
+
+    @property
+    def labels(self) -> LabelStore: ...
 
     @property
     def experiments(self) -> ExperimentStore: ...

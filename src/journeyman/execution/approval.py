@@ -18,11 +18,15 @@ from journeyman.execution.invoke import AttemptTimeoutError, awaited, run_with_t
 logger = logging.getLogger("journeyman.approval")
 
 
+NOBODY = "nobody could be asked"
+"""How the reason begins of a denial that nobody has pronounced."""
+
+
 class NoApprover:
     """Denies every call that needs approval."""
 
     async def ask(self, approval: Approval) -> Decision | None:
-        return Deny(reason="nobody could be asked: no approver was given and no store keeps the question")
+        return Deny(reason=f"{NOBODY}: no approver was given and no store keeps the question")
 
 
 class AskApprover:

@@ -1,6 +1,6 @@
 """The pipeline of one tool call. Every call of every tool from every door passes through it, once.
 
-requested → resolve → permission → validate and freeze → added checks → grade → approve → cache
+requested → resolve → permission → validate and freeze → added checks → grounding → grade → approve → cache
 → deadline[ attempt( rate limit → breaker → journal started → timeout[invoke] ) × retries ] → journal outcome
 
 Each stage passes the call on or ends it with a value that a model can read. Nothing rewrites the arguments after
@@ -30,6 +30,7 @@ from journeyman.core.events import (
     CallResolved,
     CallStarted,
 )
+from journeyman.core.grounding import ArgumentSource, ungrounded
 from journeyman.core.messages import ToolCall
 from journeyman.core.policy import Policy
 from journeyman.core.principals import Principal
@@ -38,6 +39,7 @@ from journeyman.core.risk import RiskLevel, requires_approval
 from journeyman.core.specification import RESERVED_NAMES
 from journeyman.execution.approval import decision_fact
 from journeyman.execution.artifacts import keep, keep_media
+from journeyman.execution.grounding import Ledger, edited_sources
 from journeyman.execution.invoke import Invoker
 from journeyman.execution.limits import MISS, ResultCache
 from journeyman.execution.outcome import (
@@ -56,6 +58,7 @@ from journeyman.execution.question import about, own_approval, question
 from journeyman.execution.recorder import Recorder
 from journeyman.execution.risk import grade
 from journeyman.execution.sizes import weigh
+from journeyman.execution.ungrounded import not_grounded
 from journeyman.execution.validate import binding, freeze, resolve
 from journeyman.tools.library import AnyTool
 from journeyman.tools.tool import FrozenArguments
@@ -84,6 +87,8 @@ class CallScope:
     """Entered around each attempt, in the task that makes it."""
     now: Callable[[Principal], Principal | None] | None = None
     """Who the principal is by now, or None where they are nobody any more. Without it, who they were."""
+    ledger: Ledger | None = None
+    """What was said in the run, where a model writes its calls; without it nobody asks where arguments came from."""
 
 
 Check: TypeAlias = Callable[[AnyTool, FrozenArguments, CallScope], Awaitable[Refusal | None]]
@@ -118,6 +123,8 @@ class _CallInProgress:
     attempts: int = 0
     risk: RiskLevel | None = None
     approval_id: str | None = None
+    read_only: bool | None = None
+    grounding: tuple[ArgumentSource, ...] | None = None
 
     @property
     def execution_id(self) -> str:
@@ -209,14 +216,19 @@ class Executor:
         tool = resolve(current.call, current.scope.tools, current.scope.principal)
         if isinstance(tool, Refusal):
             return tool
+        current.read_only = tool.specification.read_only
         frozen = await freeze(tool, current.call, self.policy)
         if isinstance(frozen, Refusal):
             return frozen
         current.arguments = frozen.arguments
         if self.checks and (refusal := await self._check(current, tool, frozen)) is not None:
             return refusal
+        if current.scope.ledger is not None and (refusal := await self._ground(current, tool, frozen)) is not None:
+            return refusal
         current.risk = await self._grade(tool, frozen.arguments, frozen.text)
-        if requires_approval(current.risk, current.call.confidence, threshold=self.policy.approval_confidence):
+        if requires_approval(
+            current.risk, current.call.confidence, threshold=self.policy.approval_confidence
+        ) or self._doubtful(current):
             approved = await self._approve(current, tool, frozen)
             if not isinstance(approved, FrozenArguments):
                 return approved
@@ -231,7 +243,9 @@ class Executor:
         if past.approval is not None:
             current.approval_id, current.requested_at = past.approval.id, past.approval.requested_at.timestamp()
         if tool is not None:
+            current.read_only = tool.specification.read_only
             text = canonical_json(started.arguments)
+            await self._trace(current, tool, started.arguments, text)
             current.risk = await self._grade(tool, started.arguments, text)
             if tool.specification.repeat_safe:
                 return await self._attempts(current, tool, tool.freeze(text))
@@ -253,6 +267,26 @@ class Executor:
             return grade(tool.specification, arguments, self.policy, tool.hazard)
         # Every text among them is searched for secrets: everybody else would wait.
         return await asyncio.to_thread(grade, tool.specification, arguments, self.policy, tool.hazard)
+
+    async def _ground(self, current: _CallInProgress, tool: AnyTool, frozen: FrozenArguments) -> Refusal | None:
+        """Find out where each argument came from; refuse what came from nowhere, where the policy says so."""
+        await self._trace(current, tool, frozen.arguments, frozen.text)
+        if self.policy.grounding != "refuse" or not (missing := ungrounded(current.grounding)):
+            return None
+        return not_grounded(tool.specification, frozen.arguments, missing, current.scope.tools.values())
+
+    async def _trace(self, current: _CallInProgress, tool: AnyTool, arguments: dict[str, Any], text: str) -> None:
+        ledger = current.scope.ledger
+        if ledger is None or tool.name in RESERVED_NAMES:
+            return
+        if ledger.unread + len(text) <= LARGE_TEXT:
+            current.grounding = ledger.trace(tool.specification, arguments)
+        else:  # everybody else would wait
+            current.grounding = await asyncio.to_thread(ledger.trace, tool.specification, arguments)
+
+    def _doubtful(self, current: _CallInProgress) -> bool:
+        """Whether a person is to see the call because an identifier in it was found nowhere."""
+        return self.policy.grounding == "ask" and not current.read_only and bool(ungrounded(current.grounding))
 
     async def _check(self, current: _CallInProgress, tool: AnyTool, frozen: FrozenArguments) -> Refusal | None:
         for check in self.checks:
@@ -301,6 +335,7 @@ class Executor:
             risk=current.risk or self.policy.default_risk,
             bound_to=bound_to,
             about=await about(call, tool, frozen, scope, self.invoker),
+            grounding=current.grounding,
             now=self.clock.time(),
             seconds=self.approval_seconds or self.policy.approval_seconds,
         )
@@ -338,6 +373,8 @@ class Executor:
         )
         if isinstance(changed, Refusal):
             return denied("APPROVAL_INVALID", f"the person's edited arguments are not valid: {changed.error.message}")
+        if current.grounding is not None:
+            current.grounding = edited_sources(current.grounding, current.arguments, changed.arguments)
         current.arguments = changed.arguments
         if self.checks and (refusal := await self._check(current, tool, changed)) is not None:
             return refusal
@@ -456,6 +493,8 @@ class Executor:
             confidence=current.call.confidence,
             approval_id=current.approval_id,
             correlation_id=current.scope.correlation_id,
+            read_only=current.read_only,
+            grounding=current.grounding,
         )
         await current.scope.recorder.record(CallFinished.unchecked(record=record))
         return record

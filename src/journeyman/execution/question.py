@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from journeyman.core.approvals import Approval, Approve, GrantTerms
 from journeyman.core.context import Secrets, ToolContext
 from journeyman.core.data import LOG_FIELDS, digest
+from journeyman.core.grounding import ArgumentSource, ungrounded
 from journeyman.core.messages import ToolCall
 from journeyman.core.policy import Policy
 from journeyman.core.protocols import moment
@@ -39,11 +40,13 @@ def question(
     risk: RiskLevel,
     bound_to: str,
     about: str,
+    grounding: tuple[ArgumentSource, ...] | None,
     now: float,
     seconds: float,
 ) -> Approval:
     """The question about exactly these arguments, open for so many seconds."""
     raised = risk.rank > base_risk(tool.specification, policy).rank or name_secrets(frozen.arguments)
+    raised = raised or (policy.grounding == "ask" and bool(ungrounded(grounding)))
     grantable = not raised and policy.grant_risk is not None and risk.rank <= policy.grant_risk.rank
     return Approval(
         # The time is part of the name: a tool that changes back asks anew, and an old answer stays an old answer.
@@ -55,6 +58,7 @@ def question(
         digest=bound_to,
         tool_digest=tool.digest,
         about=about,
+        grounding=grounding,
         risk=risk,
         risk_raised=raised,
         grant=GrantTerms(uses=policy.grant_uses, seconds=policy.grant_seconds) if grantable else None,

@@ -93,6 +93,11 @@ class Approvals(Section):
         _DEFAULTS.approval_seconds, description="how long it waits where the run lives in its caller's process"
     )
     four_eyes: bool = Field(False, description="whoever approves must be somebody else than the run's principal")
+    grounding: Literal["report", "ask", "refuse"] = Field(
+        "report",
+        description="identifiers in a call that stand in nothing said before: report them, ask a person before a call "
+        "that has effects, or refuse the call so that the model looks them up",
+    )
     grants: Grants = Grants()
 
 

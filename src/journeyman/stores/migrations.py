@@ -517,6 +517,20 @@ MEMORY = Migration(
     ),
 )
 
+LABELS = Migration(
+    "labels of runs: ratings, verdicts and people's decisions on calls",
+    up=(
+        """
+        CREATE TABLE labels (
+            run_id TEXT NOT NULL REFERENCES runs (id) ON DELETE CASCADE, source TEXT NOT NULL, about TEXT NOT NULL,
+            value TEXT NOT NULL, given_by TEXT, note TEXT NOT NULL, call_id TEXT, decision TEXT,
+            given_at DOUBLE PRECISION NOT NULL, PRIMARY KEY (run_id, source, about)
+        )
+        """,
+    ),
+    down=("DROP TABLE labels",),
+)
+
 MIGRATIONS = (
     RUNS,
     CONVERSATIONS,
@@ -541,6 +555,7 @@ MIGRATIONS = (
     FALSE_DEATHS,
     PAUSES,
     MEMORY,
+    LABELS,
 )
 """Version N of the schema is the first N of these. New ones go to the end; none is ever changed."""
 

@@ -24,6 +24,7 @@ from journeyman.stores.calls import log_call
 from journeyman.stores.connection import Connection
 from journeyman.stores.conversations import add_messages, touch_session
 from journeyman.stores.cursors import number_end
+from journeyman.stores.labels import put_label
 from journeyman.stores.reports import drop_reports
 
 
@@ -70,6 +71,8 @@ def project(connection: Connection, run_id: str, fact: Fact, *, effect: bool = F
             withdraw(connection, run_id, keep=fact.waiting_for, now=fact.time)
         case RunFinished() | RunFailed():
             number_end(connection, run_id)
+            for label in fact.labels:
+                put_label(connection, run_id, label)
             if status_after(fact) is RunStatus.CANCELLED:
                 _audit_cancellation(connection, run_id, now=fact.time)
             _keep_conversation(connection, run_id, fact.response, now=fact.time)

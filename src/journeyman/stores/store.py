@@ -26,6 +26,7 @@ from journeyman.stores.cursors import SqlCursors
 from journeyman.stores.database import Database
 from journeyman.stores.experiments import SqlExperiments
 from journeyman.stores.gaps import SqlGaps
+from journeyman.stores.labels import SqlLabels
 from journeyman.stores.limits import SqlBreaker, SqlBuckets
 from journeyman.stores.memories import SqlMemories
 from journeyman.stores.programs import SqlPrograms
@@ -74,6 +75,7 @@ class SqlStore:
         self.artifacts = SqlArtifacts(self._database)
         self.audit = SqlAudit(self._database, driver.audit_keys)
         self.gaps = SqlGaps(self._database)
+        self.labels = SqlLabels(self._database)
         self.experiments = SqlExperiments(self._database)
         self.tasks = SqlTasks(self._database)
         self.memories = SqlMemories(self._database)

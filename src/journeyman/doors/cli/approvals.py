@@ -98,6 +98,8 @@ def show_approval(approval_id: ApprovalId, store: Store = DEFAULT_STORE, as_json
         table.add_row("about", screen.escaped(item.about))
     table.add_row("tool", screen.escaped(item.tool_name))
     table.add_row("arguments", screen.pretty(item.arguments))
+    if item.grounding:
+        table.add_row("where from", Text("\n").join(Text(*line) for line in screen.source_lines(item.grounding)))
     if edited is not None:
         table.add_row("instead", screen.pretty(edited))
     table.add_row("risk", screen.risk_text(item.risk))

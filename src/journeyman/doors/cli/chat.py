@@ -7,7 +7,7 @@ import signal
 import sys
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import typer
 from rich.panel import Panel
@@ -18,7 +18,7 @@ from journeyman.app.service import model_name
 from journeyman.core.approvals import Approval
 from journeyman.core.conversations import SessionRow
 from journeyman.core.data import new_id
-from journeyman.core.errors import SessionTakenError
+from journeyman.core.errors import ConfigurationError, SessionTakenError
 from journeyman.core.messages import Role
 from journeyman.core.runs import CHAT_MESSAGE_LIMIT, UNFINISHED, UNSURE, RunStatus
 from journeyman.doors.cli import options, screen
@@ -192,6 +192,8 @@ class _Conversation:
                 self._tools(argument)
             case "/history":
                 await self._history()
+            case "/rate":
+                await self._rate(argument)
             case "/new":
                 self._session = self._app.session(new_id("chat"))
                 self._greet()
@@ -219,6 +221,20 @@ class _Conversation:
             screen.note(f"there is no tool {name!r}; /tools shows all of them")
         else:
             print_tool(found.specification)
+
+    async def _rate(self, argument: str) -> None:
+        rating, _, note = argument.partition(" ")
+        if rating not in ("good", "bad"):
+            return screen.note("say /rate good or /rate bad, and why if you like")
+        rows = await self._app.store.runs.list(session_id=self._session.id, limit=1)
+        if not rows or not rows[0].status.ended:
+            return screen.note("there is no answer yet that could be rated")
+        handle = await self._app.handle(rows[0].id)
+        try:
+            await handle.rate(cast("Any", rating), by=options.user_name(), note=note.strip())
+        except ConfigurationError as error:
+            return screen.note(str(error))
+        return self._console.print(f"· rated {rating}: {rows[0].id}", style="dim")
 
     async def _history(self) -> None:
         names = {Role.USER: "you", Role.ASSISTANT: self._agent.name}

@@ -29,6 +29,7 @@ COMMANDS = {
         Command("/help", "what can be typed here"),
         Command("/tools", "what the assistant can do, or all about one tool", "[NAME]"),
         Command("/history", "what was said in this session"),
+        Command("/rate", "say whether the last answer was right; people's ratings are learned from", "good|bad [NOTE]"),
         Command("/new", "begin a new session; this one is kept"),
         Command("/sessions", "your latest sessions"),
         Command("/session", "go on with another session", "ID"),

@@ -174,6 +174,10 @@ def _print_run(
         show_markdown(console, response.answer)
     elif response.error is not None:
         screen.show(console, screen.escaped(response.error.message))
+    for label in response.labels:
+        by = f" by {screen.escaped(label.by)}" if label.by else ""
+        note = f": {screen.escaped(label.note)}" if label.note else ""
+        screen.show(console, Text(f"{label.value} · {label.decision or label.source.value}{by}{note}", style="dim"))
 
 
 def _print_facts(facts: list[Fact]) -> None:
@@ -412,6 +416,29 @@ def resolve_call(
 
     asyncio.run(whole())
     screen.say(f"call {call_id} is settled: {action}; next: {outcome.resume_command(store, run_id)}")
+
+
+@runs.command("rate")
+def rate_run(
+    run_id: RunId,
+    rating: Annotated[str, typer.Argument(metavar="good|bad", show_default=False)],
+    note: Annotated[str, typer.Option(metavar="TEXT", help="What was right or wrong with it.")] = "",
+    by: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Who says so. Without it, your user name.", show_default=False)
+    ] = None,
+    store: options.Store = DEFAULT_STORE,
+) -> None:
+    """Say whether an ended run did what was asked. Runs are learned from by what people say of them."""
+    if rating not in ("good", "bad"):
+        raise WrongUsageError(f"a run is rated good or bad, not {rating!r}")
+
+    async def rated(app: Journeyman) -> None:
+        await outcome.row_of(app, run_id, url=store)
+        handle = await app.handle(run_id)
+        await handle.rate(cast("Any", rating), by=by or options.user_name(), note=note)
+
+    in_store(store, rated)
+    screen.say(f"run {run_id} is rated {rating}")
 
 
 @runs.command("cancel")

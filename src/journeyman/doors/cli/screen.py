@@ -13,7 +13,7 @@ import os
 import re
 import sys
 import traceback
-from collections.abc import AsyncIterator, Iterable, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout, suppress
 from datetime import datetime
 from typing import Any, TextIO, cast
@@ -29,6 +29,7 @@ from journeyman.core.approvals import GrantTerms
 from journeyman.core.calls import CallStatus
 from journeyman.core.data import safe_json
 from journeyman.core.errors import JourneymanError, ModelError
+from journeyman.core.grounding import ArgumentSource
 from journeyman.core.risk import RiskLevel
 from journeyman.core.visible import visible
 from journeyman.doors.cli.options import LOG_VARIABLE, ExitCode, WrongUsageError
@@ -332,3 +333,11 @@ def keys_hidden() -> Iterator[None]:
         yield
     finally:
         termios.tcsetattr(source, termios.TCSANOW, before)
+
+
+def source_lines(sources: Sequence[ArgumentSource] | None) -> list[tuple[str, str]]:
+    """Where the arguments of a call came from, with the style of each line: what was found nowhere is to be seen."""
+    return [
+        (f"{escaped(item.argument)}: {escaped(item.text)}", "bold yellow" if item.origin == "nowhere" else "dim")
+        for item in sources or ()
+    ]

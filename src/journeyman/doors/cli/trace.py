@@ -230,6 +230,9 @@ class Trace:
                 (f" · {' · '.join(facts)}", "dim"),
             )
         )
+        if record.ungrounded:
+            names = screen.escaped(", ".join(record.ungrounded))
+            self._line(f"! found nowhere, may be invented: {names}", style="yellow", indent=4)
         if record.error is not None:
             self._failed(record.error, style)
         elif self._verbose:
@@ -387,6 +390,8 @@ def question(approval: Approval) -> Panel:
     about = (f"{screen.escaped(approval.about)}\n", "bold") if approval.about else ""
     lines = Text.assemble(about, (screen.escaped(approval.tool_name), "" if about else "bold"), "  ")
     lines.append_text(screen.risk_text(approval.risk)).append(f"\n{screen.pretty(approval.arguments)}")
+    for line, style in screen.source_lines(approval.grounding):
+        lines.append(f"\n{line}", style=style)
     if approval.principal is not None:
         lines.append(f"\nfor {screen.escaped(approval.principal.id)}", style="dim")
     left = max(0.0, (approval.expires_at - datetime.now(UTC)).total_seconds())

@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from journeyman.app.desk import Desk, NotFoundError
 from journeyman.core.approvals import Approval
 from journeyman.core.calls import ToolCallRecord
+from journeyman.core.labels import LONGEST_NOTE, Label, Rating
 from journeyman.core.runs import AgentResponse, RunStatus
 from journeyman.core.storing import RunRow
 from journeyman.doors.http.common import PAGE_SIZE, Body, DeskDep, Id, JsonRoute, Limit, Offset, Page, Storable, page_of
@@ -79,6 +80,13 @@ class Resolution(Body):
     result: Storable = Field(
         default=None, description="What a call that is done has returned.", examples=[{"id": "task_1"}]
     )
+
+
+class RatingBody(Body):
+    """Whether a run did what was asked."""
+
+    rating: Rating = Field(examples=["good"])
+    note: str = Field(default="", max_length=LONGEST_NOTE, description="What was right or wrong with it.")
 
 
 async def _view(row: RunRow, desk: Desk) -> RunView:
@@ -202,3 +210,10 @@ async def resume_run(run_id: Id, desk: DeskDep) -> RunView:
 async def resolve_call(run_id: Id, call_id: Id, body: Resolution, desk: DeskDep) -> RunView:
     """Needs the permission 'approvals:decide': like an approval, it is a person's word."""
     return await _view(await desk.resolve(run_id, call_id, body.action, result=body.result), desk)
+
+
+@router.post("/{run_id}/rating", summary="Say whether an ended run did what was asked", responses=answers(404, 409))
+async def rate_run(run_id: Id, body: RatingBody, desk: DeskDep) -> Label:
+    """For whoever it was asked for, or with the permission 'runs:write'. A second rating by the same person replaces
+    the first, and the same one again changes nothing."""
+    return await desk.rate(run_id, body.rating, note=body.note)

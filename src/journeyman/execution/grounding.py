@@ -1,0 +1,317 @@
+"""Where each argument of a call came from: the request, the conversation, an earlier result, the tool's own schema.
+
+Every text is read once, when the first call after it asks, and each of its words is kept with the source that said it
+first. So a step costs as much as what was said since the last one, however long the run is.
+
+Only *identifiers* must come from somewhere (see ``identifiers``). Free text, names, dates and quantities a model may
+well write by itself: "tomorrow" becomes a date and "five" a 5. They are looked up all the same, and count as
+``computed`` where they are not found.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Protocol, TypeAlias
+
+from journeyman.core.grounding import ArgumentSource, Origin
+from journeyman.core.messages import Message, Role
+from journeyman.core.runs import ReasoningStep
+from journeyman.core.specification import ToolSpecification
+from journeyman.execution.identifiers import is_address, is_identifier, is_path
+
+MOST_VALUES = 200
+"""Values of one call that are looked up. Nobody writes more of them by heart."""
+LONGEST_VALUE = 500
+"""Characters of a value that is looked up. What is longer is free text."""
+LEAST_DIGITS = 3
+"""Digits of a part by which an identifier is recognised that is written otherwise, e.g. ``W 4190`` for ``W-4190``."""
+SHORT_TEXT = 256
+"""Characters of a text that is taken apart at once; searching a longer one is cheaper than that, a few times."""
+CHARS_A_SEARCH = 32
+"""A text is searched once for so many of its characters, then it is taken apart after all: that is when both cost the
+same. So however often it is asked, a text costs a constant for each of its characters."""
+MOST_IN_VAIN = 16
+"""Places in a text that look like a value and are only part of one, before the text is taken apart."""
+PIECE = 32_000
+"""Characters that are taken apart at once: between two pieces other threads get their turn."""
+
+_APART = "\"'`(){}[]<>,;=|“”‘’«»\n\r\t "
+_BEGINS, _ENDS = ("", "#", "$", "@", "€", "£"), ("", ".", ":", "?", "!")
+_TOKENS = _APART
+"""What stands between tokens. Not what stands within addresses, paths and numbers."""
+_WORDS = _APART + "_-./\\@:#$€£%&*+!?~^–—…"
+"""What stands between words."""
+_SPLIT_TOKENS, _SPLIT_WORDS = (str.maketrans(dict.fromkeys(apart, " ")) for apart in (_TOKENS, _WORDS))
+
+
+class Conversation(Protocol):
+    """What was said in a run so far. Messages and steps are only ever added."""
+
+    @property
+    def messages(self) -> Sequence[Message]: ...
+
+    @property
+    def task_at(self) -> int: ...
+
+    @property
+    def steps(self) -> Sequence[ReasoningStep]: ...
+
+
+class Ledger:
+    """Who said what first, in one run."""
+
+    def __init__(self, conversation: Conversation, *, system: str = "") -> None:
+        self._conversation = conversation
+        self._system = system
+        self._sources: list[tuple[Origin, str | None, str | None]] = []
+        self._texts: list[_Text] = []
+        self._tokens = _Index(self._texts, frozenset(_TOKENS), _SPLIT_TOKENS)
+        self._words = _Index(self._texts, frozenset(_WORDS), _SPLIT_WORDS)
+        self._messages_read = self._steps_read = 0
+        self._invented: dict[str, set[str]] = {}
+        """By call: identifiers that stood nowhere when it was made. Its own result does not vouch for them."""
+        self._lock = threading.Lock()
+
+    @property
+    def unread(self) -> int:
+        """Characters that the next call has to read."""
+        messages = self._conversation.messages
+        return sum(len(messages[at].content) for at in range(self._messages_read, len(messages)))
+
+    def trace(self, specification: ToolSpecification, arguments: Mapping[str, Any]) -> tuple[ArgumentSource, ...]:
+        """Where the value of each argument came from."""
+        if not arguments:
+            return ()
+        properties = specification.parameters.get("properties")
+        with self._lock:
+            self._catch_up()
+            return tuple(
+                [self._source(*item) for item in _values(arguments, properties if type(properties) is dict else {})]
+            )
+
+    def _source(self, path: str, name: str, schema: Any, value: Any) -> ArgumentSource:
+        if type(schema) is dict:
+            if "default" in schema and schema["default"] == value:
+                return ArgumentSource.unchecked(argument=path, origin="default")
+            if "enum" in schema or "const" in schema:
+                return ArgumentSource.unchecked(argument=path, origin="enum")
+        text = _text(value)
+        if text is None:
+            return ArgumentSource.unchecked(argument=path, origin="computed")
+        lowered = text.strip().lower()
+        at = self._tokens.find(lowered.translate(_SPLIT_TOKENS).split())
+        if at is None:
+            identifier = is_identifier(name, value)
+            at = self._in_parts(lowered, identifier=identifier)
+            if at is None:
+                return ArgumentSource.unchecked(argument=path, origin="nowhere" if identifier else "computed")
+        origin, call_id, tool_name = self._sources[at]
+        return ArgumentSource.unchecked(argument=path, origin=origin, call_id=call_id, tool_name=tool_name)
+
+    def _in_parts(self, lowered: str, *, identifier: bool) -> int | None:
+        """The source that completes a value that stands nowhere as it is: each of its words was said there or before.
+
+        Words that happen to have been said are how identifiers are made up; only by digits is one recognised.
+        """
+        if identifier and is_address(lowered):
+            return None
+        parts = lowered.translate(_SPLIT_WORDS).split()
+        numbered = any(sum(map(str.isdigit, part)) >= LEAST_DIGITS for part in parts)
+        if identifier and not numbered and not is_path(lowered):
+            return None
+        return self._words.find(parts)
+
+    def _catch_up(self) -> None:
+        conversation = self._conversation
+        messages, steps = conversation.messages, conversation.steps
+        if self._system:
+            self._hear("system", self._system)
+            self._system = ""
+        for at in range(self._steps_read, len(steps)):
+            for record in steps[at].calls:
+                vouched = record.success and record.approval_id is not None  # a person has seen it and said yes
+                if not vouched and (values := record.ungrounded_values):
+                    self._invented[record.call_id] = _forms(values)
+        self._steps_read = len(steps)
+        task_at = conversation.task_at
+        for at in range(self._messages_read, len(messages)):
+            message = messages[at]
+            if at > task_at:
+                if message.role is Role.FUNCTION:
+                    self._hear("result", message.content, message.call_id, message.name)
+            else:
+                self._hear("request" if at == task_at else "history", message.content)
+        self._messages_read = len(messages)
+
+    def _hear(self, origin: Origin, text: str, call_id: str | None = None, tool_name: str | None = None) -> None:
+        if "\\" in text:
+            text = text.replace("\\n", " ").replace("\\t", " ").replace('\\"', " ")  # of texts within JSON
+        self._sources.append((origin, call_id, tool_name))
+        self._texts.append((text.lower(), self._invented.pop(call_id or "", None)))
+
+
+_Text: TypeAlias = tuple[str, set[str] | None]
+"""A text in lower case, and what in it does not count."""
+
+
+class _Index:
+    """By part of a text: which source said it first. Texts are read when somebody looks for something."""
+
+    def __init__(self, texts: list[_Text], apart: frozenset[str], split: dict[int, str]) -> None:
+        self._texts = texts
+        self._apart = apart
+        self._split = split
+        self._read = 0
+        self._first: dict[str, int] = {}
+        self._long: dict[int, int] = {}
+        """Texts that are only searched so far, and how often they may be."""
+
+    def find(self, parts: list[str]) -> int | None:
+        """The source that said the last of these parts; None where one of them was not said, or there are none."""
+        for at in range(self._read, len(self._texts)):
+            length = len(self._texts[at][0])
+            if length <= SHORT_TEXT:
+                self._take_apart(at)
+            else:
+                self._long[at] = length // CHARS_A_SEARCH
+        self._read = len(self._texts)
+        latest = -1
+        for part in parts:
+            found = self._first.get(part)
+            if found is None and self._long:
+                found = self._search(part)
+            if found is None and (found := self._written_otherwise(part)) is None:
+                return None
+            latest = max(latest, found)
+        return None if latest < 0 else latest
+
+    def _written_otherwise(self, part: str) -> int | None:
+        """The same with punctuation around it, here or there."""
+        bare = part.strip(".:?!#$@€£")
+        if not bare:
+            return None
+        if bare != part and self._long and (found := self._search(bare)) is not None:
+            return found
+        for begin in _BEGINS:
+            for end in _ENDS:
+                if (found := self._first.get(f"{begin}{bare}{end}")) is not None:
+                    return found
+        return None
+
+    def _search(self, part: str) -> int | None:
+        """The first of the long texts in which it stands."""
+        for at, left in list(self._long.items()):
+            text, but = self._texts[at]
+            if but is not None and part in but:
+                continue
+            stands = self._stands(text, part) if left else None
+            if stands is None:
+                del self._long[at]
+                self._take_apart(at)
+                stands = self._first.get(part) == at
+            else:
+                self._long[at] = left - 1
+            if stands:
+                return at
+        return None
+
+    def _stands(self, text: str, part: str) -> bool | None:
+        """Whether a text has it with nothing but space and punctuation around; None where that takes too long."""
+        at, apart = text.find(part), self._apart
+        for _ in range(MOST_IN_VAIN):
+            if at < 0:
+                return False
+            begin, end = at, at + len(part)
+            if begin and text[begin - 1] in _BEGINS:
+                begin -= 1
+            if end < len(text) and text[end] in _ENDS:
+                end += 1
+            if (not begin or text[begin - 1] in apart) and (end == len(text) or text[end] in apart):
+                return True
+            at = text.find(part, at + 1)
+        return None
+
+    def _take_apart(self, at: int) -> None:
+        text, but = self._texts[at]
+        for piece in _pieces(text):
+            parts = dict.fromkeys(piece.translate(self._split).split(), at)
+            if but:
+                for form in but:
+                    parts.pop(form, None)
+            if self._first:
+                for part in parts.keys() - self._first.keys():
+                    self._first[part] = at
+            else:
+                self._first = parts
+
+
+def _pieces(text: str) -> Iterator[str]:
+    """A long text in pieces that end where a word ends."""
+    if len(text) <= PIECE:
+        yield text
+        return
+    begin = 0
+    while begin < len(text):
+        end = begin + PIECE
+        if end < len(text):
+            gap = text.find(" ", end, end + PIECE)
+            end = gap if gap >= 0 else end
+        yield text[begin:end]
+        begin = end
+
+
+def _values(arguments: Mapping[str, Any], properties: Mapping[str, Any]) -> Iterator[tuple[str, str, Any, Any]]:
+    """Each value: where it is, its parameter's name, its schema where that is known, and itself."""
+    left = MOST_VALUES
+    waiting: list[tuple[str, str, Any, Any]] = [
+        (name, name, properties.get(name), value) for name, value in reversed(list(arguments.items()))
+    ]
+    while waiting and left:
+        path, name, schema, value = waiting.pop()
+        known = schema if isinstance(schema, dict) else {}
+        if isinstance(value, dict) and value:
+            inner = known.get("properties") or {}
+            waiting += [
+                (f"{path}.{key}", str(key), inner.get(key), item) for key, item in reversed(list(value.items()))
+            ]
+        elif isinstance(value, list) and value:
+            items = known.get("items")
+            waiting += [(f"{path}[{at}]", name, items, value[at]) for at in range(len(value) - 1, -1, -1)]
+        elif value is not None or "default" in known:
+            left -= 1
+            yield path, name, schema, value
+
+
+def _text(value: Any) -> str | None:
+    if isinstance(value, str):
+        return value if len(value) <= LONGEST_VALUE else None
+    if value is None or isinstance(value, bool | dict | list):
+        return None
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return str(value)
+
+
+def _forms(values: Iterable[Any]) -> set[str]:
+    """How invented identifiers would be read out of a text that only repeats them."""
+    found: set[str] = set()
+    for value in values:
+        lowered = str(value).strip().lower()
+        found.update(lowered.translate(_SPLIT_TOKENS).split())
+        found.update(part for part in lowered.translate(_SPLIT_WORDS).split() if any(map(str.isdigit, part)))
+    return found
+
+
+def edited_sources(
+    sources: tuple[ArgumentSource, ...], asked: Mapping[str, Any], edited: Mapping[str, Any]
+) -> tuple[ArgumentSource, ...]:
+    """The sources of a call's arguments after a person has put others in their place."""
+    changed = {name for name, value in edited.items() if name not in asked or asked[name] != value}
+    kept = [item for item in sources if (top := _top(item.argument)) in edited and top not in changed]
+    written = [ArgumentSource.unchecked(argument=name, origin="person") for name in edited if name in changed]
+    return (*kept, *written)
+
+
+def _top(argument: str) -> str:
+    return argument.partition(".")[0].partition("[")[0]
