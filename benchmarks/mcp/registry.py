@@ -1,6 +1,6 @@
 """What others publish: two MCP servers and several clients, installed from their registries, and a gateway before them.
 
-The versions are pinned: ``requirements.txt`` has Node and the server for times, ``servers`` and ``clients`` what npm has.
+The versions are pinned: ``requirements.txt`` has Node and the server for times, ``node`` the rest.
 Everything is installed into `.bench`, once.
 """
 
@@ -15,6 +15,7 @@ from benchmarks import packages
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
+NODE = HERE / "node"
 
 
 def python_packages() -> Path:
@@ -28,7 +29,7 @@ def node() -> Path:
 
 def npm_packages(name: str) -> Path:
     """The folder ``node_modules`` of ``servers`` or ``clients``."""
-    return packages.install_npm(f"mcp-{name}", HERE / name, node=python_packages())
+    return packages.install_npm(f"mcp-{name}", NODE / name, node=python_packages())
 
 
 def configuration(data: Path) -> str:
