@@ -2,9 +2,9 @@
 
     python -m scripts.mcp_conformance [--side server|client] [--version 2025-11-25] [--scenario NAME]... [--suite FILE]
 
-Needs Node 22 or newer (``node`` on the PATH, or ``--node``) and the suite (``npm install
-@modelcontextprotocol/conformance@0.2.0-alpha.12``), whose ``dist/index.js`` is ``--suite``. Exits with 1 where
-a scenario that applies fails. What does not apply is listed here, with the reason; ``docs/mcp.md`` has the same table.
+The suite (npm ``@modelcontextprotocol/conformance``, pinned) and Node are installed into `.bench`, unless ``--suite``
+names another one's ``dist/index.js`` and ``--node`` a Node 22 or newer. Exits with 1 where a scenario that applies
+fails. What does not apply is listed here, with the reason; ``docs/mcp.md`` has the same table.
 """
 
 from __future__ import annotations
@@ -20,9 +20,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
 
+from benchmarks.mcp import registry
+
 ROOT = Path(__file__).parents[1]
-SUITE = Path("node_modules/@modelcontextprotocol/conformance/dist/index.js")
+SUITE = Path("@modelcontextprotocol/conformance/dist/index.js")
 VERSIONS = ("2025-11-25", "2026-07-28")
+EXTENSION = "extension"
+"""What the suite says of scenarios that belong to no version: they are run with the newest."""
 Side = Literal["server", "client"]
 
 NO_LOGS = "Logging over the protocol is not offered (and leaves it with 2026-07-28): logs go to the operator"
@@ -115,7 +119,7 @@ def table() -> str:
 
 def main() -> int:
     options = _options()
-    suite = [options.node, str(options.suite.resolve())]
+    suite = [options.node or str(registry.node()), str(options.suite or registry.npm_packages("clients") / SUITE)]
     listed = subprocess.run([*suite, "list"], capture_output=True, text=True, check=True).stdout
     failed = []
     sides: tuple[Side, ...] = ("server", "client") if options.side is None else (options.side,)
@@ -138,8 +142,8 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--side", choices=["server", "client"])
     parser.add_argument("--version", choices=VERSIONS)
     parser.add_argument("--scenario", action="append", default=[])
-    parser.add_argument("--suite", type=Path, default=SUITE)
-    parser.add_argument("--node", default="node")
+    parser.add_argument("--suite", type=Path)
+    parser.add_argument("--node")
     return parser.parse_args()
 
 
@@ -147,7 +151,8 @@ def _scenarios(listed: str, side: str, version: str) -> list[str]:
     """The scenarios of one side that a version of the protocol has; extensions with the newest."""
     part = re.search(rf"^{side.capitalize()} scenarios.*?\n(.*?)(?:\n\n|\Z)", listed, re.DOTALL | re.MULTILINE)
     found = re.findall(r"^ *- (\S+) \[(.*?)\]$", part[1] if part else "", re.MULTILINE)
-    return [name for name, versions in found if version in versions or versions == "extension" == version]
+    extensions = version == VERSIONS[-1]
+    return [name for name, versions in found if version in versions or (extensions and versions == EXTENSION)]
 
 
 def _passes(suite: list[str], side: str, name: str, version: str, url: str) -> tuple[bool, str]:

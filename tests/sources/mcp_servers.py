@@ -54,7 +54,8 @@ async def record_of(library: ToolLibrary, tool: str, approver: Any = yes, **argu
 class Lag:
     """Measures for how long the event loop was kept from other work, at most.
 
-    In CPU seconds of this process, of which a machine that is busy with other things takes nothing away.
+    A turn of the loop counts with the lesser of its wall time and the CPU time of this process: a machine that is busy
+    with other things lengthens the one, a thread beside the loop the other, and neither is a stall of ours.
     """
 
     worst = 0.0
@@ -68,6 +69,6 @@ class Lag:
 
     async def _measure(self) -> None:
         while True:
-            begun = time.process_time()
+            begun, spent = time.perf_counter(), time.process_time()
             await asyncio.sleep(0.002)
-            self.worst = max(self.worst, time.process_time() - begun)
+            self.worst = max(self.worst, min(time.perf_counter() - begun, time.process_time() - spent))

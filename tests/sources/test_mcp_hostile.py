@@ -53,11 +53,13 @@ async def test_a_call_ends_with_a_clear_outcome(name: str) -> None:
     assert again is None or again.status == status
 
 
-@pytest.mark.parametrize("shape", ["text", "values", "objects", "blocks"])
+@pytest.mark.parametrize("shape", ["text", "values", "long_values", "objects", "blocks"])
 async def test_a_megabyte_is_taken_or_refused_without_a_stall(shape: str) -> None:
     record, _ = await outcome("large_output", shape=shape)
     if shape in ("blocks", "objects"):
         assert "has more than 20,000 lists and objects" in record.error_message
+    elif shape == "values":
+        assert "has more than 100,000 values" in record.error_message
     else:
         assert record.success
         assert len(json.dumps(record.result)) > 500_000

@@ -256,8 +256,9 @@ async def start_chain(
     principal: Principal | None = None,
     session_id: str | None = None,
     run_id: str | None = None,
+    metadata: Mapping[str, Any] | None = None,
 ) -> Handle:
-    """Keep a chain in the store and begin it."""
+    """Keep a chain in the store and begin it. ``metadata`` is what a door remembers of it."""
     read = read_steps(steps)
     names = list(dict.fromkeys(step.tool for step in read))
     for name in names:
@@ -268,7 +269,9 @@ async def start_chain(
     tools = tuple(app.library[name].specification for name in names)
     return await app.start(
         Agent(name=CHAIN, instruction="Carry out the steps.", tools=tools),
-        TaskInput(description=f"Chain of {len(read)}: {', '.join(step.tool for step in read)}"),
+        TaskInput(
+            description=f"Chain of {len(read)}: {', '.join(step.tool for step in read)}", metadata=dict(metadata or {})
+        ),
         principal=principal,
         limits=Limits(iterations=len(read) + 1),
         session_id=session_id,

@@ -60,3 +60,9 @@ class Claims:
     def dead(self, owners: Iterable[str]) -> list[str]:
         """Those of the owners that are known to be gone."""
         return dead_owners(owners, one_machine=not self._store.shared_limits)
+
+    async def gone(self, owner: str, *, silent_seconds: float) -> bool:
+        """Whether a program that carries out runs is not there any more, as its process id or its silence tells."""
+        if self.dead([owner]):
+            return True
+        return owner not in await self._store.programs.executing(silent_seconds=silent_seconds)

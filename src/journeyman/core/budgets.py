@@ -45,6 +45,8 @@ MCP_MESSAGE_BYTES = 4_000_000
 """Of one message of an MCP server, before it is parsed."""
 MCP_CONTAINERS = 20_000
 """Lists and objects in one message of an MCP server."""
+MCP_VALUES = 100_000
+"""Values in one message of an MCP server: checking them against the protocol takes the event loop's time."""
 MCP_ITEMS = 1_000
 """Entries of one list in a message of an MCP server: tools on a page, pieces of a result."""
 MCP_TOOLS = 2_000

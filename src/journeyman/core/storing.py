@@ -326,6 +326,9 @@ class RequestStore(Protocol):
     async def mark(self, digest: str, run_id: str, *, unanswered: bool) -> None:
         """Say whether its client still has an answer to come, if this run is still the one that gives it."""
 
+    async def forget(self, digest: str, run_id: str) -> None:
+        """Its client has its answer, and would mean another request by the same words."""
+
 
 class ProgramStore(Protocol):
     """The programs at work on a store. They may be of different versions."""

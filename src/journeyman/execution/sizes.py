@@ -11,7 +11,7 @@ import io
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
 from contextlib import aclosing
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 
 from pydantic import BaseModel
@@ -52,13 +52,14 @@ def weigh(value: Any, limit: int) -> int:
     for _ in range(MOST_NESTED + 2):
         inner: list[Iterable[Any]] = []
         for held in level:
-            for item in held:
+            # The view is made here and not kept: thousands of them would have the garbage collector look at everything.
+            for item in chain(held, held.values()) if type(held) is dict else held:
                 kind = type(item)
                 if kind is str:
                     size += len(item)
                 elif kind is dict:
                     size += 2 * len(item)
-                    inner += (item, item.values())
+                    inner.append(item)
                 elif kind is list:
                     size += len(item)
                     inner.append(item)

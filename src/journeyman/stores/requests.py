@@ -9,7 +9,9 @@ from journeyman.stores.connection import Connection, columns, entities
 from journeyman.stores.database import Database
 
 KEPT_SECONDS = 2 * 24 * 3600.0
-"""Longer than an approval may wait, and than any client goes on trying."""
+"""Longer than any client goes on trying."""
+UNANSWERED_SECONDS = 60 * 24 * 3600.0
+"""How long one is kept whose client was told to ask again: longer than people take to decide."""
 
 
 class SqlRequests:
@@ -30,9 +32,16 @@ class SqlRequests:
         sql = "UPDATE requests SET unanswered = ? WHERE digest = ? AND run_id = ?"
         await self._database.write(lambda connection: connection.execute(sql, int(unanswered), digest, run_id))
 
+    async def forget(self, digest: str, run_id: str) -> None:
+        sql = "DELETE FROM requests WHERE digest = ? AND run_id = ?"
+        await self._database.write(lambda connection: connection.execute(sql, digest, run_id), sync=False)
+
 
 def _note(connection: Connection, *, request: NotedRequest) -> None:
-    connection.execute("DELETE FROM requests WHERE asked_at < ?", request.asked_at - KEPT_SECONDS)
+    connection.execute(
+        "DELETE FROM requests WHERE asked_at < ? AND (unanswered = 0 OR asked_at < ?)",
+        *(request.asked_at - KEPT_SECONDS, request.asked_at - UNANSWERED_SECONDS),
+    )
     connection.execute(
         f"INSERT INTO requests ({columns(NotedRequest)}) VALUES (?, ?, ?, ?) ON CONFLICT (digest) DO UPDATE SET "
         "run_id = excluded.run_id, asked_at = excluded.asked_at, unanswered = excluded.unanswered",

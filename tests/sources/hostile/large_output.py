@@ -5,6 +5,7 @@ from base import TOOL, answer, serve, text
 SHAPES = {
     "text": lambda: text('[{"é": 1}] ' * 90_000),
     "values": lambda: {"content": [], "structuredContent": {"rows": [{"a": list(range(20))}] * 9_000}},
+    "long_values": lambda: {"content": [], "structuredContent": {"rows": [{"a": [10**15] * 10}] * 6_000}},
     "objects": lambda: {"content": [], "structuredContent": {"rows": [{"a": 1, "b": [2]}] * 40_000}},
     "blocks": lambda: {"content": [{"type": "text", "text": "x"}] * 25_000},
 }

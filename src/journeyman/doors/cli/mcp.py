@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import re
 import shlex
@@ -95,6 +96,9 @@ def serve_mcp(
             configuration=followed,
         )
         async with opened as found:
+            # What is there now stays: to look through all of it for garbage, again and again, would hold calls up.
+            gc.collect()
+            gc.freeze()
             yield found
 
     async def over_stdio() -> None:

@@ -1,14 +1,13 @@
 """A call over MCP: a run like any other, which reports progress, can be cancelled, and may wait for a person.
 
 Where the client can ask its user (elicitation) and the caller may decide, it is asked there; otherwise the answer says
-where to decide, and the same call made again finds the run that waits instead of a second one.
+where to decide. The same call made again finds the run that waits (``repeats``).
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from typing import Any
@@ -20,23 +19,19 @@ from mcp.server.context import ServerRequestContext
 from mcp.shared.exceptions import MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
-from journeyman.app.chains import CHAIN, literal, start_chain
+from journeyman.app.chains import literal, start_chain
 from journeyman.app.desk import DECIDE, Desk, DeskError, Outcome
 from journeyman.app.handles import Handle
 from journeyman.core.approvals import Approval, ApprovalStatus
-from journeyman.core.data import canonical_json, digest
 from journeyman.core.errors import ApprovalError, ConfigurationError
 from journeyman.core.events import CallProgress
-from journeyman.core.runs import RunStatus
 from journeyman.core.specification import ToolSpecification
-from journeyman.core.storing import RunOrder
 from journeyman.core.visible import visible
+from journeyman.doors.mcp.repeats import Link, Repeats
 from journeyman.doors.mcp.results import failure, refusal, success
 
 APPROVAL = "approval"
 """Under which the question of an approval is asked."""
-MOST_WAITING = 200
-"""Waiting runs that are looked through for the one that the same call has begun before."""
 CANCEL_SECONDS = 0.2
 """How long a notice of cancellation may lag behind the cancellation itself."""
 DRAIN_SECONDS = 1.0
@@ -66,63 +61,66 @@ class Calls:
     def __init__(self, places: Places, *, elicit: bool) -> None:
         self._places = places
         self._elicit = elicit
-        self._told: OrderedDict[str, str] = OrderedDict()
-        """Calls that were answered with what they wait for, and their runs: made again, they get what came of these."""
+        self._repeats = Repeats()
         self.cancelled: set[tuple[int, Any]] = set()
         """Requests that their client has cancelled, by connection and id."""
 
     async def call(
-        self, ctx: Context, desk: Desk, tool_name: str, params: types.CallToolRequestParams
+        self, ctx: Context, desk: Desk, item: ToolSpecification, params: types.CallToolRequestParams
     ) -> types.CallToolResult | types.InputRequiredResult:
-        """Carry a call out, or go on with it where its client has answered a question."""
-        steps = [{"tool": tool_name, "args": literal(params.arguments or {})}]
-        handle = await self._taken_up(desk, steps, params)
-        if handle is None:
-            try:
-                handle = await start_chain(desk.app, steps, principal=desk.principal)
-            except ConfigurationError as error:
-                raise MCPError(types.INVALID_PARAMS, str(error)) from None
+        """Carry a call out, or go on with it where its client has answered a question or asks again."""
+        steps = [{"tool": item.name, "args": literal(params.arguments or {})}]
+        link = await self._repeats.link(desk, steps, params)
+        answering = self._repeats.answering
+        answering.add(link.run_id)
         try:
-            return await self._answer(ctx, desk, handle, key=_key(desk, steps))
-        except asyncio.CancelledError:
-            with anyio.CancelScope(shield=True):
-                await self._cancel(ctx, desk, handle)
-            raise
+            if params.request_state is not None:
+                await self._take_answer(desk, params)
+            if link.begun:
+                handle = await desk.app.handle(link.run_id)
+            else:
+                if not item.read_only:
+                    await link.note(unanswered=False)
+                handle = await self._start(desk, steps, link)
+            try:
+                return await self._answer(ctx, desk, handle, link)
+            except asyncio.CancelledError:
+                with anyio.CancelScope(shield=True):
+                    await self._cancel(ctx, desk, handle, link)
+                raise
+        finally:
+            answering.discard(link.run_id)
 
-    async def _taken_up(
-        self, desk: Desk, steps: Sequence[dict[str, Any]], params: types.CallToolRequestParams
-    ) -> Handle | None:
-        """The run that this call has begun before, and the user's answer to its question where there is one."""
-        if params.request_state is not None:
-            run_id, _, approval_id = params.request_state.partition(" ")
-            order = await desk.app.store.runs.order(run_id)
-            if order is None or not _same(order, desk, steps):
-                raise MCPError(types.INVALID_PARAMS, "the request state belongs to another call")
-            answered = (params.input_responses or {}).get(APPROVAL)
-            if answered is not None:
-                if not isinstance(answered, types.ElicitResult):
-                    raise MCPError(types.INVALID_PARAMS, f"the answer {APPROVAL!r} must be that of an elicitation")
-                await self._decide(desk, approval_id, answered)
-            return await desk.app.handle(run_id)
-        if (told := self._told.get(_key(desk, steps))) is not None:
-            return await desk.app.handle(told)
-        for row in await desk.runs(statuses=(RunStatus.AWAITING_APPROVAL,), limit=MOST_WAITING):
-            if row.principal_id != desk.principal.id or row.agent_name != CHAIN:
-                continue
-            order = await desk.app.store.runs.order(row.id)
-            if order is not None and _same(order, desk, steps):
-                return await desk.app.handle(row.id)
-        return None
+    async def _start(self, desk: Desk, steps: list[dict[str, Any]], link: Link) -> Handle:
+        try:
+            return await start_chain(
+                desk.app, steps, principal=desk.principal, run_id=link.run_id, metadata=link.metadata()
+            )
+        except ConfigurationError as error:
+            raise MCPError(types.INVALID_PARAMS, str(error)) from None
+
+    async def _take_answer(self, desk: Desk, params: types.CallToolRequestParams) -> None:
+        """Do what the user has answered to the question of an approval, if anything."""
+        answered = (params.input_responses or {}).get(APPROVAL)
+        if answered is None:
+            return
+        if not isinstance(answered, types.ElicitResult):
+            raise MCPError(types.INVALID_PARAMS, f"the answer {APPROVAL!r} must be that of an elicitation")
+        await self._decide(desk, (params.request_state or "").partition(" ")[2], answered)
 
     async def _answer(
-        self, ctx: Context, desk: Desk, handle: Handle, *, key: str
+        self, ctx: Context, desk: Desk, handle: Handle, link: Link
     ) -> types.CallToolResult | types.InputRequiredResult:
         while True:
             outcome = await self._outcome(ctx, desk, handle)
+            if outcome.kind == "waiting":
+                await link.note(unanswered=True)
             approval = next(iter(outcome.blockers.approvals), None)
-            self._remember(key, handle.run_id if outcome.kind == "waiting" else None)
             if outcome.kind != "waiting" or approval is None or not self._may_ask(ctx, desk, approval):
-                return await self._result(desk, handle, outcome)
+                result = await self._result(desk, handle, outcome)
+                if outcome.kind != "waiting":
+                    await link.forget()
+                return result
             if ctx.protocol_version in MODERN_PROTOCOL_VERSIONS:
                 asked = types.ElicitRequest(params=_question(approval))
                 return types.InputRequiredResult(
@@ -132,13 +130,6 @@ class Calls:
             answered = await ctx.session.elicit_form(asking.message, asking.requested_schema, ctx.request_id)
             if not await self._decide(desk, approval.id, answered):
                 return await self._result(desk, handle, outcome)
-
-    def _remember(self, key: str, run_id: str | None) -> None:
-        self._told.pop(key, None)
-        if run_id is not None:
-            self._told[key] = run_id
-            if len(self._told) > MOST_WAITING:
-                self._told.popitem(last=False)
 
     def _may_ask(self, ctx: Context, desk: Desk, approval: Approval) -> bool:
         """Whether whoever sits at the client can be asked, and their word counts."""
@@ -218,18 +209,21 @@ class Calls:
             lines.append(f"The run cannot go on here: {blockers.error}")
         return "\n".join(lines) or f"The run {run_id} waits ({outcome.status.value})."
 
-    async def _cancel(self, ctx: Context, desk: Desk, handle: Handle) -> None:
-        """End the run where its client has cancelled the call. A client that is gone has not said so."""
+    async def _cancel(self, ctx: Context, desk: Desk, handle: Handle, link: Link) -> None:
+        """End the run where its client has cancelled the call. One that is gone has not, and may be back."""
         closed_stream = ctx.request is not None and ctx.protocol_version in MODERN_PROTOCOL_VERSIONS
         if not closed_stream:
             key = (id(connection_of(ctx)), ctx.request_id)
             if key not in self.cancelled:
                 await asyncio.sleep(CANCEL_SECONDS)
             if key not in self.cancelled:
+                if link.noted:
+                    await link.note(unanswered=True)
                 return
             self.cancelled.discard(key)
         with suppress(DeskError):
             await desk.cancel(handle.run_id)
+        await link.forget()
 
 
 def connection_of(ctx: Context) -> Connection:
@@ -239,19 +233,6 @@ def connection_of(ctx: Context) -> Connection:
 
 def declares_object(item: ToolSpecification) -> bool:
     return item.returns is not None and item.returns.get("type") == "object"
-
-
-def _key(desk: Desk, steps: Sequence[dict[str, Any]]) -> str:
-    return digest(desk.principal.id, canonical_json(steps))
-
-
-def _same(order: RunOrder, desk: Desk, steps: Sequence[dict[str, Any]]) -> bool:
-    """Whether a run was ordered by this principal and is exactly this call."""
-    if order.principal_id != desk.principal.id or not order.chain or len(order.chain) != len(steps):
-        return False
-    return all(
-        step.tool == mine["tool"] and step.args == mine["args"] for step, mine in zip(order.chain, steps, strict=True)
-    )
 
 
 def _question(approval: Approval) -> types.ElicitRequestFormParams:

@@ -155,7 +155,7 @@ class Gateway:
         item = self._found(params.name)
         if item is None or not _is_offered(item, desk.principal):
             raise MCPError(types.INVALID_PARAMS, f"Unknown tool: {params.name[:128]}")
-        return await self._calls.call(ctx, desk, item.name, params)
+        return await self._calls.call(ctx, desk, item, params)
 
     def _input_schema(self, name: str) -> Mapping[str, Any] | None:
         item = self._found(name)

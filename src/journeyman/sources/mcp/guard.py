@@ -18,7 +18,7 @@ from mcp_types import (
 )
 from pydantic_core import from_json
 
-from journeyman.core.budgets import MCP_CONTAINERS, MCP_ITEMS, MCP_UNASKED
+from journeyman.core.budgets import MCP_CONTAINERS, MCP_ITEMS, MCP_UNASKED, MCP_VALUES
 
 UNREADABLE = -32090
 """In the place of an answer that is malformed or over a budget. The server has answered, so the request took effect."""
@@ -61,8 +61,8 @@ def refusal(request_id: int | str | None, why: str, code: int = UNREADABLE) -> J
 
 def parsed(line: bytes) -> JSONRPCMessage | Unreadable:
     """One message from its JSON text."""
-    if len(line) > MCP_CONTAINERS and _containers(line) > MCP_CONTAINERS:
-        return Unreadable.of(line, f"sent a message that has more than {MCP_CONTAINERS:,} lists and objects")
+    if len(line) > MCP_CONTAINERS and (over := _too_much(line)) is not None:
+        return Unreadable.of(line, f"sent a message that has more than {over}")
     try:
         raw = from_json(line, allow_inf_nan=False)
         if isinstance(raw, dict) and raw.get("jsonrpc") == "2.0" and "method" not in raw and "error" not in raw:
@@ -75,13 +75,19 @@ def parsed(line: bytes) -> JSONRPCMessage | Unreadable:
         return Unreadable.of(line, "sent a message that is not valid JSON-RPC")
 
 
-def _containers(line: bytes) -> int:
-    """How many lists and objects a JSON text has; brackets inside of texts do not count."""
-    opened = line.count(b"[") + line.count(b"{")
-    if opened > MCP_CONTAINERS:
-        bare = _TEXT.sub(b"", line)
-        opened = bare.count(b"[") + bare.count(b"{")
-    return opened
+def _too_much(line: bytes) -> str | None:
+    """What a JSON text has too many of; brackets and commas inside of texts do not count."""
+    containers, values = _counted(line)
+    if containers > MCP_CONTAINERS or values > MCP_VALUES:
+        containers, values = _counted(_TEXT.sub(b"", line))
+    if containers > MCP_CONTAINERS:
+        return f"{MCP_CONTAINERS:,} lists and objects"
+    return f"{MCP_VALUES:,} values" if values > MCP_VALUES else None
+
+
+def _counted(line: bytes) -> tuple[int, int]:
+    containers = line.count(b"[") + line.count(b"{")
+    return containers, containers + line.count(b",")
 
 
 @dataclass(slots=True)
