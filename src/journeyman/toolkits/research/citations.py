@@ -19,7 +19,9 @@ LEAST_WORDS = 4
 """Of a sentence that counts as a claim."""
 MOST_CHARS = 200_000
 """Of a text that is checked; models write less."""
-_CITED = re.compile(r"\[(\d{1,5}(?: ?, ?\d{1,5}){0,20})\](?!\()")
+_CITED = re.compile(r"\[(\d{1,5}(?: ?, ?\d{1,5}){0,20})\]")
+_TARGET = re.compile(r"\]\([^()\s]{1,2000}\)|https?://[^\s)\]]{1,2000}")
+"""Where a link leads, which is not said to anybody."""
 _QUOTED = re.compile(r"“([^“”\n]{1,2000})”|\"([^\"\n]{1,2000})\"|«([^«»\n]{1,2000})»")
 _NUMBER = re.compile(r"\d(?:[.,\u00a0\u202f ]?\d){0,30}")
 _END = re.compile(r"[.!?…][\"”’»)\]*_]*(?=\s|$)")
@@ -171,7 +173,7 @@ def _problem(claim: Claim, read: Mapping[int, _Read]) -> tuple[str, str] | None:
         return f"[source {which} was not read]", f"cites {which}, and no such source was read"
     cited = [read[number] for number in claim.cited]
     which = ", ".join(map(str, claim.cited))
-    bare = _CITED.sub(" ", claim.text)
+    bare = _CITED.sub(" ", _TARGET.sub("]", claim.text))
     for groups in _QUOTED.findall(bare):
         quoted = next(filter(None, groups))
         if _WORD.search(quoted) and not any(source.has_quote(quoted) for source in cited):
@@ -210,9 +212,14 @@ def _canonical(number: str) -> str:
     return (whole.lstrip("0") or "0") + (f".{fraction}" if fraction else "")
 
 
+_QUOTES = dict.fromkeys(map(ord, '“”"«»…'), "")
+
+
 def _plain(text: str) -> str:
-    folded = text.casefold().translate({ord("’"): "'", ord("‘"): "'", ord("–"): "-", ord("—"): "-", 0xA0: " "})
-    return " ".join(folded.replace("…", "").split()).strip(" .,;:!?")
+    folded = text.casefold().translate(
+        {ord("’"): "'", ord("‘"): "'", ord("–"): "-", ord("—"): "-", 0xA0: " "} | _QUOTES
+    )
+    return " ".join(folded.split()).strip(" .,;:!?")
 
 
 def _without_own_list(text: str) -> str:

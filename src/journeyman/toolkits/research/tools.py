@@ -238,6 +238,7 @@ class ResearchTools:
             source: Where it comes from, e.g. a web address.
         """
         assert self._memory is not None
+        self._book.of(context)
         metadata = {"stored_by": "agent", "run_id": context.run_id} | ({"source": source} if source else {})
         kept = await self._memory.store_document(text, metadata, principal=context.principal)
         return {"document_id": kept.id}
