@@ -50,6 +50,7 @@ PUBLIC = [
     "Principal",
     "RateLimit",
     "ReasoningStep",
+    "Researcher",
     "RiskLevel",
     "Role",
     "RunStatus",

@@ -8,6 +8,7 @@ from journeyman.app.direct import run_batch as run_batch
 from journeyman.app.direct import run_sync as run_sync
 from journeyman.app.direct import stream as stream
 from journeyman.app.journeyman import Journeyman as Journeyman
+from journeyman.app.research import Researcher as Researcher
 from journeyman.app.splits import Split as Split
 from journeyman.core.approvals import Approval as Approval
 from journeyman.core.approvals import ApprovalStatus as ApprovalStatus

@@ -8,6 +8,7 @@ export interface Me {
   can_decide: boolean;
   can_read_audit: boolean;
   can_change_tasks: boolean;
+  can_change_memory: boolean;
   can_change_experiments: boolean;
   message_limit: number;
 }

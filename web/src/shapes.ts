@@ -136,3 +136,19 @@ export interface Tasks {
   tasks: Task[];
   total: number;
 }
+
+export interface MemoryDocument {
+  id: string;
+  text: string;
+  metadata: Data;
+  created_at: number;
+}
+
+export interface Documents {
+  documents: MemoryDocument[];
+  total: number;
+}
+
+export interface FoundDocuments {
+  results: { document: MemoryDocument; excerpt: string; score: number }[];
+}

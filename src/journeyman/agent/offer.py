@@ -21,6 +21,8 @@ from journeyman.tools.library import ToolLibrary, nearest_names
 from journeyman.tools.tool import Tool
 
 AnyTool = Tool[..., Any]
+ALIASES = "aliases"
+"""In a tool's metadata: other names under which it can be called."""
 
 
 class Offer:
@@ -91,6 +93,10 @@ class Offer:
             offered = self._best(offered, self._most, set(used))
         # In place: calls under way look their tools up in this very mapping.
         self.tools.clear()
+        for item in by_name.values():
+            # Under these names a model may call it, and is not told of them.
+            if isinstance(aliases := item.specification.metadata.get(ALIASES), list):
+                self.tools.update(dict.fromkeys(map(str, aliases), item))
         self.tools.update(by_name)
         self.tools.update(self._builtin)
         if self._builtin:

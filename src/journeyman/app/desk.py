@@ -31,6 +31,8 @@ READ_ALL = "runs:read"
 """Who has it sees the runs, sessions and approvals of others."""
 TASKS_WRITE = "tasks:write"
 """Who has it changes tasks and attachments by hand. Agents are bound by the permissions of their tools."""
+MEMORY_WRITE = "memory:write"
+"""Who has it adds and deletes documents of their own by hand. Another's are never seen, whatever the permission."""
 DECIDE = "approvals:decide"
 """Who has it decides about approvals and unknown outcomes."""
 LOCAL = Principal("local", permissions={"*"})

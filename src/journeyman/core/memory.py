@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from pydantic import Field
 
+from journeyman.core.audit import AuditNote
 from journeyman.core.data import Entity
 
 
@@ -58,10 +59,19 @@ class StoredPassage:
 class MemoryStore(Protocol):
     """Documents and their passages. Every method sees the rows of one principal alone (None: of nobody)."""
 
-    async def add(self, documents: Sequence[tuple[MemoryDocument, Sequence[Passage]]], *, embedder: str | None) -> None:
+    async def add(
+        self,
+        documents: Sequence[tuple[MemoryDocument, Sequence[Passage]]],
+        *,
+        embedder: str | None,
+        note: AuditNote | None = None,
+    ) -> None:
         """Keep documents, all or none; one whose id is there is replaced. ``embedder`` made the passages' vectors."""
 
     async def get(self, ids: Sequence[str], *, principal_id: str | None) -> Mapping[str, MemoryDocument]: ...
+
+    async def metadata_values(self, ids: Sequence[str], name: str, *, principal_id: str | None) -> Mapping[str, Any]:
+        """What the metadata of documents has under a name, by id; without those that have nothing there."""
 
     async def query(
         self,
@@ -75,9 +85,17 @@ class MemoryStore(Protocol):
     ) -> Sequence[MemoryDocument]:
         """Newest first: those made in this time, whose metadata has all these values."""
 
-    async def count(self, *, principal_id: str | None) -> int: ...
+    async def count(
+        self,
+        *,
+        principal_id: str | None,
+        since: float | None = None,
+        until: float | None = None,
+        metadata: Mapping[str, Any] | None = None,
+    ) -> int:
+        """How many ``query`` finds without its limit."""
 
-    async def delete(self, ids: Sequence[str], *, principal_id: str | None) -> int:
+    async def delete(self, ids: Sequence[str], *, principal_id: str | None, note: AuditNote | None = None) -> int:
         """Forget documents with all that was made of them; returns how many there were."""
 
     async def matching(self, terms: Sequence[str], *, principal_id: str | None, limit: int) -> Sequence[int]:

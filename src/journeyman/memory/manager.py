@@ -10,8 +10,10 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, TypeAlias
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+from journeyman.core.audit import AuditNote
 from journeyman.core.conversations import ConversationStore
 from journeyman.core.data import canonical_json, new_id
 from journeyman.core.errors import InvalidDataError, ModelError
@@ -19,6 +21,7 @@ from journeyman.core.memory import MemoryDocument, MemoryHit, MemoryStore, Passa
 from journeyman.core.messages import Message
 from journeyman.core.principals import Principal
 from journeyman.core.protocols import Clock, Embedder, SystemClock
+from journeyman.memory.folders import ImportedFile, ReadFile, document_id, files_in, read_file
 from journeyman.memory.passages import split
 from journeyman.memory.vectors import PassageVectors
 from journeyman.retrieval.bm25 import BM25, terms
@@ -45,6 +48,8 @@ LONGEST_TERM = 64
 
 READ_AT_ONCE = 10
 """Documents, which may be long."""
+IMPORTED_CHARS = 100_000
+"""Of the files that are stored in one transaction."""
 
 Who: TypeAlias = Principal | str | None
 _Found: TypeAlias = tuple[StoredPassage, float, float | None]
@@ -73,14 +78,24 @@ class MemoryManager:
     # --- storing
 
     async def store_document(
-        self, text: str, metadata: Mapping[str, Any] | None = None, *, id: str | None = None, principal: Who = None
+        self,
+        text: str,
+        metadata: Mapping[str, Any] | None = None,
+        *,
+        id: str | None = None,
+        principal: Who = None,
+        note: AuditNote | None = None,
     ) -> MemoryDocument:
         """Keep a text. A document of the same id, if this principal has one, is replaced."""
-        [document] = await self.store_documents([(text, metadata, id)], principal=principal)
+        [document] = await self.store_documents([(text, metadata, id)], principal=principal, note=note)
         return document
 
     async def store_documents(
-        self, documents: Sequence[tuple[str, Mapping[str, Any] | None, str | None]], *, principal: Who = None
+        self,
+        documents: Sequence[tuple[str, Mapping[str, Any] | None, str | None]],
+        *,
+        principal: Who = None,
+        note: AuditNote | None = None,
     ) -> list[MemoryDocument]:
         """Keep several texts, each with its metadata and id, all or none: faster than one by one."""
         owner = _id(principal)
@@ -101,8 +116,39 @@ class MemoryManager:
                 position += 1
             rows.append((document, passages))
             await asyncio.sleep(0)
-        await self._store.add(rows, embedder=embedder)
+        await self._store.add(rows, embedder=embedder, note=note)
         return made
+
+    async def import_folder(
+        self, folder: Path | str, *, metadata: Mapping[str, Any] | None = None, principal: Who = None
+    ) -> AsyncIterator[ImportedFile]:
+        """Keep the Markdown, text and PDF files of a folder; says of each what became of it, as soon as it is stored.
+
+        Each document's metadata has the file's path as ``source``. Files that have not changed since are left alone.
+        """
+        root, owner = Path(folder), _id(principal)
+        paths = await asyncio.to_thread(files_in, root)
+        known: dict[str, str] = {}
+        for start in range(0, len(paths), CANDIDATES):
+            ids = [document_id(path) for path in paths[start : start + CANDIDATES]]
+            known |= await self._store.metadata_values(ids, "sha256", principal_id=owner)
+        waiting: list[ReadFile] = []
+        done = 0
+        for position, path in enumerate(paths, start=1):
+            file = await read_file(path, root, known=known)
+            if len(file.text) > MOST_CHARS:
+                reason = f"has {len(file.text):,} characters, at most {MOST_CHARS:,}"
+                file = ReadFile(file.id, file.metadata, reason=reason)
+            waiting.append(file)
+            if position < len(paths) and sum(len(each.text) for each in waiting) < IMPORTED_CHARS:
+                continue
+            new = [(each.text, {**(metadata or {}), **each.metadata}, each.id) for each in waiting if each.text]
+            if new:
+                await self.store_documents(new, principal=owner)
+            for each in waiting:
+                done += 1
+                yield _imported(each, done, len(paths))
+            waiting = []
 
     def _document(
         self, text: str, metadata: Mapping[str, Any] | None, id: str | None, owner: str | None
@@ -209,16 +255,26 @@ class MemoryManager:
             offset=offset,
         )
 
-    async def count(self, *, principal: Who = None) -> int:
-        return await self._store.count(principal_id=_id(principal))
+    async def count(
+        self,
+        *,
+        since: datetime | float | None = None,
+        until: datetime | float | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        principal: Who = None,
+    ) -> int:
+        """How many documents there are, stored in this time, whose metadata has all these values."""
+        return await self._store.count(
+            principal_id=_id(principal), since=_seconds(since), until=_seconds(until), metadata=metadata
+        )
 
     async def history(self, session_id: str, limit: int = 100, *, principal: Who = None) -> Sequence[Message]:
         """The last messages of a conversation of this principal, oldest first."""
         return await self._conversations.messages(session_id, last=limit, principal_id=_id(principal))
 
-    async def delete(self, id: str, *, principal: Who = None) -> bool:
+    async def delete(self, id: str, *, principal: Who = None, note: AuditNote | None = None) -> bool:
         """Forget a document with all that was made of it. Whether there was one."""
-        return await self._store.delete([id], principal_id=_id(principal)) > 0
+        return await self._store.delete([id], principal_id=_id(principal), note=note) > 0
 
     # --- vectors
 
@@ -278,6 +334,14 @@ class MemoryManager:
         if self._named_embedder is None:
             self._named_embedder = default_embedder()
         return self._named_embedder
+
+
+def _imported(file: ReadFile, done: int, total: int) -> ImportedFile:
+    outcome: Literal["stored", "unchanged", "skipped"] = "stored" if file.text else "unchanged"
+    if file.reason is not None:
+        outcome = "skipped"
+    kept = None if outcome == "skipped" else file.id
+    return ImportedFile(file.metadata["source"], outcome, kept, file.reason, done, total)
 
 
 def refused(field: str, why: str) -> InvalidDataError:

@@ -14,8 +14,10 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from journeyman.core.audit import AuditNote
 from journeyman.core.data import canonical_json
 from journeyman.core.memory import MemoryDocument, Passage, StoredPassage
+from journeyman.stores.audit import add_note
 from journeyman.stores.connection import Connection, Row, equals, marks, storable, where
 from journeyman.stores.database import Database
 
@@ -58,15 +60,29 @@ class SqlMemories:
         self._database = database
         self._compares: bool | None = None
 
-    async def add(self, documents: Sequence[tuple[MemoryDocument, Sequence[Passage]]], *, embedder: str | None) -> None:
-        await self._database.write(
-            partial(_add, documents=documents, embedder=embedder, compares=await self._compares_vectors())
-        )
+    async def add(
+        self,
+        documents: Sequence[tuple[MemoryDocument, Sequence[Passage]]],
+        *,
+        embedder: str | None,
+        note: AuditNote | None = None,
+    ) -> None:
+        compares = await self._compares_vectors()
+        await self._database.write(partial(_add, documents=documents, embedder=embedder, compares=compares, note=note))
 
     async def get(self, ids: Sequence[str], *, principal_id: str | None) -> Mapping[str, MemoryDocument]:
         sql = f"SELECT {_COLUMNS} FROM memories WHERE owner = ? AND id IN ({marks(ids)})"
         rows = await self._database.read(lambda connection: connection.query(sql, _owner(principal_id), *ids))
         return {document.id: document for document in map(_document, rows)}
+
+    async def metadata_values(self, ids: Sequence[str], name: str, *, principal_id: str | None) -> Mapping[str, Any]:
+        sql = (
+            "SELECT document_id, value FROM memory_metadata "
+            f"WHERE owner = ? AND name = ? AND document_id IN ({marks(ids)})"
+        )
+        values = (_owner(principal_id), name, *ids)
+        rows = await self._database.read(lambda connection: connection.query(sql, *values))
+        return {key: json.loads(value) for key, value in rows}
 
     async def query(
         self,
@@ -78,34 +94,36 @@ class SqlMemories:
         limit: int = 50,
         offset: int = 0,
     ) -> Sequence[MemoryDocument]:
-        said = [
-            (
-                "EXISTS (SELECT 1 FROM memory_metadata m WHERE m.owner = memories.owner "
-                "AND m.document_id = memories.id AND m.name = ? AND m.value = ?)",
-                (name, canonical_json(value)),
-            )
-            for name, value in (metadata or {}).items()
-        ]
-        clause, values = where(
-            equals("owner", _owner(principal_id)),
-            None if since is None else ("created_at >= ?", (since,)),
-            None if until is None else ("created_at < ?", (until,)),
-            *said,
-        )
+        clause, values = _filter(principal_id, since, until, metadata)
         sql = f"SELECT {_COLUMNS} FROM memories {clause} ORDER BY created_at DESC, id DESC LIMIT ? OFFSET ?"
         rows = await self._database.read(lambda connection: connection.query(sql, *values, limit, offset))
         return tuple(map(_document, rows))
 
-    async def count(self, *, principal_id: str | None) -> int:
-        sql = "SELECT COUNT(*) FROM memories WHERE owner = ?"
-        [(count,)] = await self._database.read(lambda connection: connection.query(sql, _owner(principal_id)))
+    async def count(
+        self,
+        *,
+        principal_id: str | None,
+        since: float | None = None,
+        until: float | None = None,
+        metadata: Mapping[str, Any] | None = None,
+    ) -> int:
+        clause, values = _filter(principal_id, since, until, metadata)
+        sql = f"SELECT COUNT(*) FROM memories {clause}"
+        [(count,)] = await self._database.read(lambda connection: connection.query(sql, *values))
         return int(count)
 
-    async def delete(self, ids: Sequence[str], *, principal_id: str | None) -> int:
+    async def delete(self, ids: Sequence[str], *, principal_id: str | None, note: AuditNote | None = None) -> int:
         if not ids:
             return 0
         sql = f"DELETE FROM memories WHERE owner = ? AND id IN ({marks(ids)})"
-        return await self._database.write(lambda connection: connection.execute(sql, _owner(principal_id), *ids))
+
+        def delete(connection: Connection) -> int:
+            count = connection.execute(sql, _owner(principal_id), *ids)
+            if count:
+                add_note(connection, note, subject=",".join(ids))
+            return count
+
+        return await self._database.write(delete)
 
     # --- finding
 
@@ -189,6 +207,25 @@ def _owner(principal_id: str | None) -> str:
     return principal_id or ""  # no principal has an empty id
 
 
+def _filter(
+    principal_id: str | None, since: float | None, until: float | None, metadata: Mapping[str, Any] | None
+) -> tuple[str, Sequence[Any]]:
+    said = [
+        (
+            "EXISTS (SELECT 1 FROM memory_metadata m WHERE m.owner = memories.owner "
+            "AND m.document_id = memories.id AND m.name = ? AND m.value = ?)",
+            (name, canonical_json(value)),
+        )
+        for name, value in (metadata or {}).items()
+    ]
+    return where(
+        equals("owner", _owner(principal_id)),
+        None if since is None else ("created_at >= ?", (since,)),
+        None if until is None else ("created_at < ?", (until,)),
+        *said,
+    )
+
+
 def _document(row: Row) -> MemoryDocument:
     key, text, metadata, owner, created_at = row
     return MemoryDocument(
@@ -202,6 +239,7 @@ def _add(
     documents: Sequence[tuple[MemoryDocument, Sequence[Passage]]],
     embedder: str | None,
     compares: bool,
+    note: AuditNote | None,
 ) -> None:
     count = sum(len(passages) for _, passages in documents)
     [(last,)] = connection.query("UPDATE memory_head SET number = number + ? WHERE id = 1 RETURNING number", count)
@@ -226,6 +264,7 @@ def _add(
             )
             if compares and passage.vector is not None:
                 connection.execute(_PUT_PGVECTOR, _vector_text(passage.vector), number)
+        add_note(connection, note, subject=document.id)
 
 
 # --- words

@@ -40,6 +40,8 @@ EXPECTED = {
         "POST /api/v1/chains",
     ): "which tools there are is not in the document",
     (REFUSED, "GET /api/v1/sessions"): "a cursor is what an earlier page gave, and nothing else",
+    (REFUSED, "GET /api/v1/memory/documents"): "metadata is a text that holds a JSON object",
+    (REFUSED, "GET /api/v1/memory/search"): "the same for a search",
     (REFUSED, "GET /api/v1/events"): "Last-Event-ID has a number for each of the runs that are asked for",
     (REFUSED, "POST /api/v1/approvals/{approval_id}/approve"): "arguments_json is a text that holds a JSON object",
     (REFUSED, "POST /api/v1/chat"): "Last-Event-ID must be of a run that the request has begun before",

@@ -44,6 +44,7 @@ COMMANDS = {  # name: (module, help)
     "audit": ("store", "Who decided, allowed or was refused what: a log that shows tampering."),
     "db": ("store", "The store's schema. Commands that work on runs bring it up to date."),
     "experiment": ("experiments", "Which tools, model or playbook serve an agent better."),
+    "memory": ("memory", "Documents that agents and you remember: kept, imported, found, forgotten."),
     "gaps": ("gaps", "What people asked for and no tool could do."),
 }
 

@@ -9,7 +9,6 @@ from types import ModuleType
 from typing import Annotated
 
 import typer
-from rich import progress as bars
 from rich.text import Text
 
 from journeyman.app import Experiment, Journeyman, Progress, Report
@@ -19,11 +18,10 @@ from journeyman.core.errors import ConfigurationError, StoreError
 from journeyman.doors.cli import screen
 from journeyman.doors.cli.loading import command, imported, in_store
 from journeyman.doors.cli.options import DEFAULT_STORE, ExitCode, Json, Limit, Store, WrongUsageError
+from journeyman.doors.cli.progress import progress_shown
 
 NAME = "experiment"
 EXAMPLE = f"{NAME} = Experiment(agent, arms, inputs, score=..., runner=run)"
-MOST_LINES = 20
-"""How many lines of progress a log gets."""
 LEAST_P = 0.0001
 """What is less likely is shown as less than this."""
 
@@ -135,32 +133,16 @@ def _load(file: Path) -> Experiment:
 
 @contextmanager
 def _progress_shown() -> Iterator[Callable[[Progress], None]]:
-    """A bar for a person, some lines for a log; on stderr."""
-    console = screen.console(stderr=True)
     failed = 0
+    with progress_shown() as show:
 
-    def so_far(item: Progress) -> str:
-        nonlocal failed
-        failed += item.observation.status != "completed"
-        return f"{item.done} of {screen.counted(item.total, 'run')}" + (f", {failed} failed" if failed else "")
+        def one(item: Progress) -> None:
+            nonlocal failed
+            failed += item.observation.status != "completed"
+            text = f"{item.done} of {screen.counted(item.total, 'run')}" + (f", {failed} failed" if failed else "")
+            show(item.done, item.total, text)
 
-    def line(item: Progress) -> None:
-        text, step = so_far(item), -(-item.total // MOST_LINES)
-        if item.done % step == 0 or item.done == item.total:
-            screen.note(text)
-
-    if not console.is_terminal:
-        yield line
-        return
-    columns = (
-        bars.SpinnerColumn(),
-        bars.BarColumn(),
-        bars.TextColumn("{task.description}"),
-        bars.TimeRemainingColumn(),
-    )
-    with bars.Progress(*columns, console=console, transient=True) as bar:
-        shown = bar.add_task("starting", total=None)
-        yield lambda item: bar.update(shown, completed=item.done, total=item.total, description=so_far(item))
+        yield one
 
 
 # --- reports

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fastapi import APIRouter
 from pydantic import BaseModel, Field
 
-from journeyman.app.desk import DECIDE, TASKS_WRITE
+from journeyman.app.desk import DECIDE, MEMORY_WRITE, TASKS_WRITE
 from journeyman.core.runs import CHAT_MESSAGE_LIMIT
 from journeyman.doors.http.auth import Caller
 from journeyman.doors.http.common import JsonRoute
@@ -22,6 +22,7 @@ class Me(BaseModel):
     can_decide: bool = Field(description="About approvals and calls of unknown outcome.")
     can_read_audit: bool
     can_change_tasks: bool
+    can_change_memory: bool
     can_change_experiments: bool
     message_limit: int = Field(description="Characters that a message of a chat may have.")
 
@@ -34,6 +35,7 @@ async def me(principal: Caller) -> Me:
         can_decide=principal.may(DECIDE),
         can_read_audit=principal.may("audit:read"),
         can_change_tasks=principal.may(TASKS_WRITE),
+        can_change_memory=principal.may(MEMORY_WRITE),
         can_change_experiments=principal.may("experiments:write"),
         message_limit=CHAT_MESSAGE_LIMIT,
     )

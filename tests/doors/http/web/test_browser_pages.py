@@ -22,7 +22,7 @@ from tests.doors.http.web.scenes import clerk
 from tests.doors.http.web.test_browser_chat import ask, card, opened_at
 
 pytestmark = [pytest.mark.slow, pytest.mark.asyncio(loop_scope="module")]
-PAGES = ("chat", "approvals", "tasks", "tasks/new", "runs", "tools", "experiments", "audit")
+PAGES = ("chat", "approvals", "tasks", "tasks/new", "memory", "runs", "tools", "experiments", "audit")
 PHONE = {"width": 360, "height": 740}
 
 
@@ -38,6 +38,8 @@ async def filled(page: Page, site: Site) -> str:
     await expect(page.get_by_role("button", name="Approve")).to_be_visible()
     task = {"title": "Review https://github.com/acme/rocket/pull/7", "tags": ["work"], "priority": "high"}
     assert (await site.client.post("/api/v1/tasks", json=task)).status_code == 201
+    note = {"text": "The dentist moved to Thursday.", "metadata": {"topic": "health"}}
+    assert (await site.client.post("/api/v1/memory/documents", json=note)).status_code == 201
     return page.url.rpartition("/")[2]
 
 

@@ -1,0 +1,105 @@
+"""Memory from the command line: kept, imported, found, listed and forgotten, each person's own."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.doors.cli.driving import Cli
+
+
+def kept(cli: Cli, text: str, *options: str) -> str:
+    ended = cli("memory", "add", text, "--json", *options)
+    assert ended.code == 0, ended.err
+    found: str = json.loads(ended.out)["id"]
+    return found
+
+
+def test_a_document_is_added_found_listed_and_deleted(cli: Cli) -> None:
+    said = cli("memory", "add", "The dentist moved to Thursday.", "--metadata", '{"topic": "health"}')
+    assert (said.code, said.out.startswith("kept as mem")) == (0, True)
+    other = kept(cli, "Order W-17 was sent on Monday.")
+    found = cli("memory", "search", "Where is W-17?", "--top-k", "1")
+    assert (found.code, other in found.out, "Order W-17 was sent" in found.out) == (0, True, True)
+    assert "stored" in found.out
+    [health] = json.loads(cli("memory", "list", "--metadata", '{"topic": "health"}', "--json").out)
+    assert health["text"].startswith("The dentist")
+    assert len(json.loads(cli("memory", "list", "--since", "1h", "--json").out)) == 2
+    assert json.loads(cli("memory", "list", "--until", "1h", "--json").out) == []
+    gone = cli("memory", "delete", other)
+    assert (gone.code, gone.out) == (0, "1 document forgotten\n")
+    again = cli("memory", "delete", other)
+    assert (again.code, "memory list" in again.err) == (1, True)
+    assert other not in cli("memory", "search", "W-17").out
+
+
+def test_each_principal_has_their_own(cli: Cli) -> None:
+    mine, theirs = kept(cli, "my plan"), kept(cli, "a plan of bob's", "--principal", "bob")
+    assert mine in cli("memory", "list").out
+    assert theirs not in cli("memory", "list").out
+    assert theirs not in cli("memory", "search", "plan").out
+    assert theirs in cli("memory", "search", "plan", "--principal", "bob").out
+    assert cli("memory", "delete", theirs).code == 1
+
+
+def test_a_text_comes_from_stdin_and_replaces_the_one_of_its_id(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    for text in ("first words", "second words"):
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
+        assert kept(cli, "-", "--id", "note") == "note"
+    [only] = json.loads(cli("memory", "list", "--json").out)
+    assert only["text"] == "second words"
+
+
+def test_a_folder_is_imported_and_only_what_changed_once_more(cli: Cli, tmp_path: Path) -> None:
+    notes = tmp_path / "notes"
+    (notes / "deep").mkdir(parents=True)
+    (notes / "a.md").write_text("# Roof\n\nThe storm tore off the roof.")
+    (notes / "deep" / "b.txt").write_text("The boiler is serviced in May.")
+    (notes / "broken.txt").write_bytes(b"\xff\xfe\x00")
+    (notes / "photo.jpg").write_bytes(b"x")
+    (notes / ".hidden.md").write_text("not for you")
+    (notes / "link.md").symlink_to(tmp_path / "elsewhere.md")
+    first = cli("memory", "import", str(notes))
+    assert (first.code, first.out) == (0, "3 files: 2 stored, 1 skipped\n")
+    assert "skipped: broken.txt is not UTF-8 text" in first.err
+    assert "3 of 3 files" in first.err
+    found = cli("memory", "search", "boiler service", "--top-k", "1")
+    assert "deep/b.txt" in found.out
+    (notes / "a.md").write_text("The roof is mended.")
+    again = json.loads(cli("memory", "import", str(notes), "--json").out)
+    assert (again["stored"], again["unchanged"], again["skipped"]) == (1, 1, 1)
+    assert len(json.loads(cli("memory", "list", "--json").out)) == 2
+    assert "mended" in cli("memory", "search", "roof", "--top-k", "1").out
+
+
+def test_a_pdf_without_its_package_is_skipped_and_the_command_is_told(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "pypdf", None)
+    (tmp_path / "paper.pdf").write_bytes(b"%PDF-1.4")
+    ended = cli("memory", "import", str(tmp_path))
+    assert (ended.code, "[pdf]" in ended.err) == (1, True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("import", "nowhere"), "there is no folder"),
+        (("add", "x", "--metadata", "[1]"), "is not a JSON object"),
+        (("list", "--since", "soon"), "no span of time"),
+    ],
+)
+def test_wrong_usage_says_what_to_write(cli: Cli, arguments: tuple[str, ...], told: str) -> None:
+    ended = cli("memory", *arguments)
+    assert (ended.code, told in ended.err) == (2, True), ended
+
+
+def test_an_empty_text_is_refused_and_an_empty_folder_said(cli: Cli, tmp_path: Path) -> None:
+    ended = cli("memory", "add", "  ")
+    assert (ended.code, "is empty" in ended.err) == (1, True)
+    (tmp_path / "void").mkdir()
+    assert "holds no Markdown" in cli("memory", "import", str(tmp_path / "void")).err
