@@ -15,7 +15,8 @@ from pydantic_core import from_json
 
 from journeyman.core.budgets import check_containers, read_at_most
 from journeyman.core.errors import ConfigurationError, ErrorCategory, ToolError
-from journeyman.toolkits.fetching import check_address, guarded_connector
+from journeyman.toolkits.addresses import check_address
+from journeyman.toolkits.fetching import guarded_connector
 
 SECONDS = 15.0
 MOST_BYTES = 2_000_000

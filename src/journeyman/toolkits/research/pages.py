@@ -12,7 +12,8 @@ import aiohttp
 from journeyman.core.budgets import read_at_most
 from journeyman.core.errors import ConfigurationError, ErrorCategory, ToolError
 from journeyman.toolkits import invalid
-from journeyman.toolkits.fetching import AddressRefusedError, check_address, guarded_connector
+from journeyman.toolkits.addresses import check_address
+from journeyman.toolkits.fetching import AddressRefusedError, guarded_connector
 from journeyman.toolkits.research.readable import Page, read_page
 
 SECONDS = 15.0
