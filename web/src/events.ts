@@ -21,6 +21,14 @@ export interface Principal {
   id: string;
 }
 
+/** Where the value of one argument came from. */
+export interface ArgumentSource {
+  argument: string;
+  origin: "request" | "history" | "result" | "system" | "default" | "enum" | "person" | "computed" | "nowhere";
+  call_id: string | null;
+  tool_name: string | null;
+}
+
 export interface Approval {
   id: string;
   run_id: string;
@@ -31,6 +39,8 @@ export interface Approval {
   arguments_json: string;
   /** What the call is about, in words. */
   about: string;
+  /** Where each argument came from; null where no model wrote the call. */
+  grounding: ArgumentSource[] | null;
   /** How far a grant for the conversation would go; null where none can be given. */
   grant: { uses: number; seconds: number } | null;
   /** Somebody else than the principal must approve. */
@@ -69,6 +79,7 @@ export interface CallRecord {
   cached: boolean;
   risk: Risk | null;
   confidence: number | null;
+  grounding?: ArgumentSource[] | null;
 }
 
 export interface Usage {

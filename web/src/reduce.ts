@@ -2,7 +2,7 @@
 // reload, whoever started the run. Facts are taken once and in order; signals only change what is under way.
 
 import type {
-  CallRecord, Advice, Approval, ApprovalStatus, CallStatus, Data, ErrorInfo, Resolution, Risk, RunEvent, RunStatus, ToolCall, Usage,
+  CallRecord, Advice, Approval, ArgumentSource, ApprovalStatus, CallStatus, Data, ErrorInfo, Resolution, Risk, RunEvent, RunStatus, ToolCall, Usage,
 } from "./events";
 import { ended } from "./events";
 
@@ -26,6 +26,8 @@ export interface CallView {
   progress: { message: string; fraction: number | null } | null;
   approval: ApprovalView | null;
   resolution: { action: Resolution; by: string | null } | null;
+  /** Where each argument came from, once that is known. */
+  grounding: ArgumentSource[];
 }
 
 export interface ApprovalView extends Approval {
@@ -141,6 +143,7 @@ function fact(run: RunState, event: RunEvent): RunState {
         status: record.status, arguments: record.arguments, result: resultOf(record), error: record.error,
         rendered: event.rendered ?? "",
         attempts: record.attempts, cached: record.cached, risk: record.risk ?? call.risk,
+        grounding: record.grounding ?? [],
         confidence: record.confidence ?? call.confidence, durationMs: record.duration_ms,
         startedAt: call.startedAt ?? seconds(record.start_time), endedAt: seconds(record.end_time), progress: null,
       }));
@@ -190,7 +193,7 @@ function planned(call: ToolCall): CallView {
   return {
     id: call.id, tool: call.tool_name, arguments: call.arguments, malformed: call.malformed, status: "pending",
     risk: null, confidence: call.confidence, attempts: 0, cached: false, startedAt: null, endedAt: null,
-    durationMs: null, result: null, rendered: "", error: null, progress: null, approval: null, resolution: null,
+    durationMs: null, result: null, rendered: "", error: null, progress: null, approval: null, resolution: null, grounding: [],
   };
 }
 

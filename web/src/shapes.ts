@@ -2,6 +2,13 @@
 
 import type { Approval, Data, Risk, RunStatus } from "./events";
 
+export interface Label {
+  source: "rating" | "verifier" | "decision" | "judge";
+  value: "good" | "bad";
+  by: string | null;
+  note: string;
+}
+
 export interface RunRow {
   id: string;
   agent: string;

@@ -5,6 +5,7 @@ import { send } from "../api";
 import { ended } from "../events";
 import { duration, plural, when } from "../format";
 import { useAction, useApi, useTask } from "../hooks";
+import { RatingButtons } from "../parts/rating";
 import { RunCards } from "../parts/run";
 import { Badge, Code, Empty, Problem, StatusBadge } from "../parts/small";
 import { Timeline } from "../parts/timeline";
@@ -81,6 +82,7 @@ function OneRun({ id }: { id: string }) {
       <div class="title">
         <h1 tabIndex={-1}>{run.task || "Run"}</h1>
         <StatusBadge status={run.status} />
+        {over ? <RatingButtons runId={id} look /> : null}
       </div>
       <Problem text={problem ?? failed} />
       <p class="quiet facts">

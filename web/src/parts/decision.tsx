@@ -2,7 +2,7 @@
 
 import { useMemo, useState } from "preact/hooks";
 import { send } from "../api";
-import type { Approval, Data, Resolution } from "../events";
+import type { Approval, ArgumentSource, Data, Resolution } from "../events";
 import { countdown, duration } from "../format";
 import { useAction, useNow } from "../hooks";
 import { Exact, parse, visible, write } from "../json";
@@ -57,8 +57,11 @@ export function ApprovalCard({ approval, inSession, decided }: {
       {mode === "edit" ? (
         <JsonField id={`edit-${approval.id}`} label="Arguments, as they are to run" field={field} />
       ) : (
-        <Arguments data={given} />
+        <Arguments data={given} sources={approval.grounding ?? []} />
       )}
+      {approval.grounding?.some((item) => item.origin === "nowhere") ? (
+        <p class="note ungrounded">Look twice: {invented(approval.grounding)}. The model may have invented it.</p>
+      ) : null}
       {mode === "deny" ? (
         <div class="field">
           <label for={`reason-${approval.id}`}>Why not? The model will read it. (May stay empty.)</label>
@@ -111,7 +114,29 @@ function MayNot() {
   return <p class="note">It waits for somebody who may decide. You may not: that needs the permission <code>approvals:decide</code>.</p>;
 }
 
-function Arguments({ data }: { data: Data }) {
+/** What an argument is said to come from, for people. */
+const ORIGIN = {
+  request: "from the request", history: "from the conversation before", result: "from an earlier result",
+  system: "from the agent's instruction", default: "the tool's default", enum: "from the tool's list",
+  person: "from the person who approved", computed: "written by the model", nowhere: "found nowhere",
+} as const;
+
+export function originOf(item: ArgumentSource): string {
+  return item.origin === "result" && item.tool_name ? `from the result of ${item.tool_name}` : ORIGIN[item.origin];
+}
+
+export function invented(sources: ArgumentSource[]): string {
+  const names = sources.filter((item) => item.origin === "nowhere").map((item) => visible(item.argument));
+  return `${names.join(", ")} ${names.length === 1 ? "stands" : "stand"} neither in the request nor in any result so far`;
+}
+
+/** Of an argument with parts, those of its first parts: they mostly have one source. */
+function origins(name: string, sources: ArgumentSource[]): string {
+  const own = sources.filter((item) => item.argument === name || item.argument.startsWith(`${name}.`) || item.argument.startsWith(`${name}[`));
+  return [...new Set(own.map(originOf))].join(", ");
+}
+
+function Arguments({ data, sources }: { data: Data; sources: ArgumentSource[] }) {
   const entries = Object.entries(data);
   if (!entries.length) return <p class="quiet">It takes no arguments.</p>;
   return (
@@ -119,7 +144,7 @@ function Arguments({ data }: { data: Data }) {
       {entries.map(([name, value]) => (
         <div key={name}>
           <dt>{visible(name)}</dt>
-          <dd>{visible(write(value, 2))}</dd>
+          <dd>{visible(write(value, 2))}{origins(name, sources) ? <span class="origin">{visible(origins(name, sources))}</span> : null}</dd>
         </div>
       ))}
     </dl>

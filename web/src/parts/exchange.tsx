@@ -7,6 +7,7 @@ import { useAction, useNow, useTask } from "../hooks";
 import type { RunState } from "../reduce";
 import { href } from "../router";
 import { useRun } from "../runs";
+import { RatingButtons } from "./rating";
 import { RunCards } from "./run";
 import { Badge, Problem, StatusBadge } from "./small";
 
@@ -43,6 +44,7 @@ function Foot({ run, again }: { run: RunState; again: ((run: RunState) => Promis
         {run.answer?.confidence != null ? <Badge>{`confidence ${Math.round(run.answer.confidence * 100)} %`}</Badge> : null}
         <a href={href("runs", run.id)}>Timeline<span class="sr-only"> of this run</span></a>
         <span class="doings">
+          {ended(run.status) ? <RatingButtons runId={run.id} /> : null}
           {run.answer?.text ? <Copy text={run.answer.text} /> : null}
           {again && ended(run.status) ? <button class="quiet-button" disabled={busy} onClick={() => void act(() => again(run))}>Retry</button> : null}
         </span>

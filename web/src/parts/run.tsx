@@ -5,7 +5,7 @@ import { ended } from "../events";
 import { brief, duration } from "../format";
 import { Markdown } from "../markdown";
 import { answerStep, asks, unsettled, type CallView, type RunState, type StepView } from "../reduce";
-import { ApprovalCard, UnknownCard } from "./decision";
+import { ApprovalCard, UnknownCard, invented, originOf } from "./decision";
 import { Badge, CallMark, Code, RiskBadge, callLabel } from "./small";
 
 export function RunCards({ run }: { run: RunState }) {
@@ -89,6 +89,7 @@ function Call({ call, run }: { call: CallView; run: RunState }) {
           <span class="brief">{call.malformed ?? brief(call.arguments)}</span>
           <span class="marks">
             <RiskBadge risk={call.risk} />
+            {call.grounding.some((item) => item.origin === "nowhere") ? <Badge kind="warn" title={invented(call.grounding)}>not grounded</Badge> : null}
             {call.cached ? <Badge title="Answered from the cache; nothing ran">cached</Badge> : null}
             {call.attempts > 1 ? <Badge kind="warn" title="It was tried more than once">{`${call.attempts} tries`}</Badge> : null}
             {call.resolution ? <Badge title={`Settled by ${call.resolution.by ?? "a person"}`}>{SETTLED[call.resolution.action]}</Badge> : null}
@@ -103,6 +104,7 @@ function Call({ call, run }: { call: CallView; run: RunState }) {
           {call.status === "success" ? <Code label="Result" value={call.result} /> : null}
           {call.error ? <Code label={`Error ${call.error.code}`} value={call.error.message} /> : null}
           {call.error?.recover_action ? <Code label="What only the model was told" value={call.error.recover_action} /> : null}
+          {call.grounding.length ? <p class="quiet origins">{call.grounding.map((item) => `${item.argument}: ${originOf(item)}`).join(" · ")}</p> : null}
           <p class="quiet">{facts(call)}</p>
         </div>
       </details>

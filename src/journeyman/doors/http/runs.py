@@ -82,6 +82,12 @@ class Resolution(Body):
     )
 
 
+class Labels(BaseModel):
+    """What is said of a run."""
+
+    labels: list[Label]
+
+
 class RatingBody(Body):
     """Whether a run did what was asked."""
 
@@ -210,6 +216,13 @@ async def resume_run(run_id: Id, desk: DeskDep) -> RunView:
 async def resolve_call(run_id: Id, call_id: Id, body: Resolution, desk: DeskDep) -> RunView:
     """Needs the permission 'approvals:decide': like an approval, it is a person's word."""
     return await _view(await desk.resolve(run_id, call_id, body.action, result=body.result), desk)
+
+
+@router.get("/{run_id}/labels", summary="What people and the verifier say of a run", responses=answers(404))
+async def run_labels(run_id: Id, desk: DeskDep) -> Labels:
+    """Ratings, the verdict of the agent's 'verify', decisions on its calls: the most reliable first."""
+    handle = await desk.app.handle((await desk.run(run_id)).id)
+    return Labels(labels=list(await handle.labels()))
 
 
 @router.post("/{run_id}/rating", summary="Say whether an ended run did what was asked", responses=answers(404, 409))

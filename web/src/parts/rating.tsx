@@ -1,0 +1,48 @@
+// Was it right? A person's word on an ended run, which is learned from.
+
+import { useEffect, useState } from "preact/hooks";
+import { get, send } from "../api";
+import { useAction } from "../hooks";
+import { useMe } from "../me";
+import type { Label } from "../shapes";
+import { Problem } from "./small";
+
+type Rating = "good" | "bad";
+/** What was said in this tab: a run that is shown again still knows. */
+const given = new Map<string, Rating>();
+
+/** `look` asks the service what was said before; in a long conversation that would be a request for each answer. */
+export function RatingButtons({ runId, look = false }: { runId: string; look?: boolean }) {
+  const [rating, setRating] = useState<Rating | null>(given.get(runId) ?? null);
+  const { busy, problem, act } = useAction();
+  const me = useMe();
+  useEffect(() => {
+    if (!look || !me || given.has(runId)) return;
+    void get<{ labels: Label[] }>(`/api/v1/runs/${runId}/labels`).then(({ labels }) => {
+      const own = labels.find((label) => label.source === "rating" && label.by === me.id);
+      if (own) setRating(own.value);
+    }, () => {});
+  }, [runId, look, me?.id]);
+  const rate = (value: Rating) =>
+    act(async () => {
+      await send("POST", `/api/v1/runs/${runId}/rating`, { rating: value });
+      given.set(runId, value);
+      setRating(value);
+    });
+  const button = (value: Rating, sign: string, label: string) => (
+    <button
+      class="quiet-button thumb" aria-label={label} title={label} aria-pressed={rating === value} disabled={busy}
+      onClick={() => void rate(value)}
+    >{sign}</button>
+  );
+  return (
+    <>
+      <span class="rating" role="group" aria-label="Was this right?">
+        {button("good", "👍", "This was right")}
+        {button("bad", "👎", "This was wrong")}
+        <span class="sr-only" role="status">{rating ? `Rated ${rating}` : ""}</span>
+      </span>
+      <Problem text={problem} />
+    </>
+  );
+}
