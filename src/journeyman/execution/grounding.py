@@ -38,6 +38,7 @@ PIECE = 32_000
 
 _APART = "\"'`(){}[]<>,;=|“”‘’«»\n\r\t "
 _BEGINS, _ENDS = ("", "#", "$", "@", "€", "£"), ("", ".", ":", "?", "!")
+_AROUND = "".join((*_BEGINS, *_ENDS))
 _TOKENS = _APART
 """What stands between tokens. Not what stands within addresses, paths and numbers."""
 _WORDS = _APART + "_-./\\@:#$€£%&*+!?~^–—…"
@@ -188,7 +189,7 @@ class _Index:
 
     def _written_otherwise(self, part: str) -> int | None:
         """The same with punctuation around it, here or there."""
-        bare = part.strip(".:?!#$@€£")
+        bare = part.strip(_AROUND)
         if not bare:
             return None
         if bare != part and self._long and (found := self._search(bare)) is not None:
@@ -298,7 +299,9 @@ def _forms(values: Iterable[Any]) -> set[str]:
     found: set[str] = set()
     for value in values:
         lowered = str(value).strip().lower()
-        found.update(lowered.translate(_SPLIT_TOKENS).split())
+        for token in lowered.translate(_SPLIT_TOKENS).split():
+            bare = token.strip(_AROUND)
+            found.update((token, *(f"{begin}{bare}{end}" for begin in _BEGINS for end in _ENDS)))
         found.update(part for part in lowered.translate(_SPLIT_WORDS).split() if any(map(str.isdigit, part)))
     return found
 
