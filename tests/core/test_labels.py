@@ -45,6 +45,10 @@ def test_a_grounded_change_is_good() -> None:
     assert verdict(LOOKED_UP, CANCELLED) == ("good", "")
 
 
+def test_doing_twice_what_changes_nothing_more_is_no_fault() -> None:
+    assert verdict(CANCELLED, CANCELLED) == ("good", "")
+
+
 def test_a_run_that_only_read_says_nothing() -> None:
     assert verdict(LOOKED_UP) is None
 
@@ -53,7 +57,7 @@ def test_a_run_that_only_read_says_nothing() -> None:
     ("calls", "why"),
     [
         ((record("cancel", origin="nowhere"),), "order_id of cancel was found nowhere"),
-        ((CANCELLED, CANCELLED), "the same change was made twice"),
+        ((record("send"), record("send")), "the same thing was done twice"),
         ((CANCELLED, LOOKED_UP), "something was changed before anything was looked up"),
         ((LOOKED_UP, CANCELLED, FAILED), "cancel failed after the last change"),
         ((LOOKED_UP, record("refund", result="Order not found."), CANCELLED), "refund had no effect"),

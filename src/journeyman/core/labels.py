@@ -10,6 +10,7 @@ from pydantic import Field
 
 from journeyman.core.calls import ToolCallRecord
 from journeyman.core.data import Entity, canonical_json
+from journeyman.core.words import words
 
 Rating: TypeAlias = Literal["good", "bad"]
 LONGEST_NOTE = 2_000
@@ -68,8 +69,8 @@ def judge(calls: Sequence[ToolCallRecord], *, ended: bool, time: float = 0.0) ->
     """The label that a run's calls speak for; None where nothing was to be changed, so that they say nothing.
 
     Good is a run that ended by itself and changed something, in which every identifier of every call with an effect
-    stands in the request or an earlier result, no change failed for good or was made twice, what it looked up it
-    looked up before, and no call failed after the last change.
+    stands in the request or an earlier result, no change failed for good, nothing was created or sent twice, what it
+    looked up it looked up before, and no call failed after the last change.
     """
     wanted = [call for call in calls if call.read_only is False]
     if not wanted:
@@ -86,9 +87,10 @@ def _against(calls: Sequence[ToolCallRecord], wanted: Sequence[ToolCallRecord]) 
             return f"{call.ungrounded[0]} of {call.tool_name} was found nowhere"
     if lost := {call.tool_name for call in wanted} - {call.tool_name for call in made}:
         return f"{min(lost)} had no effect"
-    done = [(call.tool_name, canonical_json(call.arguments)) for call in made]
+    added = [call for call in made if _SAME_AGAIN.isdisjoint(words(call.tool_name))]
+    done = [(call.tool_name, canonical_json(call.arguments)) for call in added]
     if len(set(done)) < len(done):
-        return "the same change was made twice"
+        return "the same thing was done twice"
     at = {id(call): place for place, call in enumerate(calls)}
     looked_up = [place for place, call in enumerate(calls) if call.read_only]
     if looked_up and looked_up[0] > at[id(made[0])]:
@@ -104,6 +106,10 @@ def says_failure(result: Any) -> bool:
     return not _WORDS_OF_FAILURE.isdisjoint(result.lower().translate(_APART).split())
 
 
+_SAME_AGAIN = frozenset(
+    {"update", "set", "delete", "remove", "cancel", "move", "rename", "mark", "assign", "edit", "change", "modify"}
+)
+"""Verbs in the names of tools that, called twice, leave what calling them once leaves."""
 LONGEST_REPORT = 200
 _APART = str.maketrans(dict.fromkeys('.,:;!?()[]{}"', " "))
 _WORDS_OF_FAILURE = frozenset(

@@ -223,8 +223,13 @@ class Executor:
         current.arguments = frozen.arguments
         if self.checks and (refusal := await self._check(current, tool, frozen)) is not None:
             return refusal
-        if current.scope.ledger is not None and (refusal := await self._ground(current, tool, frozen)) is not None:
-            return refusal
+        if (ledger := current.scope.ledger) is not None:
+            if ledger.unread + len(frozen.text) <= LARGE_TEXT and tool.name not in RESERVED_NAMES:
+                current.grounding = ledger.trace(tool.specification, frozen.arguments)
+            else:
+                await self._trace(current, tool, frozen.arguments)
+            if self.policy.grounding == "refuse" and (missing := ungrounded(current.grounding)):
+                return not_grounded(tool.specification, frozen.arguments, missing, current.scope.tools.values())
         current.risk = await self._grade(tool, frozen.arguments, frozen.text)
         if requires_approval(
             current.risk, current.call.confidence, threshold=self.policy.approval_confidence
@@ -245,7 +250,7 @@ class Executor:
         if tool is not None:
             current.read_only = tool.specification.read_only
             text = canonical_json(started.arguments)
-            await self._trace(current, tool, started.arguments, text)
+            await self._trace(current, tool, started.arguments)
             current.risk = await self._grade(tool, started.arguments, text)
             if tool.specification.repeat_safe:
                 return await self._attempts(current, tool, tool.freeze(text))
@@ -268,21 +273,12 @@ class Executor:
         # Every text among them is searched for secrets: everybody else would wait.
         return await asyncio.to_thread(grade, tool.specification, arguments, self.policy, tool.hazard)
 
-    async def _ground(self, current: _CallInProgress, tool: AnyTool, frozen: FrozenArguments) -> Refusal | None:
-        """Find out where each argument came from; refuse what came from nowhere, where the policy says so."""
-        await self._trace(current, tool, frozen.arguments, frozen.text)
-        if self.policy.grounding != "refuse" or not (missing := ungrounded(current.grounding)):
-            return None
-        return not_grounded(tool.specification, frozen.arguments, missing, current.scope.tools.values())
-
-    async def _trace(self, current: _CallInProgress, tool: AnyTool, arguments: dict[str, Any], text: str) -> None:
+    async def _trace(self, current: _CallInProgress, tool: AnyTool, arguments: dict[str, Any]) -> None:
+        """Find out where each argument came from, in a thread: after a long text everybody else would wait."""
         ledger = current.scope.ledger
         if ledger is None or tool.name in RESERVED_NAMES:
             return
-        if ledger.unread + len(text) <= LARGE_TEXT:
-            current.grounding = ledger.trace(tool.specification, arguments)
-        else:  # everybody else would wait
-            current.grounding = await asyncio.to_thread(ledger.trace, tool.specification, arguments)
+        current.grounding = await asyncio.to_thread(ledger.trace, tool.specification, arguments)
 
     def _doubtful(self, current: _CallInProgress) -> bool:
         """Whether a person is to see the call because an identifier in it was found nowhere."""

@@ -11,9 +11,13 @@ well write by itself: "tomorrow" becomes a date and "five" a 5. They are looked 
 from __future__ import annotations
 
 import threading
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from itertools import repeat
 from typing import Any, Protocol, TypeAlias
 
+from journeyman.core.calls import ToolCallRecord
 from journeyman.core.grounding import ArgumentSource, Origin
 from journeyman.core.messages import Message, Role
 from journeyman.core.runs import ReasoningStep
@@ -39,9 +43,9 @@ PIECE = 32_000
 _APART = "\"'`(){}[]<>,;=|“”‘’«»\n\r\t "
 _BEGINS, _ENDS = ("", "#", "$", "@", "€", "£"), ("", ".", ":", "?", "!")
 _AROUND = "".join((*_BEGINS, *_ENDS))
-_TOKENS = _APART
+_TOKENS = frozenset(_APART)
 """What stands between tokens. Not what stands within addresses, paths and numbers."""
-_WORDS = _APART + "_-./\\@:#$€£%&*+!?~^–—…"
+_WORDS = frozenset(_APART + "_-./\\@:#$€£%&*+!?~^–—…")
 """What stands between words."""
 _SPLIT_TOKENS, _SPLIT_WORDS = (str.maketrans(dict.fromkeys(apart, " ")) for apart in (_TOKENS, _WORDS))
 
@@ -67,8 +71,8 @@ class Ledger:
         self._system = system
         self._sources: list[tuple[Origin, str | None, str | None]] = []
         self._texts: list[_Text] = []
-        self._tokens = _Index(self._texts, frozenset(_TOKENS), _SPLIT_TOKENS)
-        self._words = _Index(self._texts, frozenset(_WORDS), _SPLIT_WORDS)
+        self._tokens = _Index(self._texts, _TOKENS, _SPLIT_TOKENS)
+        self._words = _Index(self._texts, _WORDS, _SPLIT_WORDS)
         self._messages_read = self._steps_read = 0
         self._invented: dict[str, set[str]] = {}
         """By call: identifiers that stood nowhere when it was made. Its own result does not vouch for them."""
@@ -85,29 +89,40 @@ class Ledger:
         if not arguments:
             return ()
         properties = specification.parameters.get("properties")
+        schemas = properties if type(properties) is dict else {}
+        found: list[ArgumentSource] = []
         with self._lock:
             self._catch_up()
-            return tuple(
-                [self._source(*item) for item in _values(arguments, properties if type(properties) is dict else {})]
-            )
+            for name, value in arguments.items():
+                schema = schemas.get(name)
+                if type(value) is dict or type(value) is list:
+                    inner = _values(name, schema, value, most=MOST_VALUES - len(found))
+                    found += [self._source(*item) for item in inner]
+                elif value is not None:
+                    found.append(self._source(name, name, schema, value))
+        return tuple(found)
 
     def _source(self, path: str, name: str, schema: Any, value: Any) -> ArgumentSource:
         if type(schema) is dict:
             if "default" in schema and schema["default"] == value:
-                return ArgumentSource.unchecked(argument=path, origin="default")
+                return _unsaid(path, "default")
             if "enum" in schema or "const" in schema:
-                return ArgumentSource.unchecked(argument=path, origin="enum")
-        text = _text(value)
-        if text is None:
-            return ArgumentSource.unchecked(argument=path, origin="computed")
+                return _unsaid(path, "enum")
+        text = value if type(value) is str else _text(value)
+        if text is None or len(text) > LONGEST_VALUE:
+            return _unsaid(path, "computed")
         lowered = text.strip().lower()
-        at = self._tokens.find(lowered.translate(_SPLIT_TOKENS).split())
+        at = self._tokens.find_one(lowered)
+        if at is None:
+            at = self._tokens.find(lowered.translate(_SPLIT_TOKENS).split())
         if at is None:
             identifier = is_identifier(name, value)
             at = self._in_parts(lowered, identifier=identifier)
             if at is None:
-                return ArgumentSource.unchecked(argument=path, origin="nowhere" if identifier else "computed")
+                return _unsaid(path, "nowhere" if identifier else "computed")
         origin, call_id, tool_name = self._sources[at]
+        if call_id is None:
+            return _unsaid(path, origin)
         return ArgumentSource.unchecked(argument=path, origin=origin, call_id=call_id, tool_name=tool_name)
 
     def _in_parts(self, lowered: str, *, identifier: bool) -> int | None:
@@ -125,18 +140,20 @@ class Ledger:
 
     def _catch_up(self) -> None:
         conversation = self._conversation
-        messages, steps = conversation.messages, conversation.steps
+        messages, read = conversation.messages, self._messages_read
+        if len(messages) == read:
+            return
         if self._system:
             self._hear("system", self._system)
             self._system = ""
+        steps = conversation.steps
         for at in range(self._steps_read, len(steps)):
             for record in steps[at].calls:
-                vouched = record.success and record.approval_id is not None  # a person has seen it and said yes
-                if not vouched and (values := record.ungrounded_values):
-                    self._invented[record.call_id] = _forms(values)
+                if record.grounding:
+                    self._note_invented(record)
         self._steps_read = len(steps)
         task_at = conversation.task_at
-        for at in range(self._messages_read, len(messages)):
+        for at in range(read, len(messages)):
             message = messages[at]
             if at > task_at:
                 if message.role is Role.FUNCTION:
@@ -145,11 +162,22 @@ class Ledger:
                 self._hear("request" if at == task_at else "history", message.content)
         self._messages_read = len(messages)
 
+    def _note_invented(self, record: ToolCallRecord) -> None:
+        for source in record.grounding or ():
+            if source.origin == "nowhere":
+                break
+        else:
+            return
+        if record.success and record.approval_id is not None:
+            return  # a person has seen it and said yes
+        self._invented[record.call_id] = _forms(record.ungrounded_values)
+
     def _hear(self, origin: Origin, text: str, call_id: str | None = None, tool_name: str | None = None) -> None:
         if "\\" in text:
             text = text.replace("\\n", " ").replace("\\t", " ").replace('\\"', " ")  # of texts within JSON
         self._sources.append((origin, call_id, tool_name))
-        self._texts.append((text.lower(), self._invented.pop(call_id or "", None)))
+        but = self._invented.pop(call_id or "", None) if self._invented else None
+        self._texts.append((text.lower(), but))
 
 
 _Text: TypeAlias = tuple[str, set[str] | None]
@@ -168,15 +196,16 @@ class _Index:
         self._long: dict[int, int] = {}
         """Texts that are only searched so far, and how often they may be."""
 
+    def find_one(self, part: str) -> int | None:
+        """The source that said exactly this, among the texts that were taken apart."""
+        if self._read < len(self._texts):
+            self._read_on()
+        return self._first.get(part)
+
     def find(self, parts: list[str]) -> int | None:
         """The source that said the last of these parts; None where one of them was not said, or there are none."""
-        for at in range(self._read, len(self._texts)):
-            length = len(self._texts[at][0])
-            if length <= SHORT_TEXT:
-                self._take_apart(at)
-            else:
-                self._long[at] = length // CHARS_A_SEARCH
-        self._read = len(self._texts)
+        if self._read < len(self._texts):
+            self._read_on()
         latest = -1
         for part in parts:
             found = self._first.get(part)
@@ -186,6 +215,15 @@ class _Index:
                 return None
             latest = max(latest, found)
         return None if latest < 0 else latest
+
+    def _read_on(self) -> None:
+        for at in range(self._read, len(self._texts)):
+            length = len(self._texts[at][0])
+            if length <= SHORT_TEXT:
+                self._take_apart(at)
+            else:
+                self._long[at] = length // CHARS_A_SEARCH
+        self._read = len(self._texts)
 
     def _written_otherwise(self, part: str) -> int | None:
         """The same with punctuation around it, here or there."""
@@ -235,23 +273,15 @@ class _Index:
 
     def _take_apart(self, at: int) -> None:
         text, but = self._texts[at]
-        for piece in _pieces(text):
-            parts = dict.fromkeys(piece.translate(self._split).split(), at)
+        for piece in (text,) if len(text) <= PIECE else _pieces(text):
+            parts = piece.translate(self._split).split()
             if but:
-                for form in but:
-                    parts.pop(form, None)
-            if self._first:
-                for part in parts.keys() - self._first.keys():
-                    self._first[part] = at
-            else:
-                self._first = parts
+                parts = [part for part in parts if part not in but]
+            deque(map(self._first.setdefault, parts, repeat(at)), maxlen=0)  # a loop, four times as fast
 
 
 def _pieces(text: str) -> Iterator[str]:
     """A long text in pieces that end where a word ends."""
-    if len(text) <= PIECE:
-        yield text
-        return
     begin = 0
     while begin < len(text):
         end = begin + PIECE
@@ -262,31 +292,32 @@ def _pieces(text: str) -> Iterator[str]:
         begin = end
 
 
-def _values(arguments: Mapping[str, Any], properties: Mapping[str, Any]) -> Iterator[tuple[str, str, Any, Any]]:
-    """Each value: where it is, its parameter's name, its schema where that is known, and itself."""
-    left = MOST_VALUES
-    waiting: list[tuple[str, str, Any, Any]] = [
-        (name, name, properties.get(name), value) for name, value in reversed(list(arguments.items()))
-    ]
-    while waiting and left:
+def _values(name: str, schema: Any, value: Any, *, most: int) -> Iterator[tuple[str, str, Any, Any]]:
+    """Each value within one: where it is, its parameter's name, its schema where that is known, and itself."""
+    waiting: list[tuple[str, str, Any, Any]] = [(name, name, schema, value)]
+    while waiting and most > 0:
         path, name, schema, value = waiting.pop()
         known = schema if isinstance(schema, dict) else {}
-        if isinstance(value, dict) and value:
+        if isinstance(value, dict):
             inner = known.get("properties") or {}
             waiting += [
                 (f"{path}.{key}", str(key), inner.get(key), item) for key, item in reversed(list(value.items()))
             ]
-        elif isinstance(value, list) and value:
+        elif isinstance(value, list):
             items = known.get("items")
             waiting += [(f"{path}[{at}]", name, items, value[at]) for at in range(len(value) - 1, -1, -1)]
-        elif value is not None or "default" in known:
-            left -= 1
+        elif value is not None:
+            most -= 1
             yield path, name, schema, value
 
 
+@lru_cache(maxsize=4_096)
+def _unsaid(path: str, origin: Origin) -> ArgumentSource:
+    """A source that is no call's result: few differ, and every call has some."""
+    return ArgumentSource.unchecked(argument=path, origin=origin)
+
+
 def _text(value: Any) -> str | None:
-    if isinstance(value, str):
-        return value if len(value) <= LONGEST_VALUE else None
     if value is None or isinstance(value, bool | dict | list):
         return None
     if isinstance(value, float) and value.is_integer():
