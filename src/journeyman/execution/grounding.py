@@ -114,9 +114,11 @@ class Ledger:
         lowered = text.strip().lower()
         at = self._tokens.find_one(lowered)
         if at is None:
+            identifier = is_identifier(name, value)
+            if not identifier and type(value) is not str:
+                return _unsaid(path, "computed")  # a quantity: that its digits stand somewhere would say nothing
             at = self._tokens.find(lowered.translate(_SPLIT_TOKENS).split())
         if at is None:
-            identifier = is_identifier(name, value)
             at = self._in_parts(lowered, identifier=identifier)
             if at is None:
                 return _unsaid(path, "nowhere" if identifier else "computed")
