@@ -35,6 +35,9 @@ from journeyman.core.errors import ToolDefinitionError as ToolDefinitionError
 from journeyman.core.errors import ToolError as ToolError
 from journeyman.core.gaps import ToolGapReport as ToolGapReport
 from journeyman.core.gaps import UserIntent as UserIntent
+from journeyman.core.grounding import ArgumentSource as ArgumentSource
+from journeyman.core.labels import Label as Label
+from journeyman.core.labels import LabelSource as LabelSource
 from journeyman.core.memory import MemoryDocument as MemoryDocument
 from journeyman.core.memory import MemoryHit as MemoryHit
 from journeyman.core.messages import Message as Message

@@ -124,6 +124,18 @@ def test_a_conversation_in_the_terminal(serve: Serve, terminal: Open) -> None:
 
 
 @pytest.mark.slow
+def test_the_last_answer_is_rated(serve: Serve, terminal: Open) -> None:
+    with serve(call("count_boxes", shelf="a"), say("There are three boxes.")) as server:
+        program = terminal("chat", *AGENT, "--model", f"{server.url}#any")
+        for line in ("/rate good", "How many?", "/rate", "/rate bad there are four", "/quit"):
+            program.answer(f"{line}\n")
+        assert program.end() == 0
+    shown = program.screen.text
+    for text in ("no answer yet", "say /rate good or /rate bad", "· rated bad: run_"):
+        assert text in shown, shown
+
+
+@pytest.mark.slow
 def test_sessions_are_changed_within_a_conversation(serve: Serve, terminal: Open) -> None:
     with serve(say("One."), say("Two."), say("Three.")) as server:
         program = terminal("chat", *AGENT, "--model", f"{server.url}#any", "--session", "monday")

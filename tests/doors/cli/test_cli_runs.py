@@ -306,3 +306,17 @@ def test_a_locked_store_makes_the_run_pause_and_say_so(serve: Serve, tmp_path: P
     assert told.startswith("journeyman: the run pauses: SQLite database")
     assert "another process holds its lock" in told
     assert (started.returncode, out) == (0, "Hello.\n"), err
+
+
+def test_a_run_is_rated_and_shown_with_what_people_say(cli: Cli, serve: Serve) -> None:
+    with serve(call("count_boxes", shelf="a"), say("Three.")) as server:
+        assert cli("run", "How many?", "--durable", *AGENT, "--model", f"{server.url}#any").code == 0
+    [run] = listed(cli, "runs", "list")
+    wrong = cli("runs", "rate", run["id"], "fine")
+    assert (wrong.code, "good or bad" in wrong.err) == (2, True)
+    assert cli("runs", "rate", run["id"], "bad", "--by", "ada", "--note", "there are four").code == 0
+    assert cli("runs", "rate", "run_none", "bad").code != 0
+    shown = cli("runs", "show", run["id"])
+    assert "bad · rating by ada: there are four" in shown.out + shown.err
+    response = json.loads(cli("runs", "show", run["id"], "--json").out)["response"]
+    assert (response["outcome"], response["outcome_source"]) == ("not", "rating")
