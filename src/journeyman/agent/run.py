@@ -12,6 +12,7 @@ from journeyman.agent.offer import Offer
 from journeyman.agent.state import RunState
 from journeyman.agent.window import window
 from journeyman.core.calls import Artifact
+from journeyman.core.grounding import SAID
 from journeyman.core.messages import Message, Role
 from journeyman.core.playbook import DEMONSTRATION, Advice
 from journeyman.core.principals import Principal
@@ -75,16 +76,22 @@ class Run:
                 deadline=self.deadline,
                 around=self.around,
                 now=self.now,
-                # Whoever wrote a chain said what is in it.
-                ledger=None if self.repeatable else Ledger(self.state, system=self._told),
+                ledger=self._ledger(),
             )
         return self._scope
 
-    @property
-    def _told(self) -> str:
-        """What the caller told the model besides the task. What a playbook advises vouches for nothing."""
+    def _ledger(self) -> Ledger | None:
+        """What arguments may have come from: besides what was said, the caller's own words to the model.
+
+        What a playbook advises vouches for nothing. Whoever wrote a chain has said what is in it, unless the door
+        that it came through was told what was said before.
+        """
         task = self.state.task
-        return "\n".join((self.agent.instruction, *(() if task is None else task.playbook_bullets)))
+        said = () if task is None else task.metadata.get(SAID, ())
+        if self.repeatable and not said:
+            return None
+        told = (self.agent.instruction, *(() if task is None else task.playbook_bullets))
+        return Ledger(self.state, system="\n".join(told), said=[text for text in said if isinstance(text, str)])
 
     @property
     def in_session(self) -> bool:

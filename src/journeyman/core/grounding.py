@@ -12,6 +12,10 @@ Origin = Literal["request", "history", "result", "system", "default", "enum", "p
 ``nowhere`` is an identifier that stands in nothing that was said before the call: it is *ungrounded*."""
 
 
+SAID = "said"
+"""In the metadata of a task: what was said where the calls of a chain come from, as far as a door was told."""
+
+
 class ArgumentSource(Entity):
     """Where the value of one argument came from."""
 

@@ -66,8 +66,10 @@ class Conversation(Protocol):
 class Ledger:
     """Who said what first, in one run."""
 
-    def __init__(self, conversation: Conversation, *, system: str = "") -> None:
+    def __init__(self, conversation: Conversation, *, system: str = "", said: Sequence[str] = ()) -> None:
         self._conversation = conversation
+        self._said = said
+        """What was said elsewhere, before the run."""
         self._system = system
         self._sources: list[tuple[Origin, str | None, str | None]] = []
         self._texts: list[_Text] = []
@@ -148,6 +150,8 @@ class Ledger:
         if self._system:
             self._hear("system", self._system)
             self._system = ""
+            for text in self._said:
+                self._hear("request", text)
         steps = conversation.steps
         for at in range(self._steps_read, len(steps)):
             for record in steps[at].calls:

@@ -279,3 +279,23 @@ async def test_clients_hear_when_the_tools_change(tmp_path: Path) -> None:
         service.app.library.unregister("look")
         await until(lambda: "ToolListChangedNotification" in heard)
         assert "look" not in [item.name for item in (await client.list_tools()).tools]
+
+
+async def test_what_a_client_tells_of_its_conversation_is_what_arguments_are_held_against(tmp_path: Path) -> None:
+    box = Box()
+
+    async def called(client: Client, name: str, said: Any) -> types.CallToolResult:
+        meta: Any = {} if said is None else {"journeyman/said": said}
+        return await client.call_tool("delete", {"name": name}, meta=meta)
+
+    policy = Policy(grounding="refuse", risks={"delete": RiskLevel.REVERSIBLE})
+    async with serving(tmp_path, box, policy=policy) as (gateway, _), Client(gateway.server) as client:
+        refused = await called(client, "box-4190", "Delete my box")
+        assert refused.is_error
+        assert "box-4190" in text_of(refused)
+        assert box.deleted == []
+        await called(client, "box-4190", ["Delete my box", '{"name": "box-4190"}'])
+        await called(client, "box-4191", None)
+        assert box.deleted == ["box-4190", "box-4191"], "of the last nobody knows what was said"
+        with pytest.raises(MCPError, match="journeyman/said"):
+            await called(client, "box-4192", 5)

@@ -25,6 +25,7 @@ from journeyman.app.handles import Handle
 from journeyman.core.approvals import Approval, ApprovalStatus
 from journeyman.core.errors import ApprovalError, ConfigurationError
 from journeyman.core.events import CallProgress
+from journeyman.core.grounding import SAID
 from journeyman.core.specification import ToolSpecification
 from journeyman.core.visible import visible
 from journeyman.doors.mcp.repeats import Link, Repeats
@@ -32,6 +33,9 @@ from journeyman.doors.mcp.results import failure, refusal, success
 
 APPROVAL = "approval"
 """Under which the question of an approval is asked."""
+META_SAID = "journeyman/said"
+"""Under which a client may tell, in its ``_meta``, what was said to its model: the request, earlier results."""
+MOST_SAID = 200_000
 CANCEL_SECONDS = 0.2
 """How long a notice of cancellation may lag behind the cancellation itself."""
 DRAIN_SECONDS = 1.0
@@ -81,7 +85,7 @@ class Calls:
             else:
                 if not item.read_only:
                     await link.note(unanswered=False)
-                handle = await self._start(desk, steps, link)
+                handle = await self._start(desk, steps, link, said=_said(params))
             try:
                 return await self._answer(ctx, desk, handle, link)
             except asyncio.CancelledError:
@@ -91,11 +95,10 @@ class Calls:
         finally:
             answering.discard(link.run_id)
 
-    async def _start(self, desk: Desk, steps: list[dict[str, Any]], link: Link) -> Handle:
+    async def _start(self, desk: Desk, steps: list[dict[str, Any]], link: Link, *, said: list[str]) -> Handle:
+        metadata = {**link.metadata(), SAID: said} if said else link.metadata()
         try:
-            return await start_chain(
-                desk.app, steps, principal=desk.principal, run_id=link.run_id, metadata=link.metadata()
-            )
+            return await start_chain(desk.app, steps, principal=desk.principal, run_id=link.run_id, metadata=metadata)
         except ConfigurationError as error:
             raise MCPError(types.INVALID_PARAMS, str(error)) from None
 
@@ -235,11 +238,24 @@ def declares_object(item: ToolSpecification) -> bool:
     return item.returns is not None and item.returns.get("type") == "object"
 
 
+def _said(params: types.CallToolRequestParams) -> list[str]:
+    """What the client says was said to its model: only with that can be known where arguments came from."""
+    said = (params.meta or {}).get(META_SAID) or []
+    texts = [said] if isinstance(said, str) else said
+    if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
+        raise MCPError(types.INVALID_PARAMS, f"{META_SAID!r} in _meta must be a text or a list of texts")
+    if (chars := sum(map(len, texts))) > MOST_SAID:
+        raise MCPError(types.INVALID_PARAMS, f"{META_SAID!r} in _meta has {chars:,} characters, at most {MOST_SAID:,}")
+    return texts
+
+
 def _question(approval: Approval) -> types.ElicitRequestFormParams:
     about = f"\nIt is about: {visible(approval.about)}" if approval.about else ""
+    names = visible(", ".join(approval.ungrounded))
+    invented = f"\nFound nowhere in what was said, may be invented: {names}" if names else ""
     message = (
         f"Allow the call of {approval.tool_name!r} ({approval.risk.value})?{about}\n"
-        f"Arguments: {approval.arguments_json}"
+        f"Arguments: {approval.arguments_json}{invented}"
     )
     return types.ElicitRequestFormParams(message=message, requested_schema=ASKED)
 
