@@ -53,6 +53,8 @@ class LogListener:
                     "attempts": record.attempts,
                     "cached": record.cached,
                 }
+                if record.grounding and (missing := record.ungrounded):
+                    fields["ungrounded"] = len(missing)
                 if record.error is not None:
                     fields["error"] = record.error.code
                 if self._capture_content:

@@ -102,6 +102,7 @@ class SpanListener:
                     "journeyman.call.attempts": record.attempts,
                     "journeyman.call.cached": record.cached,
                     "journeyman.call.risk": record.risk.value if record.risk else "",
+                    "journeyman.call.ungrounded": len(record.ungrounded),
                 }
             )
             if record.error is not None:
