@@ -7,6 +7,7 @@ pgvector has a second copy of them, which it compares by itself.
 
 from __future__ import annotations
 
+import hashlib
 import json
 from array import array
 from collections.abc import Mapping, Sequence
@@ -28,7 +29,8 @@ AT_ONCE = 200
 """Rows to a statement or a transaction, so that others get their turn in between."""
 
 _COLUMNS = "id, text, metadata, owner, created_at"
-_STEMS = "array_to_tsvector(string_to_array(terms, ' '))"
+_STEMS = "array_to_tsvector(array_append(string_to_array(terms, ' '), '@' || md5(owner)))"
+"""The owner is one of the words, so that the index gives no rows of others."""
 _WITH_PGVECTOR = """
     DO $$ BEGIN
         CREATE EXTENSION IF NOT EXISTS vector;
@@ -292,28 +294,32 @@ def _matching_sqlite(connection: Connection, terms: Sequence[str], owner: str, l
     return [number for (number,) in rows]
 
 
+_OWN = f"""
+    SELECT number FROM (SELECT number, owner FROM memory_passages WHERE {_STEMS} @@ {{query}}::tsquery OFFSET 0) AS held
+    WHERE owner = ?
+"""
+"""By the words' index and no other; the row itself decides whose it is."""
 _RARE = f"""
     WITH held AS (
-        SELECT term, found.number FROM unnest(?::text[]) AS term, LATERAL (
-            SELECT number FROM memory_passages WHERE owner = ? AND {_STEMS} @@ term::tsquery LIMIT ?
-        ) AS found
+        SELECT term, found.number FROM unnest(?::text[]) AS term, LATERAL ({_OWN.format(query="term")} LIMIT ?) AS found
     ), counted AS (SELECT term, COUNT(*) AS count FROM held GROUP BY term)
     SELECT number FROM held JOIN counted USING (term) WHERE count < ?
     GROUP BY number ORDER BY SUM(ln(1 + ?::double precision / count)) DESC, number DESC LIMIT ?
 """
 _ALL_COMMON = f"""
-    SELECT number FROM (
-        SELECT number, {_STEMS} AS stems FROM memory_passages WHERE owner = ? AND {_STEMS} @@ ?::tsquery OFFSET 0
-    ) AS held
-    ORDER BY (SELECT COUNT(*) FROM unnest(?::text[]) AS term WHERE stems @@ term::tsquery) DESC, number DESC LIMIT ?
+    WITH held AS (
+        SELECT term, found.number FROM unnest(?::text[]) AS term, LATERAL ({_OWN.format(query="term")}) AS found
+    )
+    SELECT number FROM held GROUP BY number ORDER BY COUNT(*) DESC, number DESC LIMIT ?
 """
 
 
 def _matching_postgresql(connection: Connection, terms: Sequence[str], owner: str, limit: int) -> list[int]:
-    quoted = [f"'{term}'" for term in terms]
-    rows = connection.query(_RARE, quoted, owner, COMMON, COMMON, COMMON, limit)
+    mark = hashlib.md5(owner.encode(), usedforsecurity=False).hexdigest()
+    queries = [f"'{term}' & '@{mark}'" for term in terms]
+    rows = connection.query(_RARE, queries, owner, COMMON, COMMON, COMMON, limit)
     if not rows:
-        rows = connection.query(_ALL_COMMON, owner, " | ".join(quoted), quoted, limit)
+        rows = connection.query(_ALL_COMMON, queries, owner, limit)
     return [number for (number,) in rows]
 
 
