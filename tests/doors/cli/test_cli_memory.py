@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.doors.cli.driving import Cli
+from journeyman.testing import call
+from tests.doors.cli.driving import Cli, Serve
 
 
 def kept(cli: Cli, text: str, *options: str) -> str:
@@ -103,3 +104,16 @@ def test_an_empty_text_is_refused_and_an_empty_folder_said(cli: Cli, tmp_path: P
     assert (ended.code, "is empty" in ended.err) == (1, True)
     (tmp_path / "void").mkdir()
     assert "holds no Markdown" in cli("memory", "import", str(tmp_path / "void")).err
+
+
+def test_the_research_tools_are_a_library_by_name(cli: Cli, serve: Serve) -> None:
+    listed = json.loads(cli("tools", "list", "--library", "research", "--json").out)
+    names = {"web_search", "fetch_page", "read_file", "get_current_time", "search_memory", "store_memory"}
+    assert {item["name"] for item in listed} == names
+    kept(cli, "The boiler is serviced in May.")
+    with serve(call("search_memory", query="boiler"), "In May [1].") as server:
+        ended = cli("run", "When?", "--durable", "--library", "research", "--model", f"{server.url}#any", "--json")
+    assert ended.code == 0, ended.err
+    [record] = json.loads(ended.out)["tool_calls"]
+    assert record["result"]["results"][0]["text"] == "The boiler is serviced in May."
+    assert "careful researcher" in json.dumps(server.requests[0])
