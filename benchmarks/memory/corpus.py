@@ -17,6 +17,8 @@ from benchmarks import packages
 
 REQUIREMENTS = Path(__file__).with_name("requirements.txt")
 LEAST_CHARS = 60
+LONGEST_KEY = 400
+"""Of an address that is a document's id."""
 LEAST_WORDS = 8
 """Of a note that is used as a query."""
 
@@ -42,7 +44,7 @@ def load(count: int) -> Corpus:
     for row in json.loads((folder / "docs.json").read_text()):
         text = f"{row['title']}\n{row['comment']}".strip()
         # The papers are in there, too, with their titles: they would be found in the place of their abstracts.
-        if text and not row["arxiv_num"] and row["document"] not in documents:
+        if text and not row["arxiv_num"] and row["document"] not in documents and len(row["document"]) < LONGEST_KEY:
             documents[row["document"]] = text
     for number, text in enumerate(_documentation()):
         if len(documents) >= count:
