@@ -6,6 +6,7 @@ import io
 import json
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -117,3 +118,23 @@ def test_the_research_tools_are_a_library_by_name(cli: Cli, serve: Serve) -> Non
     [record] = json.loads(ended.out)["tool_calls"]
     assert record["result"]["results"][0]["text"] == "The boiler is serviced in May."
     assert "careful researcher" in json.dumps(server.requests[0])
+
+
+def test_a_pdf_is_read_page_by_page_and_a_broken_one_is_skipped(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class PdfReader:
+        def __init__(self, path: Path) -> None:
+            if path.read_bytes() != b"%PDF good":
+                raise ValueError("broken")
+            self.pages = [
+                SimpleNamespace(extract_text=lambda text=text: text) for text in ("Invoice of March", "Paid.")
+            ]
+
+    monkeypatch.setitem(sys.modules, "pypdf", SimpleNamespace(PdfReader=PdfReader))
+    (tmp_path / "good.pdf").write_bytes(b"%PDF good")
+    (tmp_path / "bad.pdf").write_bytes(b"%PDF bad")
+    ended = cli("memory", "import", str(tmp_path))
+    assert (ended.code, ended.out) == (0, "2 files: 1 stored, 1 skipped\n")
+    assert "skipped: bad.pdf cannot be read as PDF: ValueError" in ended.err
+    assert json.loads(cli("memory", "list", "--json").out)[0]["text"] == "Invoice of March\n\nPaid."
