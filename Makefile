@@ -52,6 +52,7 @@ bench: .venv/.dev ## the benchmarks, each with its targets; takes a while
 	$(BIN)/python -m benchmarks.crash
 	$(BIN)/python -m benchmarks.embedded
 	$(BIN)/python -m benchmarks.retrieval
+	$(BIN)/python -m benchmarks.memory
 	$(BIN)/python -m benchmarks.overhead
 	$(BIN)/python -m benchmarks.bfcl
 	$(BIN)/python -m benchmarks.grounding

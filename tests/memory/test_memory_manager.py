@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 import pytest
 import pytest_asyncio
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as some
 
 from journeyman import InvalidDataError, Principal
+from journeyman.core.data import new_id
 from journeyman.core.errors import ModelError
 from journeyman.core.protocols import Vectors
 from journeyman.memory import manager
@@ -260,6 +261,53 @@ def test_whatever_happens_each_sees_exactly_what_is_theirs(
                     hits = await memory.semantic_search(word, 50, principal=owner)
                     assert {hit.document.text for hit in hits} <= set(mine.values())
                     assert word not in mine or mine[word] in {hit.document.text for hit in hits}
+        finally:
+            await opened.close()
+
+    asyncio.run(play())
+
+
+NAMES = some.sampled_from(["ada", "Ada", "ada ", "a b", "a-b", "a'b", "@", "ad", "*", "%", "Ąda"])
+
+
+@pytest.mark.slow
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    documents=some.lists(some.tuples(NAMES, WORDS, some.booleans()), min_size=1, max_size=12),
+    asking=NAMES,
+    query=WORDS,
+)
+def test_no_query_of_any_kind_reaches_anothers_documents_on_either_database(
+    store_url: str, documents: list[tuple[str, str, bool]], asking: str, query: str
+) -> None:
+    """The same store for all examples, so that each also searches among the rows that earlier ones have left."""
+    example = new_id("x")
+    theirs: dict[str, set[str]] = {}
+
+    async def play() -> None:
+        opened = open_store(store_url)
+        await opened.open()
+        here, elsewhere = (MemoryManager(opened.memories, opened.conversations, embedder=Concepts()) for _ in range(2))
+        try:
+            for number, (owner, word, deleted) in enumerate(documents):
+                text, who = f"{word} {number} of {owner}", f"{owner}{example}"
+                kept = await here.store_document(text, {"word": word}, id=str(number), principal=who)
+                await elsewhere.semantic_search(word, 50, principal=who)  # its vectors are in this index now
+                if deleted:
+                    await here.delete(kept.id, principal=who)
+                else:
+                    theirs.setdefault(owner, set()).add(text)
+            mine, who = theirs.get(asking, set()), f"{asking}{example}"
+            for memory in (here, elsewhere):
+                found = await memory.semantic_search(query, 50, principal=who)
+                filtered = await memory.semantic_search(query, 50, metadata={"word": query}, principal=who)
+                assert {hit.document.text for hit in [*found, *filtered]} <= mine
+                assert {text for text in mine if query in text} <= {hit.document.text for hit in found}
+                assert {document.text for document in await memory.query(principal=who)} == mine
+                assert await memory.count(principal=who) == len(mine)
+                for number in range(len(documents)):
+                    got = await memory.get(str(number), principal=who)
+                    assert got is None or got.text in mine
         finally:
             await opened.close()
 

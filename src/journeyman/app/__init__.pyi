@@ -17,6 +17,8 @@ from journeyman.app.journeyman import Journeyman as Journeyman
 from journeyman.app.service import following_assistant as following_assistant
 from journeyman.app.service import hello_library as hello_library
 from journeyman.app.service import local_library as local_library
+from journeyman.app.service import research_assistant as research_assistant
+from journeyman.app.service import research_library as research_library
 from journeyman.app.service import task_assistant as task_assistant
 from journeyman.app.service import task_library as task_library
 from journeyman.experiments import Experiment as Experiment

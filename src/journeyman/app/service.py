@@ -264,6 +264,22 @@ def local_library(folder: Path) -> ToolLibrary:
     return ToolLibrary(LocalTools(folder, notes=folder / "journeyman-notes").tools())
 
 
+def research_library(store: SqlStore, folder: Path) -> ToolLibrary:
+    """The researcher's tools over the web, the files of a folder and the memory in a store."""
+    from journeyman.memory.manager import MemoryManager
+    from journeyman.toolkits.research import ResearchTools
+
+    memory = MemoryManager(store.memories, store.conversations)
+    return ToolLibrary(ResearchTools(memory=memory, root=folder).tools())
+
+
+def research_assistant(library: ToolLibrary) -> Agent:
+    """An agent with all tools of a library, told to look things up and to cite."""
+    from journeyman.app.research import INSTRUCTION as RESEARCHING
+
+    return Agent(name=ASSISTANT, instruction=RESEARCHING, tools=tuple(library.specifications()))
+
+
 def hello_library() -> ToolLibrary:
     """The tool of the Hello World agent."""
     from journeyman.toolkits.hello import say_hello

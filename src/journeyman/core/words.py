@@ -7,12 +7,15 @@ Rough on purpose: a stem is only ever compared with another stem, and is the beg
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 WORD = re.compile(r"[A-ZÀ-ÖØ-Þ]+(?![^\W\d_A-ZÀ-ÖØ-Þ])|[A-ZÀ-ÖØ-Þ]?[^\W\d_A-ZÀ-ÖØ-Þ]+|\d+")
 """A word, a number, or a part of an identifier: ``lookupOrder``, ``lookup_order`` and "look up order" are alike."""
 
 ENDINGS = ("ing", "ed", "es", "s")
 NO_PLURALS = ("ss", "us", "is")
+LONGEST_KEPT = 32
+"""Characters. What is longer is hardly a word, and is not kept."""
 
 
 def words(text: str) -> list[str]:
@@ -22,6 +25,10 @@ def words(text: str) -> list[str]:
 
 def stem(word: str) -> str:
     """What orders, tagged, companies and renaming have in common with order, tag, company and rename."""
+    return _kept_stem(word) if len(word) <= LONGEST_KEPT else _stem(word)
+
+
+def _stem(word: str) -> str:
     if len(word) > 4 and word.endswith("ies"):
         return word[:-3] + "y"
     for ending in ENDINGS:
@@ -31,3 +38,7 @@ def stem(word: str) -> str:
                 word = word[:-1]
             break
     return word[:-1] if word.endswith("e") and len(word) > 3 else word
+
+
+_kept_stem = lru_cache(maxsize=20_000)(_stem)
+"""Texts are made of few different words, and looking one up is far quicker."""

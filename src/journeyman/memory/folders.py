@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import logging
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -123,6 +124,7 @@ def _pdf_text(path: Path) -> tuple[str, str | None]:
         from pypdf import PdfReader
     except ImportError:
         return "", f"is a PDF, which needs another package: {install_command('pdf')}"
+    logging.getLogger("pypdf").addHandler(logging.NullHandler())  # what it finds odd is not for the terminal
     try:
         pages = PdfReader(path).pages
         if len(pages) > MOST_PAGES:

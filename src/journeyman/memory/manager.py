@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from journeyman.core.audit import AuditNote
+from journeyman.core.budgets import LARGE_TEXT
 from journeyman.core.conversations import ConversationStore
 from journeyman.core.data import canonical_json, new_id
 from journeyman.core.errors import InvalidDataError, ModelError
@@ -215,6 +216,8 @@ class MemoryManager:
         if gone := named.keys() - passages.keys() if named else None:
             self._vectors.forget(map(int, gone), principal_id=owner)
         exhausted = len(matching) < limit and len(near or ()) < limit
+        if sum(len(passage.text) for passage in passages.values()) > LARGE_TEXT:
+            return await asyncio.to_thread(_best, text, passages, named), exhausted
         return _best(text, passages, named), exhausted
 
     async def _fitting(

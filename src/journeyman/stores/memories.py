@@ -7,8 +7,8 @@ pgvector has a second copy of them, which it compares by itself.
 
 from __future__ import annotations
 
+import hashlib
 import json
-import math
 from array import array
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -29,7 +29,8 @@ AT_ONCE = 200
 """Rows to a statement or a transaction, so that others get their turn in between."""
 
 _COLUMNS = "id, text, metadata, owner, created_at"
-_STEMS = "array_to_tsvector(string_to_array(terms, ' '))"
+_STEMS = "array_to_tsvector(array_append(string_to_array(terms, ' '), '@' || md5(owner)))"
+"""The owner is one of the words, so that the index gives no rows of others."""
 _WITH_PGVECTOR = """
     DO $$ BEGIN
         CREATE EXTENSION IF NOT EXISTS vector;
@@ -244,27 +245,36 @@ def _add(
     count = sum(len(passages) for _, passages in documents)
     [(last,)] = connection.query("UPDATE memory_head SET number = number + ? WHERE id = 1 RETURNING number", count)
     number = last - count
-    for document, passages in documents:
-        owner = _owner(document.principal_id)
-        connection.execute("DELETE FROM memories WHERE owner = ? AND id = ?", owner, document.id)
-        connection.execute(
-            f"INSERT INTO memories ({_COLUMNS}) VALUES (?, ?, ?, ?, ?)",
-            *(document.id, storable(document.text), canonical_json(document.metadata), owner, document.created_at),
-        )
-        for name, value in document.metadata.items():
-            sql = "INSERT INTO memory_metadata (owner, document_id, name, value) VALUES (?, ?, ?, ?)"
-            connection.execute(sql, owner, document.id, name, canonical_json(value))
+    # Of two with one id, the later one replaces the earlier one.
+    kept = {(_owner(document.principal_id), document.id): (document, passages) for document, passages in documents}
+    texts: list[Row] = []
+    said: list[Row] = []
+    parts: list[Row] = []
+    vectors: list[Row] = []
+    for (owner, key), (document, passages) in kept.items():
+        connection.execute("DELETE FROM memories WHERE owner = ? AND id = ?", owner, key)
+        texts.append((key, storable(document.text), canonical_json(document.metadata), owner, document.created_at))
+        said += [(owner, key, name, canonical_json(value)) for name, value in document.metadata.items()]
         for passage in passages:
             number += 1
             made_by = None if passage.vector is None else embedder
-            connection.execute(
-                "INSERT INTO memory_passages (number, owner, document_id, start, stop, terms, embedder, vector) "
-                "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-                *(number, owner, document.id, passage.start, passage.stop, passage.terms, made_by, passage.vector),
-            )
+            parts.append((number, owner, key, passage.start, passage.stop, passage.terms, made_by, passage.vector))
             if compares and passage.vector is not None:
-                connection.execute(_PUT_PGVECTOR, _vector_text(passage.vector), number)
-        add_note(connection, note, subject=document.id)
+                vectors.append((number, owner, embedder, _vector_text(passage.vector)))
+        add_note(connection, note, subject=key)
+    _insert(connection, f"memories ({_COLUMNS})", texts)
+    _insert(connection, "memory_metadata (owner, document_id, name, value)", said)
+    columns = "number, owner, document_id, start, stop, terms, embedder, vector"
+    _insert(connection, f"memory_passages ({columns})", parts)
+    _insert(connection, "memory_vectors (number, owner, embedder, embedding)", vectors, row="(?, ?, ?, ?::vector)")
+
+
+def _insert(connection: Connection, into: str, rows: Sequence[Row], *, row: str | None = None) -> None:
+    """Many rows with few statements: each is a way to the server and back."""
+    for start in range(0, len(rows), AT_ONCE):
+        some = rows[start : start + AT_ONCE]
+        values = ", ".join([row or f"({marks(some[0])})"] * len(some))
+        connection.execute(f"INSERT INTO {into} VALUES {values}", *(value for each in some for value in each))
 
 
 # --- words
@@ -284,22 +294,32 @@ def _matching_sqlite(connection: Connection, terms: Sequence[str], owner: str, l
     return [number for (number,) in rows]
 
 
-def _matching_postgresql(connection: Connection, terms: Sequence[str], owner: str, limit: int) -> list[int]:
-    holding = f"SELECT 1 FROM memory_passages WHERE owner = ? AND {_STEMS} @@ ?::tsquery LIMIT ?"
-    counting = f"SELECT COUNT(*) FROM ({holding}) held"
-    found = {term: int(connection.query(counting, owner, f"'{term}'", COMMON)[0][0]) for term in terms}
-    held = {term: count for term, count in found.items() if count}
-    if not held:
-        return []
-    rare = {term: count for term, count in held.items() if count < COMMON} or held
-    scores = " + ".join([f"CASE WHEN {_STEMS} @@ ?::tsquery THEN ?::double precision ELSE 0 END"] * len(rare))
-    weighed = [value for term, count in rare.items() for value in (f"'{term}'", math.log(1 + COMMON / count))]
-    anything = " | ".join(f"'{term}'" for term in rare)
-    rows = connection.query(
-        f"SELECT number FROM memory_passages WHERE owner = ? AND {_STEMS} @@ ?::tsquery "
-        f"ORDER BY {scores} DESC, number DESC LIMIT ?",
-        *(owner, anything, *weighed, limit),
+_OWN = f"""
+    SELECT number FROM (SELECT number, owner FROM memory_passages WHERE {_STEMS} @@ {{query}}::tsquery OFFSET 0) AS held
+    WHERE owner = ?
+"""
+"""By the words' index and no other; the row itself decides whose it is."""
+_RARE = f"""
+    WITH held AS (
+        SELECT term, found.number FROM unnest(?::text[]) AS term, LATERAL ({_OWN.format(query="term")} LIMIT ?) AS found
+    ), counted AS (SELECT term, COUNT(*) AS count FROM held GROUP BY term)
+    SELECT number FROM held JOIN counted USING (term) WHERE count < ?
+    GROUP BY number ORDER BY SUM(ln(1 + ?::double precision / count)) DESC, number DESC LIMIT ?
+"""
+_ALL_COMMON = f"""
+    WITH held AS (
+        SELECT term, found.number FROM unnest(?::text[]) AS term, LATERAL ({_OWN.format(query="term")}) AS found
     )
+    SELECT number FROM held GROUP BY number ORDER BY COUNT(*) DESC, number DESC LIMIT ?
+"""
+
+
+def _matching_postgresql(connection: Connection, terms: Sequence[str], owner: str, limit: int) -> list[int]:
+    mark = hashlib.md5(owner.encode(), usedforsecurity=False).hexdigest()
+    queries = [f"'{term}' & '@{mark}'" for term in terms]
+    rows = connection.query(_RARE, queries, owner, COMMON, COMMON, COMMON, limit)
+    if not rows:
+        rows = connection.query(_ALL_COMMON, queries, owner, limit)
     return [number for (number,) in rows]
 
 

@@ -531,6 +531,26 @@ LABELS = Migration(
     down=("DROP TABLE labels",),
 )
 
+MEMORY_WORDS = Migration(
+    "words of memory by owner: a search reads none of the others' rows",
+    up=(
+        Only(
+            "postgresql",
+            "CREATE INDEX memory_passages_words ON memory_passages USING gin "
+            "(array_to_tsvector(array_append(string_to_array(terms, ' '), '@' || md5(owner))))",
+        ),
+        Only("postgresql", "DROP INDEX memory_passages_terms"),
+    ),
+    down=(
+        Only(
+            "postgresql",
+            "CREATE INDEX memory_passages_terms ON memory_passages "
+            "USING gin (array_to_tsvector(string_to_array(terms, ' ')))",
+        ),
+        Only("postgresql", "DROP INDEX memory_passages_words"),
+    ),
+)
+
 MIGRATIONS = (
     RUNS,
     CONVERSATIONS,
@@ -556,6 +576,7 @@ MIGRATIONS = (
     PAUSES,
     MEMORY,
     LABELS,
+    MEMORY_WORDS,
 )
 """Version N of the schema is the first N of these. New ones go to the end; none is ever changed."""
 

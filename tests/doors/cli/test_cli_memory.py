@@ -6,10 +6,12 @@ import io
 import json
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from tests.doors.cli.driving import Cli
+from journeyman.testing import call
+from tests.doors.cli.driving import Cli, Serve
 
 
 def kept(cli: Cli, text: str, *options: str) -> str:
@@ -103,3 +105,36 @@ def test_an_empty_text_is_refused_and_an_empty_folder_said(cli: Cli, tmp_path: P
     assert (ended.code, "is empty" in ended.err) == (1, True)
     (tmp_path / "void").mkdir()
     assert "holds no Markdown" in cli("memory", "import", str(tmp_path / "void")).err
+
+
+def test_the_research_tools_are_a_library_by_name(cli: Cli, serve: Serve) -> None:
+    listed = json.loads(cli("tools", "list", "--library", "research", "--json").out)
+    names = {"web_search", "fetch_page", "read_file", "get_current_time", "search_memory", "store_memory"}
+    assert {item["name"] for item in listed} == names
+    kept(cli, "The boiler is serviced in May.")
+    with serve(call("search_memory", query="boiler"), "In May [1].") as server:
+        ended = cli("run", "When?", "--durable", "--library", "research", "--model", f"{server.url}#any", "--json")
+    assert ended.code == 0, ended.err
+    [record] = json.loads(ended.out)["tool_calls"]
+    assert record["result"]["results"][0]["text"] == "The boiler is serviced in May."
+    assert "careful researcher" in json.dumps(server.requests[0])
+
+
+def test_a_pdf_is_read_page_by_page_and_a_broken_one_is_skipped(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class PdfReader:
+        def __init__(self, path: Path) -> None:
+            if path.read_bytes() != b"%PDF good":
+                raise ValueError("broken")
+            self.pages = [
+                SimpleNamespace(extract_text=lambda text=text: text) for text in ("Invoice of March", "Paid.")
+            ]
+
+    monkeypatch.setitem(sys.modules, "pypdf", SimpleNamespace(PdfReader=PdfReader))
+    (tmp_path / "good.pdf").write_bytes(b"%PDF good")
+    (tmp_path / "bad.pdf").write_bytes(b"%PDF bad")
+    ended = cli("memory", "import", str(tmp_path))
+    assert (ended.code, ended.out) == (0, "2 files: 1 stored, 1 skipped\n")
+    assert "skipped: bad.pdf cannot be read as PDF: ValueError" in ended.err
+    assert json.loads(cli("memory", "list", "--json").out)[0]["text"] == "Invoice of March\n\nPaid."

@@ -26,6 +26,8 @@ from journeyman.app import (
     import_path,
     local_library,
     open_store,
+    research_assistant,
+    research_library,
     rules_of,
     split_path,
     sqlite_file,
@@ -44,6 +46,9 @@ T = TypeVar("T")
 
 LOCAL = "local"
 """The library that looks around in the current folder, by name."""
+RESEARCH = "research"
+"""The one that searches the web, reads pages and files, and remembers."""
+SHIPPED = (LOCAL, RESEARCH)
 
 GRACE_SECONDS = 5.0
 """How long a person who ends a command waits for the step under way."""
@@ -73,6 +78,8 @@ def load_agent(
         tools = load_library(library, store=store, folder=folder)
         if configuration(store) is not None:
             return following_assistant(tools), tools
+        if library == RESEARCH:
+            return research_assistant(tools), tools
         return task_assistant(tools) if library is None else assistant(tools), tools
     if is_document(agent):
         path, name = split_document(agent)
@@ -132,7 +139,7 @@ def load_library(reference: str | None, *, store: SqlStore | None = None, folder
     if reference is None:
         found = configuration(store)
         return task_library(store or open_store(DEFAULT_STORE)) if found is None else found.library
-    return _governed(_named_library(reference, folder), store)
+    return _governed(_named_library(reference, folder, store), store)
 
 
 def listed_library(reference: str | None) -> ToolLibrary:
@@ -148,9 +155,11 @@ def listed_library(reference: str | None) -> ToolLibrary:
     return asyncio.run(look())
 
 
-def _named_library(reference: str, folder: Path | None) -> ToolLibrary:
+def _named_library(reference: str, folder: Path | None, store: SqlStore | None) -> ToolLibrary:
     if reference == LOCAL:
         return local_library(folder or Path.cwd())
+    if reference == RESEARCH:
+        return research_library(store or open_store(DEFAULT_STORE), folder or Path.cwd())
     found = imported(reference, object, option="--library", folder=folder)
     if not isinstance(found, ModuleType):
         return imported(reference, ToolLibrary, option="--library")

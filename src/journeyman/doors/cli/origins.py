@@ -17,7 +17,7 @@ from journeyman.core.errors import ConfigurationError, JourneymanError
 from journeyman.core.storing import Origin, RunOrder
 from journeyman.doors.cli import screen, trust
 from journeyman.doors.cli.loading import (
-    LOCAL,
+    SHIPPED,
     in_store,
     is_document,
     is_there,
@@ -38,8 +38,8 @@ def origin_of(given: RunOptions) -> Origin:
     """What was named, as any other command can find it. Called when it was loaded: then its modules are known."""
     agent, library = _lasting(given.agent), _lasting(given.library)
     named = (agent, library)
-    looks_around = library == LOCAL or (library is None and agent is not None and is_document(agent))
-    by_module = any(name is not None and name != LOCAL and not _is_file(name) for name in named)
+    looks_around = library in SHIPPED or (library is None and agent is not None and is_document(agent))
+    by_module = any(name is not None and name not in SHIPPED and not _is_file(name) for name in named)
     folder = (given.folder or str(Path.cwd())) if looks_around or by_module else ""
     return Origin(agent=agent, library=library, model=_lasting_model(given.model), folder=folder)
 
@@ -49,7 +49,7 @@ def _is_file(name: str) -> bool:
 
 
 def _lasting(name: str | None) -> str | None:
-    if name is None or name == LOCAL:
+    if name is None or name in SHIPPED:
         return name
     if is_document(name):
         document, agent = split_document(name)

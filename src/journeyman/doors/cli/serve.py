@@ -21,6 +21,7 @@ from journeyman.core.policy import Policy
 from journeyman.doors.cli import options, screen
 from journeyman.doors.cli.configured import configuration
 from journeyman.doors.cli.loading import (
+    RESEARCH,
     file_of,
     imported,
     is_document,
@@ -280,7 +281,7 @@ def agents_and_tools(
     agent: str | None, library: str | None, *, store: SqlStore, model: str | None
 ) -> tuple[list[Agent], ToolLibrary | None]:
     """Without an agent and a library, nothing: then the service has the assistant over the tasks toolkit."""
-    if agent is not None:
+    if agent is not None or library == RESEARCH:
         found, tools = load_agent(agent, library, store=store, model=model)
         return [found], tools
     return [], load_library(library, store=store) if library is not None else None
