@@ -183,12 +183,23 @@ class Campaign:
         if victim == "gateway":
             await _killed(self._gateway)
             return "known" if tool in REPEATABLE or not await self._begun(line) else "unknown"
-        os.kill(int((self._folder / "server.pid").read_text()), signal.SIGKILL)
+        await self._kill_server()
         log = self._log()
         if tool in REPEATABLE or f"answered {line}\n" in log:
             return "known"
         # Whether it was sent, but not yet read, or answered, but not yet noted, the log cannot tell.
         return "unknown" if f"received {line}\n" in log and f"answering {line}\n" not in log else "either"
+
+    async def _kill_server(self) -> None:
+        """As soon as there is one: after an earlier kill the gateway may still be starting it."""
+        assert self._gateway is not None
+        place = self._folder / f"server-of-{self._gateway.pid}.pid"
+        for _ in range(30_000):
+            try:
+                return os.kill(int(place.read_text()), signal.SIGKILL)
+            except (OSError, ValueError):
+                await asyncio.sleep(0.002)
+        raise RuntimeError("the server was not started again")
 
     async def _begun(self, line: str) -> bool:
         """Whether the journal has the beginning of the call, and not its end."""

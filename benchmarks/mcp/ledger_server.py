@@ -1,6 +1,7 @@
 """The server of the campaign of kills: its tools write lines into a file, slowly enough to be killed at any point.
 
-``python ledger_server.py FOLDER``. What it does is in FOLDER/server.log, and who it is in FOLDER/server.pid.
+``python ledger_server.py FOLDER``. What it does is in FOLDER/server.log, and its process id in FOLDER/server-of-N.pid,
+where N is who has started it: commands that a person gives start servers of their own.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ def call(name: str, line: str) -> str:
 
 
 def main() -> None:
-    (FOLDER / "server.pid").write_text(str(os.getpid()))
+    (FOLDER / f"server-of-{os.getppid()}.pid").write_text(str(os.getpid()))
     for text in sys.stdin:
         message = json.loads(text)
         if "id" not in message:
