@@ -1,14 +1,16 @@
-"""``python -m benchmarks.mcp [calls] [tools] [hostile] [clients]``: all of them, unless some are named.
+"""``python -m benchmarks.mcp [calls] [tools] [hostile] [clients] [kills]``: all of them, unless some are named.
 
 ``calls``: CPU of this process for a governed call (validated, graded, limited, recorded in memory) against the same
 call by the package's own client, over stdio to the same server, in turns. ``tools``: how much longer 500 tools take to
 be there than the server itself takes to list them. ``hostile``: for how long the event loop stood still, at most, with
 each of the servers in ``tests/sources/hostile``. ``clients``: whether the clients that others publish can work with the
-gateway (``benchmarks/mcp/clients.py``). Exit code 1 means that something was over its bound.
+gateway (``benchmarks/mcp/clients.py``). ``kills``: whether calls are lost or doubled where server, gateway or client
+are killed (``benchmarks/mcp/kills.py``; ``--kills N``). Exit code 1 means that something was over its bound.
 """
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import gc
 import json
@@ -16,6 +18,7 @@ import statistics
 import sys
 import time
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from mcp import Client, StdioServerParameters
@@ -147,6 +150,7 @@ async def _one(server: McpServer, record_of: Any) -> None:
 
 BOUNDS = {"calls": {"ratio": 1.3}, "tools": {"added_s": 2.0}}
 LONGEST_STALL_MS = 50.0
+MODES = ("calls", "tools", "hostile", "clients", "kills")
 
 
 def missed(mode: str, found: dict[str, float]) -> list[str]:
@@ -158,7 +162,11 @@ def missed(mode: str, found: dict[str, float]) -> list[str]:
 
 
 def main() -> int:
-    wanted = sys.argv[1:] or ["calls", "tools", "hostile", "clients"]
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("modes", nargs="*", choices=[[], *MODES], metavar="MODE")
+    parser.add_argument("--kills", type=int, default=36, help="of each of the three a third (default 36)")
+    chosen = parser.parse_args()
+    wanted = chosen.modes or MODES
     found: dict[str, Any] = {}
     over: list[str] = []
     for name, measure in (("calls", calls), ("tools", tools), ("hostile", hostile)):
@@ -175,6 +183,13 @@ def main() -> int:
         over += [
             f"clients: {name} cannot work with the gateway: {what}" for name, what in told.items() if not what.right
         ]
+    if "kills" in wanted:
+        from benchmarks.mcp.kills import Campaign
+
+        with TemporaryDirectory() as folder:
+            findings = asyncio.run(Campaign(Path(folder)).run(chosen.kills))
+        print(json.dumps({"kills": findings.told()}, indent=2))
+        over += [f"kills: {what}" for what in (*findings.lost, *findings.doubled, *findings.misnamed)]
     print("\n".join(over) or "all within their bounds", file=sys.stderr)
     return 1 if over else 0
 

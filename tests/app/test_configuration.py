@@ -250,6 +250,28 @@ async def test_an_edit_takes_effect_and_a_wrong_one_changes_nothing_and_is_repor
             assert (await one(app)).status == "success"
 
 
+async def test_which_version_holds_is_in_the_audit(folder: Path) -> None:
+    first, second = "tools: {look: {import: 'cfg_shop:look'}}", "tools: {look: {import: 'cfg_shop:look', retries: 1}}"
+
+    async def audited(app: Journeyman) -> list[str]:
+        rows = await app.store.audit.list(kind="configuration_changed")
+        assert all(row.subject == str(folder / "journeyman.yaml") and row.details["tools"] == ["look"] for row in rows)
+        return [row.details["digest"] for row in rows]
+
+    async with Journeyman.from_config(write(folder, first), model=looking()) as app:
+        assert app.configuration is not None
+        digests = [app.configuration.loaded.digest]
+        assert await audited(app) == digests
+        await edit(app, folder, second)
+        digests.append(app.configuration.loaded.digest)
+        await edit(app, folder, second.replace("retries", "retrys"))  # which changes nothing
+        assert await audited(app) == digests
+    async with Journeyman.from_config(write(folder, second), model=looking()) as app:
+        assert await audited(app) == digests  # still the same
+    async with Journeyman.from_config(write(folder, first), model=looking()) as app:
+        assert await audited(app) == [*digests, digests[0]]
+
+
 class Waiting(ScriptedModel):
     """Before each answer it waits until it is let go."""
 

@@ -277,3 +277,12 @@ def test_the_schema_for_editors_takes_what_the_program_takes() -> None:
     assert not validator.is_valid({"version": 1, "tools": {"x": {"timeout_seconds": 301}}})
     published = Path(__file__).parents[2] / "docs" / "journeyman.schema.json"
     assert json.loads(published.read_text()) == json_schema(), "run 'python -m scripts.write_configuration'"
+
+
+def test_the_reference_of_the_documentation_is_the_schemas() -> None:
+    from scripts.write_configuration import PAGE, TITLES, page
+
+    text = PAGE.read_text(encoding="utf-8")
+    assert text == page(text), "run 'python -m scripts.write_configuration'"
+    sections = {name for name, found in json_schema()["$defs"].items() if "properties" in found}
+    assert sections - {"Doors"} <= set(TITLES), "a section has no table"

@@ -123,8 +123,6 @@ async def test_a_server_that_dies_comes_back(log: Path) -> None:
 
 async def test_a_read_is_repeated_where_the_server_died(log: Path) -> None:
     async with ToolLibrary(sources=[honest(log, trust_annotations=True)]) as library:
-        item = library["box.read_or_die"]
-        object.__setattr__(item, "retries", 1)
         record = await record_of(library, "box.read_or_die")
     assert (record.result, record.attempts) == ("read", 2)
 

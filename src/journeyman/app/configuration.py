@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -79,6 +79,7 @@ class Configuration:
         self._watching: asyncio.Task[None] | None = None
         self._watched = True
         self._changed: Callable[[Rules], None] = lambda rules: None
+        self._audit: Callable[[], Awaitable[None]] | None = None
 
     @property
     def settings(self) -> Settings:
@@ -153,9 +154,13 @@ class Configuration:
         self._watched = wanted
         return self
 
-    async def watch(self, changed: Callable[[Rules], None]) -> None:
-        """Take over edits from now on; ``changed`` is told the rules in the moment in which an edit takes effect."""
-        self._changed = changed
+    async def watch(self, changed: Callable[[Rules], None], audit: Callable[[], Awaitable[None]]) -> None:
+        """Take over edits from now on; ``changed`` is told the rules in the moment in which an edit takes effect.
+
+        ``audit`` writes down which version holds: the one of now, and each that takes effect later.
+        """
+        self._changed, self._audit = changed, audit
+        await audit()
         if not self._watched:
             return
         self._watching = asyncio.create_task(self._follow(), name=f"edits of {self.path}")
@@ -208,6 +213,8 @@ class Configuration:
         except ConfigurationError as error:
             return self._refuse([Problem(loaded.place(("mcp",)), "mcp", str(error))])
         self._note()
+        if self._audit is not None:
+            await self._audit()
         return True
 
     def _refuse(self, problems: Any) -> bool:
@@ -230,6 +237,15 @@ class Configuration:
         if self.restart_needed:
             sections = ", ".join(self.restart_needed)
             logger.warning("edited in the configuration, and taken over only by a restart: %s", sections)
+
+    def account(self) -> dict[str, Any]:
+        """What holds, for the audit: which version of the file, and the names of what it brings."""
+        return {
+            "digest": self.loaded.digest,
+            "environment": self.settings.environment,
+            "tools": sorted(self.settings.tools),
+            "mcp": sorted(_servers(self.loaded)),
+        }
 
     def status(self) -> dict[str, Any]:
         """How the file stands, for whoever watches a service."""

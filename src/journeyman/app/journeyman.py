@@ -22,6 +22,7 @@ from journeyman.app.owners import new_owner
 from journeyman.app.runner import Runner, RunnerSettings
 from journeyman.app.splits import Split
 from journeyman.app.traces import Traces
+from journeyman.core.audit import CONFIGURATION_CHANGED
 from journeyman.core.data import new_id
 from journeyman.core.errors import ConfigurationError
 from journeyman.core.messages import Message
@@ -108,6 +109,7 @@ class Journeyman:
         if library is None and split is not None:
             library = split.arms[split.control]
         self.configuration = configuration
+        self._audited: dict[str, Any] | None = None
         if configuration is not None:
             library = configuration.library if library is None else library
             policy = policy or configuration.rules.policy
@@ -196,7 +198,7 @@ class Journeyman:
             await self.library.open()
             await self.runner.open()
             if self.configuration is not None:
-                await self.configuration.watch(self._take_rules)
+                await self.configuration.watch(self._take_rules, self._audit_configuration)
         except BaseException:
             await self.close()
             raise
@@ -226,6 +228,19 @@ class Journeyman:
         """An edit of the configuration takes effect: runs see it at their next step, others when they begin."""
         self.policy = self._factory.policy = self.approvals.policy = rules.policy
         self._factory.limits, self._factory.default_model = rules.limits, rules.model
+
+    async def _audit_configuration(self) -> None:
+        """Which version of the file holds is in the audit whenever that has changed."""
+        assert self.configuration is not None
+        subject, account = str(self.configuration.path.absolute()), self.configuration.account()
+        if self._audited is None:
+            known = await self.store.audit.list(kind=CONFIGURATION_CHANGED, limit=_ALL)
+            self._audited = next((row.details for row in reversed(known) if row.subject == subject), None)
+        if self._audited != account:
+            self._audited = account
+            await self.store.audit.append(
+                CONFIGURATION_CHANGED, actor=None, run_id=None, subject=subject, details=account, now=self.clock.time()
+            )
 
     # --- runs
 

@@ -13,7 +13,9 @@ PURGED = "audit_purged"
 """The kind of the row that vouches for what was purged: its details hold the last purged row's number and hash."""
 STORE_PURGED = "store_purged"
 """The kind of the row that says how much else was purged."""
-SETTINGS = frozenset({"split_changed", "tokens_changed"})
+CONFIGURATION_CHANGED = "configuration_changed"
+"""The kind of the row that says from when on a configuration file holds as it is; its details have the digest."""
+SETTINGS = frozenset({"split_changed", "tokens_changed", CONFIGURATION_CHANGED})
 """Kinds of rows that are in force until a later one about the same subject: the latest is never lost by a purge."""
 
 

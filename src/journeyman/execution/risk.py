@@ -51,6 +51,9 @@ _SECRET_FIELD = re.compile(
     re.IGNORECASE,
 )
 _HOLD_NOTHING = frozenset({int, float, bool, type(None)})
+LONGEST_REMEMBERED, MOST_REMEMBERED = 200, 2_000
+_HARMLESS: set[str] = set()
+"""Short texts that were looked at and name no secret. What a text means depends on nothing else."""
 LONGEST_MATCH = 600
 WINDOW = 50_000
 """Characters that are searched in one go; other threads wait for that long and no longer."""
@@ -104,9 +107,22 @@ def name_secrets(arguments: Mapping[str, Any]) -> bool:
         if len(text) < SHORTEST_SECRET and text.isalnum():
             continue
         looked_at += 1
-        if looked_at > MOST_TEXTS or _sensitive(text):
+        if looked_at > MOST_TEXTS:
             return True
+        if text in _HARMLESS:
+            continue
+        if _sensitive(text):
+            return True
+        if len(text) <= LONGEST_REMEMBERED:
+            _remember(text)
     return False
+
+
+def _remember(text: str) -> None:
+    """Agents ask for the same paths and names again and again; what raises no risk need not be looked at twice."""
+    if len(_HARMLESS) >= MOST_REMEMBERED:
+        _HARMLESS.clear()
+    _HARMLESS.add(text)
 
 
 def _strings(value: Any) -> Iterator[str]:

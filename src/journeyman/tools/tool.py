@@ -43,6 +43,7 @@ _ITEMS_AT_A_TIME = 100
 _MOST_PROBLEMS = 10
 _LONGEST_STEP = 80
 _PATTERN_BYTES = 1_000_000
+_ATOMS = (str, int, float, type(None))
 """Of a pattern made ready; one from outside may be written to grow without end."""
 
 
@@ -228,6 +229,7 @@ class ForeignSchema:
             for name, schema in parameters.get("properties", {}).items()
             if isinstance(schema, dict) and "default" in schema
         }
+        self._plain = all(isinstance(value, _ATOMS) for value in self._defaults.values())
         self._backtracks = False
         try:
             linear = jsonschema_rs.RegexOptions(size_limit=_PATTERN_BYTES)
@@ -255,6 +257,8 @@ class ForeignSchema:
         if problems := self._problems(given, text):
             raise ArgumentsError("; ".join(problems))
         # Read twice, which is quicker than a copy: the function may change its own values.
+        if self._plain:
+            return {**self._defaults, **from_json(text)}, {**self._defaults, **given}
         return {**deepcopy(self._defaults), **from_json(text)}, {**deepcopy(self._defaults), **given}
 
     def _problems(self, given: dict[str, Any], text: str) -> list[str]:

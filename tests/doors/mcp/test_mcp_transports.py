@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -12,7 +13,11 @@ from typing import Any
 
 import httpx2
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from journeyman.core.budgets import MCP_MESSAGE_BYTES
+from journeyman.doors.mcp.stdin import TOO_LARGE, BoundedLines
 from scripts.mcp_conformance import NOT_APPLICABLE, table
 
 ROOT = Path(__file__).parents[3]
@@ -57,7 +62,11 @@ async def test_standard_output_carries_the_protocol_and_nothing_else(tmp_path: P
     assert process.stdout is not None
     answers = []
     for number, (method, params) in enumerate(
-        [("initialize", START), ("tools/call", {"name": "shout", "arguments": {}})]
+        [
+            ("initialize", START),
+            ("tools/call", {"name": "shout", "arguments": {"x": "x" * MCP_MESSAGE_BYTES}}),
+            ("tools/call", {"name": "shout", "arguments": {}}),
+        ]
     ):
         request = {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
         process.stdin.write(json.dumps(request).encode() + b"\n")
@@ -69,7 +78,29 @@ async def test_standard_output_carries_the_protocol_and_nothing_else(tmp_path: P
     assert await process.wait() == 0
     assert rest == b""
     assert answers[0]["result"]["serverInfo"]["name"] == "journeyman"
-    assert answers[1]["result"]["content"] == [{"type": "text", "text": "done"}]
+    assert answers[1]["id"] == 1
+    assert "has more than 4,000,000 bytes" in answers[1]["error"]["message"]
+    assert answers[2]["result"]["content"] == [{"type": "text", "text": "done"}]
+
+
+@given(st.lists(st.integers(1, 120), max_size=8), st.integers(1, 40))
+def test_lines_are_bounded_wherever_they_are_cut(sizes: list[int], most: int) -> None:
+    lines = [b'{"id": %d, "x": "%s"}' % (number, b"x" * size) for number, size in enumerate(sizes)]
+    expected = [
+        line.decode() if len(line) <= most else json.dumps({"jsonrpc": "2.0", "id": number, "method": TOO_LARGE})
+        for number, line in enumerate(lines)
+    ]
+
+    async def read() -> list[str]:
+        theirs, ours = os.pipe()
+        os.write(ours, b"".join(line + b"\n" for line in lines))
+        os.close(ours)
+        try:
+            return [line async for line in BoundedLines(theirs, most=most, chunk=7)]
+        finally:
+            os.close(theirs)
+
+    assert asyncio.run(read()) == expected
 
 
 @asynccontextmanager

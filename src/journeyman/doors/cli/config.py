@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 from rich.text import Text
 
-from journeyman.app import Configuration, SettingsError, found_file, json_schema, setting_values
+from journeyman.app import Configuration, SettingsError, found_file, json_schema, read_settings, setting_values
 from journeyman.core.errors import ConfigurationError
 from journeyman.doors.cli import configured, options, screen
 from journeyman.doors.cli.options import WrongUsageError
@@ -38,6 +38,8 @@ def check(
     path = _file()
     problems: list[Any] = []
     try:
+        if not configured.may_import(path):
+            configured.confirm_found(read_settings(path, options=_given(environment, store, model)))
         found = _configuration(path, environment, store, model)
     except SettingsError as error:
         problems = list(error.problems)
@@ -66,8 +68,6 @@ def show(
 
     Secrets are shown as they are written in the file, never as what they stand for.
     """
-    from journeyman.app import read_settings
-
     try:
         loaded = read_settings(_file(), options=_given(environment, store, model))
     except SettingsError as error:

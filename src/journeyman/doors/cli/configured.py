@@ -6,6 +6,7 @@ are looked up anyway.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -19,6 +20,7 @@ from journeyman.doors.cli.options import WrongUsageError
 if TYPE_CHECKING:
     from journeyman.app import Configuration, Loaded, SqlStore
 
+CONFIG_VARIABLE = "JOURNEYMAN_CONFIG"
 WITHOUT = frozenset({"config", "demo", "doctor", "init", "trust"})
 """Commands that no file changes, or that look at it themselves."""
 
@@ -58,6 +60,7 @@ def _note_file(value: Path | None) -> None:
 def _take_file(context: typer.Context, value: Path | None) -> None:
     _Chosen.path = value
     if not context.resilient_parsing and (loaded := file_settings()) is not None:
+        confirm_found(loaded)
         found = _defaults(loaded, _words(context))
         context.default_map = {**(context.default_map or {}), **found}
 
@@ -100,6 +103,26 @@ def chosen_file() -> Path | None:
     from journeyman.app import find_file
 
     return find_file(_Chosen.path)
+
+
+def is_found() -> bool:
+    """Whether nobody has named the file: it is there because the current folder has one."""
+    return not _Chosen.path and not os.environ.get(CONFIG_VARIABLE)
+
+
+def confirm_found(loaded: Loaded) -> None:
+    """Ask about a file that nobody has named, before anything of it is used. Raises WrongUsageError."""
+    if is_found():
+        from journeyman.doors.cli.found_file import confirm_file
+
+        confirm_file(loaded)
+
+
+def may_import(path: Path) -> bool:
+    """Whether what a file names may be imported although the file may be wrong."""
+    from journeyman.doors.cli.found_file import is_confirmed
+
+    return not is_found() or is_confirmed(path)
 
 
 def file_settings() -> Loaded | None:

@@ -19,14 +19,15 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
-from journeyman.app import Configuration, SettingsError, explain_choice
+from journeyman.app import Configuration, SettingsError, explain_choice, read_settings
 from journeyman.core.approvals import ApprovalStatus
 from journeyman.core.context import Secrets
 from journeyman.core.errors import JourneymanError
 from journeyman.core.extras import install_command
 from journeyman.core.runs import UNFINISHED
 from journeyman.doors.cli import screen
-from journeyman.doors.cli.configured import chosen_file
+from journeyman.doors.cli.configured import chosen_file, may_import
+from journeyman.doors.cli.found_file import unconfirmed
 from journeyman.doors.cli.loading import command, file_of, is_there, open_at, opened, without_password
 from journeyman.doors.cli.options import (
     DEFAULT_STORE,
@@ -36,6 +37,7 @@ from journeyman.doors.cli.options import (
     WrongUsageError,
     default_store,
 )
+from journeyman.doors.cli.program import program
 
 STORE_SECONDS = 2.0
 """How long the store may take to answer."""
@@ -107,6 +109,9 @@ def _config_findings() -> dict[str, Any]:
     if path is None:
         return {"file": None, "problems": [], "told": "no journeyman.yaml here; 'journeyman init' writes one"}
     try:
+        if not may_import(path) and (why := unconfirmed(read_settings(path))) is not None:
+            told = f"{path} {'; '.join(why)}, and nobody has confirmed it: '{program()} trust {path}'"
+            return {"file": str(path), "problems": [told], "told": f"{path} is not used before it is confirmed"}
         with screen.printing_to_stderr():
             found = Configuration(path)
     except SettingsError as error:

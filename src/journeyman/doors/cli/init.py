@@ -11,6 +11,7 @@ import typer
 
 from journeyman.app import json_schema
 from journeyman.doors.cli import screen
+from journeyman.doors.cli.found_file import remember_file
 from journeyman.doors.cli.options import WrongUsageError
 
 SCHEMA = "journeyman.schema.json"
@@ -34,6 +35,7 @@ def init(
         with (folder / name).open("x", encoding="utf-8") as file:
             file.write(text)
         screen.say(f"wrote {folder / name}")
+    remember_file(folder / NAMES[0])
     inside = "" if folder == Path() else f"cd {folder} && "
     screen.note(
         "what to do next:",

@@ -24,6 +24,7 @@ from journeyman.core.sensitive.tokens import bare_url, redacted
 from journeyman.core.visible import one_line, visible
 from journeyman.doors.cli import options, screen
 from journeyman.doors.cli.configured import configuration, file_settings
+from journeyman.doors.cli.found_file import remember_file
 from journeyman.doors.cli.loading import command
 from journeyman.doors.cli.options import DEFAULT_STORE, WrongUsageError
 from journeyman.doors.cli.secret import TOKEN_VARIABLE, new_token, take_from_environment
@@ -159,7 +160,10 @@ def add_server(
     entry: dict[str, object] = {"command": command} if command else {"url": url}
     if trust_annotations:
         entry["trust_annotations"] = True
+    new = not path.exists()
     write_server(path, name, entry)
+    if new:
+        remember_file(path)
     screen.say(f"{path}: {name} is there, with {screen.counted(len(report.tools), 'tool')}")
 
 

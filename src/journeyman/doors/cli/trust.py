@@ -42,15 +42,27 @@ _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 def trust(
     files: Annotated[
-        list[Path], typer.Argument(metavar="FILE...", help="Agent files that you have read.", show_default=False)
+        list[Path],
+        typer.Argument(metavar="FILE...", help="Agent or configuration files that you have read.", show_default=False),
     ],
     forget: Annotated[bool, typer.Option("--forget", help="Ask about them again.")] = False,
 ) -> None:
-    """Confirm agent files beforehand, for programs that cannot be asked. What changes is asked about again."""
+    """Confirm agent files or a journeyman.yaml beforehand, for programs that cannot be asked.
+
+    An agent file that changes is asked about again; a configuration where it is not yours, or others can write it.
+    """
+    from journeyman.doors.cli.found_file import SUFFIXES, forget_file, remember_file
+
     must_be_a_person()
     with files_noted() as found:
         for path in files:
-            load_agents(path)
+            if path.suffix in SUFFIXES:
+                if not path.is_file():
+                    raise WrongUsageError(f"there is no file {screen.escaped(str(path))!r}")
+                (forget_file if forget else remember_file)(path)
+                screen.note(f"{screen.escaped(str(path))} is {'no longer ' if forget else ''}trusted")
+            else:
+                load_agents(path)
     for file in found:
         name = screen.escaped(str(file.path))
         if forget:
@@ -69,7 +81,7 @@ def confirm(files: Iterable[AgentFile], library: ToolLibrary | None, *, model: s
     """
     for file in files:
         needed = _reasons(file, library, addresses=model is None)
-        if not needed or file.digest in _trusted():
+        if not needed or file.digest in trusted():
             continue
         # The answer is about the whole file, so all of it is told.
         reasons, name = _reasons(file, library), screen.escaped(str(file.path))
@@ -79,12 +91,12 @@ def confirm(files: Iterable[AgentFile], library: ToolLibrary | None, *, model: s
                 f"read the file, then confirm it with: {program()} trust {shlex.quote(name)}"
             )
         screen.note(f"{name} was not used here before, or has changed. It", *reasons)
-        if not _agreed():
+        if not agreed():
             raise WrongUsageError(f"{name} was not confirmed, nothing of it was run")
         _remember(file)
 
 
-def _agreed() -> bool:
+def agreed() -> bool:
     screen.discard_typed_ahead()
     print("Do you trust it? [y/N] › ", end="", file=sys.stderr, flush=True)
     return sys.stdin.readline().strip().lower() in ("y", "yes")
@@ -120,9 +132,9 @@ def remember_origins(origin: Origin, agents: Iterable[dict[str, Any]]) -> None:
     if not any(origin.code):
         return  # only what comes with Journeyman is loaded
     marks = {_origin_digest(origin, agent) for agent in agents}
-    if not marks <= _trusted().keys():
+    if not marks <= trusted().keys():
         entry = {"file": named(origin), "confirmed_at": int(time.time())}
-        _change(lambda entries: _newest(entries | dict.fromkeys(marks, entry)))
+        change_trusted(lambda entries: _newest(entries | dict.fromkeys(marks, entry)))
 
 
 def _newest(entries: dict[str, Any]) -> dict[str, Any]:
@@ -137,14 +149,14 @@ def confirm_origin(order: RunOrder, *, ask: bool) -> None:
     The agent counts as well: another one could have the same tools do something else. Raises ConfigurationError.
     """
     origin = order.origin
-    if origin is None or not any(origin.code) or _origin_digest(origin, order.agent) in _trusted():
+    if origin is None or not any(origin.code) or _origin_digest(origin, order.agent) in trusted():
         return
     told = f"run {order.run_id!r} was not begun on this machine, or by somebody else. It loads {named(origin)}"
     if not ask or not screen.interactive():
         option = " ".join(shlex.quote(word) for word in _options(origin))
         raise ConfigurationError(f"{told}. Nothing was loaded: look at it, then name it yourself with {option}")
     screen.note(f"{told}, and runs its code")
-    if not _agreed():
+    if not agreed():
         raise ConfigurationError(f"{named(origin)} was not confirmed, nothing of it was loaded")
     remember_origins(origin, [order.agent])
 
@@ -170,7 +182,8 @@ def _place() -> Path:
     return state_folder() / "trusted.json"
 
 
-def _trusted() -> dict[str, Any]:
+def trusted() -> dict[str, Any]:
+    """What a person has confirmed on this machine, by what it is."""
     place = _place()
     try:
         with place.open(encoding="utf-8") as file:
@@ -189,14 +202,14 @@ def _trusted() -> dict[str, Any]:
 
 def _remember(file: AgentFile) -> None:
     entry = {"file": str(file.path.resolve()), "confirmed_at": int(time.time())}
-    _change(lambda entries: entries | {file.digest: entry})
+    change_trusted(lambda entries: entries | {file.digest: entry})
 
 
 def _forget(file: AgentFile) -> None:
-    _change(lambda entries: {mark: entry for mark, entry in entries.items() if mark != file.digest})
+    change_trusted(lambda entries: {mark: entry for mark, entry in entries.items() if mark != file.digest})
 
 
-def _change(change: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
+def change_trusted(change: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
     """Read, change and write, one program at a time."""
     place = _place()
     try:
@@ -204,6 +217,6 @@ def _change(change: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
         with place.with_name(f"{place.name}.lock").open("w") as lock:
             if fcntl is not None:
                 fcntl.flock(lock, fcntl.LOCK_EX)
-            replace_file(place, json.dumps(change(_trusted()), indent=1).encode())
+            replace_file(place, json.dumps(change(trusted()), indent=1).encode())
     except OSError as error:
         raise ConfigurationError(f"{str(place)!r} cannot be written: {error.strerror}") from None

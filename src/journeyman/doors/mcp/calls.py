@@ -214,8 +214,9 @@ class Calls:
 
     async def _cancel(self, ctx: Context, desk: Desk, handle: Handle, link: Link) -> None:
         """End the run where its client has cancelled the call. One that is gone has not, and may be back."""
-        closed_stream = ctx.request is not None and ctx.protocol_version in MODERN_PROTOCOL_VERSIONS
-        if not closed_stream:
+        # Over HTTP the newer protocol has no other notice than to hang up. Whoever names a call comes back for it.
+        hung_up = ctx.request is not None and ctx.protocol_version in MODERN_PROTOCOL_VERSIONS
+        if not hung_up or link.named:
             key = (id(connection_of(ctx)), ctx.request_id)
             if key not in self.cancelled:
                 await asyncio.sleep(CANCEL_SECONDS)

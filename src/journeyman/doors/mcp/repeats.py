@@ -38,6 +38,10 @@ class Link:
     """Under which it is noted; None where its client has named it."""
     noted: bool = False
 
+    @property
+    def named(self) -> bool:
+        return self.digest is None
+
     def metadata(self) -> dict[str, Any]:
         """What its run remembers of where it came from."""
         return {DOOR: {"gateway": self.desk.app.runner.factory.owner}}

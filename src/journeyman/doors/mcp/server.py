@@ -20,11 +20,13 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from journeyman.app.desk import Desk
 from journeyman.app.service import Service
+from journeyman.core.budgets import MCP_MESSAGE_BYTES
 from journeyman.core.principals import Principal
 from journeyman.core.risk import RiskLevel
 from journeyman.core.specification import ToolSpecification
 from journeyman.doors.mcp import records
 from journeyman.doors.mcp.calls import Calls, Context, Places, connection_of, declares_object
+from journeyman.doors.mcp.stdin import TOO_LARGE
 
 PAGE = 200
 """Tools on one page."""
@@ -62,6 +64,7 @@ class Gateway:
             on_subscriptions_listen=ListenHandler(self._bus),
             get_tool_input_schema=self._input_schema,
         )
+        self.server.middleware.append(self._refuse_large)
         self.server.middleware.append(self._note_cancellations)
         self.server.middleware.append(
             RequestStateBoundary(RequestStateSecurity.ephemeral(), default_audience="journeyman")
@@ -89,6 +92,12 @@ class Gateway:
             for connection in tuple(self._connections):
                 with suppress(Exception):  # it is gone
                     await connection.send_tool_list_changed()
+
+    async def _refuse_large(self, ctx: Context, call_next: Any) -> Any:
+        if ctx.method == TOO_LARGE:
+            why = f"the message has more than {MCP_MESSAGE_BYTES:,} bytes; send less at once"
+            raise MCPError(types.INVALID_REQUEST, why)
+        return await call_next(ctx)
 
     async def _note_cancellations(self, ctx: Context, call_next: Any) -> Any:
         if ctx.method == "notifications/cancelled":

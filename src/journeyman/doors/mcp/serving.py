@@ -14,6 +14,7 @@ from journeyman.app.service import Service
 from journeyman.core.principals import Principal
 from journeyman.doors.mcp.calls import Context, Places
 from journeyman.doors.mcp.server import Gateway
+from journeyman.doors.mcp.stdin import BoundedLines, own_input
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -32,10 +33,12 @@ async def serve_stdio(
 
     The service is opened in here: from its first moment on, what its tools print goes to standard error.
     """
-    async with stdio_server() as (read, write), opening as service:
-        gateway = Gateway(service, principal=lambda _: principal, places=places, elicit=elicit)
-        async with gateway.watching():
-            await gateway.server.run(read, write, gateway.server.create_initialization_options())
+    with own_input() as descriptor:
+        lines: Any = BoundedLines(descriptor)
+        async with stdio_server(stdin=lines) as (read, write), opening as service:
+            gateway = Gateway(service, principal=lambda _: principal, places=places, elicit=elicit)
+            async with gateway.watching():
+                await gateway.server.run(read, write, gateway.server.create_initialization_options())
 
 
 async def serve_http(

@@ -149,6 +149,7 @@ def _made(name: str, listed: types.Tool, connection: Connection, options: Option
         function=RemoteTool(connection, listed.name, None if returns is None else ForeignSchema(returns, where=where)),
         schema=checked,
         cache_seconds=options.cache_seconds if read_only else None,
+        retries=1 if specification.repeat_safe else 0,  # a server that went away is back within seconds
         is_async=True,
     )
 
