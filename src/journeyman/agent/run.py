@@ -12,6 +12,7 @@ from journeyman.agent.offer import Offer
 from journeyman.agent.state import RunState
 from journeyman.agent.window import window
 from journeyman.core.calls import Artifact
+from journeyman.core.gaps import FindGap
 from journeyman.core.messages import Message, Role
 from journeyman.core.playbook import DEMONSTRATION, Advice
 from journeyman.core.principals import Principal
@@ -53,6 +54,8 @@ class Run:
     """Called before each question to the model, when no call is under way: rules may have changed."""
     verify: Verify | None = None
     """Says of the run, when it has ended, whether it is right."""
+    gaps: FindGap | None = None
+    """Tells what is missing where the run ends without having done what was asked."""
     system: Message | None = None
     turns: tuple[Message, ...] = ()
     """Demonstrations, which stand in the conversation before the task."""

@@ -16,6 +16,7 @@ from journeyman.agent.state import RunState
 from journeyman.core.calls import ArtifactStore, speaks_for_tool
 from journeyman.core.data import FORMAT, LOG_FIELDS
 from journeyman.core.events import CallFinished, Event, RunStarted, StrategiesInjected
+from journeyman.core.gaps import FindGap
 from journeyman.core.playbook import Advice, StrategySource
 from journeyman.core.policy import Policy
 from journeyman.core.principals import Principal
@@ -132,6 +133,7 @@ class Assembly:
     before_step: Callable[[Run], None] | None = None
     verify: Verify | None = None
     """Says of the run, when it has ended, whether it is right; wins over the agent's."""
+    gaps: FindGap | None = None
     tools: Literal["bind", "all", "none"] = "bind"
     """Without tools a run can be settled and cancelled, but not advanced. With ``all``, one that is resumed needs each
     of them, as a new one does; else it goes on without those that are gone."""
@@ -177,6 +179,7 @@ class Assembly:
             now=self.now,
             before_step=self.before_step,
             verify=self.verify or self.agent.verify,
+            gaps=self.gaps,
             wants_text=self.listener is not None,
         )
 
