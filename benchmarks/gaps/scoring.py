@@ -51,7 +51,7 @@ def auroc(scores: Scores, gaps: NDArray[np.bool_]) -> float:
 
 def interval(scores: Scores, gaps: NDArray[np.bool_], *, than: Scores | None = None) -> tuple[float, float]:
     """The middle 95 % over samples drawn again, the same in every run; ``than`` another's, of the difference."""
-    drawing, found = np.random.default_rng(0), []
+    drawing, found = np.random.default_rng(0), list[float]()
     while len(found) < RESAMPLED:
         drawn = drawing.integers(0, len(gaps), len(gaps))
         if 0 < gaps[drawn].sum() < len(drawn):

@@ -10,7 +10,7 @@ import math
 import re
 import string
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from journeyman.core.budgets import SEARCHED_CHARS
@@ -62,6 +62,8 @@ class Fitting:
 
     tools: tuple[tuple[str, float], ...]
     """Names with their fit in log odds, best first."""
+    nearest: tuple[str, ...] = ()
+    """Names, those first that are about the same thing, whatever the request leaves unsaid."""
     passing: bool = False
     """Whether nothing is asked for at all."""
     by_words: bool = False
@@ -145,7 +147,7 @@ class ToolGapDetector:
         return list(dict.fromkeys(missing))
 
     def _report(self, text: str, missing: Sequence[str], whole: Fitting) -> ToolGapReport:
-        checked = [name for name, _ in whole.tools]
+        checked = list(whole.nearest)
         checked += [tool.name for tool in self._specifications() if tool.name not in set(checked)]
         return ToolGapReport(missing_tools=tuple(missing), attempted_task=text, existing_tools_checked=tuple(checked))
 
@@ -169,13 +171,15 @@ async def fitting(
     if vectors is not None and embedder is not None and embedder.name == EMBEDDER and sounds_like_talk(vectors[0]):
         return Fitting((), passing=True)
     asked, added = Asked.of(text), 0.0 if confidence is None else sureness(confidence)
-    ranked = []
+    ranked, alikes = [], dict[str, float]()
     for number, tool in enumerate(tools):
         alike, described = (0.0, 0.0) if vectors is None else _cosines(vectors, number)
         evidence = compare(asked, tool, searchable=said[tool.name], similarity=alike, described=described)
         ranked.append((tool.name, fit(evidence, by_words=vectors is None) + added))
+        about = replace(evidence, numbers_missing=0.0, values_missing=0.0)
+        alikes[tool.name] = fit(about, by_words=vectors is None)
     ranked.sort(key=lambda item: -item[1])
-    return Fitting(tuple(ranked), by_words=vectors is None)
+    return Fitting(tuple(ranked), tuple(sorted(alikes, key=lambda name: -alikes[name])), by_words=vectors is None)
 
 
 def sureness(confidence: float) -> float:

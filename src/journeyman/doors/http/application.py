@@ -14,6 +14,7 @@ from journeyman.doors.http import (
     configuration,
     events,
     experiments,
+    gaps,
     health,
     me,
     memory,
@@ -64,6 +65,7 @@ def create_app(service: Service, *, tokens: Tokens | None = None, options: Serve
         tasks.search_router,
         memory.router,
         experiments.router,
+        gaps.router,
         configuration.router,
         completions.router,
     ):
