@@ -53,4 +53,4 @@ async def test_a_chat_reports_the_gap_and_each_sees_what_they_may(tmp_path: Path
 async def test_a_gap_that_is_not_there_is_not_found(tmp_path: Path, path: str) -> None:
     async with served(tmp_path, model=MODEL) as server, server.client() as client:
         answer = await client.get(path)
-        assert (answer.status_code, answer.json()["error"]["code"]) == (404, "GAP_NOT_FOUND")
+        assert (answer.status_code, answer.json()["code"]) == (404, "GAP_NOT_FOUND")
