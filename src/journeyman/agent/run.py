@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from journeyman.agent.agent import Agent, Verify
 from journeyman.agent.limits import EffectiveLimits
@@ -20,6 +21,16 @@ from journeyman.core.protocols import Clock, Model, ModelRequest
 from journeyman.execution.executor import Around, CallScope, Executor
 from journeyman.execution.grounding import Ledger
 from journeyman.execution.recorder import Recorder
+
+
+class Trace(Protocol):
+    """The span of a run."""
+
+    def begin(self, run_id: str, now: float) -> str | None:
+        """Begin it; returns the text by which other processes find it."""
+
+    def current(self) -> AbstractContextManager[None]:
+        """Makes it the current one."""
 
 
 @dataclass(slots=True)
@@ -48,6 +59,8 @@ class Run:
     """What the model's server calls our calls; only its adapter is told."""
     around: Around | None = None
     """Entered around each tool's run."""
+    trace: Trace | None = None
+    """Where the run is traced."""
     now: Callable[[Principal], Principal | None] | None = None
     """Who the principal is by now."""
     before_step: Callable[[Run], None] | None = None

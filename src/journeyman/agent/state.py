@@ -92,6 +92,8 @@ class RunState:
         self.labels: tuple[Label, ...] = ()
         """What the run ended with."""
         self.gap: ToolGapReport | None = None
+        self.trace_parent: str | None = None
+        """The span that the run began with, where it is traced."""
         self.guard = RepeatGuard()
         self.call_ids: set[str] = set()
         self.tools_called: dict[str, None] = {}
@@ -172,6 +174,7 @@ class RunState:
 
     def _start(self, fact: RunStarted) -> None:
         self.task, self.agent, self.principal, self.limits = fact.task, fact.agent, fact.principal, fact.limits
+        self.trace_parent = fact.trace_parent
         # The whole texts of an earlier run's results are gone: nothing may promise them.
         self.messages = [_without_promise(message) for message in fact.history]
         self.task_at = len(self.messages)

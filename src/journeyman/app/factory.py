@@ -138,6 +138,8 @@ class RunFactory:
             gaps=None if order.chain else find_gap,
             format=lambda: self.format,
             verify=self.verifiers.get(run_id),
+            trace_parent=order.trace_parent,
+            system="postgresql" if self.store.shared_limits else "sqlite",
             tools="none" if not advancing else "all" if self._begun_with_others(order) else "bind",
         ).build()
         if order.chain:

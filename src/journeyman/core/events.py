@@ -54,6 +54,8 @@ class RunStarted(_Event):
     history: tuple[Message, ...] = ()
     session_history: SessionHistory | None = None
     """Where ``history`` is kept, if it is a session's. It is not written again with every run, but read from there."""
+    trace_parent: str | None = None
+    """The run's span, where it is traced: what other processes do for the run belongs to the same trace."""
 
     @model_serializer(mode="wrap")
     def _history_once(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
