@@ -127,6 +127,14 @@ async def test_gaps_are_listed_by_demand_with_files_to_begin_with_and_dismissed(
     await expect(page.get_by_text("Nothing was missing so far")).to_be_visible()
 
 
+async def test_a_chat_in_which_nothing_could_be_done_says_so_and_notes_it(page: Page, site: Site) -> None:
+    await opened_at(page, site)
+    await ask(page, "Turn off the lights in the kitchen")
+    await expect(page.get_by_text("No tool can do this yet: turn off lights.")).to_be_visible()
+    await page.get_by_role("link", name="It was noted.").click()
+    await expect(page.get_by_role("link", name="1 time turn off lights")).to_be_visible()
+
+
 def _report() -> Report:
     def arm(name: str, score: float) -> dict[str, Any]:
         figures = {"score": {"mean": score, "low": score - 0.1, "high": score + 0.1}}
