@@ -35,3 +35,37 @@ async def test_a_character_that_no_database_takes_does_not_lose_a_report(store: 
     kept = await store.gaps.add(gap("Fly to \0 Oslo"), now=NOW)
     assert tuple(await store.gaps.list()) == (kept,)
     assert kept.report == gap("Fly to \0 Oslo")
+
+
+async def test_demand_is_counted_by_people_then_by_times_and_seen_as_far_as_one_may(
+    store: SqlStore, other: SqlStore
+) -> None:
+    for number, (missing, who) in enumerate(
+        [("book flight", "ada"), ("book flights", "bob"), ("order pizza", "ada"), ("order pizza", "ada"), ("x", None)]
+    ):
+        report = ToolGapReport(missing_tools=(missing,), attempted_task=f"task {number}")
+        await store.gaps.add(report, now=NOW + number, principal_id=who)
+    flights, pizza, rest = await other.gaps.demand()
+    assert (flights.missing, flights.times, flights.people) == ("book flights", 2, 2)
+    assert (flights.first_at, flights.last_at, flights.report.attempted_task) == (NOW, NOW + 1, "task 1")
+    assert (pizza.times, pizza.people, rest.missing) == (2, 1, "x")
+    assert [gap.missing for gap in await other.gaps.demand(principal_id="bob")] == ["book flights"]
+    assert [gap.missing for gap in await other.gaps.demand(principal_id=None)] == ["x"]
+    assert [gap.key for gap in await other.gaps.demand(limit=1, offset=1)] == [pizza.key]
+    assert [gap.key for gap in await other.gaps.demand(key=pizza.key)] == [pizza.key]
+
+
+async def test_a_report_of_two_missing_tools_counts_for_both(store: SqlStore) -> None:
+    await store.gaps.add(ToolGapReport(missing_tools=("fly", "swim"), attempted_task="Fly and swim"), now=NOW)
+    assert sorted(gap.missing for gap in await store.gaps.demand()) == ["fly", "swim"]
+
+
+async def test_what_is_dismissed_is_left_out_unless_it_is_asked_for(store: SqlStore, other: SqlStore) -> None:
+    await store.gaps.add(gap("Fly"), now=NOW, principal_id="ada")
+    [found] = await store.gaps.demand()
+    assert await store.gaps.dismiss(found.key, by="grace", now=NOW + 5)
+    assert await store.gaps.dismiss(found.key, by="bob", now=NOW + 6)  # the first word stands
+    assert not await store.gaps.dismiss("nothing", by="grace", now=NOW)
+    assert await other.gaps.demand() == ()
+    [kept] = await other.gaps.demand(dismissed=True)
+    assert (kept.dismissed_by, kept.dismissed_at) == ("grace", NOW + 5)

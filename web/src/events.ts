@@ -124,7 +124,7 @@ export type RunEvent =
   | Of<"step_restarted", { iteration: number }>
   | Of<"answer", { text: string; confidence: number | null }>
   | Of<"run_suspended", { status: RunStatus; waiting_for: string[]; error?: ErrorInfo | null }>
-  | Of<"run_finished", { status: RunStatus; error: ErrorInfo | null }>
+  | Of<"run_finished", { status: RunStatus; error: ErrorInfo | null; gap?: { missing_tools: string[] } | null }>
   | Of<"run_failed", { error: ErrorInfo }>
   | Of<"run_queued", { position: number }>
   | Of<"text_delta", { iteration: number; text: string }>

@@ -10,6 +10,7 @@ export interface Me {
   can_change_tasks: boolean;
   can_change_memory: boolean;
   can_change_experiments: boolean;
+  can_dismiss_gaps: boolean;
   message_limit: number;
 }
 

@@ -67,6 +67,8 @@ export interface RunState {
   steps: StepView[];
   answer: { text: string; confidence: number | null } | null;
   error: ErrorInfo | null;
+  /** What no tool could do. */
+  missing: string[];
   strategies: string[];
   /** When the run stood still and waited for a person. */
   pauses: { from: number; to: number | null }[];
@@ -76,7 +78,7 @@ export interface RunState {
 export function emptyRun(id: string, task = "", sessionId: string | null = null): RunState {
   return {
     id, task, sessionId, seq: 0, status: "queued", place: null, agent: "", model: "", principal: null, startedAt: null,
-    endedAt: null, steps: [], answer: null, error: null, strategies: [], pauses: [],
+    endedAt: null, steps: [], answer: null, error: null, missing: [], strategies: [], pauses: [],
     usage: { input_tokens: 0, output_tokens: 0, requests: 0 },
   };
 }
@@ -165,7 +167,7 @@ function fact(run: RunState, event: RunEvent): RunState {
     case "run_suspended":
       return { ...run, status: event.status, error: event.error ?? null, pauses: [...run.pauses, { from: event.time, to: null }] };
     case "run_finished":
-      return over({ ...run, status: event.status, error: event.error }, event.time);
+      return over({ ...run, status: event.status, error: event.error, missing: event.gap?.missing_tools ?? [] }, event.time);
     case "run_failed":
       return over({ ...run, status: "failed", error: event.error }, event.time);
     default:

@@ -82,6 +82,17 @@ export interface ReportRow {
   winner: string | null;
 }
 
+export interface Gap {
+  key: string;
+  missing: string;
+  times: number;
+  people: number;
+  last_at: number;
+  report: { attempted_task: string; existing_tools_checked: string[] };
+  run_id: string | null;
+  dismissed_at: number | null;
+}
+
 export interface Figure {
   mean: number;
   low: number | null;

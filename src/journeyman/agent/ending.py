@@ -9,9 +9,11 @@ from journeyman.agent.output import never_valid, typed, with_output, written_in_
 from journeyman.agent.run import Run
 from journeyman.agent.state import RunState
 from journeyman.agent.turn import composed_thought
+from journeyman.agent.undone import missing_for
 from journeyman.core.calls import CallStatus, ToolCallRecord
 from journeyman.core.errors import ErrorCategory, ErrorInfo, Severity
 from journeyman.core.events import Answered, RunFailed, RunFinished, StepFinished
+from journeyman.core.gaps import ToolGapReport
 from journeyman.core.runs import UNSURE, AgentResponse, LimitName, Outcome, RunStatus
 from journeyman.execution.outcome import cancelled
 
@@ -69,12 +71,12 @@ async def fail(run: Run, error: ErrorInfo) -> None:
 
 async def _end(run: Run, status: RunStatus, error: ErrorInfo | None = None, *, limit: LimitName | None = None) -> None:
     # Synced: nothing looks after a run that has ended, so an end that is lost would not be noticed.
-    ended = typed(response(run.id, run.state, status=status, error=error, limit=limit), run.agent)
+    gap = await missing_for(run, status)
+    ended = typed(response(run.id, run.state, status=status, error=error, limit=limit, gap=gap), run.agent)
     labels = await end_labels(run, ended) if run.verify is not None or run.state.decisions else ()
     ended = ended.with_labels(labels) if labels else ended
-    await run.recorder.record(
-        RunFinished.unchecked(status=status, limit=limit, error=error, labels=labels, response=ended), sync=True
-    )
+    fact = RunFinished.unchecked(status=status, limit=limit, error=error, gap=gap, labels=labels, response=ended)
+    await run.recorder.record(fact, sync=True)
 
 
 async def _close_turn(run: Run) -> None:
@@ -105,6 +107,7 @@ def response(
     status: RunStatus | None = None,
     error: ErrorInfo | None = None,
     limit: LimitName | None = None,
+    gap: ToolGapReport | None = None,
 ) -> AgentResponse:
     """What a run's facts amount to."""
     status = status or state.status
@@ -127,6 +130,7 @@ def response(
         model=state.model,
         messages=tuple(state.messages),
         error=error,
+        gap=gap or state.gap,
         metadata=dict(task.metadata),
     )
     return made.with_labels(state.labels) if state.labels else made

@@ -48,6 +48,13 @@ Next: TypeAlias = Again | Answered | Waiting | Limit
 
 async def advance(run: Run) -> None:
     """Take a run to its end, to the person it must wait for, or to the next step if it is to be handed over."""
+    if run.trace is None:
+        return await _advance(run)
+    with run.trace.current():
+        return await _advance(run)
+
+
+async def _advance(run: Run) -> None:
     try:
         while not run.leaving:
             match await step(run):

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from journeyman.agent.agent import Agent, Verify
 from journeyman.agent.limits import EffectiveLimits
@@ -12,6 +13,7 @@ from journeyman.agent.offer import Offer
 from journeyman.agent.state import RunState
 from journeyman.agent.window import window
 from journeyman.core.calls import Artifact
+from journeyman.core.gaps import FindGap
 from journeyman.core.grounding import SAID
 from journeyman.core.messages import Message, Role
 from journeyman.core.playbook import DEMONSTRATION, Advice
@@ -20,6 +22,16 @@ from journeyman.core.protocols import Clock, Model, ModelRequest
 from journeyman.execution.executor import Around, CallScope, Executor
 from journeyman.execution.grounding import Ledger
 from journeyman.execution.recorder import Recorder
+
+
+class Trace(Protocol):
+    """The span of a run."""
+
+    def begin(self, run_id: str, now: float) -> str | None:
+        """Begin it; returns the text by which other processes find it."""
+
+    def current(self) -> AbstractContextManager[None]:
+        """Makes it the current one."""
 
 
 @dataclass(slots=True)
@@ -48,12 +60,16 @@ class Run:
     """What the model's server calls our calls; only its adapter is told."""
     around: Around | None = None
     """Entered around each tool's run."""
+    trace: Trace | None = None
+    """Where the run is traced."""
     now: Callable[[Principal], Principal | None] | None = None
     """Who the principal is by now."""
     before_step: Callable[[Run], None] | None = None
     """Called before each question to the model, when no call is under way: rules may have changed."""
     verify: Verify | None = None
     """Says of the run, when it has ended, whether it is right."""
+    gaps: FindGap | None = None
+    """Tells what is missing where the run ends without having done what was asked."""
     system: Message | None = None
     turns: tuple[Message, ...] = ()
     """Demonstrations, which stand in the conversation before the task."""

@@ -30,6 +30,7 @@ from journeyman.core.events import (
     StepFinished,
     StrategiesInjected,
 )
+from journeyman.core.gaps import ToolGapReport
 from journeyman.core.labels import LONGEST_NOTE, Label, LabelSource
 from journeyman.core.messages import Message, Role, ToolCall, Usage
 from journeyman.core.playbook import Advice
@@ -90,6 +91,9 @@ class RunState:
         """What people decided, by call."""
         self.labels: tuple[Label, ...] = ()
         """What the run ended with."""
+        self.gap: ToolGapReport | None = None
+        self.trace_parent: str | None = None
+        """The span that the run began with, where it is traced."""
         self.guard = RepeatGuard()
         self.call_ids: set[str] = set()
         self.tools_called: dict[str, None] = {}
@@ -161,7 +165,7 @@ class RunState:
                 self.status, self.error = event.status, event.error
             case RunFinished() | RunFailed():
                 if isinstance(event, RunFinished):
-                    self.status, self.limit_reached = event.status, event.limit
+                    self.status, self.limit_reached, self.gap = event.status, event.limit, event.gap
                 else:
                     self.status = RunStatus.FAILED
                 self.error, self.labels = event.error, event.labels
@@ -170,6 +174,7 @@ class RunState:
 
     def _start(self, fact: RunStarted) -> None:
         self.task, self.agent, self.principal, self.limits = fact.task, fact.agent, fact.principal, fact.limits
+        self.trace_parent = fact.trace_parent
         # The whole texts of an earlier run's results are gone: nothing may promise them.
         self.messages = [_without_promise(message) for message in fact.history]
         self.task_at = len(self.messages)

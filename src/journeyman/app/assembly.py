@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 from weakref import WeakKeyDictionary
 
 from journeyman.agent.agent import Agent, Verify
@@ -16,6 +16,7 @@ from journeyman.agent.state import RunState
 from journeyman.core.calls import ArtifactStore, speaks_for_tool
 from journeyman.core.data import FORMAT, LOG_FIELDS
 from journeyman.core.events import CallFinished, Event, RunStarted, StrategiesInjected
+from journeyman.core.gaps import FindGap
 from journeyman.core.playbook import Advice, StrategySource
 from journeyman.core.policy import Policy
 from journeyman.core.principals import Principal
@@ -32,14 +33,17 @@ from journeyman.core.protocols import (
 )
 from journeyman.core.runs import Limits, TaskInput
 from journeyman.core.specification import ToolSpecification
-from journeyman.execution.executor import Around, Executor
+from journeyman.execution.executor import Executor
 from journeyman.execution.invoke import Invoker
 from journeyman.execution.limits import LocalBreaker, ResultCache, TokenBuckets
 from journeyman.execution.recorder import Recorder
 from journeyman.execution.threads import default_pool
-from journeyman.telemetry import tracing
+from journeyman.telemetry import metering, tracing
 from journeyman.telemetry.logs import LogListener
 from journeyman.tools.library import ToolLibrary, searchable
+
+if TYPE_CHECKING:
+    from journeyman.telemetry.spans import SpanListener
 
 logger = logging.getLogger("journeyman.app")
 
@@ -132,6 +136,11 @@ class Assembly:
     before_step: Callable[[Run], None] | None = None
     verify: Verify | None = None
     """Says of the run, when it has ended, whether it is right; wins over the agent's."""
+    gaps: FindGap | None = None
+    trace_parent: str | None = None
+    """The span of whoever ordered the run."""
+    system: str | None = None
+    """The database that keeps the journal; None where it is kept nowhere."""
     tools: Literal["bind", "all", "none"] = "bind"
     """Without tools a run can be settled and cancelled, but not advanced. With ``all``, one that is resumed needs each
     of them, as a new one does; else it goes on without those that are gone."""
@@ -146,7 +155,12 @@ class Assembly:
             skips = self.seq and self.tools == "bind"
             offer.begin(missing="skip" if skips else "refuse", descriptions=not self.seq)
         limits = effective_limits(self.limits, self.task, self.agent, self.defaults)
-        listeners, around = self._listeners()
+        listeners, spans = self._listeners(state)
+        journal = self.journal
+        if spans is not None and self.system is not None:
+            from journeyman.telemetry.spans import TracedJournal
+
+            journal = TracedJournal(journal, self.system)
         return Run(
             id=self.run_id,
             agent=self.agent,
@@ -161,7 +175,7 @@ class Assembly:
             ),
             recorder=Recorder(
                 self.run_id,
-                self.journal,
+                journal,
                 clock=clock,
                 fold=state.apply,
                 listeners=listeners,
@@ -173,15 +187,17 @@ class Assembly:
             offer=offer,
             clock=clock,
             deadline=None if limits.seconds is None else clock.monotonic() + limits.seconds - state.active_seconds,
-            around=around,
+            around=None if spans is None else spans.running,
+            trace=spans,
             now=self.now,
             before_step=self.before_step,
             verify=self.verify or self.agent.verify,
+            gaps=self.gaps,
             wants_text=self.listener is not None,
         )
 
-    def _listeners(self) -> tuple[list[Listener], Around | None]:
-        """The library's counters, logs, spans if tracing is configured, and the caller's listener."""
+    def _listeners(self, state: RunState) -> tuple[list[Listener], SpanListener | None]:
+        """The library's counters, logs, spans and metrics if they are configured, and the caller's listener."""
         content, library = self.policy.capture_content, self.library
 
         def count(event: Event) -> None:
@@ -192,20 +208,29 @@ class Assembly:
                     library.count(record.tool_name, success=success)
 
         listeners: list[Listener] = [count, LogListener(capture_content=content)]
-        around: Around | None = None
+        spans: SpanListener | None = None
         if tracing():
             from journeyman.telemetry.spans import SpanListener
 
-            spans = SpanListener(self.agent.name, capture_content=content)
+            pasts = () if state.turn is None else state.turn.pasts.values()
+            asked = [past.approval for past in pasts if past.approval is not None and past.decision is None]
+            parent = state.trace_parent or self.trace_parent
+            spans = SpanListener(self.agent.name, parent=parent, asked=asked, capture_content=content)
             listeners.append(spans)
-            around = spans.running
+        if metering():
+            from journeyman.telemetry.metrics import MetricListener
+
+            listeners.append(MetricListener(self.agent.name))
         if self.listener is not None:
             listeners.append(self.listener)
-        return listeners, around
+        return listeners, spans
 
 
 async def begin(run: Run, started: RunStarted, playbook: StrategySource | None) -> None:
     """Record a new run's first facts: what it was asked, and the advice it is given."""
+    if run.trace is not None:
+        parent = run.trace.begin(run.id, run.clock.time())
+        started = started.model_copy(update={"trace_parent": parent})
     await run.recorder.record(started)
     advice = [Advice(text=text) for text in started.task.playbook_bullets if text.strip()]
     if playbook is not None:

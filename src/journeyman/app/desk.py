@@ -17,11 +17,15 @@ from journeyman.core.calls import ToolCallRecord
 from journeyman.core.conversations import SessionPlace, SessionRow
 from journeyman.core.data import digest
 from journeyman.core.errors import JourneymanError, SessionTakenError
+from journeyman.core.gaps import Gap, ToolGapReport
 from journeyman.core.labels import Label, Rating
 from journeyman.core.messages import Message
 from journeyman.core.principals import ANY_PRINCIPAL, WRITE_ALL, Principal, PrincipalFilter
 from journeyman.core.runs import UNFINISHED, AgentResponse, RunStatus
+from journeyman.core.specification import ToolSpecification
 from journeyman.core.storing import RunOrder, RunRow, own_run_id
+from journeyman.core.words import words as core_words
+from journeyman.tools.library import nearest_names
 
 if TYPE_CHECKING:
     from journeyman.app.handles import Handle
@@ -33,6 +37,8 @@ TASKS_WRITE = "tasks:write"
 """Who has it changes tasks and attachments by hand. Agents are bound by the permissions of their tools."""
 MEMORY_WRITE = "memory:write"
 """Who has it adds and deletes documents of their own by hand. Another's are never seen, whatever the permission."""
+GAPS_WRITE = "gaps:write"
+"""Who has it sees what everybody missed, and dismisses what nobody is going to build."""
 DECIDE = "approvals:decide"
 """Who has it decides about approvals and unknown outcomes."""
 LOCAL = Principal("local", permissions={"*"})
@@ -323,6 +329,39 @@ class Desk:
     async def _must_decide(self, approval_id: str) -> None:
         await self.approval(approval_id)
         self.must_hold(DECIDE)
+
+    # --- gaps
+
+    async def gaps(self, *, dismissed: bool = False, limit: int = 50, offset: int = 0) -> Sequence[Gap]:
+        """What was missing, as far as the principal may know; others' requests count for those who see their runs."""
+        return await self.app.gaps.demand(
+            principal_id=self._visible(GAPS_WRITE), dismissed=dismissed, limit=limit, offset=offset
+        )
+
+    async def gap(self, key: str) -> Gap:
+        found = await self.app.gaps.get(key, principal_id=self._visible(GAPS_WRITE))
+        if found is None:
+            raise NotFoundError("gap", key)
+        return found
+
+    async def dismiss_gap(self, key: str) -> Gap:
+        """Leave it out of everybody's list."""
+        self.must_hold(GAPS_WRITE)
+        await self.gap(key)
+        await self.app.gaps.dismiss(key, by=self.principal.id)
+        return await self.gap(key)
+
+    async def miss_tool(self, name: str) -> None:
+        """Somebody called a tool by a name that no tool has."""
+        words = " ".join(core_words(name))
+        if words:
+            known = [tool.name for tool in self.app.library.specifications() if self._may_use(tool)]
+            nearest = tuple(nearest_names(name, known, k=len(known)))
+            report = ToolGapReport(missing_tools=(words,), attempted_task=name, existing_tools_checked=nearest)
+            await self._store.gaps.add(report, now=self.app.clock.time(), principal_id=self.principal.id)
+
+    def _may_use(self, tool: ToolSpecification) -> bool:
+        return tool.enabled and all(self.principal.may(permission) for permission in tool.permissions)
 
     # --- what a run waits for, and what came of it
 

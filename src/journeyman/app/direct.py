@@ -213,6 +213,7 @@ async def _prepared(
     ``last`` says that the event loop ends with this run: then any model lets go of what is bound to it.
     """
     from journeyman.app.assembly import Assembly, begin, close_model, model_named, resources_of
+    from journeyman.app.finding import find_gap
     from journeyman.core.data import new_id
     from journeyman.core.events import RunStarted
     from journeyman.core.policy import Policy
@@ -253,6 +254,7 @@ async def _prepared(
             model=named,
             listener=listener,
             verify=options.get("verify"),
+            gaps=find_gap,
         ).build()
         started = RunStarted(
             agent=agent.snapshot,

@@ -14,6 +14,7 @@ from journeyman.agent.state import RunState
 from journeyman.app.approvals import StoreGate
 from journeyman.app.assembly import Assembly, Resources, begin, close_model, model_named
 from journeyman.app.chains import ChainPlanner
+from journeyman.app.finding import find_gap
 from journeyman.app.splits import Split
 from journeyman.core.data import FORMAT, canonical_json
 from journeyman.core.errors import ConfigurationError
@@ -134,8 +135,11 @@ class RunFactory:
             now=self.principals,
             defaults=self.limits,
             before_step=self._follow_policy,
+            gaps=None if order.chain else find_gap,
             format=lambda: self.format,
             verify=self.verifiers.get(run_id),
+            trace_parent=order.trace_parent,
+            system="postgresql" if self.store.shared_limits else "sqlite",
             tools="none" if not advancing else "all" if self._begun_with_others(order) else "bind",
         ).build()
         if order.chain:

@@ -33,6 +33,7 @@ from journeyman.core.protocols import Clock, Model, SystemClock
 from journeyman.core.runs import UNFINISHED, Limits, TaskInput
 from journeyman.core.storing import ChainStep, Origin, RunOrder, Store, own_run_id
 from journeyman.memory.manager import MemoryManager
+from journeyman.telemetry import tracing
 from journeyman.tools.library import ToolLibrary
 
 if TYPE_CHECKING:
@@ -191,6 +192,11 @@ class Journeyman:
         if self._opened:
             raise ConfigurationError("an app is opened once; make a new Journeyman(...)")
         self._opened = True
+        if tracing():
+            from journeyman.stores.database import Database
+            from journeyman.telemetry.spans import store_span
+
+            Database.observe = store_span
         await self.store.open()
         try:
             if self.runner.queue is not None:
@@ -300,6 +306,7 @@ class Journeyman:
             chain=tuple(chain),
             priority=priority,
             origin=self._factory.origin,
+            trace_parent=_current_span(),
             created_at=self.clock.time(),
         )
         # A run that could never begin is refused here.
@@ -385,6 +392,14 @@ class Journeyman:
     def _check_open(self) -> None:
         if not self._open:
             raise ConfigurationError("the app is not open; write 'async with Journeyman(...) as app:'")
+
+
+def _current_span() -> str | None:
+    if not tracing():
+        return None
+    from journeyman.telemetry.spans import current_parent
+
+    return current_parent()
 
 
 @contextlib.asynccontextmanager

@@ -19,6 +19,7 @@ from journeyman.core.calls import ToolCallRecord
 from journeyman.core.conversations import SessionHistory
 from journeyman.core.data import FORMAT, Entity
 from journeyman.core.errors import ErrorInfo
+from journeyman.core.gaps import ToolGapReport
 from journeyman.core.labels import Label
 from journeyman.core.messages import Message, ToolCall, Usage
 from journeyman.core.playbook import Advice
@@ -53,6 +54,8 @@ class RunStarted(_Event):
     history: tuple[Message, ...] = ()
     session_history: SessionHistory | None = None
     """Where ``history`` is kept, if it is a session's. It is not written again with every run, but read from there."""
+    trace_parent: str | None = None
+    """The run's span, where it is traced: what other processes do for the run belongs to the same trace."""
 
     @model_serializer(mode="wrap")
     def _history_once(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
@@ -199,6 +202,8 @@ class RunFinished(_Event):
     error: ErrorInfo | None = None
     labels: tuple[Label, ...] = ()
     """What people decided on its calls, and what its verifier says."""
+    gap: ToolGapReport | None = None
+    """What no tool could do, where the run ended without having done what was asked."""
     response: AgentResponse | None = Field(default=None, exclude=True)
     """For whoever is listening live; not journalled, since it can be made from the facts."""
 

@@ -23,6 +23,7 @@ from typing_extensions import TypeVar
 from journeyman.core.calls import ToolCallRecord
 from journeyman.core.data import Derived, Entity, new_id
 from journeyman.core.errors import ErrorInfo, InvalidDataError, validation_problems
+from journeyman.core.gaps import ToolGapReport
 from journeyman.core.labels import DECISIVE, Label, LabelSource, best_label, judge
 from journeyman.core.messages import Message, Usage
 from journeyman.core.principals import Principal
@@ -192,6 +193,8 @@ class AgentResponse(Derived, Generic[OutputT]):
     """The conversation so far; pass it as ``history=`` to go on."""
     error: ErrorInfo | None = None
     """Why the run failed or stopped early."""
+    gap: ToolGapReport | None = None
+    """What no tool could do, where the run ended without having done what was asked."""
     metadata: dict[str, Any] = Field(default_factory=dict)
 
     @model_validator(mode="after")

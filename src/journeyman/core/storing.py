@@ -65,6 +65,8 @@ class RunOrder(Entity):
     """Higher goes first."""
     origin: Origin | None = None
     """None for a run that a program of somebody's own began: only they know where its tools are."""
+    trace_parent: str | None = None
+    """The span of whoever ordered it, where that was traced."""
     created_at: float
 
     @property

@@ -1,28 +1,50 @@
-"""Is there a tool for this? From what search finds, and from how sure the model was where it says so.
+"""Is there a tool for this? From what the texts say, from how sure the model was, and from the model if one is asked.
 
-A report names what is missing in the request's own words; nothing in it is invented, and no model is asked.
+A report names what is missing in the request's own words; nothing in it is invented. What is only said in passing, a
+greeting or thanks, is no request and gets no report.
 """
 
 from __future__ import annotations
 
+import math
 import re
 import string
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from journeyman.core.budgets import SEARCHED_CHARS
+from journeyman.core.errors import ModelError
 from journeyman.core.gaps import ToolGapReport
-from journeyman.retrieval.search import Hit
-from journeyman.tools.library import ToolLibrary
+from journeyman.core.messages import Message
+from journeyman.core.protocols import Embedder, Model, ModelRequest
+from journeyman.core.specification import ToolSpecification
+from journeyman.memory.fitting import Asked, compare, fit
+from journeyman.memory.small_talk import EMBEDDER, asks_for_something, sounds_like_talk
+from journeyman.retrieval.bm25 import BM25
+from journeyman.tools.library import ToolLibrary, searchable
 
-NEEDED = 0.305
-"""The score of search that the best tool must have for a request to count as served."""
-NEEDED_BY_WORDS = 0.045
+if TYPE_CHECKING:
+    from journeyman.core.protocols import Vectors
+
+NEEDED = -0.2
+"""How well, in log odds, the best tool must fit a request."""
+NEEDED_BY_WORDS = -0.4
 """The same where nothing but words can be compared."""
-CONFIDENCE_WEIGHS = 0.2
-"""What the model's confidence adds to the score (1.0: half of this) or takes away (0.0)."""
+NEEDED_OF_PARTS = -0.5
+"""The same for a part of a request whose whole is served: there must be less doubt."""
+CONFIDENCE_WEIGHS = 0.5
+"""How much the log odds of a model's confidence add to the fit."""
+_NEVER_SURER = 0.05
+"""What keeps the odds of a confidence of 0 or 1 finite."""
+MOST_COMPARED = 64
+"""Tools that are compared by meaning: of more, those that share most words with the request."""
 
+_QUESTION = "Call the tool that does what the user asks for. If none does, call nothing and say so."
 _LONGEST_PHRASE = 6
 _MOST_PARTS = 50
-_CLAUSES = re.compile(r"[.!?;\n]+(?:\s+|$)|,?\s+(?:and\s+)?(?:then|also)\s+|,\s+and\s+", re.IGNORECASE)
+_CONNECTED = re.compile(r",?\s+(?:and\s+)?(?:then|also)\s+|,\s+and\s+", re.IGNORECASE)
+_CLAUSES = re.compile(rf"[.!?;\n]+(?:\s+|$)|{_CONNECTED.pattern}", re.IGNORECASE)
 _ASKING = re.compile(
     r"^\s*(?:(?:please|now|hi|hello|hey)\b[,\s]*|(?:can|could|would|will)\s+you\s+|help\s+me\s+(?:to\s+)?|"
     r"i(?:\s+would|'d)\s+like\s+(?:you\s+)?to\s+|i\s+(?:want|need|have)\s+(?:you\s+)?to\s+|"
@@ -34,43 +56,164 @@ _PUNCTUATION = string.punctuation + "“”‘’«»…–—"
 _LEFT_OUT = frozenset(("a", "an", "the", "my", "our", "your", "me", "us", "some", "this", "that", "these", "please"))
 
 
-class ToolGapDetector:
-    """Looks a request up among the tools of a library."""
+@dataclass(frozen=True, slots=True)
+class Fitting:
+    """How well tools fit a text."""
 
-    def __init__(self, library: ToolLibrary) -> None:
-        self._library = library
+    tools: tuple[tuple[str, float], ...]
+    """Names with their fit in log odds, best first."""
+    nearest: tuple[str, ...] = ()
+    """Names, those first that are about the same thing, whatever the request leaves unsaid."""
+    passing: bool = False
+    """Whether nothing is asked for at all."""
+    by_words: bool = False
+
+    @property
+    def best(self) -> float:
+        return self.tools[0][1] if self.tools else float("-inf")
+
+
+class ToolGapDetector:
+    """Looks a request up among the tools of a library, or among some specifications.
+
+    Without an ``embedder``, of the library or given here, words alone are compared. A ``model`` is offered the tools
+    and asked, once, where nobody says how sure it was; nothing of what it wants to call is run.
+    """
+
+    def __init__(
+        self,
+        tools: ToolLibrary | Sequence[ToolSpecification],
+        *,
+        embedder: Embedder | None = None,
+        model: Model | None = None,
+    ) -> None:
+        self._tools = tools
+        self._embedder = embedder or (tools.embedder if isinstance(tools, ToolLibrary) else None)
+        self._model = model
 
     async def detect(self, task_text: str, *, confidence: float | None = None) -> ToolGapReport | None:
-        """What is missing for a task, or None when the tools at hand seem to do.
+        """What is missing for a task, or None when the tools at hand seem to do, or nothing was asked for.
 
-        Each part of the task is looked up by itself. ``confidence`` is what the model's adapter reported for the whole.
+        ``confidence`` is what the model's adapter reported for the whole.
         """
-        parts = _clauses(task_text)
-        missing = [phrase(part) for part in parts if not await self._served(part, confidence)]
-        if not missing:
+        whole = await self.fitting(task_text, confidence=confidence)
+        if whole.passing:
             return None
-        found = await self._library.find(task_text, k=len(self._library) or 1)
-        checked = [tool.name for tool, _ in found]
-        checked += [name for name in self._library.names() if name not in set(checked)]
-        return ToolGapReport(
-            missing_tools=tuple(dict.fromkeys(missing)), attempted_task=task_text, existing_tools_checked=tuple(checked)
-        )
+        if confidence is None and self._model is not None:
+            confidence = await self._asked(task_text)
+            whole = await self.fitting(task_text, confidence=confidence)
+        missing = await self._missing(task_text, whole, confidence)
+        return self._report(task_text, missing, whole) if missing else None
 
-    async def _served(self, part: str, confidence: float | None) -> bool:
-        hits = [hit for tool, hit in await self._library.find(part) if tool.specification.enabled]
-        sureness = CONFIDENCE_WEIGHS * (confidence - 0.5) if confidence is not None else 0.0
-        return any(hit.score + sureness >= _needed(hit) for hit in hits)
+    detect_missing_tools = detect
+
+    def _specifications(self) -> Sequence[ToolSpecification]:
+        return self._tools.specifications() if isinstance(self._tools, ToolLibrary) else self._tools
+
+    def _enabled(self) -> list[ToolSpecification]:
+        return [tool for tool in self._specifications() if tool.enabled]
+
+    async def _asked(self, task_text: str) -> float | None:
+        """How sure the model is that one of the tools does; None where it cannot be asked."""
+        assert self._model is not None
+        tools = self._enabled()
+        messages = (Message.system(_QUESTION), Message.user(task_text))
+        try:
+            response = await self._model.respond(ModelRequest(messages=messages, tools=tuple(tools), step=1))
+        except ModelError:
+            return None
+        known = {tool.name for tool in tools}
+        calls = [call for call in response.calls if call.tool_name in known]
+        if not calls:
+            return 0.0
+        return min(1.0 if call.confidence is None else call.confidence for call in calls)
+
+    async def _missing(self, text: str, whole: Fitting, confidence: float | None) -> list[str]:
+        needed = NEEDED_BY_WORDS if whole.by_words else NEEDED
+        if whole.best >= needed:
+            # It may still hold a second request, which nothing else in it speaks for.
+            parts, needed = _split(text, _CONNECTED), NEEDED_OF_PARTS
+            if len(parts) == 1:
+                return []
+        else:
+            parts = _split(text, _CLAUSES)
+        missing = []
+        for part in parts:
+            found = whole if len(parts) == 1 else await self.fitting(part, confidence=confidence)
+            if not found.passing and found.best < needed:
+                missing.append(phrase(part))
+        if not missing and whole.best < needed:
+            missing = [phrase(text)]
+        return list(dict.fromkeys(missing))
+
+    def _report(self, text: str, missing: Sequence[str], whole: Fitting) -> ToolGapReport:
+        checked = list(whole.nearest)
+        checked += [tool.name for tool in self._specifications() if tool.name not in set(checked)]
+        return ToolGapReport(missing_tools=tuple(missing), attempted_task=text, existing_tools_checked=tuple(checked))
+
+    async def fitting(self, text: str, *, confidence: float | None = None) -> Fitting:
+        """How well each enabled tool fits a text."""
+        return await fitting(text, self._enabled(), embedder=self._embedder, confidence=confidence)
 
 
-def _clauses(text: str) -> list[str]:
+async def fitting(
+    text: str, tools: Sequence[ToolSpecification], *, embedder: Embedder | None, confidence: float | None = None
+) -> Fitting:
+    """How well tools fit a text. A model's ``confidence`` counts for all of them."""
+    text = text[:SEARCHED_CHARS]
+    if not any(map(str.isalnum, text)) or not asks_for_something(text):
+        return Fitting((), passing=True)
+    said = {tool.name: searchable(tool) for tool in tools}
+    if len(tools) > MOST_COMPARED:
+        places = {name: place for place, (name, _) in enumerate(BM25(said).rank(text, k=MOST_COMPARED))}
+        tools = sorted(tools, key=lambda tool: places.get(tool.name, MOST_COMPARED))[:MOST_COMPARED]
+    vectors = await _vectors(text, tools, said, embedder)
+    if vectors is not None and embedder is not None and embedder.name == EMBEDDER and sounds_like_talk(vectors[0]):
+        return Fitting((), passing=True)
+    asked, added = Asked.of(text), 0.0 if confidence is None else sureness(confidence)
+    ranked, alikes = [], dict[str, float]()
+    for number, tool in enumerate(tools):
+        alike, described = (0.0, 0.0) if vectors is None else _cosines(vectors, number)
+        evidence = compare(asked, tool, searchable=said[tool.name], similarity=alike, described=described)
+        ranked.append((tool.name, fit(evidence, by_words=vectors is None) + added))
+        about = replace(evidence, numbers_missing=0.0, values_missing=0.0)
+        alikes[tool.name] = fit(about, by_words=vectors is None)
+    ranked.sort(key=lambda item: -item[1])
+    return Fitting(tuple(ranked), tuple(sorted(alikes, key=lambda name: -alikes[name])), by_words=vectors is None)
+
+
+def sureness(confidence: float) -> float:
+    """What a model's confidence adds to the fit: nothing at 0.5, and less the more unsure it is."""
+    return CONFIDENCE_WEIGHS * math.log((confidence + _NEVER_SURER) / (1 - confidence + _NEVER_SURER))
+
+
+async def _vectors(
+    text: str, tools: Sequence[ToolSpecification], said: Mapping[str, str], embedder: Embedder | None
+) -> Vectors | None:
+    """Of the text, then two for each tool; None where there is no embedder, or it cannot be asked."""
+    if embedder is None:
+        return None
+    import numpy as np
+
+    texts = [text, *(part for tool in tools for part in (said[tool.name], tool.description))]
+    try:
+        rows = np.asarray(await embedder.embed(texts), dtype=np.float32)
+    except ModelError:
+        return None
+    lengths = np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-9)
+    return np.asarray(rows / lengths, dtype=np.float32)
+
+
+def _cosines(vectors: Vectors, number: int) -> tuple[float, float]:
+    text, tool, description = vectors[0], vectors[1 + 2 * number], vectors[2 + 2 * number]
+    return float(text @ tool), float(text @ description)
+
+
+def _split(text: str, between: re.Pattern[str]) -> list[str]:
     # Blanks one by one: a pattern that meets long runs of them takes the square of their length.
     lines = "\n".join(" ".join(line.split()) for line in text[:SEARCHED_CHARS].splitlines() if line.strip())
-    parts = [part.strip() for part in _CLAUSES.split(lines) if any(map(str.isalpha, part))]
-    return parts[:_MOST_PARTS]
-
-
-def _needed(hit: Hit) -> float:
-    return NEEDED_BY_WORDS if hit.similarity is None else NEEDED
+    parts = [part.strip() for part in between.split(lines) if any(map(str.isalpha, part))]
+    return parts[:_MOST_PARTS] or [text]
 
 
 def phrase(request: str) -> str:

@@ -13,9 +13,10 @@ import queue
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol, TypeAlias, TypeVar
+from typing import Any, ClassVar, Protocol, TypeAlias, TypeVar
 
 from journeyman.core.errors import StoreClosedError, StoreError
 from journeyman.stores.connection import Connection, Driver, TransactionRunner
@@ -35,6 +36,7 @@ MOST_TOGETHER = 200
 """Jobs to a transaction: enough to share a commit, few enough to be over soon."""
 
 Outcome: TypeAlias = tuple["Job", Any, BaseException | None]
+Observe: TypeAlias = Callable[[str, str], AbstractContextManager[None]]
 
 
 class Buffer(Protocol):
@@ -74,6 +76,9 @@ class Readers:
 
 class Database:
     """All writes of a process go through one thread, in the order they were queued."""
+
+    observe: ClassVar[Observe | None] = None
+    """Entered around each operation, with the name of the system and of the operation; None while nobody watches."""
 
     def __init__(self, driver: Driver, *, retry_seconds: float, connections: int | None = None) -> None:
         self._driver = driver
@@ -133,6 +138,16 @@ class Database:
         Whoever stops waiting does not undo it.
         ``work`` may run more than once, each time in a transaction in which nothing of the time before remains.
         """
+        if (observe := Database.observe) is not None:
+            with observe(self._system, "write"):
+                return await self._write(work, sync=sync)
+        return await self._write(work, sync=sync)
+
+    @property
+    def _system(self) -> str:
+        return "postgresql" if self._driver.shared else "sqlite"
+
+    async def _write(self, work: Callable[[Connection], T], *, sync: bool) -> T:
         self._submit_pending()
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         self.submit(work, sync=sync, done=partial(settle_future, future))
@@ -171,6 +186,12 @@ class Database:
 
     async def read(self, work: Callable[[Connection], T]) -> T:
         """Run ``work`` on one state of the database, in which everything written here before is to be seen."""
+        if (observe := Database.observe) is not None:
+            with observe(self._system, "read"):
+                return await self._read(work)
+        return await self._read(work)
+
+    async def _read(self, work: Callable[[Connection], T]) -> T:
         self._submit_pending()
         if self._submitted:
             await asyncio.wait(set(self._submitted))

@@ -1,13 +1,15 @@
-"""Gap reports: what people asked for and no tool could do. They outlive the runs they came from."""
+"""Gap reports: what people asked for and no tool could do. They outlive the runs they came from.
+
+Every time is a row; rows with the same key are one gap, whose demand is counted when it is read."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from journeyman.core.data import new_id
-from journeyman.core.gaps import GapRow, ToolGapReport
+from journeyman.core.gaps import Gap, GapRow, ToolGapReport, gap_key
 from journeyman.core.principals import ANY_PRINCIPAL, PrincipalFilter
-from journeyman.stores.connection import Row, belongs_to, columns, json_text, marks, where
+from journeyman.stores.connection import Connection, Row, belongs_to, columns, json_text, marks, storable, where
 from journeyman.stores.database import Database
 
 
@@ -20,10 +22,10 @@ class SqlGaps:
     async def add(
         self, report: ToolGapReport, *, now: float, run_id: str | None = None, principal_id: str | None = None
     ) -> GapRow:
-        values = (new_id("gap"), float(now), run_id, principal_id, json_text(report))
-        sql = f"INSERT INTO gaps ({columns(GapRow)}) VALUES ({marks(values)})"
-        await self._database.write(lambda connection: connection.execute(sql, *values))
-        return _row(values)
+        rows = await self._database.write(
+            lambda connection: add_gap(connection, report, now=now, run_id=run_id, principal_id=principal_id)
+        )
+        return rows[0]
 
     async def list(
         self, *, principal_id: PrincipalFilter = ANY_PRINCIPAL, limit: int = 50, offset: int = 0
@@ -32,6 +34,87 @@ class SqlGaps:
         sql = f"SELECT {columns(GapRow)} FROM gaps {clause} ORDER BY created_at DESC, id DESC LIMIT ? OFFSET ?"
         rows = await self._database.read(lambda connection: connection.query(sql, *whose, limit, offset))
         return tuple(map(_row, rows))
+
+    async def demand(
+        self,
+        *,
+        principal_id: PrincipalFilter = ANY_PRINCIPAL,
+        dismissed: bool = False,
+        key: str | None = None,
+        limit: int = 50,
+        offset: int = 0,
+    ) -> Sequence[Gap]:
+        conditions = [
+            belongs_to(principal_id),
+            ("COALESCE(gap_key, gaps.id) = ?", (key,)) if key is not None else None,
+            None if dismissed else ("dismissed_at IS NULL", ()),
+        ]
+        clause, values = where(*conditions)
+        sql = f"""
+            SELECT COALESCE(gap_key, gaps.id), COUNT(*), COUNT(DISTINCT COALESCE(principal_id, '')),
+                   MIN(created_at), MAX(created_at), MIN(dismissed_by), MIN(dismissed_at)
+            FROM gaps LEFT JOIN gap_dismissals ON gap_dismissals.dismissed_key = gap_key
+            {clause} GROUP BY COALESCE(gap_key, gaps.id)
+            ORDER BY COUNT(DISTINCT COALESCE(principal_id, '')) DESC, COUNT(*) DESC, MAX(created_at) DESC, 1
+            LIMIT ? OFFSET ?
+        """
+
+        def read(connection: Connection) -> list[Gap]:
+            return [_gap(connection, row, principal_id) for row in connection.query(sql, *values, limit, offset)]
+
+        return tuple(await self._database.read(read))
+
+    async def dismiss(self, key: str, *, by: str | None, now: float) -> bool:
+        def write(connection: Connection) -> bool:
+            if not connection.query("SELECT 1 FROM gaps WHERE gap_key = ? LIMIT 1", key):
+                return False
+            connection.execute(
+                "INSERT INTO gap_dismissals (dismissed_key, dismissed_by, dismissed_at) VALUES (?, ?, ?) "
+                "ON CONFLICT (dismissed_key) DO NOTHING",
+                *(key, by, float(now)),
+            )
+            return True
+
+        return await self._database.write(write)
+
+
+def add_gap(
+    connection: Connection, report: ToolGapReport, *, now: float, run_id: str | None, principal_id: str | None
+) -> list[GapRow]:
+    """Keep that something was missing: a row for each missing tool."""
+    rows = []
+    for missing in report.missing_tools:
+        values = (
+            new_id("gap"),
+            float(now),
+            run_id,
+            principal_id,
+            json_text(report),
+            gap_key(missing),
+            storable(missing),
+        )
+        connection.execute(f"INSERT INTO gaps ({columns(GapRow)}) VALUES ({marks(values)})", *values)
+        rows.append(_row(values))
+    return rows
+
+
+def _gap(connection: Connection, row: Row, principal_id: PrincipalFilter) -> Gap:
+    key, times, people, first_at, last_at, dismissed_by, dismissed_at = row
+    clause, values = where(belongs_to(principal_id), ("COALESCE(gap_key, id) = ?", (key,)))
+    sql = f"SELECT {columns(GapRow)} FROM gaps {clause} ORDER BY created_at DESC, id DESC LIMIT 1"
+    [latest] = map(_row, connection.query(sql, *values))
+    return Gap(
+        key=key,
+        missing=latest.missing or latest.report.missing_tools[0],
+        times=times,
+        people=people,
+        first_at=first_at,
+        last_at=last_at,
+        report=latest.report,
+        run_id=latest.run_id,
+        dismissed_by=dismissed_by,
+        dismissed_at=dismissed_at,
+    )
 
 
 def _row(row: Row) -> GapRow:

@@ -551,6 +551,26 @@ MEMORY_WORDS = Migration(
     ),
 )
 
+GAP_DEMAND = Migration(
+    "demand for gaps",
+    up=(
+        "ALTER TABLE gaps ADD COLUMN gap_key TEXT",
+        "ALTER TABLE gaps ADD COLUMN missing TEXT",
+        "CREATE INDEX gaps_by_key ON gaps (gap_key, created_at)",
+        """
+        CREATE TABLE gap_dismissals (
+            dismissed_key TEXT PRIMARY KEY, dismissed_by TEXT, dismissed_at DOUBLE PRECISION NOT NULL
+        )
+        """,
+    ),
+    down=(
+        "DROP TABLE gap_dismissals",
+        "DROP INDEX gaps_by_key",
+        "ALTER TABLE gaps DROP COLUMN missing",
+        "ALTER TABLE gaps DROP COLUMN gap_key",
+    ),
+)
+
 MIGRATIONS = (
     RUNS,
     CONVERSATIONS,
@@ -577,6 +597,7 @@ MIGRATIONS = (
     MEMORY,
     LABELS,
     MEMORY_WORDS,
+    GAP_DEMAND,
 )
 """Version N of the schema is the first N of these. New ones go to the end; none is ever changed."""
 

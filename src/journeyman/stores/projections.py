@@ -1,4 +1,4 @@
-"""What a fact changes beside the journal, in the same transaction: calls, audit, approvals, the conversation."""
+"""What a fact changes beside the journal, in the same transaction: calls, audit, approvals, gaps, the conversation."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ from journeyman.stores.calls import log_call
 from journeyman.stores.connection import Connection
 from journeyman.stores.conversations import add_messages, touch_session
 from journeyman.stores.cursors import number_end
+from journeyman.stores.gaps import add_gap
 from journeyman.stores.labels import put_label
 from journeyman.stores.reports import drop_reports
 
@@ -75,6 +76,9 @@ def project(connection: Connection, run_id: str, fact: Fact, *, effect: bool = F
                 put_label(connection, run_id, label)
             if status_after(fact) is RunStatus.CANCELLED:
                 _audit_cancellation(connection, run_id, now=fact.time)
+            if isinstance(fact, RunFinished) and fact.gap is not None:
+                [(principal_id,)] = connection.query("SELECT principal_id FROM runs WHERE id = ?", run_id)
+                add_gap(connection, fact.gap, now=fact.time, run_id=run_id, principal_id=principal_id)
             _keep_conversation(connection, run_id, fact.response, now=fact.time)
             withdraw(connection, run_id, now=fact.time)
         case _:

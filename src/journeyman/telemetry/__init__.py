@@ -1,4 +1,4 @@
-"""Listeners that turn a run's events into logs and spans. They carry metadata only, unless content was asked for."""
+"""Listeners that turn a run's events into logs, spans and metrics: metadata only, unless content was asked for."""
 
 from __future__ import annotations
 
@@ -13,3 +13,13 @@ def tracing() -> bool:
     from opentelemetry import trace
 
     return not isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider)
+
+
+def metering() -> bool:
+    """The same for a meter provider."""
+    if "opentelemetry.metrics" not in sys.modules and "OTEL_PYTHON_METER_PROVIDER" not in os.environ:
+        return False
+    from opentelemetry import metrics
+
+    # The API has no public name for what stands there before one is configured.
+    return type(metrics.get_meter_provider()).__name__ not in ("_ProxyMeterProvider", "NoOpMeterProvider")

@@ -1,80 +1,150 @@
 """Events as OpenTelemetry spans, through the API package.
 
-Names follow the semantic conventions for generative AI, whose published constants still change. A call's span is
-current while its tool runs, so a tool's own spans are its children.
+A run is one trace, in however many processes it is worked on: the first one's span is in the journal, and what other
+processes do are its descendants. A call's span is current while its tool runs, so a tool's own spans are its children.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 from opentelemetry import context as otel_context
 from opentelemetry import trace
-from opentelemetry.trace import Span, Status, StatusCode
+from opentelemetry.trace import Span, SpanKind, Status, StatusCode
+from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 from pydantic_core import to_json
 
 from journeyman.core import events
+from journeyman.core.approvals import Approval
 from journeyman.core.calls import ToolCallRecord
+from journeyman.core.events import Fact
+from journeyman.core.protocols import Journal
 from journeyman.core.sensitive.tokens import redacted, redacted_value
+from journeyman.telemetry import names
 
-OPERATION = "gen_ai.operation.name"
-ERROR_TYPE = "error.type"
+_TRACER = "journeyman"
+_PARENT = "traceparent"
+_propagator = TraceContextTextMapPropagator()
+
+
+def current_parent() -> str | None:
+    """The current span as the text in which it is handed to other processes; None where there is none."""
+    return _written(otel_context.get_current())
+
+
+def _written(context: otel_context.Context) -> str | None:
+    carrier: dict[str, str] = {}
+    _propagator.inject(carrier, context)
+    return carrier.get(_PARENT)
 
 
 class SpanListener:
-    """One per run: a span for the run, one for each model request, one for each call."""
+    """One per run and process: a span for the run, and below it steps, questions, calls and waits for people.
 
-    def __init__(self, agent: str, *, capture_content: bool = False) -> None:
+    ``parent`` is the span that the run began with in another process, or the one of whoever ordered it; without one
+    the current span is. ``asked`` are questions to people that are still open.
+    """
+
+    def __init__(
+        self,
+        agent: str,
+        *,
+        parent: str | None = None,
+        asked: Iterable[Approval] = (),
+        capture_content: bool = False,
+    ) -> None:
         self._agent = agent
-        self._tracer = trace.get_tracer("journeyman")
+        self._tracer = trace.get_tracer(_TRACER)
         self._capture_content = capture_content
+        self._from = None if parent is None else _propagator.extract({_PARENT: parent})
         self._run: Span | None = None
         self._parent: otel_context.Context | None = None
+        self._step: Span | None = None
+        self._below: otel_context.Context | None = None
+        """Where spans of the step under way belong."""
         self._calls: dict[str, Span] = {}
+        self._asked = {approval.id: approval for approval in asked}
 
     def __call__(self, event: events.Event) -> None:
         match event:
             case events.RunStarted() | events.RunResumed():
-                self._begin(event)
+                if self._run is None:
+                    self.begin(event.run_id, event.time)
             case events.MessageReceived():
-                self._model(event)
+                self._message(event)
             case events.CallStarted():
                 self._call(event.call_id, event.tool_name, event.time)
             case events.CallFinished(record=record):
                 self._call_finished(record, event.time)
-            case events.RunFinished() | events.RunSuspended():
+            case events.StepFinished():
+                self._end_step(event.time)
+            case events.ApprovalRequested(approval=approval):
+                self._asked[approval.id] = approval
+            case events.ApprovalDecided():
+                self._decided(event)
+            case events.RunFinished():
+                self._end(event.status.value, event.time, None, gap=event.gap is not None)
+            case events.RunSuspended():
                 self._end(event.status.value, event.time, None)
             case events.RunFailed():
                 self._end("failed", event.time, event.error.code)
 
-    def _begin(self, event: events.Event) -> None:
-        operation, start = "invoke_agent", _nanoseconds(event.time)
-        facts = {OPERATION: operation, "gen_ai.agent.name": self._agent, "gen_ai.conversation.id": event.run_id}
-        self._run = self._tracer.start_span(f"{operation} {self._agent}", attributes=facts, start_time=start)
-        self._parent = trace.set_span_in_context(self._run)
+    def begin(self, run_id: str, now: float) -> str | None:
+        """Begin the run's span; returns it as the text by which other processes find it."""
+        facts = {names.OPERATION: names.INVOKE_AGENT, names.AGENT_NAME: self._agent, names.CONVERSATION_ID: run_id}
+        self._run = self._tracer.start_span(
+            f"{names.INVOKE_AGENT} {self._agent}", context=self._from, attributes=facts, start_time=_nanoseconds(now)
+        )
+        self._parent = self._below = trace.set_span_in_context(self._run, self._from)
+        return _written(self._parent)
 
-    def _model(self, event: events.MessageReceived) -> None:
-        span = self._tracer.start_span(
-            f"chat {redacted(event.model)}".strip(),
+    @contextmanager
+    def current(self) -> Iterator[None]:
+        """Makes the run's span the current one."""
+        token = otel_context.attach(self._parent or otel_context.get_current())
+        try:
+            yield
+        finally:
+            otel_context.detach(token)
+
+    def _message(self, event: events.MessageReceived) -> None:
+        start = _nanoseconds(event.started)
+        self._end_step(event.time)
+        self._step = self._tracer.start_span(
+            f"step {event.iteration}",
             context=self._parent,
-            kind=trace.SpanKind.CLIENT,
+            attributes={names.STEP: event.iteration},
+            start_time=start,
+        )
+        self._below = trace.set_span_in_context(self._step, self._parent)
+        model = redacted(event.model)
+        span = self._tracer.start_span(
+            f"{names.CHAT} {model}".strip(),
+            context=self._below,
+            kind=SpanKind.CLIENT,
             attributes={
-                OPERATION: "chat",
-                "gen_ai.response.model": redacted(event.model),
-                "gen_ai.usage.input_tokens": event.usage.input_tokens,
-                "gen_ai.usage.output_tokens": event.usage.output_tokens,
+                names.OPERATION: names.CHAT,
+                names.PROVIDER_NAME: names.provider_of(model),
+                names.RESPONSE_MODEL: model,
+                names.INPUT_TOKENS: event.usage.input_tokens,
+                names.OUTPUT_TOKENS: event.usage.output_tokens,
             },
-            start_time=_nanoseconds(event.started),
+            start_time=start,
         )
         span.end(_nanoseconds(event.time))
+
+    def _end_step(self, now: float) -> None:
+        if self._step is not None:
+            self._step.end(_nanoseconds(now))
+        self._step, self._below = None, self._parent
 
     def _call(self, call_id: str, tool_name: str, start: float) -> Span:
         """The span of a call, which all its attempts share."""
         if call_id not in self._calls:
             self._calls[call_id] = self._tracer.start_span(
-                f"execute_tool {redacted(tool_name)}", context=self._parent, start_time=_nanoseconds(start)
+                f"{names.EXECUTE_TOOL} {redacted(tool_name)}", context=self._below, start_time=_nanoseconds(start)
             )
         return self._calls[call_id]
 
@@ -82,7 +152,7 @@ class SpanListener:
     def running(self, call_id: str, tool_name: str) -> Iterator[None]:
         """Makes the call's span the current one; entered in the task that runs the tool."""
         span = self._call(call_id, tool_name, time.time())
-        token = otel_context.attach(trace.set_span_in_context(span, self._parent))
+        token = otel_context.attach(trace.set_span_in_context(span, self._below))
         try:
             yield
         finally:
@@ -95,37 +165,87 @@ class SpanListener:
         if span.is_recording():
             span.set_attributes(
                 {
-                    OPERATION: "execute_tool",
-                    "gen_ai.tool.name": redacted(record.tool_name),
-                    "gen_ai.tool.call.id": record.call_id,
-                    "journeyman.call.status": record.status.value,
-                    "journeyman.call.attempts": record.attempts,
-                    "journeyman.call.cached": record.cached,
-                    "journeyman.call.risk": record.risk.value if record.risk else "",
-                    "journeyman.call.ungrounded": len(record.ungrounded),
+                    names.OPERATION: names.EXECUTE_TOOL,
+                    names.TOOL_NAME: redacted(record.tool_name),
+                    names.TOOL_CALL_ID: record.call_id,
+                    names.CALL_STATUS: record.status.value,
+                    names.CALL_ATTEMPTS: record.attempts,
+                    names.CALL_CACHED: record.cached,
+                    names.CALL_RISK: record.risk.value if record.risk else "",
+                    names.CALL_UNGROUNDED: len(record.ungrounded),
                 }
             )
             if record.error is not None:
                 _mark_failed(span, record.error.code)
             if self._capture_content:
                 # Refused arguments may be anything, JSON or not, and the span must end all the same.
-                for name, value in (("arguments", record.arguments), ("result", record.result)):
-                    text = to_json(redacted_value(value), fallback=repr).decode()
-                    span.set_attribute(f"gen_ai.tool.call.{name}", text)
+                for name, value in (
+                    (names.TOOL_ARGUMENTS, record.arguments),
+                    (names.TOOL_RESULT, record.result),
+                ):
+                    span.set_attribute(name, to_json(redacted_value(value), fallback=repr).decode())
         span.end(_nanoseconds(now))
 
-    def _end(self, status: str, now: float, error: str | None) -> None:
+    def _decided(self, event: events.ApprovalDecided) -> None:
+        """How long a person took: also where the question was asked by a process that is gone."""
+        approval = self._asked.pop(event.approval_id, None)
+        if approval is None:
+            return
+        span = self._tracer.start_span(
+            f"approval {redacted(approval.tool_name)}",
+            context=self._below,
+            attributes={
+                names.APPROVAL_ID: approval.id,
+                names.APPROVAL_STATUS: event.status.value,
+                names.TOOL_NAME: redacted(approval.tool_name),
+                names.TOOL_CALL_ID: event.call_id,
+            },
+            start_time=_nanoseconds(approval.requested_at.timestamp()),
+        )
+        span.end(_nanoseconds(event.time))
+
+    def _end(self, status: str, now: float, error: str | None, *, gap: bool = False) -> None:
         if self._run is None:
             return
-        self._run.set_attribute("journeyman.run.status", status)
+        self._end_step(now)
+        self._run.set_attribute(names.RUN_STATUS, status)
+        if gap:
+            self._run.set_attribute(names.RUN_GAP, True)
         if error is not None:
             _mark_failed(self._run, error)
         self._run.end(_nanoseconds(now))
         self._run = None
 
 
+class TracedJournal:
+    """A journal whose writes have spans, below whatever is current."""
+
+    def __init__(self, journal: Journal, system: str) -> None:
+        self._journal = journal
+        self._system = system
+
+    async def append(self, run_id: str, facts: Sequence[Fact], *, sync: bool = False) -> None:
+        with store_span(self._system, "append"):
+            await self._journal.append(run_id, facts, sync=sync)
+
+    async def read(self, run_id: str, *, after: int = 0) -> Sequence[Fact]:
+        return await self._journal.read(run_id, after=after)
+
+
+@contextmanager
+def store_span(system: str, operation: str) -> Iterator[None]:
+    """A span around an operation of a store, where it belongs to something: polling makes no traces."""
+    if not trace.get_current_span().get_span_context().is_valid:
+        yield
+        return
+    attributes = {names.DB_SYSTEM: system, names.DB_OPERATION: operation}
+    tracer = trace.get_tracer(_TRACER)
+    with tracer.start_as_current_span(f"{operation} {system}", kind=SpanKind.CLIENT, attributes=attributes):
+        yield
+
+
 def _mark_failed(span: Span, code: str) -> None:
-    span.set_attribute(ERROR_TYPE, code)
+    span.set_attribute(names.ERROR_TYPE, code)
     span.set_status(Status(StatusCode.ERROR, code))
 
 

@@ -222,6 +222,11 @@ class ToolLibrary:
     def __len__(self) -> int:
         return len(self._tools)
 
+    @property
+    def embedder(self) -> Embedder | None:
+        """What tools are found by meaning with."""
+        return self._embedder
+
     def names(self) -> list[str]:
         return list(self._tools)
 

@@ -34,7 +34,7 @@ def test_what_is_missing_is_said_and_kept(cli: Cli) -> None:
     assert "nearest first: get_weather" in ended.out
     assert "journeyman gaps list" in ended.err
     [kept] = json.loads(cli("gaps", "list", "--json").out)
-    assert (kept["report"]["attempted_task"], kept["run_id"]) == (PORTFOLIO, None)
+    assert (kept["report"]["attempted_task"], kept["run_id"], kept["times"]) == (PORTFOLIO, None, 1)
     listed = cli("gaps", "list")
     assert (listed.code, MISSING in listed.out) == (0, True)
 
@@ -63,3 +63,31 @@ def test_a_blank_task_and_a_store_that_is_not_there_are_wrong_usage(cli: Cli, tm
     assert cli("gaps", "detect", "  ").code == 2
     assert cli("gaps", "list").code == 2
     assert not list(tmp_path.glob("*.db"))
+
+
+def test_a_gap_is_shown_exported_and_dismissed(cli: Cli, tmp_path: Path) -> None:
+    for _ in range(2):
+        cli("gaps", "detect", PORTFOLIO, *LIBRARY)
+    [kept] = json.loads(cli("gaps", "list", "--json").out)
+    shown = cli("gaps", "show", kept["key"])
+    assert (shown.code, "asked for 2 times by 1 person" in shown.out, "nearest tools: get_weather" in shown.out) == (
+        0,
+        True,
+        True,
+    )
+    assert "retrieve_stock_portfolio_performance:Tool" in cli("gaps", "export", kept["key"]).out
+    folder = tmp_path / "new"
+    written = cli("gaps", "export", kept["key"], "--as", "python", "--to", str(folder))
+    assert (written.code, len(list(folder.glob("*.py")))) == (0, 2)
+    assert cli("gaps", "export", kept["key"], "--as", "python", "--to", str(folder)).code == 2
+    assert cli("gaps", "dismiss", kept["key"], "--by", "ada").code == 0
+    assert json.loads(cli("gaps", "list", "--json").out) == []
+    [dismissed] = json.loads(cli("gaps", "list", "--all", "--json").out)
+    assert dismissed["dismissed_by"] == "ada"
+
+
+def test_a_gap_that_is_not_there_is_wrong_usage(cli: Cli) -> None:
+    cli("gaps", "detect", PORTFOLIO, *LIBRARY)
+    for command in ("show", "export", "dismiss"):
+        ended = cli("gaps", command, "nothing")
+        assert (ended.code, "gaps list" in ended.err) == (2, True)

@@ -108,6 +108,17 @@ def text_of(result: types.CallToolResult) -> str:
     return block.text
 
 
+async def test_a_tool_that_is_not_there_is_counted_as_missing(tmp_path: Path) -> None:
+    async with serving(tmp_path, principal=BOB) as (gateway, service), Client(gateway.server) as client:
+        for name in ("book_flight", "open_box"):  # the second one is there, and not for him
+            with pytest.raises(MCPError, match="Unknown tool"):
+                await client.call_tool(name, {})
+        [gap] = await service.app.gaps.demand()
+        assert (gap.missing, gap.times, gap.report.attempted_task) == ("book flight", 1, "book_flight")
+        assert "open_box" not in gap.report.existing_tools_checked
+        assert [found.key for found in await service.app.gaps.demand(principal_id="bob")] == [gap.key]
+
+
 @BOTH
 async def test_tools_are_told_as_clients_take_them_and_called(tmp_path: Path, mode: str) -> None:
     async with serving(tmp_path) as (gateway, _), Client(gateway.server, mode=mode) as client:

@@ -23,6 +23,7 @@ export function Exchange({ id, queued, again }: {
     <article class="exchange" aria-label={`You asked: ${task}`}>
       <div class="asked">{task}</div>
       <RunCards run={run} />
+      {run.missing.length ? <p class="note">No tool can do this yet: {run.missing.join("; ")}. <a href={href("gaps")}>It was noted.</a></p> : null}
       <Problem text={problem} />
       <Foot run={run} again={again} />
     </article>

@@ -10,6 +10,7 @@ What they share: ``options`` (options, exit codes), ``loading`` (agents, librari
 
 from __future__ import annotations
 
+import os
 import sys
 from contextlib import suppress
 from importlib import import_module
@@ -112,6 +113,10 @@ def main() -> None:
         with suppress(AttributeError):  # somebody's own stream
             # A terminal that cannot show a character must not end a run.
             stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]  # TextIO has no such method, TextIOWrapper has
+    if any(name.startswith("OTEL_EXPORTER_OTLP_") for name in os.environ):
+        from journeyman.app.observing import configure
+
+        configure()
     try:
         with children_marked(), children_escaped():
             _program()()

@@ -20,7 +20,7 @@ from journeyman.core.conversations import SessionRow
 from journeyman.core.data import new_id
 from journeyman.core.errors import ConfigurationError, SessionTakenError
 from journeyman.core.messages import Role
-from journeyman.core.runs import CHAT_MESSAGE_LIMIT, UNFINISHED, UNSURE, RunStatus
+from journeyman.core.runs import CHAT_MESSAGE_LIMIT, UNFINISHED
 from journeyman.doors.cli import options, screen
 from journeyman.doors.cli.chat_commands import COMMANDS, KEYS, parsed, unknown
 from journeyman.doors.cli.loading import command, open_at, running_app
@@ -134,18 +134,11 @@ class _Conversation:
         handle = await self._session.send(self._agent, text, principal=self._options.principal)
         code = await self._see(handle)
         if code is not ExitCode.WAITING:
-            await self._report_gap(text, handle)
+            await self._report_gap(handle)
         return code
 
-    async def _report_gap(self, text: str, handle: Handle) -> None:
-        """Where the model called nothing and says that it is not sure, perhaps there is no tool for this."""
-        response = await handle.result()
-        if response.status is not RunStatus.COMPLETED or response.tool_calls or response.confidence >= UNSURE:
-            return
-        report = await self._app.gaps.detect(
-            text, confidence=response.confidence, run_id=handle.run_id, principal=self._options.principal
-        )
-        if report is not None:
+    async def _report_gap(self, handle: Handle) -> None:
+        if (report := (await handle.result()).gap) is not None:
             missing = ", ".join(map(screen.escaped, report.missing_tools))
             kept = command(self._options.store, "gaps list")
             self._console.print(Text(f"· no tool for: {missing} · kept: {kept}", style="dim"), soft_wrap=True)

@@ -154,6 +154,8 @@ def print_response(response: AgentResponse, *, as_json: bool, talking: bool = Fa
         screen.note(response.error.message, response.error.user_guidance)
     elif ExitCode.of(response) is ExitCode.FAILED and not talking:
         screen.note("nothing of what was asked was done")
+    if response.gap is not None and not talking:
+        screen.note(screen.escaped(response.gap.plain))
     return ExitCode.of(response)
 
 

@@ -6,6 +6,7 @@ from importlib.metadata import version
 
 from fastapi import FastAPI
 
+from journeyman.app.observing import prometheus_page
 from journeyman.app.service import Service
 from journeyman.doors.http import (
     approvals,
@@ -14,6 +15,7 @@ from journeyman.doors.http import (
     configuration,
     events,
     experiments,
+    gaps,
     health,
     me,
     memory,
@@ -50,6 +52,7 @@ def create_app(service: Service, *, tokens: Tokens | None = None, options: Serve
     api.state.service = service
     api.state.metrics = metrics = Metrics()
     api.state.readiness = Readiness(service)
+    api.state.instruments = prometheus_page()
     install_errors(api)
     for router in (
         me.router,
@@ -64,6 +67,7 @@ def create_app(service: Service, *, tokens: Tokens | None = None, options: Serve
         tasks.search_router,
         memory.router,
         experiments.router,
+        gaps.router,
         configuration.router,
         completions.router,
     ):

@@ -13,6 +13,7 @@ from journeyman.app.service import Service
 from journeyman.core.calls import ToolCallRecord
 from journeyman.core.data import new_id
 from journeyman.core.errors import ErrorInfo, InvalidDataError
+from journeyman.core.gaps import ToolGapReport
 from journeyman.core.messages import Message, Usage
 from journeyman.core.runs import CHAT_MESSAGE_LIMIT, TaskInput
 from journeyman.core.storing import RunOrder
@@ -71,6 +72,7 @@ class ChatAnswer(RunAnswer):
     total_iterations: int
     usage: Usage
     error: ErrorInfo | None
+    gap: ToolGapReport | None = Field(description="What no tool could do, where nothing was done of what was asked.")
 
 
 class Accepted(BaseModel):
@@ -239,6 +241,7 @@ async def _answer(desk: Desk, handle: Handle, session_id: str) -> ChatAnswer:
         total_iterations=0 if response is None else response.total_iterations,
         usage=Usage() if response is None else response.usage,
         error=None if response is None else response.error,
+        gap=None if response is None else response.gap,
     )
 
 

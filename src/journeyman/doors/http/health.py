@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Annotated, Any, Literal
 
@@ -160,10 +160,13 @@ _ERRORS: dict[int | str, dict[str, Any]] = {
     responses=_ERRORS,
     dependencies=AUTHENTICATED,
 )
-async def metrics(service: ServiceDep, desk: DeskDep, counted: MetricsDep) -> PlainTextResponse:
+async def metrics(request: Request, service: ServiceDep, desk: DeskDep, counted: MetricsDep) -> PlainTextResponse:
     """Runs and approvals are counted as far as you may see them: all with the permission 'runs:read'."""
     at_work, waiting = await desk.counts()
     library = service.app.library
     tools = [(name, library.counts(name).success_count, library.counts(name).failure_count) for name in library.names()]
     text = counted.text(gauges={"approvals_pending": waiting, "runs_unfinished": at_work}, tools=tools)
+    instruments: Callable[[], str] | None = request.app.state.instruments
+    if instruments is not None:
+        text += await asyncio.to_thread(instruments)
     return PlainTextResponse(text, media_type="text/plain; version=0.0.4")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fastapi import APIRouter
 from pydantic import BaseModel, Field
 
-from journeyman.app.desk import DECIDE, MEMORY_WRITE, TASKS_WRITE
+from journeyman.app.desk import DECIDE, GAPS_WRITE, MEMORY_WRITE, TASKS_WRITE
 from journeyman.core.runs import CHAT_MESSAGE_LIMIT
 from journeyman.doors.http.auth import Caller
 from journeyman.doors.http.common import JsonRoute
@@ -24,6 +24,7 @@ class Me(BaseModel):
     can_change_tasks: bool
     can_change_memory: bool
     can_change_experiments: bool
+    can_dismiss_gaps: bool
     message_limit: int = Field(description="Characters that a message of a chat may have.")
 
 
@@ -37,5 +38,6 @@ async def me(principal: Caller) -> Me:
         can_change_tasks=principal.may(TASKS_WRITE),
         can_change_memory=principal.may(MEMORY_WRITE),
         can_change_experiments=principal.may("experiments:write"),
+        can_dismiss_gaps=principal.may(GAPS_WRITE),
         message_limit=CHAT_MESSAGE_LIMIT,
     )

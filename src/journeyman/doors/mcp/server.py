@@ -20,7 +20,7 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from journeyman.app.desk import Desk
 from journeyman.app.service import Service
-from journeyman.core.budgets import MCP_MESSAGE_BYTES
+from journeyman.core.budgets import MCP_MESSAGE_BYTES, TOOL_NAME_CHARS
 from journeyman.core.principals import Principal
 from journeyman.core.risk import RiskLevel
 from journeyman.core.specification import ToolSpecification
@@ -163,7 +163,9 @@ class Gateway:
         desk = self._desk(ctx)
         item = self._found(params.name)
         if item is None or not _is_offered(item, desk.principal):
-            raise MCPError(types.INVALID_PARAMS, f"Unknown tool: {params.name[:128]}")
+            if item is None:
+                await desk.miss_tool(params.name[:TOOL_NAME_CHARS])
+            raise MCPError(types.INVALID_PARAMS, f"Unknown tool: {params.name[:TOOL_NAME_CHARS]}")
         return await self._calls.call(ctx, desk, item, params)
 
     def _input_schema(self, name: str) -> Mapping[str, Any] | None:

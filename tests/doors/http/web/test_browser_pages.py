@@ -13,7 +13,7 @@ import pytest
 from axe_playwright_python.async_playwright import Axe
 from playwright.async_api import Browser, Page, expect
 
-from journeyman import RiskLevel, ToolLibrary, tool
+from journeyman import RiskLevel, ToolGapReport, ToolLibrary, tool
 from journeyman.app.service import keep
 from journeyman.app.splits import Split
 from journeyman.experiments import Report
@@ -22,7 +22,7 @@ from tests.doors.http.web.scenes import clerk
 from tests.doors.http.web.test_browser_chat import ask, card, opened_at
 
 pytestmark = [pytest.mark.slow, pytest.mark.asyncio(loop_scope="module")]
-PAGES = ("chat", "approvals", "tasks", "tasks/new", "memory", "runs", "tools", "experiments", "audit")
+PAGES = ("chat", "approvals", "tasks", "tasks/new", "memory", "runs", "tools", "experiments", "gaps", "audit")
 PHONE = {"width": 360, "height": 740}
 
 
@@ -109,6 +109,30 @@ async def test_experiments_are_plotted_and_a_live_one_is_stopped(page: Page, tmp
         await expect(page.locator(".intervals .best").first).to_contain_text("0.9 (0.8 to 1)")
         await expect(page.get_by_role("rowheader", name="new against old")).to_be_visible()
         assert await violations(page) == []
+
+
+async def test_gaps_are_listed_by_demand_with_files_to_begin_with_and_dismissed(page: Page, site: Site) -> None:
+    for task in ("Book me a flight to Paris", "Book a flight to Oslo"):
+        report = ToolGapReport(missing_tools=("book flight",), attempted_task=task, existing_tools_checked=("lookup",))
+        await site.service.store.gaps.add(report, now=1_790_000_000, principal_id=task)
+    await opened_at(page, site, "#/gaps")
+    await page.get_by_role("link", name="2 times by 2 people book flight").click()
+    await expect(page.get_by_role("heading", name="book flight")).to_be_visible()
+    await expect(page.get_by_text("Nearest tools: lookup")).to_be_visible()
+    await expect(page.get_by_label("book_flight.py", exact=True)).to_contain_text("NOT_IMPLEMENTED")
+    assert await violations(page) == []
+    await page.get_by_role("button", name="Dismiss").click()
+    await expect(page.get_by_text("dismissed", exact=True)).to_be_visible()
+    await page.get_by_role("link", name="← All gaps").click()
+    await expect(page.get_by_text("Nothing was missing so far")).to_be_visible()
+
+
+async def test_a_chat_in_which_nothing_could_be_done_says_so_and_notes_it(page: Page, site: Site) -> None:
+    await opened_at(page, site)
+    await ask(page, "Turn off the lights in the kitchen")
+    await expect(page.get_by_text("No tool can do this yet: turn off lights.")).to_be_visible()
+    await page.get_by_role("link", name="It was noted.").click()
+    await expect(page.get_by_role("link", name="1 time turn off lights")).to_be_visible()
 
 
 def _report() -> Report:

@@ -195,8 +195,7 @@ class _Tour:
         return answer
 
     async def _report(self, sentence: str, handle: Handle, response: AgentResponse) -> None:
-        report = await self._app.gaps.detect(sentence, confidence=response.confidence, run_id=handle.run_id)
-        if report is None:
+        if (report := response.gap) is None:
             screen.show(self._console, Text("! No gap was found here. The tour goes on.", style="yellow"), indent=2)
             return
         missing, checked = ", ".join(report.missing_tools), screen.counted(len(report.existing_tools_checked), "tool")

@@ -1,0 +1,1 @@
+"""How well requests that no tool can serve are told from those that one can: ``python -m benchmarks.gaps``."""

@@ -1,0 +1,7 @@
+"""What doors need of the telemetry: where spans and metrics go, by the environment, and the page of metrics."""
+
+from __future__ import annotations
+
+from journeyman.telemetry.export import configure, prometheus_page
+
+__all__ = ["configure", "prometheus_page"]
