@@ -77,6 +77,7 @@ class Run:
                 now=self.now,
                 # Whoever wrote a chain said what is in it.
                 ledger=None if self.repeatable else Ledger(self.state, system=self._told),
+                demonstrated=any(advice.turns and not advice.holdout for advice in self.state.advice),
             )
         return self._scope
 
