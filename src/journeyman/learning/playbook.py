@@ -204,7 +204,7 @@ class Playbook:
         chosen: list[Any] = [runs] if isinstance(runs, str | Episode | AgentResponse) else list(runs)
         if chosen and isinstance(chosen[0], Mapping):
             chosen = [chosen]  # the messages of one conversation
-        episodes = [episode for item in chosen for episode in await self._episodes(cast("Run", item), labels)]
+        episodes = [episode for item in chosen for episode in await self._episodes(item, labels)]
         return await self.take_in(episodes, taught=taught)
 
     async def take_in(self, episodes: Sequence[Episode], *, taught: bool = False) -> int:
