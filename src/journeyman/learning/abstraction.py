@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from journeyman.core.data import canonical_json
@@ -27,6 +28,7 @@ MOST_ALIKE = 2
 MOST_LEAVES = 2_000
 _CONSTANT = re.compile(r"[a-z][a-z_-]{0,23}")
 """Words that name a choice, such as ``high`` or ``in_progress``; anything else may be somebody's value."""
+_PLAIN_WORDS = re.compile(r"[a-z'-]+(?: [a-z'-]+){0,3}")
 _IDENTIFIER = re.compile(r"[^\s@]+@[^\s@]+\.\w+|\w*\d[\w./:#-]*\d\w*|[a-z]+://\S+|(?:\.{0,2}/)?(?:[\w.-]+/)+[\w.-]*")
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}(?:[ T]\d{2}:\d{2}(?::\d{2})?)?|\d{1,2}:\d{2}(?::\d{2})?")
 _PERSONAL = re.compile(
@@ -131,7 +133,7 @@ def abstract(episode: Episode) -> Abstracted | None:
         for number, call in enumerate(calls)
     )
     demonstration = Demonstration(
-        request=_personal(_filled(request, names), strict=True) or "(a request)",
+        request=_personal(_filled(request, names)) or "(a request)",
         calls=told,
         closing=_closing(episode.answer, names),
     )
@@ -141,13 +143,12 @@ def abstract(episode: Episode) -> Abstracted | None:
 def find_key(request: str, values: Sequence[tuple[str, str]] = ()) -> str:
     """The text that a strategy is found by: the request without identifiers and names.
 
-    Plain words stay, whether or not they were arguments: they are what requests have in common.
+    A few plain words stay, whether or not they were arguments: they are what requests have in common.
     """
     text = request[:LONGEST_REQUEST]
-    for value, name in values:
-        if len(value) > 1 and not _CONSTANT.fullmatch(value) and not _CONSTANT.fullmatch(value.replace(" ", "_")):
-            text = _replace(text, value, name)
-    return " ".join(_personal(text, strict=False).replace("⟦", " ").replace("⟧", " ").split())
+    for value, _ in values:
+        text = _replaced(text, value, lambda found: found if _PLAIN_WORDS.fullmatch(found) else "⟦⟧")
+    return " ".join(re.sub(r"⟦[^⟧]*⟧", " ", _personal(text)).split())
 
 
 def _shown(calls: Sequence[EpisodeCall]) -> list[EpisodeCall]:
@@ -274,35 +275,36 @@ def _result(call: EpisodeCall, used: Mapping[tuple[str, ...], str]) -> str:
 def _filled(text: str, names: _Names) -> str:
     for value, name in names.items():
         if value:
-            text = _replace(text, value, name)
+            text = _replaced(text, value, partial(_instead, name))
     return text
+
+
+def _instead(name: str, _: str) -> str:
+    return name
 
 
 def _closing(answer: str, names: _Names) -> str:
     """The answer without values; empty where what is left could have been said of anything."""
-    text = _personal(_filled(" ".join(answer.split())[:300], names), strict=True)
+    text = _personal(_filled(" ".join(answer.split())[:300], names))
     return text if "⟦" in text else ""
 
 
-def _personal(text: str, *, strict: bool) -> str:
+def _personal(text: str) -> str:
     """A text without what may be somebody's: secrets, addresses, numbers, names. Placeholders stay."""
     pieces = re.split(r"(⟦[^⟧]*⟧)", redacted(text))
     for at in range(0, len(pieces), 2):
         piece = _PERSONAL.sub("⟦value⟧", pieces[at])
-        pieces[at] = _NAME.sub(lambda found: _unnamed(found[0], strict=strict), piece)
+        pieces[at] = _NAME.sub(lambda found: found[0] if found[0].casefold() in _WEEK else "⟦name⟧", piece)
     return "".join(pieces)
 
 
-def _unnamed(word: str, *, strict: bool) -> str:
-    if word.casefold() in _WEEK:
-        return word
-    return "⟦name⟧" if strict else ""
-
-
-def _replace(text: str, value: str, name: str) -> str:
+def _replaced(text: str, value: str, put: Callable[[str], str]) -> str:
+    """A text with something put for every occurrence of a value, but for what stands in placeholders already."""
     pieces = re.split(r"(⟦[^⟧]*⟧)", text)
     pattern = re.compile(rf"(?<!\w){re.escape(value)}(?!\w)", re.IGNORECASE)
-    return "".join(piece if at % 2 else pattern.sub(lambda _: name, piece) for at, piece in enumerate(pieces))
+    return "".join(
+        piece if at % 2 else pattern.sub(lambda found: put(found[0]), piece) for at, piece in enumerate(pieces)
+    )
 
 
 def _stands_in(text: str, value: str) -> bool:
