@@ -3,7 +3,7 @@
 import asyncio
 import random
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from benchmarks.learning.live.office import LIBRARY, OFFICE, TOOLS
@@ -31,7 +31,7 @@ class Arm:
     kind: str
     settings: LearningSettings
     finish: bool = False
-    policy: Policy = Policy()
+    policy: Policy = field(default_factory=Policy)
 
     @classmethod
     def parse(cls, text: str) -> "Arm":

@@ -144,7 +144,7 @@ def interval(pairs: Sequence[tuple[float, str]], *, seed: int = 0) -> tuple[floa
 def text(report: Row) -> str:
     lines = [
         f"{report['tasks']} tasks of {report['templates']} templates ({report['split']}), {report['seconds']:.0f} s",
-        "| arm | success | against the first | 95 % | won/lost | iterations (both solve) | no call | placeholders | tokens |",
+        "| arm | success | difference | 95 % | won/lost | iterations (both solve) | no call | placeholders | tokens |",
         "|---|---|---|---|---|---|---|---|---|",
     ]
     for name, found in report["summary"].items():

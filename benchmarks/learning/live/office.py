@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from journeyman import RiskLevel, ToolError, ToolLibrary, tool
+from journeyman.tools.library import AnyTool
 
 TODAY = "2026-03-04"
 SHOWN = 5
@@ -19,11 +20,14 @@ SHOWN = 5
 
 FIRST = "Anna Bert Carla David Elif Frank Gina Hassan Ines Jonas Kira Luis Mona Nadia Omar Petra Quinn Rosa Sven Tara"
 LAST = "Abel Brandt Costa Demir Ekström Fischer Garcia Hoffmann Ivanov Jansen Kaya Lindholm Moreau Novak Okafor Peters"
-COMPANIES = "Alder Birch Cedar Dogwood Elm Fir Ginkgo Hazel Juniper Larch Maple Oak Pine Rowan Spruce Willow".split()
+_COMPANIES = "Alder Birch Cedar Dogwood Elm Fir Ginkgo Hazel Juniper Larch Maple Oak Pine Rowan Spruce Willow"
+COMPANIES = _COMPANIES.split()
 FORMS = ["Ltd", "GmbH", "Group", "Partners"]
-TOPICS = "budget hiring launch security travel pricing onboarding audit migration training".split()
+_TOPICS = "budget hiring launch security travel pricing onboarding audit migration training"
+TOPICS = _TOPICS.split()
 EVENTS = ["review", "planning", "sync", "workshop", "retrospective"]
-PRODUCTS = "lamp chair desk monitor keyboard bookshelf printer headset".split()
+_PRODUCTS = "lamp chair desk monitor keyboard bookshelf printer headset"
+PRODUCTS = _PRODUCTS.split()
 JOBS = [
     "Fix the login page",
     "Write the release notes",
@@ -185,17 +189,17 @@ def _day(text: str) -> str:
 # --- people and mail
 
 
-async def find_person(name: str) -> list[dict]:
+async def find_person(name: str) -> list[Row]:
     """Find a colleague's e-mail address by name. Use when a person is named and an address is needed."""
     return _matching(OFFICE.get().people, "person_id", name=name)
 
 
-async def search_emails(query: str | None = None, sender: str | None = None) -> list[dict]:
+async def search_emails(query: str | None = None, sender: str | None = None) -> list[Row]:
     """Search e-mails, newest first, by words of the subject and by the sender's address. Use to find an email_id."""
     return _matching(OFFICE.get().emails, "email_id", order="sent", last=True, subject=query, sender=sender)
 
 
-async def get_email(email_id: str) -> dict:
+async def get_email(email_id: str) -> Row:
     """Read one e-mail. Use when its text is needed."""
     return _row(OFFICE.get().emails, "email", email_id)
 
@@ -233,12 +237,12 @@ async def delete_email(email_id: str) -> str:
 # --- calendar
 
 
-async def search_events(query: str | None = None, participant: str | None = None) -> list[dict]:
+async def search_events(query: str | None = None, participant: str | None = None) -> list[Row]:
     """Search calendar events, earliest first, by words of the name and the participant's address."""
     return _matching(OFFICE.get().events, "event_id", order="start", name=query, participant=participant)
 
 
-async def get_event(event_id: str) -> dict:
+async def get_event(event_id: str) -> Row:
     """Read one calendar event. Use when its details are needed."""
     return _row(OFFICE.get().events, "event", event_id)
 
@@ -271,12 +275,12 @@ async def delete_event(event_id: str) -> str:
 # --- customers and orders
 
 
-async def search_customers(name: str | None = None, status: str | None = None) -> list[dict]:
+async def search_customers(name: str | None = None, status: str | None = None) -> list[Row]:
     """Search customers by words of the name and by status. Use to find a customer_id."""
     return _matching(OFFICE.get().customers, "customer_id", name=name, status=status)
 
 
-async def get_customer(customer_id: str) -> dict:
+async def get_customer(customer_id: str) -> Row:
     """Read one customer. Use when its details are needed."""
     return _row(OFFICE.get().customers, "customer", customer_id)
 
@@ -310,7 +314,7 @@ async def delete_customer(customer_id: str) -> str:
     return "deleted"
 
 
-async def list_orders(customer_id: str) -> list[dict]:
+async def list_orders(customer_id: str) -> list[Row]:
     """List a customer's orders, newest first. Use to find an order_id."""
     _row(OFFICE.get().customers, "customer", customer_id)
     return _matching(OFFICE.get().orders, "order_id", order="ordered", last=True, customer_id=customer_id)
@@ -337,7 +341,7 @@ async def change_address(order_id: str, address: str) -> str:
 # --- tasks, files, figures
 
 
-async def search_tasks(query: str | None = None, assignee: str | None = None, list: str | None = None) -> list[dict]:
+async def search_tasks(query: str | None = None, assignee: str | None = None, list: str | None = None) -> list[Row]:
     """Search tasks by words of the title, the assignee's address and the list they are on. Use to find a task_id."""
     return _matching(OFFICE.get().tasks, "task_id", title=query, assignee=assignee, list=list)
 
@@ -371,7 +375,7 @@ async def delete_task(task_id: str) -> str:
     return "deleted"
 
 
-async def search_files(query: str) -> list[dict]:
+async def search_files(query: str) -> list[Row]:
     """Search files by words of the name. Use to find a file_id."""
     return _matching(OFFICE.get().files, "file_id", name=query)
 
@@ -407,7 +411,7 @@ _CHANGES = (
     update_customer, delete_customer, cancel_order, refund_order, change_address, create_task, update_task, delete_task,
     share_file, create_plot,
 )  # fmt: skip
-TOOLS = [
+TOOLS: list[AnyTool] = [
     *(tool(function, risk=RiskLevel.REVERSIBLE, read_only=True) for function in _READS),
     *(tool(function, risk=RiskLevel.REVERSIBLE) for function in _CHANGES),
 ]

@@ -1,4 +1,4 @@
-"""A script that behaves like a small model: it follows a demonstration, and without one it guesses. For trying it out."""
+"""A script in the place of a model, for trying things out: it follows a demonstration, and guesses without one."""
 
 import json
 import re

@@ -289,7 +289,7 @@ TEMPLATES: dict[str, Callable[[Draw], Made]] = {
 SPLITS = {"dev": list(TEMPLATES)[::2], "test": list(TEMPLATES)[1::2], "all": list(TEMPLATES)}
 INSTRUCTION = (
     f"You are an office assistant. Today is {TODAY}. Carry out the user's request with the tools, without asking back. "
-    "Look up ids and addresses with the search tools; never make them up. When everything is done, say so in one sentence."
+    "Look up ids and addresses with the search tools; never make them up. When all is done, say so in one sentence."
 )
 
 
