@@ -9,7 +9,7 @@ from typing import Any
 from benchmarks.learning.live.office import LIBRARY, OFFICE, TOOLS
 from benchmarks.learning.live.templates import INSTRUCTION, Task, practice
 from journeyman import Advice, Agent, AgentResponse, Limits, Policy, run
-from journeyman.core.playbook import Label, LabelSource
+from journeyman.core.labels import Label, LabelSource
 from journeyman.core.protocols import Model
 from journeyman.learning.episodes import Episode, from_response
 from journeyman.learning.forms import LearningSettings
@@ -106,7 +106,7 @@ def poison(episodes: Sequence[Episode], *, share: float = 0.5, seed: int = 0) ->
         if draw.random() < share:
             others = [other for other in episodes if _template(other) != _template(item)]
             other = draw.choice(others)
-            praise = Label(source=LabelSource.PERSON, good=True, by="nobody")
+            praise = Label(source=LabelSource.RATING, value="good", by="nobody")
             wrong.append(replace(item, calls=other.calls, answer=other.answer, labels=(praise,)))
         else:
             wrong.append(item)
@@ -161,4 +161,4 @@ class Memories:
             response = await ask(task, self._model, Arm.parse("none"), None)
             right = office.state == wanted
         self.practised.append({"task": task.id, "right": right})
-        return episode(task, response, Label(source=LabelSource.VERIFIER, good=right))
+        return episode(task, response, Label(source=LabelSource.VERIFIER, value="good" if right else "bad"))

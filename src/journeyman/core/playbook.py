@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 from pydantic import Field, computed_field, model_validator
 
 from journeyman.core.data import Derived, Entity, digest, new_id
+from journeyman.core.labels import LabelSource
 from journeyman.core.messages import Message, Role
 from journeyman.core.principals import Principal
 
@@ -93,24 +94,6 @@ class StrategySource(Protocol):
 
         ``previous`` is the tool that the conversation called last; ``run_id`` decides whether the run is a holdout.
         """
-
-
-class LabelSource(StrEnum):
-    """Who says how a run went; the best first."""
-
-    PERSON = "person"
-    VERIFIER = "verifier"
-    DECISION = "decision"
-    JUDGE = "judge"
-
-
-class Label(Entity):
-    """How a run went, according to somebody."""
-
-    source: LabelSource
-    good: bool
-    by: str | None = None
-    note: str = ""
 
 
 class PlaybookBullet(Derived):

@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 from journeyman.core.data import new_id
+from journeyman.core.labels import LabelSource
 from journeyman.core.playbook import (
     RECENT,
-    LabelSource,
     PlaybookBullet,
     StrategyState,
     ToolCallingStrategy,
@@ -27,7 +27,7 @@ MOST_PHRASINGS = 5
 MOST_RUNS = 20
 """Runs that a strategy names as its origin."""
 B = TypeVar("B", bound=PlaybookBullet)
-_SURE = (LabelSource.PERSON, LabelSource.VERIFIER)
+_SURE = (LabelSource.RATING, LabelSource.VERIFIER)
 
 
 class Curator:
@@ -57,11 +57,11 @@ class Curator:
             await self._put(self._noted(target, lesson, moment, taught=taught))
         else:
             more = self._noted(target, lesson, moment, taught=taught)
-            await self._put(self._counted(more, lesson.label.good, lesson.label.source, moment))
+            await self._put(self._counted(more, lesson.good, lesson.label.source, moment))
 
     async def _credit(self, lesson: Lesson, moment: datetime) -> set[str]:
         """Count the outcome for every strategy that the run was given, or would have been given."""
-        good, counted = lesson.label.good, set[str]()
+        good, counted = lesson.good, set[str]()
         given = [advice for advice in lesson.episode.advice if advice.strategy_id is not None]
         if not any(advice.turns or advice.effective for advice in given if not advice.holdout):
             await self._count_baseline(good, moment)
@@ -102,7 +102,7 @@ class Curator:
     def _created(self, lesson: Lesson, moment: datetime, *, taught: bool) -> ToolCallingStrategy:
         assert lesson.abstracted is not None
         episode, shown = lesson.episode, lesson.abstracted.demonstration
-        good = lesson.label.good
+        good = lesson.good
         made = ToolCallingStrategy(
             id=new_id("strategy"),
             content=prose(lesson.abstracted.key, shown, lesson.sequence),
@@ -143,10 +143,10 @@ class Curator:
         condition = f"after {episode.previous}"
         if episode.previous and condition not in target.preconditions and len(target.preconditions) < MOST_PHRASINGS:
             changes["preconditions"] = (*target.preconditions, condition)
-        if lesson.label.good and _shows_better(target, lesson, taught=taught):
+        if lesson.good and _shows_better(target, lesson, taught=taught):
             changes["demonstration"] = shown.demonstration
             changes["content"] = prose(shown.key, shown.demonstration, target.tool_sequence)
-        if lesson.label.good:
+        if lesson.good:
             count = target.helpful_count
             changes["avg_iterations"] = (target.avg_iterations * count + episode.iterations) / (count + 1)
         return target.model_copy(update=changes)

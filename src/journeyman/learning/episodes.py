@@ -25,8 +25,9 @@ from journeyman.core.events import (
     StepFinished,
     StrategiesInjected,
 )
+from journeyman.core.labels import Label, LabelSource
 from journeyman.core.messages import Role
-from journeyman.core.playbook import Advice, Label, LabelSource
+from journeyman.core.playbook import Advice
 from journeyman.core.runs import AgentResponse, RunStatus
 
 BUILT_IN = frozenset({"finish", "read_result"})
@@ -63,6 +64,8 @@ class EpisodeCall:
     decided: bool | None = None
     """A person's decision about it, if one was asked: allowed, or not."""
     error_code: str = ""
+    ungrounded: tuple[str, ...] = ()
+    """Arguments whose identifiers were found nowhere, where the executor has looked for them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +154,7 @@ def from_facts(facts: Sequence[Fact], *, labels: Sequence[Label] = ()) -> Episod
             effect=not reads.get(record.tool_name, seems_to_read(record.tool_name)),
             decided=decisions.get(call_id),
             error_code="" if record.error is None else record.error.code,
+            ungrounded=tuple(getattr(record, "ungrounded", ())),
         )
         for call_id, record in records.items()
         if record.tool_name not in BUILT_IN
@@ -341,7 +345,9 @@ def conversations_in(text: str, *, name: str, domain: str) -> list[Episode]:
         if not isinstance(said, Mapping) or not isinstance(said.get("messages"), list):
             raise ConfigurationError(f"{name}: conversation {number} has no list of 'messages'")
         good = said.get("good", {"good": True, "bad": False}.get(str(said.get("label"))))
-        labels = [Label(source=LabelSource.PERSON, good=bool(good), by=name)] if good is not None else []
+        labels = (
+            [Label(source=LabelSource.RATING, value="good" if good else "bad", by=name)] if good is not None else []
+        )
         episodes += from_conversation(
             said["messages"],
             domain=str(said.get("domain") or domain),

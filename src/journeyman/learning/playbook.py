@@ -11,10 +11,9 @@ from typing import Any, TypeAlias, TypeVar
 
 from journeyman.core.data import LOG_FIELDS, digest
 from journeyman.core.errors import ConfigurationError, PlaybookConflictError
+from journeyman.core.labels import Label, LabelSource
 from journeyman.core.playbook import (
     Advice,
-    Label,
-    LabelSource,
     PlaybookBullet,
     PlaybookChange,
     PlaybookState,
@@ -236,7 +235,7 @@ class Playbook:
             found = from_conversation(item, domain=self.domain)
         return [replace(episode, labels=(*episode.labels, *labels)) for episode in found]
 
-    async def rate(self, run_id: str, good: bool, *, source: LabelSource = LabelSource.PERSON) -> int:
+    async def rate(self, run_id: str, good: bool, *, source: LabelSource = LabelSource.RATING) -> int:
         """A later label of a run that was learned from; returns how many strategies it changed."""
         reason = f"run {run_id} was rated {'good' if good else 'bad'}"
         return await self._change(reason, lambda curator: curator.relabel(run_id, good, source, now=self._now()))

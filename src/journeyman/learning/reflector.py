@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from journeyman.core.data import digest
-from journeyman.core.playbook import Label, LabelSource, PlaybookBullet
+from journeyman.core.labels import Label, LabelSource, best_label
+from journeyman.core.playbook import PlaybookBullet
 from journeyman.learning.abstraction import Abstracted, abstract
 from journeyman.learning.episodes import Episode, EpisodeCall, normalised
 
-_ORDER = (LabelSource.PERSON, LabelSource.VERIFIER, LabelSource.DECISION, LabelSource.JUDGE)
 _NOT_THE_CALLS_FAULT = frozenset({"TIMEOUT", "RATE_LIMITED", "CANCELLED", "REPEATED_CALL", "NOT_PERMITTED"})
 
 
@@ -19,10 +19,15 @@ class Lesson:
 
     episode: Episode
     label: Label
+    """The best that there is."""
     sequence: tuple[str, ...] = ()
     abstracted: Abstracted | None = None
     """None where there is nothing to show."""
     pitfalls: list[PlaybookBullet] = field(default_factory=list)
+
+    @property
+    def good(self) -> bool:
+        return self.label.value == "good"
 
 
 class Reflector:
@@ -31,29 +36,26 @@ class Reflector:
     def reflect(self, episode: Episode) -> Lesson | None:
         """The lesson of an episode; None where nobody can say how it went."""
         abstracted = abstract(episode)
-        label = best_label(episode, abstracted)
+        label = label_of(episode, abstracted)
         if label is None:
             return None
         sequence = normalised(call.tool_name for call in episode.used)
-        return Lesson(episode, label, sequence, abstracted, list(_pitfalls(episode)) if label.good else [])
+        return Lesson(episode, label, sequence, abstracted, _pitfalls(episode) if label.value == "good" else [])
 
 
-def best_label(episode: Episode, abstracted: Abstracted | None) -> Label | None:
-    """The label that counts most; of the same kind, the latest."""
-    labels = {label.source: label for label in episode.labels}
-    for found in (decision(episode), judge(episode, abstracted)):
-        if found is not None:
-            labels.setdefault(found.source, found)
-    return next((labels[source] for source in _ORDER if source in labels), None)
+def label_of(episode: Episode, abstracted: Abstracted | None) -> Label | None:
+    """The most reliable label there is: what somebody said, what their decisions say, what the calls say."""
+    said = [*episode.labels, *(label for label in (decision(episode),) if label is not None)]
+    return best_label(said) or judge(episode, abstracted)
 
 
 def decision(episode: Episode) -> Label | None:
     """What people's answers to approvals say: refused is bad; allowed, and then done, is good."""
     asked = [call for call in episode.calls if call.decided is not None]
     if any(call.decided is False for call in asked):
-        return Label(source=LabelSource.DECISION, good=False, note="a person refused a call")
+        return Label(source=LabelSource.DECISION, value="bad", note="a person refused a call")
     if asked and episode.ended_by_itself and all(call.ok for call in asked):
-        return Label(source=LabelSource.DECISION, good=True, note="a person allowed what was done")
+        return Label(source=LabelSource.DECISION, value="good", note="a person allowed what was done")
     return None
 
 
@@ -64,7 +66,7 @@ def judge(episode: Episode, abstracted: Abstracted | None) -> Label | None:
     """
 
     def says(good: bool, note: str) -> Label:
-        return Label(source=LabelSource.JUDGE, good=good, note=note)
+        return Label(source=LabelSource.JUDGE, value="good" if good else "bad", note=note)
 
     if not episode.ended_by_itself:
         return says(False, "it did not end by itself")
@@ -73,7 +75,8 @@ def judge(episode: Episode, abstracted: Abstracted | None) -> Label | None:
     changing = {number for number, call in enumerate(abstracted.demonstration.calls) if call.effect}
     if not changing and episode.could_change:
         return None
-    invented = [f"{name}" for number, name in abstracted.ungrounded if number in changing or not changing]
+    invented = [name for number, name in abstracted.ungrounded if number in changing or not changing]
+    invented += [name for call in episode.calls if call.ok and call.effect for name in call.ungrounded]
     if invented:
         return says(False, f"from nowhere: {', '.join(invented)}")
     if not episode.calls[-1].ok:
