@@ -13,9 +13,9 @@ from journeyman.core.playbook import ToolCallingStrategy
 from journeyman.learning.evidence import lower_bound
 from journeyman.learning.index import Neighbour, Transitions
 
-SHARPNESS = 6.0
+SHARPNESS = 5.0
 """How much more a nearer neighbour's vote counts. Tuned, with what follows, on half of a corpus; see the benchmark."""
-PRIOR = 0.35
+PRIOR = 0.15
 """How much it counts that the first tool tends to follow the call before."""
 
 
@@ -67,7 +67,7 @@ def next_tools(
     previous: str | None = None,
     tools: Sequence[str] | None = None,
     sharpness: float = SHARPNESS,
-    markov: float = 0.25,
+    markov: float = 0.4,
 ) -> list[tuple[str, float]]:
     """The tool to call after those that are done, by what similar requests did and by what follows what."""
     highest = max((near.score for near in neighbours), default=1.0) or 1.0
