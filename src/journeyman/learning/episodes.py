@@ -25,7 +25,7 @@ from journeyman.core.events import (
     StepFinished,
     StrategiesInjected,
 )
-from journeyman.core.labels import Label, LabelSource
+from journeyman.core.labels import Label, LabelSource, judge
 from journeyman.core.messages import Role
 from journeyman.core.playbook import Advice
 from journeyman.core.runs import AgentResponse, RunStatus
@@ -64,8 +64,6 @@ class EpisodeCall:
     decided: bool | None = None
     """A person's decision about it, if one was asked: allowed, or not."""
     error_code: str = ""
-    ungrounded: tuple[str, ...] = ()
-    """Arguments whose identifiers were found nowhere, where the executor has looked for them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +88,8 @@ class Episode:
     """The tool that the conversation called last before."""
     labels: tuple[Label, ...] = ()
     """What people and verifiers say of it."""
+    verdict: Label | None = None
+    """What its calls say, where there are records of them."""
 
     @property
     def used(self) -> list[EpisodeCall]:
@@ -151,14 +151,14 @@ def from_facts(facts: Sequence[Fact], *, labels: Sequence[Label] = ()) -> Episod
             arguments=record.arguments,
             result=record.shown,
             ok=record.status is CallStatus.SUCCESS,
-            effect=not reads.get(record.tool_name, seems_to_read(record.tool_name)),
+            effect=_changes(record, reads),
             decided=decisions.get(call_id),
             error_code="" if record.error is None else record.error.code,
-            ungrounded=tuple(getattr(record, "ungrounded", ())),
         )
         for call_id, record in records.items()
         if record.tool_name not in BUILT_IN
     )
+    ended = isinstance(end, RunFinished) and end.status is RunStatus.COMPLETED
     principal = started.principal or started.task.principal
     said = [message for message in started.history if message.content]
     before = [call.tool_name for message in started.history for call in message.calls]
@@ -169,15 +169,23 @@ def from_facts(facts: Sequence[Fact], *, labels: Sequence[Label] = ()) -> Episod
         run_id=started.run_id,
         domain=started.task.domain,
         principal_id=None if principal is None else principal.id,
-        ended_by_itself=isinstance(end, RunFinished) and end.status is RunStatus.COMPLETED,
+        ended_by_itself=ended,
         iterations=iterations,
         model=model,
         advice=advice,
         could_change=not reads or not all(reads.values()),
         known=tuple(message.content for message in said),
         previous=before[-1] if before else None,
-        labels=tuple(labels),
+        labels=(*end.labels, *labels),
+        verdict=judge([record for record in records.values() if record.tool_name not in BUILT_IN], ended=ended),
     )
+
+
+def _changes(record: ToolCallRecord, reads: Mapping[str, bool]) -> bool:
+    """Whether a call's tool changes something, by its own account, else by its agent's, else by its name."""
+    if record.read_only is not None:
+        return not record.read_only
+    return not reads.get(record.tool_name, seems_to_read(record.tool_name))
 
 
 def from_response(response: AgentResponse[Any], *, domain: str = "general") -> Episode | None:
@@ -202,7 +210,7 @@ def from_response(response: AgentResponse[Any], *, domain: str = "general") -> E
                 arguments=record.arguments,
                 result=record.shown,
                 ok=record.success,
-                effect=not seems_to_read(record.tool_name),
+                effect=_changes(record, {}),
                 error_code="" if record.error is None else record.error.code,
             )
             for record in response.tool_calls
@@ -216,6 +224,8 @@ def from_response(response: AgentResponse[Any], *, domain: str = "general") -> E
         model=response.model,
         known=tuple(known),
         previous=previous,
+        labels=response.labels,
+        verdict=judge(response.tool_calls, ended=response.status is RunStatus.COMPLETED),
     )
 
 

@@ -46,7 +46,7 @@ class Reflector:
 def label_of(episode: Episode, abstracted: Abstracted | None) -> Label | None:
     """The most reliable label there is: what somebody said, what their decisions say, what the calls say."""
     said = [*episode.labels, *(label for label in (decision(episode),) if label is not None)]
-    return best_label(said) or judge(episode, abstracted)
+    return best_label(said) or episode.verdict or judge(episode, abstracted)
 
 
 def decision(episode: Episode) -> Label | None:
@@ -76,7 +76,6 @@ def judge(episode: Episode, abstracted: Abstracted | None) -> Label | None:
     if not changing and episode.could_change:
         return None
     invented = [name for number, name in abstracted.ungrounded if number in changing or not changing]
-    invented += [name for call in episode.calls if call.ok and call.effect for name in call.ungrounded]
     if invented:
         return says(False, f"from nowhere: {', '.join(invented)}")
     if not episode.calls[-1].ok:
