@@ -34,9 +34,9 @@ class LearningSettings(Entity):
     needed: int = Field(default=2, ge=1)
     """Successes of one pattern before a strategy is offered, where no person and no verifier speaks for it."""
     similar: float = Field(default=0.8, gt=0, le=1)
-    """The cosine from which on two requests with one sequence are the same; without an embedder, the share of words."""
-    nearest: float = Field(default=0.35, ge=0, le=2)
-    """The score below which nothing is near: no advice then."""
+    """The cosine from which on two requests with one sequence are the same; without an embedder, the words shared."""
+    nearest: float = Field(default=0.35, ge=0, le=1)
+    """The same measure, below which nothing is near: no advice then."""
     agreement: float = Field(default=0.25, ge=0, le=1)
     """The share of the votes that the best sequence needs; below it evidence is divided, and there is no advice."""
     neighbours: int = Field(default=20, ge=1)

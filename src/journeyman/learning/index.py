@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from journeyman.core.playbook import PlaybookBullet, ToolCallingStrategy
 from journeyman.core.protocols import Embedder
 from journeyman.learning.abstraction import find_key
+from journeyman.retrieval.bm25 import terms
 from journeyman.retrieval.search import HybridIndex
 
 COMMON = 300
@@ -29,7 +30,7 @@ class Neighbour:
     score: float
     """By words and by meaning together: 0 to 2."""
     similarity: float
-    """The cosine; the share of words where there is no embedder."""
+    """The cosine; where there is no embedder, how many of both texts' words they share."""
 
 
 class Transitions:
@@ -134,12 +135,17 @@ class StrategyIndex:
         """The wanted strategies nearest to a request, each once, best first."""
         found: dict[str, Neighbour] = {}
         key = find_key(text) or text
+        asked = set(terms(key))
         for owner in dict.fromkeys(owners):
             for hit in await self._hybrid.search(key, k=4 * k, domain=_owner(owner)):
-                strategy = self.bullets.get(hit.id.partition(_SEPARATOR)[0])
+                bullet_id, _, number = hit.id.partition(_SEPARATOR)
+                strategy = self.bullets.get(bullet_id)
                 if not isinstance(strategy, ToolCallingStrategy) or not wanted(strategy):
                     continue
-                similarity = hit.words if not self._embeds else hit.similarity or 0.0
+                if self._embeds:
+                    similarity = hit.similarity or 0.0
+                else:
+                    similarity = _shared(asked, self._texts[bullet_id][int(number)])
                 if strategy.id not in found or found[strategy.id].score < hit.score:
                     found[strategy.id] = Neighbour(strategy, hit.score, similarity)
         return sorted(found.values(), key=lambda near: -near.score)[:k]
@@ -153,6 +159,11 @@ class StrategyIndex:
             if bullet.principal_id in owners and bullet.helpful_count >= bullet.harmful_count
         ]
         return sorted(told, key=lambda bullet: bullet.harmful_count - bullet.helpful_count)[:most]
+
+
+def _shared(asked: set[str], text: str) -> float:
+    held = set(terms(text))
+    return len(asked & held) / len(asked | held) if asked else 0.0
 
 
 def _owner(principal_id: str | None) -> str:

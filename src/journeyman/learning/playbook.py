@@ -158,7 +158,7 @@ class Playbook:
 
     def _abstains(self, ranked: Sequence[Ranked]) -> bool:
         best = ranked[0]
-        return best.near.score < self.settings.nearest or best.share < self.settings.agreement
+        return best.near.similarity < self.settings.nearest or best.share < self.settings.agreement
 
     # --- advising
 
@@ -334,12 +334,13 @@ class Playbook:
             return await self._refreshed()
 
     async def _refreshed(self) -> StrategyIndex:
+        first = self._index is None
         if self._index is None:
             if self._embedder is _DEFAULT:
                 self._embedder = default_embedder()
             self._index = StrategyIndex(embedder=self._embedder)
         state = await self._store.read(self.domain, after=self.version)
-        if state.version != self.version:
+        if first or state.version != self.version:
             self._index.remove(state.removed)
             await self._index.put(state.bullets)
             self.version = state.version
