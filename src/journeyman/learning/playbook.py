@@ -6,7 +6,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, TypeVar
 
 from journeyman.core.data import LOG_FIELDS, digest
@@ -194,17 +194,40 @@ class Playbook:
         """Learn from a run that has just ended."""
         await self.learn([episode], taught=False)
 
-    async def learn(self, runs: Iterable[Run] | Run, *, taught: bool = True, labels: Sequence[Label] = ()) -> int:
+    async def learn(
+        self,
+        runs: Iterable[Run] | Run,
+        *,
+        request: str | None = None,
+        taught: bool = True,
+        labels: Sequence[Label] = (),
+    ) -> int:
         """Learn from runs that somebody chose: of this agent, of other agents, of stronger models, of people.
 
         Strategies from ``taught`` runs are offered at once, others when they have been seen to work. Returns from how
-        many of the runs something was learned. ``labels`` are said of each of them.
+        many of the runs something was learned. ``labels`` are said of each of them; ``request`` is how people would
+        ask for what they did, which a chain of calls does not say by itself.
         """
         chosen: list[Any] = [runs] if isinstance(runs, str | Episode | AgentResponse) else list(runs)
         if chosen and isinstance(chosen[0], Mapping):
             chosen = [chosen]  # the messages of one conversation
         episodes = [episode for item in chosen for episode in await self._episodes(item, labels)]
+        if request is not None:
+            episodes = [replace(episode, request=request) for episode in episodes]
         return await self.take_in(episodes, taught=taught)
+
+    def alone(self) -> asyncio.Lock:
+        """Held around ``draft`` and what becomes of it."""
+        return self._lock
+
+    async def draft(self, episodes: Sequence[Episode]) -> Draft:
+        """What these episodes change, not yet written; called by whoever is ``alone`` with it."""
+        lessons = [lesson for episode in episodes if (lesson := self._reflector.reflect(episode)) is not None]
+        curator = Curator(await self._refreshed(), self.settings, domain=self.domain)
+        for lesson in lessons:
+            await curator.take_in(lesson, now=self._now())
+        change = self.change_of(curator, _learned(len(lessons))) if curator.changed else None
+        return Draft(self, curator, change, len(lessons))
 
     async def take_in(self, episodes: Sequence[Episode], *, taught: bool = False) -> int:
         lessons = [lesson for episode in episodes if (lesson := self._reflector.reflect(episode)) is not None]
@@ -216,7 +239,7 @@ class Playbook:
                 await curator.take_in(lesson, now=self._now(), taught=taught)
             return len(lessons)
 
-        return await self._change(f"learned from {len(lessons)} run{'s' if len(lessons) > 1 else ''}", take)
+        return await self._change(_learned(len(lessons)), take)
 
     async def _episodes(self, item: Run, labels: Sequence[Label]) -> list[Episode]:
         if isinstance(item, Episode):
@@ -348,6 +371,28 @@ class Playbook:
             logger.debug("read the playbook", extra={LOG_FIELDS: fields})
         self._read_at = time.monotonic()
         return self._index
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A change that is to be written together with others."""
+
+    playbook: Playbook
+    curator: Curator
+    change: PlaybookChange | None
+    lessons: int
+
+    def accept(self, versions: Mapping[str, int]) -> None:
+        """It was written."""
+        self.playbook.version = versions[self.playbook.domain]
+
+    async def undo(self) -> None:
+        """It was not."""
+        await self.curator.undo()
+
+
+def _learned(count: int) -> str:
+    return f"learned from {count} run{'' if count == 1 else 's'}"
 
 
 def _owners(principal: Principal | None) -> tuple[str | None, ...]:
