@@ -19,7 +19,7 @@ from journeyman.app.factory import RunFactory
 from journeyman.app.gaps import Gaps
 from journeyman.app.handles import Handle, Session
 from journeyman.app.owners import new_owner
-from journeyman.app.playbooks import Playbooks
+from journeyman.app.playbooks import Playbooks, learning_of
 from journeyman.app.runner import Runner, RunnerSettings
 from journeyman.app.splits import Split
 from journeyman.app.traces import Traces
@@ -96,7 +96,7 @@ class Journeyman:
         store: Store | str = "sqlite:///journeyman.db",
         model: Model | str | None = None,
         playbook: StrategySource | None = None,
-        learning: LearningSettings | bool = False,
+        learning: LearningSettings | bool | None = None,
         split: Split | None = None,
         workers: bool = False,
         traces: Path | str | None = None,
@@ -152,13 +152,15 @@ class Journeyman:
         )
         self.gaps = Gaps(self.store, self.library, clock=self.clock)
         self.memory = MemoryManager(self.store.memories, self.store.conversations, clock=self.clock)
+        if learning is None and configuration is not None:
+            learning = learning_of(configuration.settings.learning)
         self.playbooks = Playbooks(
             self.store,
             clock=self.clock,
             owner=self._factory.owner,
             settings=learning if isinstance(learning, LearningSettings) else LearningSettings(),
         )
-        self.learning = learning is not False
+        self.learning = bool(learning)
         if self.learning:
             self._factory.playbooks = self.playbooks.__getitem__
         self.runner.rated = self.playbooks.rated

@@ -7,17 +7,20 @@ import contextlib
 import logging
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from journeyman.core.data import LOG_FIELDS
-from journeyman.core.errors import JournalConflictError, PlaybookConflictError
+from journeyman.core.errors import ConfigurationError, JournalConflictError, PlaybookConflictError
 from journeyman.core.events import Fact
 from journeyman.core.labels import Label
 from journeyman.core.playbook import PlaybookStore
 from journeyman.core.protocols import Clock
 from journeyman.core.storing import CursorBatch, Store
-from journeyman.learning.episodes import Episode, from_facts
+from journeyman.learning.episodes import Episode, conversations_in, from_facts
 from journeyman.learning.forms import LearningSettings
 from journeyman.learning.playbook import MOST_TRIES, Draft, Playbook
+from journeyman.settings.schema import Learning
+from journeyman.stores.playbook_files import FilePlaybooks
 
 logger = logging.getLogger("journeyman.learning")
 
@@ -128,6 +131,40 @@ class Playbooks:
                 break
         return found
 
+    # --- files
+
+    async def learn_file(self, path: Path, *, domain: str) -> int:
+        """Learn from a file of conversations in the shape of OpenAI's chat messages."""
+        try:
+            text = await asyncio.to_thread(path.read_text, encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise ConfigurationError(f"{str(path)!r} cannot be read: {error}") from error
+        by_domain: dict[str, list[Episode]] = defaultdict(list)
+        for episode in conversations_in(text, name=path.name, domain=domain):
+            by_domain[episode.domain].append(episode)
+        return sum([await self[name].learn(episodes) for name, episodes in by_domain.items()])
+
+    async def export_to(self, folder: Path, *, domain: str | None = None) -> int:
+        """Write playbooks as JSON Lines below a folder; returns how many bullets."""
+        files, count = FilePlaybooks(folder), 0
+        for name in [domain] if domain is not None else await self.domains():
+            bullets = await self[name].bullets()
+            await Playbook(name, store=files, embedder=None, now=self._clock.time).put(bullets, reason="exported")
+            count += len(bullets)
+        return count
+
+    async def import_from(self, folder: Path, *, domain: str | None = None) -> int:
+        """Read playbooks that lie as JSON Lines below a folder; returns how many bullets."""
+        files, count = FilePlaybooks(folder), 0
+        domains = [domain] if domain is not None else await files.domains()
+        if not domains:
+            raise ConfigurationError(f"there is no playbook below {str(folder)!r}: it has no tool-calling/DOMAIN in it")
+        for name in domains:
+            bullets = (await files.read(name)).bullets
+            await self[name].put(bullets, reason=f"imported from {folder.name}")
+            count += len(bullets)
+        return count
+
     # --- while an app is open
 
     def open(self) -> None:
@@ -156,6 +193,11 @@ class Playbooks:
         except Exception:
             # Runs are as good without learning; the cursor keeps the place.
             logger.exception("nothing was learned this time", extra={LOG_FIELDS: {"owner": self._owner}})
+
+
+def learning_of(given: Learning) -> LearningSettings | bool:
+    """What a configuration file says, as ``Journeyman`` takes it."""
+    return LearningSettings(**given.model_dump(exclude={"enabled"})) if given.enabled else False
 
 
 async def _undo(drafts: Sequence[Draft]) -> None:

@@ -6,6 +6,7 @@ Learning itself is the room ``learning``.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -144,6 +145,29 @@ class Demonstration(Entity):
     """The answer, without values; empty where it says nothing."""
 
 
+def wilson(good: int, total: int, z: float) -> tuple[float, float]:
+    """The interval of a success rate, ``z`` standard deviations to either side; all of it without evidence."""
+    if not total:
+        return 0.0, 1.0
+    rate, square = good / total, z * z
+    centre = rate + square / (2 * total)
+    spread = z * math.sqrt(rate * (1 - rate) / total + square / (4 * total * total))
+    return max(0.0, (centre - spread) / (1 + square / total)), min(1.0, (centre + spread) / (1 + square / total))
+
+
+def rate_difference(good: int, total: int, other_good: int, other_total: int) -> tuple[float, float, float] | None:
+    """By how much one rate is above another, with its 95 % interval (Newcombe's); None without evidence."""
+    if not total or not other_total:
+        return None
+    one, other = good / total, other_good / other_total
+    (low, high), (other_low, other_high) = wilson(good, total, 1.96), wilson(other_good, other_total, 1.96)
+    return (
+        one - other,
+        one - other - math.sqrt((one - low) ** 2 + (other_high - other) ** 2),
+        one - other + math.sqrt((high - one) ** 2 + (other - other_low) ** 2),
+    )
+
+
 RECENT = 20
 """How many of a strategy's latest uses are kept one by one."""
 
@@ -180,6 +204,27 @@ class ToolCallingStrategy(PlaybookBullet):
         """Derived from the counters, so that it can never disagree with them; 0 without evidence."""
         uses = self.helpful_count + self.harmful_count
         return self.helpful_count / uses if uses else 0.0
+
+    @property
+    def effect(self) -> tuple[float, float, float] | None:
+        """How much more often runs succeeded that were given it than holdouts, with the 95 % interval of that.
+
+        Of its latest uses, since only those are kept one by one; None while one side has no run.
+        """
+        return rate_difference(sum(self.recent), len(self.recent), self.holdout_helpful, self.holdouts)
+
+    @property
+    def holdouts(self) -> int:
+        return self.holdout_helpful + self.holdout_harmful
+
+    @property
+    def effect_text(self) -> str:
+        """The same in words."""
+        counted = f"{sum(self.recent)} of the last {len(self.recent)} runs with it, {self.holdout_helpful} of "
+        counted += f"{self.holdouts} holdouts were good"
+        if self.effect is None:
+            return f"not known yet: {counted}"
+        return "{:+.2f} (95 %: {:+.2f} to {:+.2f}): ".format(*self.effect) + counted
 
     @property
     def available(self) -> bool:

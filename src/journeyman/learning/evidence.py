@@ -5,10 +5,9 @@ Everything is arithmetic on counters; nothing here knows what a tool is.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
-from journeyman.core.playbook import StrategyState, ToolCallingStrategy
+from journeyman.core.playbook import StrategyState, ToolCallingStrategy, wilson
 
 DOUBT = 1.6449
 """Standard deviations of 95 % on one side: what it takes to give a strategy up."""
@@ -22,37 +21,12 @@ FEWEST_USES = 4
 
 def lower_bound(good: int, bad: int, *, z: float = TRUST) -> float:
     """Wilson's lower bound of a success rate; 0 without evidence."""
-    return _wilson(good, bad, z)[0]
+    return wilson(good, good + bad, z)[0]
 
 
 def upper_bound(good: int, bad: int, *, z: float = DOUBT) -> float:
     """Wilson's upper bound; 1 without evidence."""
-    return _wilson(good, bad, z)[1]
-
-
-def _wilson(good: int, bad: int, z: float) -> tuple[float, float]:
-    n = good + bad
-    if not n:
-        return 0.0, 1.0
-    rate, square = good / n, z * z
-    centre = rate + square / (2 * n)
-    spread = z * math.sqrt(rate * (1 - rate) / n + square / (4 * n * n))
-    return max(0.0, (centre - spread) / (1 + square / n)), min(1.0, (centre + spread) / (1 + square / n))
-
-
-def difference(
-    good: int, bad: int, other_good: int, other_bad: int, *, z: float = 1.96
-) -> tuple[float, float, float] | None:
-    """By how much one rate is above another, with an interval (Newcombe's); None where one side has no evidence."""
-    if not good + bad or not other_good + other_bad:
-        return None
-    one, other = good / (good + bad), other_good / (other_good + other_bad)
-    (low, high), (other_low, other_high) = _wilson(good, bad, z), _wilson(other_good, other_bad, z)
-    return (
-        one - other,
-        one - other - math.sqrt((one - low) ** 2 + (other_high - other) ** 2),
-        one - other + math.sqrt((high - one) ** 2 + (other - other_low) ** 2),
-    )
+    return wilson(good, good + bad, z)[1]
 
 
 def judged(strategy: ToolCallingStrategy, *, baseline: float | None, needed: int) -> tuple[StrategyState, str]:
