@@ -31,6 +31,7 @@ _CONSTANT = re.compile(r"[a-z][a-z_-]{0,23}")
 _PLAIN_WORDS = re.compile(r"[a-z'-]+(?: [a-z'-]+){0,3}")
 _IDENTIFIER = re.compile(r"[^\s@]+@[^\s@]+\.\w+|\w*\d[\w./:#-]*\d\w*|[a-z]+://\S+|(?:\.{0,2}/)?(?:[\w.-]+/)+[\w.-]*")
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}(?:[ T]\d{2}:\d{2}(?::\d{2})?)?|\d{1,2}:\d{2}(?::\d{2})?")
+_DATED = re.compile(r"\d{1,4}([-/:.]\d{1,4}){1,2}([ T]\d{1,2}:\d{2}(:\d{2})?)?Z?")
 _PERSONAL = re.compile(
     r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+"  # an address
     r"|https?://\S+"
@@ -325,8 +326,8 @@ def _looks_like_identifier(text: str) -> bool:
 
 
 def _shape(text: str) -> str:
-    """How a value is written, where that is all that can be told of it: ``like 0000-00-00``."""
-    if len(text) > 25 or not any(map(str.isdigit, text)) or sum(map(str.isalpha, text)) > 2:
+    """How a date or a time is written, where that is all that can be told of it: ``like 0000-00-00``."""
+    if not _DATED.fullmatch(text):
         return ""
     return f" like {''.join('0' if character.isdigit() else character for character in text)}"
 

@@ -42,10 +42,18 @@ def judged(strategy: ToolCallingStrategy, *, baseline: float | None, needed: int
     if strategy.state is StrategyState.QUARANTINED:
         return strategy.state, strategy.state_reason
     good, bad = strategy.helpful_count, strategy.harmful_count
-    bound, least = lower_bound(good, bad), min(NEUTRAL if baseline is None else baseline, NEUTRAL)
-    if good >= needed and bound >= least:
+    least = min(NEUTRAL if baseline is None else baseline, NEUTRAL)
+    # While it is offered, its uses are judged as uses: only they say whether it helps.
+    counted = _before_uses(strategy) if strategy.state is StrategyState.ACTIVE and strategy.recent else (good, bad)
+    if good >= needed and (lower_bound(*counted) >= least or counted == (0, 0)):
         return StrategyState.ACTIVE, f"{good} of {good + bad} succeeded"
     return StrategyState.SHADOW, f"{good} of {good + bad} succeeded: too little evidence"
+
+
+def _before_uses(strategy: ToolCallingStrategy) -> tuple[int, int]:
+    """Successes and failures, but for the latest uses."""
+    good, bad = sum(strategy.recent), len(strategy.recent) - sum(strategy.recent)
+    return max(0, strategy.helpful_count - good), max(0, strategy.harmful_count - bad)
 
 
 def _turned_bad(strategy: ToolCallingStrategy, baseline: float | None) -> str | None:
@@ -54,12 +62,10 @@ def _turned_bad(strategy: ToolCallingStrategy, baseline: float | None) -> str | 
     if len(uses) < FEWEST_USES:
         return None
     # What it is held against: runs without it, and what it did itself before.
-    before_good = max(0, strategy.helpful_count - sum(uses))
-    before_bad = max(0, strategy.harmful_count - (len(uses) - sum(uses)))
     held = strategy.holdout_helpful, strategy.holdout_harmful
     reference = max(
-        lower_bound(before_good, before_bad),
-        lower_bound(*held),
+        lower_bound(*_before_uses(strategy), z=DOUBT),
+        lower_bound(*held, z=DOUBT),
         (NEUTRAL if baseline is None else baseline) if sum(held) < FEWEST_USES else 0.0,
     )
     for latest in _windows(uses):
