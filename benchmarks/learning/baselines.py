@@ -15,7 +15,7 @@ Sequence_ = tuple[str, ...]
 Ranker = Callable[[int], list[Sequence_]]
 Matrix = Any
 
-FUSION = {"neighbours": 5, "power": 8.0}
+NEIGHBOURS, POWER = 5, 8.0
 """Of the fusion's vote; chosen on the same half as ours, by the share of right sequences."""
 
 
@@ -41,15 +41,15 @@ class Baselines:
             "TF-IDF": self._nearest(self.tfidf),
             "BM25": self._nearest(self.bm25),
             "embedding": self._nearest(self.vectors),
-            "fusion + vote": self.fusion(**FUSION),
+            "fusion + vote": self.fusion(),
         }
 
-    def fusion(self, *, neighbours: int, power: float) -> Ranker:
+    def fusion(self, *, neighbours: int = NEIGHBOURS, power: float = POWER) -> Ranker:
         """Reciprocal ranks of BM25 and vectors, and a vote of the nearest."""
         fused = sum(1 / (60 + self._ranks(scores)) for scores in (self.bm25, self.vectors))
 
         def rank(at: int) -> list[Sequence_]:
-            scores = np.where(self.own[at], -1.0, fused[at])  # type: ignore[index]
+            scores = np.where(self.own[at], -1.0, fused[at])
             nearest = np.argsort(-scores)[:neighbours]
             votes: dict[Sequence_, float] = defaultdict(float)
             for place in nearest:

@@ -50,7 +50,7 @@ ASKED = "Tell Dora that lunch is ready"
 
 
 def words(**settings: object) -> Playbook:
-    return Playbook("office", embedder=None, settings=LearningSettings(**{"holdout": 0, **settings}))  # type: ignore[arg-type]
+    return Playbook("office", embedder=None, settings=LearningSettings(**{"holdout": 0, **settings}))
 
 
 async def test_a_pattern_is_captured_within_three_completions() -> None:

@@ -93,9 +93,9 @@ class _Names:
     def known(self, value: Any) -> str | None:
         return self._by_value.get(_plain(value))
 
-    def items(self) -> list[tuple[str, str]]:
-        """Values that stand somewhere, the longest first."""
-        found = [(value, name) for value, name in self._by_value.items() if value not in self._composed]
+    def items(self, *, composed: bool = False) -> list[tuple[str, str]]:
+        """Values that stand somewhere, or those that the model composed; the longest first."""
+        found = [(value, name) for value, name in self._by_value.items() if (value in self._composed) is composed]
         return sorted(found, key=lambda item: -len(item[0]))
 
 
@@ -148,7 +148,7 @@ def find_key(request: str, values: Sequence[tuple[str, str]] = ()) -> str:
     """
     text = request[:LONGEST_REQUEST]
     for value, _ in values:
-        text = _replaced(text, value, lambda found: found if _PLAIN_WORDS.fullmatch(found) else "⟦⟧")
+        text = _replaced(text, value, partial(_unless_plain, "⟦⟧"))
     return " ".join(re.sub(r"⟦[^⟧]*⟧", " ", _personal(text)).split())
 
 
@@ -284,9 +284,16 @@ def _instead(name: str, _: str) -> str:
     return name
 
 
+def _unless_plain(name: str, found: str) -> str:
+    return found if _PLAIN_WORDS.fullmatch(found) else name
+
+
 def _closing(answer: str, names: _Names) -> str:
     """The answer without values; empty where what is left could have been said of anything."""
-    text = _personal(_filled(" ".join(answer.split())[:300], names))
+    text = _filled(" ".join(answer.split())[:300], names)
+    for value, name in names.items(composed=True):
+        text = _replaced(text, value, partial(_unless_plain, name))
+    text = _personal(text)
     return text if "⟦" in text else ""
 
 
