@@ -7,6 +7,7 @@ import random
 import statistics
 from collections import defaultdict
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any
 
 from benchmarks.learning.baselines import Baselines, Ranker, markov
@@ -17,6 +18,7 @@ from journeyman.learning.episodes import Episode, EpisodeCall, seems_to_read
 from journeyman.learning.forms import LearningSettings
 from journeyman.learning.playbook import Playbook
 from journeyman.learning.ranking import next_tools
+from journeyman.retrieval.embedders import CachedEmbedder, _named
 
 RESAMPLES = 1_000
 FIGURES = ("seq@1", "seq@3", "first tool", "recall@3")
@@ -32,8 +34,18 @@ def episode(turn: Turn, *, good: bool = True) -> Episode:
     )
 
 
+@cache
+def embedder() -> Embedder:
+    """The one that is there by default, with room for every text of a corpus."""
+    return CachedEmbedder(_named("minilm"), kept=100_000)
+
+
+def empty(*, similar: float = 1.0) -> Playbook:
+    return Playbook("bench", settings=LearningSettings(similar=similar, holdout=0), embedder=embedder())
+
+
 async def learned(turns: Sequence[Turn], *, similar: float = 1.0) -> Playbook:
-    playbook = Playbook("bench", settings=LearningSettings(similar=similar))
+    playbook = empty(similar=similar)
     await playbook.learn([episode(turn) for turn in turns])
     return playbook
 
@@ -66,11 +78,11 @@ def scored(turn: Turn, ranked: Sequence[tuple[str, ...]]) -> Row:
     }
 
 
-async def retrieval(turns: list[Turn], embedder: Embedder, *, held_out: bool) -> Row:
+async def retrieval(turns: list[Turn], *, held_out: bool) -> Row:
     """Figures of ours and of every baseline over one half, with intervals."""
     chosen = {turn.id for turn in halves(turns)[1 if held_out else 0]}
     places = [at for at, turn in enumerate(turns) if turn.id in chosen]
-    baselines = await Baselines.over(turns, embedder)
+    baselines = await Baselines.over(turns, embedder())
     rows = {name: _figures(turns, places, ranker) for name, ranker in baselines.rankers().items()}
     playbook = await learned(turns)
 
