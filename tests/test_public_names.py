@@ -34,6 +34,7 @@ PUBLIC = [
     "Deny",
     "ErrorCategory",
     "ErrorInfo",
+    "FilePlaybooks",
     "InvalidDataError",
     "Journal",
     "Journeyman",

@@ -75,6 +75,7 @@ from journeyman.learning.curator import Curator as Curator
 from journeyman.learning.forms import LearningSettings as LearningSettings
 from journeyman.learning.playbook import Playbook as Playbook
 from journeyman.learning.reflector import Reflector as Reflector
+from journeyman.stores.playbook_files import FilePlaybooks as FilePlaybooks
 from journeyman.tools.decorator import tool as tool
 from journeyman.tools.library import ToolLibrary as ToolLibrary
 from journeyman.tools.tool import Tool as Tool

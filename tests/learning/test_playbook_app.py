@@ -73,6 +73,16 @@ async def test_a_pattern_is_offered_after_it_was_seen_to_work_and_never_counted_
         assert (strategy.helpful_count, strategy.recent) == (3, (True,))
 
 
+async def test_an_app_may_keep_its_playbooks_in_a_folder(tmp_path: Path) -> None:
+    learning = LearningSettings(folder=tmp_path / "playbooks", holdout=0)
+    async with Journeyman(store=f"sqlite:///{tmp_path / 's.db'}", model=Teller(), learning=learning) as app:
+        for name in ("Anna", "Bert"):
+            await (await app.start(AGENT, task(name))).result()
+        assert (await app.playbooks.learn(), await app.playbooks.learn()) == (2, 0)
+    lines = (tmp_path / "playbooks" / "tool-calling" / "office" / "strategies.jsonl").read_text().splitlines()
+    assert len(lines) == 2  # the strategy, and how runs without advice went
+
+
 async def test_a_rating_that_comes_later_counts(tmp_path: Path) -> None:
     async with Journeyman(store=f"sqlite:///{tmp_path / 's.db'}", model=Teller()) as app:
         handles = [await app.start(AGENT, task(name)) for name in ("Anna", "Bert")]

@@ -36,12 +36,9 @@ _CHAIN = "Chain of "
 class Playbooks:
     """The playbooks of a store, by domain."""
 
-    def __init__(
-        self, store: Store, *, clock: Clock, owner: str, settings: LearningSettings, kept: PlaybookStore | None = None
-    ) -> None:
+    def __init__(self, store: Store, *, clock: Clock, owner: str, settings: LearningSettings) -> None:
         self._store = store
-        self._kept: PlaybookStore = store.playbooks if kept is None else kept
-        self._own_cursor = kept is not None
+        self._kept: PlaybookStore = store.playbooks if settings.folder is None else FilePlaybooks(settings.folder)
         self._clock = clock
         self._owner = owner
         self.settings = settings
@@ -119,7 +116,7 @@ class Playbooks:
             await self._store.cursors.advance(batch)
             return {}
         versions = await self._kept.commit(changes, now=now, batch=batch)
-        if self._own_cursor:  # files: they have noted the batch, so that it is not taken in again
+        if self.settings.folder is not None:  # files: they have noted the batch, so that it is not taken in again
             await self._store.cursors.advance(batch)
         return versions
 

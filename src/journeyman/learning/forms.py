@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Literal
 
 from pydantic import Field
@@ -44,6 +45,8 @@ class LearningSettings(Entity):
     """Strategies of one domain; beyond, those with the least evidence are retired."""
     shared: bool = False
     """Whether what is learned from a principal's runs is offered to everybody in the domain."""
+    folder: Path | None = None
+    """Where an app keeps its playbooks as JSON Lines; None: in its store."""
 
 
 def as_advice(strategy: ToolCallingStrategy, settings: LearningSettings, *, tools: Sequence[str]) -> Advice:

@@ -214,6 +214,7 @@ class Learning(Section):
     holdout: float = Field(0.05, ge=0, lt=1, description="share of runs without advice, to measure its effect")
     needed: int = Field(2, ge=1, description="successes before a pattern is offered that nobody has rated")
     shared: bool = Field(False, description="whether what one principal's runs teach is offered to all")
+    folder: Path | None = Field(None, description="keeps playbooks as JSON Lines there instead of in the store")
 
 
 class Http(Section):
