@@ -78,15 +78,15 @@ def markdown(report: Row) -> str:
         if name in report:
             lines += [f"## {name.capitalize()}", f"```json\n{json.dumps(report[name], indent=1)}\n```", ""]
     if "speed" in report:
-        lines += ["## Speed", "| strategies | p50 ms | p95 ms | update ms | index / numpy |", "|---|---|---|---|---|"]
+        lines += ["## Speed", "| strategies | p50 ms | p95 ms | CPU ms | update ms | index / numpy |", "|---" * 6 + "|"]
         for row in report["speed"]:
             lines.append(
-                f"| {row['strategies']:,} | {row['p50_ms']:.2f} | {row['p95_ms']:.2f} | {row['update_ms']:.2f} "
+                f"| {row['strategies']:,} | {row['p50_ms']:.2f} | {row['p95_ms']:.2f} | {row['cpu_ms']:.2f} | {row['update_ms']:.2f} "
                 f"| {row['ratio']:.2f} |"
             )
         for row in report["domains"]:
             lines.append(
-                f"| {row['strategies']:,} in {row['domains']} domains | {row['p50_ms']:.2f} | {row['p95_ms']:.2f} | | |"
+                f"| {row['strategies']:,} in {row['domains']} domains | {row['p50_ms']:.2f} | {row['p95_ms']:.2f} | | | |"
             )
     return "\n".join(lines)
 

@@ -5,7 +5,7 @@ Everything is arithmetic on counters; nothing here knows what a tool is.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
 
 from journeyman.core.playbook import StrategyState, ToolCallingStrategy, wilson
 
@@ -16,7 +16,11 @@ TRUST = 0.8416
 NEUTRAL = 0.5
 """The rate of runs of which nothing is known."""
 FEWEST_USES = 4
-"""Uses before a strategy is given up."""
+"""Holdouts before they say more than the domain's baseline."""
+MOST_EXPECTED = 0.7
+"""What a strategy is held against at most: one that was perfect may become merely good."""
+ENOUGH_DOUBT = 4.0
+"""The log of how much likelier the latest uses are if it turned bad: 55 to 1, since every use is asked about."""
 
 
 def lower_bound(good: int, bad: int, *, z: float = TRUST) -> float:
@@ -57,28 +61,30 @@ def _before_uses(strategy: ToolCallingStrategy) -> tuple[int, int]:
 
 
 def _turned_bad(strategy: ToolCallingStrategy, baseline: float | None) -> str | None:
-    """Why its latest uses speak against it at 95 % confidence, if they do."""
-    uses = strategy.recent
-    if len(uses) < FEWEST_USES:
-        return None
-    # What it is held against: runs without it, and what it did itself before.
+    """Why its latest uses speak against it, if they do.
+
+    Use by use (a CUSUM of log-likelihood ratios): does it succeed half as often as it should, which is as runs without
+    it, or as it did itself before? A test made for one look would, asked after every use, give good ones up, too.
+    """
     held = strategy.holdout_helpful, strategy.holdout_harmful
-    reference = max(
+    expected = max(
         lower_bound(*_before_uses(strategy), z=DOUBT),
         lower_bound(*held, z=DOUBT),
         (NEUTRAL if baseline is None else baseline) if sum(held) < FEWEST_USES else 0.0,
     )
-    for latest in _windows(uses):
-        good = sum(latest)
-        high = upper_bound(good, len(latest) - good)
-        if high < reference:
-            return (
-                f"{good} of its last {len(latest)} uses succeeded: below {high:.2f} at 95 % confidence, "
-                f"against {reference:.2f} without it or before"
-            )
-    return None
-
-
-def _windows(uses: Sequence[bool]) -> list[Sequence[bool]]:
-    """The latest uses, few and many: what turned bad lately is not to hide behind what was good before."""
-    return [uses[-count:] for count in (FEWEST_USES, 6, 8, 10, 15, 20) if count <= len(uses)] or [uses]
+    expected = min(expected, MOST_EXPECTED)
+    if expected <= 0:
+        return None
+    failure, success = math.log((1 - expected / 2) / (1 - expected)), math.log(0.5)
+    doubt, since = 0.0, 0
+    for use, good in enumerate(strategy.recent):
+        doubt += success if good else failure
+        if doubt <= 0:
+            doubt, since = 0.0, use + 1
+    if doubt < ENOUGH_DOUBT:
+        return None
+    latest = strategy.recent[since:]
+    return (
+        f"{sum(latest)} of its last {len(latest)} uses succeeded, where {expected:.0%} was to be expected: "
+        "worse at 95 % confidence"
+    )
