@@ -80,14 +80,11 @@ def markdown(report: Row) -> str:
     if "speed" in report:
         lines += ["## Speed", "| strategies | p50 ms | p95 ms | CPU ms | update ms | index / numpy |", "|---" * 6 + "|"]
         for row in report["speed"]:
-            lines.append(
-                f"| {row['strategies']:,} | {row['p50_ms']:.2f} | {row['p95_ms']:.2f} | {row['cpu_ms']:.2f} | {row['update_ms']:.2f} "
-                f"| {row['ratio']:.2f} |"
-            )
+            names = ("p50_ms", "p95_ms", "cpu_ms", "update_ms", "ratio")
+            lines.append(f"| {row['strategies']:,} | {' | '.join(f'{row[name]:.2f}' for name in names)} |")
         for row in report["domains"]:
-            lines.append(
-                f"| {row['strategies']:,} in {row['domains']} domains | {row['p50_ms']:.2f} | {row['p95_ms']:.2f} | | | |"
-            )
+            what = f"{row['strategies']:,} in {row['domains']} domains"
+            lines.append(f"| {what} | {row['p50_ms']:.2f} | {row['p95_ms']:.2f} | | | |")
     return "\n".join(lines)
 
 
