@@ -45,6 +45,7 @@ from journeyman.core.messages import Role as Role
 from journeyman.core.messages import ToolCall as ToolCall
 from journeyman.core.messages import Usage as Usage
 from journeyman.core.playbook import Advice as Advice
+from journeyman.core.playbook import Demonstration as Demonstration
 from journeyman.core.playbook import PlaybookBullet as PlaybookBullet
 from journeyman.core.playbook import StrategySource as StrategySource
 from journeyman.core.playbook import ToolCallingStrategy as ToolCallingStrategy
@@ -73,6 +74,11 @@ from journeyman.core.storing import ChainStep as ChainStep
 from journeyman.core.tasks import Attachment as Attachment
 from journeyman.core.tasks import Task as Task
 from journeyman.execution.risk import categorize_action_risk as categorize_action_risk
+from journeyman.learning.curator import Curator as Curator
+from journeyman.learning.forms import LearningSettings as LearningSettings
+from journeyman.learning.playbook import Playbook as Playbook
+from journeyman.learning.reflector import Reflector as Reflector
+from journeyman.stores.playbook_files import FilePlaybooks as FilePlaybooks
 from journeyman.tools.decorator import tool as tool
 from journeyman.tools.library import ToolLibrary as ToolLibrary
 from journeyman.tools.tool import Tool as Tool

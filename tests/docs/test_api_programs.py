@@ -516,7 +516,7 @@ async def test_a_tasks_tools_narrow_the_agents() -> None:
 
 async def test_advice_is_put_before_the_model_and_noted() -> None:
     class Playbook:
-        async def advise(self, text: str, *, tools: Sequence[str]) -> Sequence[Advice]:
+        async def advise(self, text: str, *, tools: Sequence[str], **who: Any) -> Sequence[Advice]:
             shown = (Message.user("A like task"), Message(role=Role.ASSISTANT, content="Its answer"))
             return [
                 Advice(strategy_id="s1", text=f"For {text!r} use {', '.join(tools)}"),

@@ -170,3 +170,37 @@ export interface Documents {
 export interface FoundDocuments {
   results: { document: MemoryDocument; excerpt: string; score: number }[];
 }
+
+export interface Strategy {
+  id: string;
+  content: string;
+  state: string;
+  state_reason: string;
+  tool_sequence: string[];
+  helpful_count: number;
+  harmful_count: number;
+  recent: boolean[];
+  holdout_helpful: number;
+  holdout_harmful: number;
+  label_sources: Record<string, number>;
+  models: string[];
+  principal_id: string | null;
+  demonstration: {
+    request: string;
+    calls: { tool_name: string; arguments: Record<string, unknown>; result: string }[];
+  } | null;
+}
+
+export interface StrategyView {
+  strategy: Strategy;
+  effect: [number, number, number] | null;
+  effect_text: string;
+}
+
+export interface PlaybookView {
+  domain: string;
+  version: number;
+  strategies: StrategyView[];
+  history: { version: number; at: number; reason: string; changed: number; removed: number }[];
+  can_change: boolean;
+}

@@ -93,6 +93,7 @@ class Run:
                 around=self.around,
                 now=self.now,
                 ledger=self._ledger(),
+                demonstrated=any(advice.turns and not advice.holdout for advice in self.state.advice),
             )
         return self._scope
 

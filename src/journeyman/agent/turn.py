@@ -25,6 +25,11 @@ logger = logging.getLogger("journeyman.agent")
 
 EMPTY_REPLY = "Your reply was empty. Call a tool, or answer the user in plain text."
 UNFINISHED = "Your text alone does not end the task. Call a tool, or call finish with your answer."
+NOTHING_DONE = (
+    "No tool that changes anything has been called yet. If the task asks for a change, call the tool that makes it "
+    "now, with values from the request or from results. Else give your answer again."
+)
+"""Said once, where every demonstration that the model was shown ends in a change."""
 MOST_FRUITLESS = 3
 """Replies in a row without a call or an answer before a run is given up."""
 _OURS = re.compile(r"call_\d+_\d+")
@@ -204,10 +209,19 @@ def composed_thought(turn: Turn) -> str:
     return f"Calls {', '.join(names[:-1]) + ' and ' if names[:-1] else ''}{names[-1]}."
 
 
+def _left_undone(run: Run) -> bool:
+    """Whether a run ends without a change although each demonstration made one, and it was not told so before."""
+    shown = [advice for advice in run.state.advice if advice.turns and not advice.holdout]
+    if not shown or not all(advice.effective for advice in shown):
+        return False
+    changed = any(call.success and not run.reads(call.tool_name) for step in run.state.steps for call in step.calls)
+    return not changed and not any(message.content == NOTHING_DONE for message in run.state.messages)
+
+
 def nudge_for(run: Run, turn: Turn) -> str | None:
     """What to tell a model whose reply calls nothing and is no answer; None when the text is the answer."""
     if turn.text.strip() and not run.agent.finish:
-        return None
+        return NOTHING_DONE if _left_undone(run) else None
     if run.state.fruitless + 1 >= MOST_FRUITLESS:
         if turn.text.strip():
             return None  # it will not call finish: its text is as good an answer as it will give

@@ -235,8 +235,13 @@ async def begin(run: Run, started: RunStarted, playbook: StrategySource | None) 
     advice = [Advice(text=text) for text in started.task.playbook_bullets if text.strip()]
     if playbook is not None:
         try:
-            names = [item.name for item in run.offer.offered]
-            found = await playbook.advise(started.task.description, tools=names)
+            found = await playbook.advise(
+                started.task.description,
+                tools=[item.name for item in run.offer.offered],
+                principal=run.state.principal or started.task.principal,
+                previous=next((call.tool_name for said in reversed(started.history) for call in said.calls[-1:]), None),
+                run_id=run.id,
+            )
             advice += StrategiesInjected(advice=tuple(found)).advice
         except Exception:
             # A run is as good without advice as it was before there was a playbook.

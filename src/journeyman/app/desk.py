@@ -135,6 +135,10 @@ class Desk:
     def _sees(self, owner_id: str | None, also: str | None = None) -> bool:
         return owner_id == self.principal.id or self._reads_all(also)
 
+    def sees_strategy(self, owner_id: str | None) -> bool:
+        """Whether the principal sees a strategy: everybody's, their own, or by a permission."""
+        return owner_id is None or self._sees(owner_id)
+
     def _visible(self, also: str | None = None) -> PrincipalFilter:
         return ANY_PRINCIPAL if self._reads_all(also) else self.principal.id
 

@@ -5,9 +5,9 @@ Whoever imports these names pays for what a run needs when the first one begins.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Coroutine, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack, cast, overload
 
 from journeyman.core.errors import ConfigurationError
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from journeyman.agent.run import Run
     from journeyman.agent.state import RunState
     from journeyman.core.approvals import Approver
-    from journeyman.core.events import Event
+    from journeyman.core.events import Event, Fact
     from journeyman.core.messages import Message
     from journeyman.core.playbook import StrategySource
     from journeyman.core.policy import Policy
@@ -224,6 +224,9 @@ async def _prepared(
     task = TaskInput(description=wanted) if isinstance(wanted, str) else wanted
     library = options.get("library")
     library = agent.own_library if library is None else library
+    playbook = options.get("playbook")
+    if (feed := getattr(playbook, "feed", None)) is not None:
+        seen: list[Fact] = []
     principal = options.get("principal") or task.principal
     limits = options.get("limits") or Limits()
     resources = resources_of(library)
@@ -252,10 +255,11 @@ async def _prepared(
             gate=gate,
             journal=MemoryJournal() if (journal := options.get("journal")) is None else journal,
             model=named,
-            listener=listener,
             verify=options.get("verify"),
             gaps=find_gap,
+            listener=listener if feed is None else _collected(seen, listener),
         ).build()
+        prepared.wants_text = listener is not None
         started = RunStarted(
             agent=agent.snapshot,
             task=task,
@@ -263,12 +267,41 @@ async def _prepared(
             limits=limits,
             history=tuple(options.get("history", ())),
         )
-        await begin(prepared, started, options.get("playbook"))
+        await begin(prepared, started, playbook)
         yield prepared
+        if feed is not None:
+            await _feed(feed, seen, prepared)
     finally:
         if model is not None and (isinstance(given, str) or last):
             await close_model(model)
         await library.close()
+
+
+def _collected(seen: list[Fact], listener: Listener | None) -> Listener:
+    """A listener that keeps the facts, for the playbook that the run feeds."""
+
+    def collect(event: Event) -> None:
+        if event.seq is not None:
+            seen.append(cast("Fact", event))
+        if listener is not None:
+            listener(event)
+
+    return collect
+
+
+async def _feed(feed: Callable[[Any], Awaitable[None]], facts: Sequence[Fact], run: Run) -> None:
+    import logging
+
+    from journeyman.core.data import LOG_FIELDS
+    from journeyman.learning.episodes import from_facts
+
+    try:
+        if run.state.status.ended and (episode := from_facts(facts)) is not None:
+            await feed(episode)
+    except Exception:
+        # What a run came to does not depend on whether something was learned from it.
+        logger = logging.getLogger("journeyman.app")
+        logger.exception("nothing was learned from a run", extra={LOG_FIELDS: {"run_id": run.id}})
 
 
 def _to_its_end(work: Coroutine[Any, Any, T]) -> T:

@@ -67,6 +67,8 @@ class RunFactory:
     owner: str
     model: Model | str | None = None
     playbook: StrategySource | None = None
+    playbooks: Callable[[str], StrategySource] | None = None
+    """By domain, where runs are advised by what others have learned."""
     split: Split | None = None
     limits: Limits = NO_LIMITS
     """What holds for runs where nobody says anything else."""
@@ -158,13 +160,20 @@ class RunFactory:
                 history=history,
                 session_history=span if self.format >= SESSION_HISTORY_SINCE else None,
             )
-            await begin(run, started, self.playbook if advancing else None)
+            await begin(run, started, self._playbook_of(order) if advancing else None)
         elif not run.state.status.ended:
             await run.recorder.record(RunResumed(owner=self.owner))
             if run.state.turn is None:
                 # The model will be asked (again) for this step: whatever was shown of its text is void.
                 await run.recorder.record(StepRestarted(iteration=run.iteration))
         return run
+
+    def _playbook_of(self, order: RunOrder) -> StrategySource | None:
+        if order.chain:
+            return None  # it asks no model
+        if self.playbook is None and self.playbooks is not None:
+            return self.playbooks(order.task.domain)
+        return self.playbook
 
     def _follow_policy(self, run: Run) -> None:
         """A policy that has changed holds from a run's next step on."""

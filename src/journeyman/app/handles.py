@@ -141,7 +141,8 @@ class Handle(Generic[OutputT]):
         if not (status := await self.status()).ended:
             raise ConfigurationError(f"run {self.run_id!r} is {status.value}: it can be rated when it has ended")
         label = Label(source=LabelSource.RATING, value=rating, by=by, note=note, time=self._runner.clock.time())
-        await self._runner.store.labels.put(self.run_id, label)
+        if await self._runner.store.labels.put(self.run_id, label) and self._runner.rated is not None:
+            await self._runner.rated(self.run_id, label)
         return label
 
     def _typed(self, given: AgentResponse) -> AgentResponse[OutputT]:

@@ -19,6 +19,7 @@ from journeyman.app.factory import RunFactory
 from journeyman.app.gaps import Gaps
 from journeyman.app.handles import Handle, Session
 from journeyman.app.owners import new_owner
+from journeyman.app.playbooks import Playbooks, learning_of
 from journeyman.app.runner import Runner, RunnerSettings
 from journeyman.app.splits import Split
 from journeyman.app.traces import Traces
@@ -32,6 +33,7 @@ from journeyman.core.principals import WRITE_ALL, Principal
 from journeyman.core.protocols import Clock, Model, SystemClock
 from journeyman.core.runs import UNFINISHED, Limits, TaskInput
 from journeyman.core.storing import ChainStep, Origin, RunOrder, Store, own_run_id
+from journeyman.learning.forms import LearningSettings
 from journeyman.memory.manager import MemoryManager
 from journeyman.telemetry import tracing
 from journeyman.tools.library import ToolLibrary
@@ -79,7 +81,8 @@ class Journeyman:
     ``async with Journeyman(library=…, store="sqlite:///journeyman.db") as app: …``
 
     With ``workers`` (PostgreSQL) runs are put into a queue for ``journeyman worker`` processes instead of being worked
-    on here. A ``split`` divides runs between libraries; ``library`` is then left out and is its first arm.
+    on here. With ``learning``, runs get advice from the playbook of their task's domain, and feed it when they have
+    ended. A ``split`` divides runs between libraries; ``library`` is then left out and is its first arm.
     ``principals`` tells who a principal is by now (None: nobody any more): a call that a person has approved is checked
     against what its principal may do when it runs. ``concurrency`` limits the runs worked on here at once,
     ``principal_concurrency`` those of one principal anywhere; further options are lease_seconds, poll_seconds,
@@ -95,6 +98,7 @@ class Journeyman:
         store: Store | str = "sqlite:///journeyman.db",
         model: Model | str | None = None,
         playbook: StrategySource | None = None,
+        learning: LearningSettings | bool | None = None,
         split: Split | None = None,
         workers: bool = False,
         traces: Path | str | None = None,
@@ -151,6 +155,18 @@ class Journeyman:
         )
         self.gaps = Gaps(self.store, self.library, clock=self.clock)
         self.memory = MemoryManager(self.store.memories, self.store.conversations, clock=self.clock)
+        if learning is None and configuration is not None:
+            learning = learning_of(configuration.settings.learning)
+        self.playbooks = Playbooks(
+            self.store,
+            clock=self.clock,
+            owner=self._factory.owner,
+            settings=learning if isinstance(learning, LearningSettings) else LearningSettings(),
+        )
+        self.learning = bool(learning)
+        if self.learning:
+            self._factory.playbooks = self.playbooks.__getitem__
+        self.runner.rated = self.playbooks.rated
         self._opened = self._open = False
 
     @classmethod
@@ -203,6 +219,8 @@ class Journeyman:
                 await self.runner.queue.open()
             await self.library.open()
             await self.runner.open()
+            if self.learning:
+                self.playbooks.open()
             if self.configuration is not None:
                 await self.configuration.watch(self._take_rules, self._audit_configuration)
         except BaseException:
@@ -222,6 +240,8 @@ class Journeyman:
         if self.configuration is not None:
             await self.configuration.close()
         await self.runner.close()
+        async with _no_longer_than(CLOSE_SECONDS, "playbooks"):
+            await self.playbooks.close()
         async with _no_longer_than(CLOSE_SECONDS, "models"):
             await self._factory.close()
         async with _no_longer_than(CLOSE_SECONDS, "sources of tools"):

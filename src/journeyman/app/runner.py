@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator, Collection, Coroutine, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine, Iterable
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
@@ -29,6 +29,7 @@ from journeyman.app.witness import StoreWitness
 from journeyman.core.data import LOG_FIELDS
 from journeyman.core.errors import JournalConflictError, JourneymanError, StoreError
 from journeyman.core.events import CallFinished, Event, MessageReceived, StepFinished
+from journeyman.core.labels import Label
 from journeyman.core.protocols import Listener
 from journeyman.core.runs import RunStatus
 from journeyman.core.storing import DueRun, RunOrder, RunRow
@@ -125,6 +126,8 @@ class Runner:
         """Set when something may be due."""
         self._leaving = False
         self._housekeeping: asyncio.Task[None] | None = None
+        self.rated: Callable[[str, Label], Awaitable[None]] | None = None
+        """Told when a person has rated a run."""
         self.streams_text = False
         """Whether models stream although nobody listens here: in a worker, whose runs others show."""
         self._sending: asyncio.Task[None] | None = None

@@ -146,6 +146,10 @@ class JournalConflictError(JourneymanError):
     """Somebody else has written this run's next fact: this process no longer owns the run."""
 
 
+class PlaybookConflictError(JourneymanError):
+    """Somebody else has changed this playbook meanwhile: the change is to be made again from what it is now."""
+
+
 class StoreError(JourneymanError):
     """The database cannot be used right now: unreachable, full or locked. Runs pause and go on when it is back."""
 

@@ -1,16 +1,26 @@
-"""Strategies learned from outcomes, and the advice that a run is given, as data. Learning itself is elsewhere."""
+"""Strategies learned from outcomes, the advice that a run is given, and where playbooks are kept, as data.
+
+Learning itself is the room ``learning``.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+import math
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from pydantic import Field, computed_field, model_validator
 
-from journeyman.core.data import Derived, Entity, new_id
+from journeyman.core.data import Derived, Entity, digest, new_id
+from journeyman.core.labels import LabelSource
 from journeyman.core.messages import Message, Role
+from journeyman.core.principals import Principal
+
+if TYPE_CHECKING:
+    from journeyman.core.storing import CursorBatch
 
 
 class StrategyState(StrEnum):
@@ -29,6 +39,14 @@ def _now() -> datetime:
 DEMONSTRATION = "demonstration"
 """The name of a user's message that begins a demonstration, for adapters that treat those apart from a conversation."""
 
+PLACEHOLDER_OPEN, PLACEHOLDER_CLOSE = "⟦", "⟧"
+"""Around the name of a value that was left out of a demonstration. A call that carries one is refused."""
+
+
+def placeholder(name: str) -> str:
+    """What stands in a demonstration where a value stood: nobody could mean it."""
+    return f"{PLACEHOLDER_OPEN}{name}{PLACEHOLDER_CLOSE}"
+
 
 class Advice(Entity):
     """One piece of advice for one run: where it comes from, and in which form the model is given it."""
@@ -42,6 +60,8 @@ class Advice(Entity):
     turns: tuple[Message, ...] = ()
     holdout: bool = False
     """Retrieved and recorded, but kept from the model, so that its effect can be measured against runs that had it."""
+    effective: bool = False
+    """Whether it shows a call that changes something: a run that has it and changes nothing is reminded once."""
 
     @model_validator(mode="after")
     def _consistent(self) -> Advice:
@@ -52,16 +72,29 @@ class Advice(Entity):
                 raise ValueError("turns: advice in the form of turns must have some")
             if any(turn.role is Role.SYSTEM for turn in self.turns):
                 raise ValueError("turns: a demonstration has no system messages; use the form 'system'")
-            if self.turns[0].role is not Role.USER or self.turns[-1].role is not Role.ASSISTANT or self.turns[-1].calls:
-                raise ValueError("turns: a demonstration begins with a user's message and ends with an answer")
+            if self.turns[0].role is not Role.USER or self.turns[-1].role is Role.USER or self.turns[-1].calls:
+                raise ValueError(
+                    "turns: a demonstration begins with a user's message and ends with an answer, or a call's result"
+                )
         return self
 
 
 class StrategySource(Protocol):
     """Where advice for a task comes from: a playbook."""
 
-    async def advise(self, text: str, *, tools: Sequence[str]) -> Sequence[Advice]:
-        """Advice for this task with these tools, best first; empty when there is too little evidence."""
+    async def advise(
+        self,
+        text: str,
+        *,
+        tools: Sequence[str],
+        principal: Principal | None = None,
+        previous: str | None = None,
+        run_id: str = "",
+    ) -> Sequence[Advice]:
+        """Advice for this task with these tools, best first; empty when there is too little evidence.
+
+        ``previous`` is the tool that the conversation called last; ``run_id`` decides whether the run is a holdout.
+        """
 
 
 class PlaybookBullet(Derived):
@@ -75,6 +108,68 @@ class PlaybookBullet(Derived):
     tags: tuple[str, ...] = ()
     created_at: datetime = Field(default_factory=_now)
     last_updated: datetime = Field(default_factory=_now)
+    domain: str = "general"
+    tool_name: str | None = None
+    """The tool that a pitfall is about."""
+    principal_id: str | None = None
+    """Whose it is; None for everybody's."""
+    provenance: tuple[str, ...] = ()
+    """Ids of the runs it was learned from, the latest ones."""
+    version: int = Field(default=1, ge=1)
+    """Goes up with every change of this bullet."""
+
+    @property
+    def available(self) -> bool:
+        """Whether it may be offered to runs."""
+        return True
+
+
+class DemonstratedCall(Entity):
+    """One call of a demonstration. Values are placeholders, but for constants that mean the same in every task."""
+
+    tool_name: str
+    arguments: dict[str, Any] = Field(default_factory=dict)
+    sources: dict[str, str] = Field(default_factory=dict)
+    """By argument: ``request``, ``result K FIELD`` (of the K-th call), ``constant`` or ``composed``."""
+    result: str = ""
+    """What of its result later calls used, as placeholders; never the result itself."""
+    effect: bool = False
+
+
+class Demonstration(Entity):
+    """A request and the calls that served it, without anybody's values."""
+
+    request: str = Field(min_length=1)
+    calls: tuple[DemonstratedCall, ...] = Field(min_length=1)
+    closing: str = ""
+    """The answer, without values; empty where it says nothing."""
+
+
+def wilson(good: int, total: int, z: float) -> tuple[float, float]:
+    """The interval of a success rate, ``z`` standard deviations to either side; all of it without evidence."""
+    if not total:
+        return 0.0, 1.0
+    rate, square = good / total, z * z
+    centre = rate + square / (2 * total)
+    spread = z * math.sqrt(rate * (1 - rate) / total + square / (4 * total * total))
+    return max(0.0, (centre - spread) / (1 + square / total)), min(1.0, (centre + spread) / (1 + square / total))
+
+
+def rate_difference(good: int, total: int, other_good: int, other_total: int) -> tuple[float, float, float] | None:
+    """By how much one rate is above another, with its 95 % interval (Newcombe's); None without evidence."""
+    if not total or not other_total:
+        return None
+    one, other = good / total, other_good / other_total
+    (low, high), (other_low, other_high) = wilson(good, total, 1.96), wilson(other_good, other_total, 1.96)
+    return (
+        one - other,
+        one - other - math.sqrt((one - low) ** 2 + (other_high - other) ** 2),
+        one - other + math.sqrt((high - one) ** 2 + (other - other_low) ** 2),
+    )
+
+
+RECENT = 20
+"""How many of a strategy's latest uses are kept one by one."""
 
 
 class ToolCallingStrategy(PlaybookBullet):
@@ -83,11 +178,25 @@ class ToolCallingStrategy(PlaybookBullet):
     tool_sequence: tuple[str, ...] = Field(min_length=1)
     avg_iterations: float = Field(default=0.0, ge=0)
     example_task: str = ""
-    domain: str = "general"
+    sub_goal: str = ""
+    """What was asked for, without personal values: the text it is found by. Empty: the example."""
+    phrasings: tuple[str, ...] = ()
+    """Other requests that it served, found by as well."""
+    demonstration: Demonstration | None = None
     state: StrategyState = StrategyState.SHADOW
+    state_reason: str = ""
     preconditions: tuple[str, ...] = ()
-    provenance: tuple[str, ...] = ()
-    """Ids of the runs it was learned from."""
+    label_sources: dict[LabelSource, int] = Field(default_factory=dict)
+    """On whose labels its counters rest, and how many of each."""
+    models: tuple[str, ...] = ()
+    """Whose runs it was learned from."""
+    recent: tuple[bool, ...] = ()
+    """How its latest uses went, oldest first: runs that were given it."""
+    holdout_helpful: int = Field(default=0, ge=0)
+    holdout_harmful: int = Field(default=0, ge=0)
+    """How runs went that would have been given it and were not."""
+    shares: bool = False
+    """Whether a person has offered a principal's strategy to everybody."""
 
     @computed_field  # type: ignore[prop-decorator]  # mypy cannot see through computed_field on a property
     @property
@@ -95,3 +204,127 @@ class ToolCallingStrategy(PlaybookBullet):
         """Derived from the counters, so that it can never disagree with them; 0 without evidence."""
         uses = self.helpful_count + self.harmful_count
         return self.helpful_count / uses if uses else 0.0
+
+    @property
+    def effect(self) -> tuple[float, float, float] | None:
+        """How much more often runs succeeded that were given it than holdouts, with the 95 % interval of that.
+
+        Of its latest uses, since only those are kept one by one; None while one side has no run.
+        """
+        return rate_difference(sum(self.recent), len(self.recent), self.holdout_helpful, self.holdouts)
+
+    @property
+    def holdouts(self) -> int:
+        return self.holdout_helpful + self.holdout_harmful
+
+    @property
+    def effect_text(self) -> str:
+        """The same in words."""
+        counted = f"{sum(self.recent)} of the last {len(self.recent)} runs with it, {self.holdout_helpful} of "
+        counted += f"{self.holdouts} holdouts were good"
+        if self.effect is None:
+            return f"not known yet: {counted}"
+        return "{:+.2f} (95 %: {:+.2f} to {:+.2f}): ".format(*self.effect) + counted
+
+    @property
+    def available(self) -> bool:
+        return self.state is StrategyState.ACTIVE
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """What it is found by."""
+        return tuple(dict.fromkeys(text for text in (self.sub_goal or self.example_task, *self.phrasings) if text))
+
+    @property
+    def index_metadata(self) -> dict[str, Any]:
+        """What an index keeps beside its vector."""
+        return _metadata(self)
+
+
+def _metadata(bullet: PlaybookBullet) -> dict[str, Any]:
+    sequence = bullet.tool_sequence if isinstance(bullet, ToolCallingStrategy) else ()
+    rate = bullet.tool_success_rate if isinstance(bullet, ToolCallingStrategy) else 0.0
+    return {
+        "has_tool_sequence": bool(sequence),
+        "domain": bullet.domain,
+        "tool_count": len(sequence),
+        "success_rate": rate,
+    }
+
+
+def index_metadata(bullets: Sequence[PlaybookBullet]) -> dict[str, dict[str, Any]]:
+    """By id: what an index keeps of each bullet beside its vector."""
+    return {bullet.id: _metadata(bullet) for bullet in bullets}
+
+
+def read_bullet(data: str | bytes | Mapping[str, Any], *, domain: str | None = None) -> PlaybookBullet:
+    """A bullet from its stored form; one with a ``tool_sequence`` is a strategy.
+
+    Bullets of other programs have no id and no state: the id is made from what they say, so that it stays the same,
+    and a strategy with more successes than failures is active.
+    """
+    content: dict[str, Any] = dict(data) if isinstance(data, Mapping) else json.loads(data)
+    if domain is not None:
+        content.setdefault("domain", domain)
+    if "id" not in content:
+        sequence = [str(name) for name in content.get("tool_sequence") or ()]
+        content["id"] = f"bullet_{digest(str(content.get('content')), *sequence)[:24]}"
+    if not content.get("tool_sequence"):
+        return PlaybookBullet.stored(content)
+    if "state" not in content:
+        helped = content.get("helpful_count", 0) > content.get("harmful_count", 0)
+        content["state"] = StrategyState.ACTIVE if helped else StrategyState.SHADOW
+    return ToolCallingStrategy.stored(content)
+
+
+class PlaybookState(Entity):
+    """The bullets of a playbook that changed after a version, or all of them."""
+
+    version: int = 0
+    bullets: tuple[PlaybookBullet, ...] = ()
+    removed: tuple[str, ...] = ()
+
+
+class PlaybookVersion(Entity):
+    """One change of a playbook."""
+
+    version: int
+    at: float
+    reason: str = ""
+    changed: int = 0
+    removed: int = 0
+
+
+class PlaybookChange(Entity):
+    """What one commit writes to one playbook."""
+
+    domain: str
+    expected: int
+    """The version that the change was made from."""
+    bullets: tuple[PlaybookBullet, ...] = ()
+    removed: tuple[str, ...] = ()
+    reason: str = ""
+
+
+class PlaybookStore(Protocol):
+    """Where playbooks are kept, one for each domain. Every change is a version; none is lost."""
+
+    async def read(self, domain: str, *, after: int = 0) -> PlaybookState:
+        """What has changed since a version; everything with 0."""
+
+    async def commit(
+        self, changes: Sequence[PlaybookChange], *, now: float, batch: CursorBatch | None = None
+    ) -> Mapping[str, int]:
+        """Write changes and return the new version of each playbook.
+
+        Raises PlaybookConflictError where a playbook is no longer at the version it was ``expected`` at. With
+        ``batch`` the changes and the cursor's advance are written together, or neither.
+        """
+
+    async def at(self, domain: str, version: int) -> PlaybookState:
+        """The whole playbook as it was. Raises ConfigurationError where there was no such version."""
+
+    async def history(self, domain: str, *, limit: int = 50) -> Sequence[PlaybookVersion]:
+        """The latest changes, newest first."""
+
+    async def domains(self) -> Sequence[str]: ...

@@ -18,6 +18,7 @@ from journeyman.core.gaps import GapStore
 from journeyman.core.labels import LabelStore
 from journeyman.core.memory import MemoryStore
 from journeyman.core.messages import Message
+from journeyman.core.playbook import PlaybookStore
 from journeyman.core.principals import ANY_PRINCIPAL, Principal, PrincipalFilter
 from journeyman.core.protocols import CircuitBreaker, Journal, RateLimiter
 from journeyman.core.runs import Limits, RunStatus, TaskInput
@@ -431,6 +432,9 @@ class Store(Protocol):
 
     @property
     def memories(self) -> MemoryStore: ...
+
+    @property
+    def playbooks(self) -> PlaybookStore: ...
 
     @property
     def limiter(self) -> RateLimiter: ...

@@ -59,7 +59,7 @@ from journeyman.execution.recorder import Recorder
 from journeyman.execution.risk import grade
 from journeyman.execution.sizes import weigh
 from journeyman.execution.ungrounded import not_grounded
-from journeyman.execution.validate import binding, freeze, resolve
+from journeyman.execution.validate import binding, freeze, placeholder_refusal, resolve
 from journeyman.tools.library import AnyTool
 from journeyman.tools.tool import FrozenArguments
 
@@ -89,6 +89,8 @@ class CallScope:
     """Who the principal is by now, or None where they are nobody any more. Without it, who they were."""
     ledger: Ledger | None = None
     """What was said in the run, where a model writes its calls; without it nobody asks where arguments came from."""
+    demonstrated: bool = False
+    """Whether the model was shown demonstrations: then a call may carry one of their placeholders."""
 
 
 Check: TypeAlias = Callable[[AnyTool, FrozenArguments, CallScope], Awaitable[Refusal | None]]
@@ -221,6 +223,8 @@ class Executor:
         if isinstance(frozen, Refusal):
             return frozen
         current.arguments = frozen.arguments
+        if current.scope.demonstrated and (refusal := placeholder_refusal(tool, frozen)) is not None:
+            return refusal
         if self.checks and (refusal := await self._check(current, tool, frozen)) is not None:
             return refusal
         if (ledger := current.scope.ledger) is not None:

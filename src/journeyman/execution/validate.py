@@ -10,6 +10,7 @@ from journeyman.core.calls import CallStatus
 from journeyman.core.data import canonical_json, digest
 from journeyman.core.errors import ErrorCategory, Severity
 from journeyman.core.messages import ToolCall
+from journeyman.core.playbook import PLACEHOLDER_CLOSE, PLACEHOLDER_OPEN
 from journeyman.core.policy import Policy
 from journeyman.core.principals import Principal
 from journeyman.execution.outcome import Refusal, refuse
@@ -62,6 +63,23 @@ async def freeze(tool: AnyTool, call: ToolCall, policy: Policy) -> FrozenArgumen
         return _invalid(tool, "INVALID_ARGUMENTS", "the arguments are nested too deeply")
     except (ValueError, TypeError) as error:
         return _invalid(tool, "INVALID_ARGUMENTS", f"the arguments are not JSON: {error}")
+
+
+def placeholder_refusal(tool: AnyTool, frozen: FrozenArguments) -> Refusal | None:
+    """Why a call that copies a demonstration's placeholder is not run; None for any other."""
+    if PLACEHOLDER_OPEN not in frozen.text and PLACEHOLDER_CLOSE not in frozen.text:
+        return None
+    copied = [name for name, value in frozen.arguments.items() if PLACEHOLDER_OPEN in canonical_json(value)]
+    which = ", ".join(map(repr, copied)) or "an argument"
+    return refuse(
+        CallStatus.ERROR,
+        "PLACEHOLDER_ARGUMENT",
+        f"{tool.name!r} was not run: the value of {which} is a placeholder of an example, not a value of this task",
+        category=ErrorCategory.INVALID_INPUT,
+        severity=Severity.LOW,
+        retryable=True,
+        recover="Take the value from the user's request, or look it up with another tool first; then call it again",
+    )
 
 
 def _invalid(tool: AnyTool, code: str, message: str) -> Refusal:

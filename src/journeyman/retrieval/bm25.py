@@ -66,24 +66,36 @@ class BM25:
         """The best keys with their scores; nothing that shares no word with the query."""
         return sorted(self._scores(dict.fromkeys(terms(query))).items(), key=lambda item: (-item[1], item[0]))[:k]
 
-    def shares(self, query: str) -> dict[str, float]:
+    def shares(self, query: str, *, common: int | None = None, also: Iterable[str] = ()) -> dict[str, float]:
         """Every key that shares a word with the query, with its score as a share of the highest possible: 0 to 1.
 
-        Words that no text holds count too, so unlike a score it says how much of the query was found at all.
+        Words that no text holds count too, so unlike a score it says how much of the query was found at all. A word
+        that more than ``common`` texts hold finds none by itself; it counts for those that rarer words have found, and
+        for ``also``: so the cost does not grow with the number of texts.
         """
         asked = dict.fromkeys(terms(query))
         highest = sum(map(self._rarity, asked)) * (self._k1 + 1)
-        return {key: score / highest for key, score in self._scores(asked).items()}
+        return {key: score / highest for key, score in self._scores(asked, common, also).items()}
 
-    def _scores(self, asked: Iterable[str]) -> dict[str, float]:
+    def _scores(self, asked: Iterable[str], common: int | None = None, also: Iterable[str] = ()) -> dict[str, float]:
         scores: dict[str, float] = {}
         mean = self._total / len(self._lengths) if self._total else 1.0
-        for word in asked:
-            rarity = self._rarity(word)
-            for key, count in self._postings.get(word, {}).items():
-                norm = 1 - self._b + self._b * self._lengths[key] / mean
-                scores[key] = scores.get(key, 0.0) + rarity * count * (self._k1 + 1) / (count + self._k1 * norm)
-        return scores
+        held = [(word, self._postings[word]) for word in asked if word in self._postings]
+        if common is not None:
+            held.sort(key=lambda item: len(item[1]))
+            scores = {key: 0.0 for key in also if key in self._lengths}
+        k1, flat, slope, lengths = self._k1, 1 - self._b, self._b / mean, self._lengths
+        for word, holders in held:
+            rarity = self._rarity(word) * (k1 + 1)
+            if common is None or len(holders) <= common:
+                for key, count in holders.items():
+                    weight = rarity * count / (count + k1 * (flat + slope * lengths[key]))
+                    scores[key] = scores.get(key, 0.0) + weight
+            else:
+                for key in scores:
+                    if (count := holders.get(key, 0)) > 0:
+                        scores[key] += rarity * count / (count + k1 * (flat + slope * lengths[key]))
+        return {key: score for key, score in scores.items() if score} if common is not None else scores
 
     def _rarity(self, word: str) -> float:
         holders = len(self._postings.get(word, ()))

@@ -48,11 +48,19 @@ class Hit:
 class HybridIndex:
     """Texts by id, in domains that do not see each other.
 
-    ``vectors`` is the index for their vectors, or its name as ``vector_index`` reads it.
+    ``vectors`` is the index for their vectors, or its name as ``vector_index`` reads it. ``common`` bounds the cost of
+    words that very many texts hold; see ``BM25.shares``.
     """
 
-    def __init__(self, *, embedder: Embedder | None = None, vectors: VectorIndex | str | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        embedder: Embedder | None = None,
+        vectors: VectorIndex | str | None = None,
+        common: int | None = None,
+    ) -> None:
         self._embedder = embedder
+        self._common = common
         if isinstance(vectors, str) or (vectors is None and embedder is not None):
             from journeyman.retrieval.index import vector_index  # numpy: only for those who embed
 
@@ -116,7 +124,7 @@ class HybridIndex:
             return []
         text = text[:SEARCHED_CHARS]
         near = await self._near(text, k=max(k, CANDIDATES), domain=domain)
-        return fuse(lexical.shares(text), near, k=k)
+        return fuse(lexical.shares(text, common=self._common, also=near or ()), near, k=k)
 
     async def _near(self, text: str, *, k: int, domain: str) -> dict[str, float] | None:
         if self._embedder is None or self._vectors is None:
@@ -164,8 +172,7 @@ def fuse(words: Mapping[str, float], near: Mapping[str, float] | None, *, k: int
     """The best of both; ``near`` holds the nearest only, so anything else is at most as near as the last of them."""
     least = min(near.values(), default=0.0) if near else 0.0
     near = near or {}
-    hits = (
-        Hit(key, words.get(key, 0.0) + near.get(key, least), words.get(key, 0.0), near.get(key))
-        for key in dict.fromkeys([*words, *near])
-    )
-    return nlargest(k, hits, key=lambda hit: hit.score)
+    scores = {key: share + near.get(key, least) for key, share in words.items()}
+    scores.update((key, cosine) for key, cosine in near.items() if key not in scores)
+    best = nlargest(k, scores.items(), key=lambda item: item[1])
+    return [Hit(key, score, words.get(key, 0.0), near.get(key)) for key, score in best]

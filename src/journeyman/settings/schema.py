@@ -204,6 +204,19 @@ class Runs(Section):
     traces: Path | None = Field(None, description="a folder for each run's trace")
 
 
+class Learning(Section):
+    """What runs teach later ones."""
+
+    enabled: bool = Field(False, description="runs get advice from their domain's playbook, and feed it")
+    form: Literal["turns", "system"] = Field("turns", description="a demonstration before the task, or a line of text")
+    demonstrations: int = Field(1, ge=0, le=5, description="shown to a run at most")
+    pitfalls: int = Field(3, ge=0, le=10, description="of the tools at hand, told to a run at most")
+    holdout: float = Field(0.05, ge=0, lt=1, description="share of runs without advice, to measure its effect")
+    needed: int = Field(2, ge=1, description="successes before a pattern is offered that nobody has rated")
+    shared: bool = Field(False, description="whether what one principal's runs teach is offered to all")
+    folder: Path | None = Field(None, description="keeps playbooks as JSON Lines there instead of in the store")
+
+
 class Http(Section):
     """`journeyman serve`."""
 
@@ -250,6 +263,7 @@ class Settings(Section):
     policy: Rules = Rules()
     approvals: Approvals = Approvals()
     runs: Runs = Runs()
+    learning: Learning = Learning()
     doors: Doors = Doors()
 
     def tool(self, name: str) -> Tool | None:

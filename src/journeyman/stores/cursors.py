@@ -28,7 +28,7 @@ class SqlCursors:
 
         Raises JournalConflictError where another process has taken the cursor over; then nothing is written.
         """
-        await self._database.write(partial(_advance, batch=batch, work=work))
+        await self._database.write(partial(advance_cursor, batch=batch, work=work))
 
 
 def number_end(connection: Connection, run_id: str) -> None:
@@ -66,7 +66,7 @@ def _take(connection: Connection, *, name: str, owner: str, lease_seconds: float
     return CursorBatch(name=name, epoch=epoch, after=position, up_to=found[-1][0], runs=runs)
 
 
-def _advance(connection: Connection, *, batch: CursorBatch, work: Callable[[Connection], None] | None) -> None:
+def advance_cursor(connection: Connection, *, batch: CursorBatch, work: Callable[[Connection], None] | None) -> None:
     moved = connection.execute(
         "UPDATE cursors SET position = ?, owner = NULL, lease_until = 0 WHERE name = ? AND epoch = ? AND position = ?",
         *(batch.up_to, batch.name, batch.epoch, batch.after),

@@ -571,6 +571,27 @@ GAP_DEMAND = Migration(
     ),
 )
 
+PLAYBOOKS = Migration(
+    "playbooks, as every state of every bullet",
+    up=(
+        "CREATE TABLE playbooks (domain TEXT PRIMARY KEY, version INTEGER NOT NULL)",
+        """
+        CREATE TABLE playbook_changes (
+            domain TEXT NOT NULL, version INTEGER NOT NULL, made_at DOUBLE PRECISION NOT NULL, reason TEXT NOT NULL,
+            changed INTEGER NOT NULL, removed INTEGER NOT NULL, PRIMARY KEY (domain, version)
+        )
+        """,
+        """
+        CREATE TABLE playbook_bullets (
+            domain TEXT NOT NULL, id TEXT NOT NULL, version INTEGER NOT NULL, body TEXT,
+            PRIMARY KEY (domain, id, version)
+        )
+        """,
+        "CREATE INDEX playbook_bullets_by_version ON playbook_bullets (domain, version)",
+    ),
+    down=("DROP TABLE playbook_bullets", "DROP TABLE playbook_changes", "DROP TABLE playbooks"),
+)
+
 MIGRATIONS = (
     RUNS,
     CONVERSATIONS,
@@ -598,6 +619,7 @@ MIGRATIONS = (
     LABELS,
     MEMORY_WORDS,
     GAP_DEMAND,
+    PLAYBOOKS,
 )
 """Version N of the schema is the first N of these. New ones go to the end; none is ever changed."""
 

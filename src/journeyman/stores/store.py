@@ -29,6 +29,7 @@ from journeyman.stores.gaps import SqlGaps
 from journeyman.stores.labels import SqlLabels
 from journeyman.stores.limits import SqlBreaker, SqlBuckets
 from journeyman.stores.memories import SqlMemories
+from journeyman.stores.playbooks import SqlPlaybooks
 from journeyman.stores.programs import SqlPrograms
 from journeyman.stores.requests import SqlRequests
 from journeyman.stores.retention import purge
@@ -79,6 +80,7 @@ class SqlStore:
         self.experiments = SqlExperiments(self._database)
         self.tasks = SqlTasks(self._database)
         self.memories = SqlMemories(self._database)
+        self.playbooks = SqlPlaybooks(self._database)
         self.limiter = SqlBuckets(self._database, clock=clock)
         self.breaker = SqlBreaker(self._database, clock=clock)
 

@@ -7,6 +7,7 @@ import { ChatPage } from "./chat";
 import { ExperimentsPage } from "./experiments";
 import { MemoryPage } from "./memory";
 import { GapsPage } from "./gaps";
+import { PlaybooksPage } from "./playbooks";
 import { RunsPage } from "./runs";
 import { TasksPage } from "./tasks";
 import { ToolsPage } from "./tools";
@@ -26,6 +27,7 @@ export const PAGES: PageEntry[] = [
   { name: "memory", title: "Memory", icon: "M5 4h11l3 3v13H5zM8 4v5h7V4M8 20v-6h8v6", page: MemoryPage },
   { name: "runs", title: "Runs", icon: "M4 6h10M4 12h16M4 18h7M18 4v4M8 16v4", page: RunsPage },
   { name: "tools", title: "Tools", icon: "M14 6a4 4 0 0 1 5-2l-2.500 2.500 1 2 2 1L22 7a4 4 0 0 1-6 4.500L7.500 20a2 2 0 0 1-3-3L13 9a4 4 0 0 1 1-3z", page: ToolsPage },
+  { name: "playbooks", title: "Playbooks", icon: "M12 6c-2-2-5-2-8-2v14c3 0 6 0 8 2 2-2 5-2 8-2V4c-3 0-6 0-8 2zM12 6v14", page: PlaybooksPage },
   { name: "experiments", title: "Experiments", icon: "M9 3h6M10 3v6l-5 9a2 2 0 0 0 2 3h10a2 2 0 0 0 2-3l-5-9V3M7.500 15h9", page: ExperimentsPage },
   { name: "gaps", title: "Gaps", icon: "M12 4a8 8 0 1 0 .01 0M12 8v5M12 16v.5", page: GapsPage },
   { name: "audit", title: "Audit", icon: "M6 3h9l4 4v14H6zM9 12h7M9 16h7M9 8h3", page: AuditPage },

@@ -46,6 +46,7 @@ COMMANDS = {  # name: (module, help)
     "db": ("store", "The store's schema. Commands that work on runs bring it up to date."),
     "experiment": ("experiments", "Which tools, model or playbook serve an agent better."),
     "memory": ("memory", "Documents that agents and you remember: kept, imported, found, forgotten."),
+    "playbook": ("playbook", "What was learned from runs: list, show, learn, roll back."),
     "gaps": ("gaps", "What people asked for and no tool could do."),
 }
 

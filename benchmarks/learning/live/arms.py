@@ -1,0 +1,164 @@
+"""The arms: what a run is given besides its task. Each arm's memory is made before the first task is asked."""
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from benchmarks.learning.live.office import LIBRARY, OFFICE, TOOLS
+from benchmarks.learning.live.templates import INSTRUCTION, Task, practice
+from journeyman import Advice, Agent, AgentResponse, Limits, Policy, run
+from journeyman.core.labels import Label, LabelSource
+from journeyman.core.protocols import Model
+from journeyman.learning.episodes import Episode, from_response
+from journeyman.learning.forms import LearningSettings
+from journeyman.learning.playbook import Playbook
+from journeyman.testing import ScriptedModel, call, say
+
+ARMS = ("none", "own", "own_truth", "teacher", "prose", "wrong", "poisoned")
+ITERATIONS = 8
+READS = frozenset(item.name for item in TOOLS if item.specification.read_only)
+
+Ask = Callable[[Task, Any], Awaitable[AgentResponse]]
+
+
+@dataclass(frozen=True)
+class Arm:
+    """A kind of memory, and how it is told: ``teacher:closing=result,demonstrations=2``."""
+
+    name: str
+    kind: str
+    settings: LearningSettings
+    finish: bool = False
+    policy: Policy = field(default_factory=Policy)
+
+    @classmethod
+    def parse(cls, text: str) -> "Arm":
+        kind, _, rest = text.partition(":")
+        if kind not in ARMS:
+            raise SystemExit(f"there is no arm {kind!r}; there are {', '.join(ARMS)}, each with :setting=value,…")
+        given: dict[str, Any] = dict(part.split("=", 1) for part in rest.split(",") if part)
+        finish = given.pop("finish", "false") == "true"
+        policy = Policy(**{name: given.pop(name) for name in ("grounding",) if name in given})
+        form = "system" if kind == "prose" else "turns"
+        settings = LearningSettings(**{"holdout": 0.0, "form": form, **given})
+        return cls(text, kind, settings, finish, policy)
+
+
+class Frozen:
+    """A playbook that advises and is not fed: every task of an arm meets the same memory."""
+
+    def __init__(self, playbook: Playbook) -> None:
+        self.playbook = playbook
+
+    async def advise(self, text: str, *, tools: Sequence[str], **who: Any) -> Sequence[Advice]:
+        return await self.playbook.advise(text, tools=tools)
+
+
+class Misleading:
+    """Gives every task the demonstration of another template."""
+
+    def __init__(self, playbook: Playbook, requests: dict[str, str]) -> None:
+        self.playbook, self._requests = playbook, requests
+
+    async def advise(self, text: str, *, tools: Sequence[str], **who: Any) -> Sequence[Advice]:
+        return await self.playbook.advise(self._requests[text], tools=tools)
+
+
+def agent(model: str, *, finish: bool) -> Agent:
+    return Agent(name="office", model=model, instruction=INSTRUCTION, tools=TOOLS, finish=finish)
+
+
+async def ask(task: Task, model: Model, arm: Arm, advice: Any) -> AgentResponse:
+    """One run in an office of its own; the office is left in ``OFFICE``."""
+    options: dict[str, Any] = {} if advice is None else {"playbook": advice}
+    return await run(
+        agent("auto", finish=arm.finish),
+        task.request,
+        library=LIBRARY,
+        model=model,
+        policy=arm.policy,
+        limits=Limits(iterations=ITERATIONS),
+        **options,
+    )
+
+
+async def taught(task: Task) -> Episode:
+    """A master's run of a task: the right calls, made for real."""
+    script = [call(name, **arguments) for name, arguments in task.calls]
+    OFFICE.set(task.office)
+    response = await ask(task, ScriptedModel([*script, say("Done.")]), Arm.parse("none"), None)
+    return episode(task, response)
+
+
+def episode(task: Task, response: AgentResponse, *labels: Label) -> Episode:
+    made = from_response(response, domain="office")
+    assert made is not None
+    calls = tuple(replace(item, effect=item.tool_name not in READS) for item in made.calls)
+    return replace(made, request=task.request, calls=calls, run_id=task.id, labels=labels)
+
+
+def poison(episodes: Sequence[Episode], *, share: float = 0.5, seed: int = 0) -> list[Episode]:
+    """False successes: a share of the requests with the calls of another template, said to be good by a person."""
+    draw, wrong = random.Random(seed), list[Episode]()
+    for item in episodes:
+        if draw.random() < share:
+            others = [other for other in episodes if _template(other) != _template(item)]
+            other = draw.choice(others)
+            praise = Label(source=LabelSource.RATING, value="good", by="nobody")
+            wrong.append(replace(item, calls=other.calls, answer=other.answer, labels=(praise,)))
+        else:
+            wrong.append(item)
+    return wrong
+
+
+def _template(item: Episode) -> str:
+    return item.run_id.partition("#")[0]
+
+
+class Memories:
+    """Makes what arms need, each kind once."""
+
+    def __init__(self, split: str, model: Model, tasks: Sequence[Task], gate: asyncio.Semaphore) -> None:
+        self._split, self._model, self._tasks, self._gate = split, model, tasks, gate
+        self._made: dict[str, list[Episode]] = {}
+        self.practised: list[dict[str, Any]] = []
+
+    async def advice(self, arm: Arm) -> Any:
+        """What an arm's runs are given: a source of advice, or None."""
+        if arm.kind == "none":
+            return None
+        playbook = Playbook("office", settings=arm.settings)
+        await playbook.learn(await self._episodes(arm.kind), taught=arm.kind not in ("own", "own_truth"))
+        if arm.kind != "wrong":
+            return Frozen(playbook)
+        draw, others = random.Random(1), practice(self._split)
+        requests = {
+            task.request: draw.choice([item for item in others if item.template != task.template]).request
+            for task in self._tasks
+        }
+        return Misleading(playbook, requests)
+
+    async def _episodes(self, kind: str) -> list[Episode]:
+        source = {"prose": "teacher", "wrong": "teacher", "own_truth": "own"}.get(kind, kind)
+        if source not in self._made:
+            tasks = practice(self._split)
+            if source == "own":
+                self._made[source] = list(await asyncio.gather(*(self._practise(task) for task in tasks)))
+            else:
+                masters = [await taught(task) for task in tasks]
+                self._made[source] = poison(masters) if source == "poisoned" else masters
+        episodes = self._made[source]
+        if kind == "own":  # without labels: the playbook must judge for itself
+            return [replace(item, labels=()) for item in episodes]
+        return episodes
+
+    async def _practise(self, task: Task) -> Episode:
+        async with self._gate:
+            wanted, office = await task.wanted(), task.office
+            OFFICE.set(office)
+            response = await ask(task, self._model, Arm.parse("none"), None)
+            right = office.state == wanted
+        self.practised.append({"task": task.id, "right": right})
+        return episode(task, response, Label(source=LabelSource.VERIFIER, value="good" if right else "bad"))

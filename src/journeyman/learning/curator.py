@@ -1,0 +1,325 @@
+"""What lessons change in a playbook: counters, new strategies, merges, states. Small changes, each explained."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from typing import Any, TypeVar
+
+from journeyman.core.data import new_id
+from journeyman.core.labels import LabelSource
+from journeyman.core.playbook import (
+    RECENT,
+    PlaybookBullet,
+    StrategyState,
+    ToolCallingStrategy,
+)
+from journeyman.learning.evidence import judged, lower_bound
+from journeyman.learning.forms import LearningSettings, prose
+from journeyman.learning.index import StrategyIndex
+from journeyman.learning.reflector import Lesson
+
+BASELINE = "baseline"
+"""The observation that counts how runs without advice went."""
+TAUGHT = "taught"
+"""The tag of what was learned from runs that somebody chose: of a stronger model, or of a person."""
+MOST_PHRASINGS = 5
+MOST_RUNS = 20
+"""Runs that a strategy names as its origin."""
+B = TypeVar("B", bound=PlaybookBullet)
+_SURE = (LabelSource.RATING, LabelSource.VERIFIER)
+
+
+class Curator:
+    """Decides what lessons change. It changes the index as it goes, so that the next lesson sees it."""
+
+    def __init__(self, index: StrategyIndex, settings: LearningSettings, *, domain: str) -> None:
+        self._index = index
+        self._settings = settings
+        self._domain = domain
+        self.changed: dict[str, PlaybookBullet] = {}
+        self.before: dict[str, PlaybookBullet | None] = {}
+        """What changed bullets were, for when the change cannot be written."""
+        self.removed: list[str] = []
+
+    async def take_in(self, lesson: Lesson, *, now: float, taught: bool = False) -> None:
+        """One lesson: credit for what the run was given, and what it did itself."""
+        moment = datetime.fromtimestamp(now, UTC)
+        counted = await self._credit(lesson, moment)
+        if lesson.abstracted is None or not lesson.sequence:
+            return
+        for pitfall in lesson.pitfalls:
+            await self._count_pitfall(pitfall, moment)
+        target = await self._same(lesson)
+        if target is None:
+            await self._put(self._created(lesson, moment, taught=taught))
+        elif target.id in counted:
+            await self._put(self._noted(target, lesson, moment, taught=taught))
+        else:
+            more = self._noted(target, lesson, moment, taught=taught)
+            await self._put(self._counted(more, lesson.good, lesson.label.source, moment))
+
+    async def _credit(self, lesson: Lesson, moment: datetime) -> set[str]:
+        """Count the outcome for every strategy that the run was given, or would have been given."""
+        good, counted = lesson.good, set[str]()
+        given = [advice for advice in lesson.episode.advice if advice.strategy_id is not None]
+        if not any(advice.turns or advice.effective for advice in given if not advice.holdout):
+            await self._count_baseline(good, moment)
+        for advice in given:
+            bullet = self._index.bullets.get(advice.strategy_id or "")
+            if bullet is None:
+                continue
+            if not isinstance(bullet, ToolCallingStrategy):
+                if not advice.holdout:
+                    await self._put(_tallied(bullet, good, moment))
+                continue
+            if advice.holdout:
+                field = "holdout_helpful" if good else "holdout_harmful"
+                changes: dict[str, Any] = {field: getattr(bullet, field) + 1}
+                await self._put(self._with(bullet, changes, moment))
+                continue
+            counted.add(bullet.id)
+            used = bullet.model_copy(update={"recent": (*bullet.recent, good)[-RECENT:]})
+            await self._put(self._counted(used, good, lesson.label.source, moment))
+        return counted
+
+    async def _same(self, lesson: Lesson) -> ToolCallingStrategy | None:
+        """The strategy that says the same: an equal sequence, for a similar request, of the same owner."""
+        assert lesson.abstracted is not None
+        owner = self._owner(lesson)
+        found = await self._index.search(
+            lesson.abstracted.key,
+            owners=(owner,),
+            k=self._settings.neighbours,
+            wanted=lambda other: other.tool_sequence == lesson.sequence and other.state is not StrategyState.RETIRED,
+        )
+        near = [item for item in found if item.similarity >= self._settings.similar]
+        return max(near, key=lambda item: item.similarity).strategy if near else None
+
+    def _owner(self, lesson: Lesson) -> str | None:
+        return None if self._settings.shared else lesson.episode.principal_id
+
+    def _created(self, lesson: Lesson, moment: datetime, *, taught: bool) -> ToolCallingStrategy:
+        assert lesson.abstracted is not None
+        episode, shown = lesson.episode, lesson.abstracted.demonstration
+        good = lesson.good
+        made = ToolCallingStrategy(
+            id=new_id("strategy"),
+            content=prose(lesson.abstracted.key, shown, lesson.sequence),
+            helpful_count=int(good),
+            harmful_count=int(not good),
+            tags=(TAUGHT,) if taught else (),
+            created_at=moment,
+            last_updated=moment,
+            domain=self._domain,
+            principal_id=self._owner(lesson),
+            provenance=(episode.run_id,) if episode.run_id else (),
+            tool_sequence=lesson.sequence,
+            avg_iterations=float(episode.iterations),
+            example_task=lesson.abstracted.key,
+            sub_goal=lesson.abstracted.key,
+            demonstration=shown,
+            preconditions=(f"after {episode.previous}",) if episode.previous else (),
+            label_sources={lesson.label.source: 1},
+            models=(episode.model,) if episode.model else (),
+        )
+        return self._judged(made)
+
+    def _noted(
+        self, target: ToolCallingStrategy, lesson: Lesson, moment: datetime, *, taught: bool
+    ) -> ToolCallingStrategy:
+        """A strategy with what another run of the same kind adds to it, but for the counters."""
+        assert lesson.abstracted is not None
+        episode, shown = lesson.episode, lesson.abstracted
+        changes: dict[str, Any] = {"version": target.version + 1, "last_updated": moment}
+        if shown.key not in target.texts and len(target.phrasings) < MOST_PHRASINGS:
+            changes["phrasings"] = (*target.phrasings, shown.key)
+        if episode.run_id and episode.run_id not in target.provenance:
+            changes["provenance"] = (*target.provenance, episode.run_id)[-MOST_RUNS:]
+        if episode.model and episode.model not in target.models:
+            changes["models"] = (*target.models, episode.model)
+        if taught and TAUGHT not in target.tags:
+            changes["tags"] = (*target.tags, TAUGHT)
+        condition = f"after {episode.previous}"
+        if episode.previous and condition not in target.preconditions and len(target.preconditions) < MOST_PHRASINGS:
+            changes["preconditions"] = (*target.preconditions, condition)
+        if lesson.good and _shows_better(target, lesson, taught=taught):
+            changes["demonstration"] = shown.demonstration
+            changes["content"] = prose(shown.key, shown.demonstration, target.tool_sequence)
+        if lesson.good:
+            count = target.helpful_count
+            changes["avg_iterations"] = (target.avg_iterations * count + episode.iterations) / (count + 1)
+        return target.model_copy(update=changes)
+
+    def _counted(
+        self, strategy: ToolCallingStrategy, good: bool, source: LabelSource, moment: datetime
+    ) -> ToolCallingStrategy:
+        sources = {**strategy.label_sources, source: strategy.label_sources.get(source, 0) + 1}
+        return self._with(_tallied(strategy, good, moment), {"label_sources": sources}, moment)
+
+    def _with(self, strategy: ToolCallingStrategy, changes: dict[str, Any], moment: datetime) -> ToolCallingStrategy:
+        update = {**changes, "version": strategy.version + 1, "last_updated": moment}
+        return self._judged(strategy.model_copy(update=update))
+
+    def _judged(self, strategy: ToolCallingStrategy) -> ToolCallingStrategy:
+        sure = TAUGHT in strategy.tags or any(strategy.label_sources.get(source) for source in _SURE)
+        needed = 1 if sure else self._settings.needed
+        state, why = judged(strategy, baseline=self.baseline, needed=needed)
+        return strategy.model_copy(update={"state": state, "state_reason": why})
+
+    @property
+    def baseline(self) -> float | None:
+        """How often runs without advice succeed; None while too few have been seen."""
+        counted = self._index.bullets.get(BASELINE)
+        if counted is None or counted.helpful_count + counted.harmful_count < 5:
+            return None
+        return counted.helpful_count / (counted.helpful_count + counted.harmful_count)
+
+    async def _count_baseline(self, good: bool, moment: datetime) -> None:
+        counted = self._index.bullets.get(BASELINE) or PlaybookBullet(
+            id=BASELINE,
+            content="How runs without advice went.",
+            section="Observations",
+            domain=self._domain,
+            created_at=moment,
+        )
+        await self._put(_tallied(counted, good, moment))
+
+    async def _count_pitfall(self, pitfall: PlaybookBullet, moment: datetime) -> None:
+        owner = None if self._settings.shared else pitfall.principal_id
+        known = self._index.bullets.get(pitfall.id)
+        if known is None:
+            await self._put(pitfall.model_copy(update={"domain": self._domain, "principal_id": owner}))
+        else:
+            runs = tuple(dict.fromkeys((*known.provenance, *pitfall.provenance)))[-MOST_RUNS:]
+            await self._put(_tallied(known, True, moment).model_copy(update={"provenance": runs}))
+
+    # --- looking after the whole
+
+    async def relabel(self, run_id: str, good: bool, source: LabelSource, *, now: float) -> int:
+        """A later and better label of a run that was learned from; returns how many strategies it changed."""
+        moment, found = datetime.fromtimestamp(now, UTC), 0
+        for key in sorted(self._index.by_run.get(run_id, ())):
+            strategy = self._index.bullets.get(key)
+            if not isinstance(strategy, ToolCallingStrategy):
+                continue
+            changes: dict[str, Any] = {}
+            if not good and strategy.helpful_count:
+                changes["helpful_count"] = strategy.helpful_count - 1
+            elif good and strategy.harmful_count:
+                changes["harmful_count"] = strategy.harmful_count - 1
+            await self._put(self._counted(strategy.model_copy(update=changes), good, source, moment))
+            found += 1
+        return found
+
+    async def settle(self, strategy_id: str, state: StrategyState, reason: str, *, now: float) -> bool:
+        """A person's word on a strategy. Whether there is one of that id."""
+        strategy = self._index.bullets.get(strategy_id)
+        if not isinstance(strategy, ToolCallingStrategy):
+            return False
+        recent = () if state in (StrategyState.ACTIVE, StrategyState.SHADOW) else strategy.recent
+        update = {
+            "state": state,
+            "state_reason": reason,
+            "recent": recent,
+            "version": strategy.version + 1,
+            "last_updated": datetime.fromtimestamp(now, UTC),
+        }
+        await self._put(strategy.model_copy(update=update))
+        return True
+
+    async def tidy(self, *, now: float) -> None:
+        """Merge what says the same, and retire what has the least evidence where there is too much."""
+        moment = datetime.fromtimestamp(now, UTC)
+        for strategy in sorted(self._index.strategies, key=lambda item: item.created_at):
+            if strategy.id not in self._index.bullets or strategy.state is StrategyState.RETIRED:
+                continue
+            for near in await self._doubles(strategy):
+                strategy = self._judged(_merged(strategy, near, moment))
+                await self._put(strategy)
+                await self._remove(near.id)
+        living = [item for item in self._index.strategies if item.state is not StrategyState.RETIRED]
+        if len(living) > self._settings.capacity:
+            living.sort(key=lambda item: (lower_bound(item.helpful_count, item.harmful_count), item.last_updated))
+            for item in living[: len(living) - self._settings.capacity]:
+                why = "made room: it had the least evidence"
+                await self.settle(item.id, StrategyState.RETIRED, why, now=now)
+
+    async def _doubles(self, strategy: ToolCallingStrategy) -> list[ToolCallingStrategy]:
+        found = await self._index.search(
+            strategy.texts[0] if strategy.texts else strategy.content,
+            owners=(strategy.principal_id,),
+            k=self._settings.neighbours,
+            wanted=lambda other: (
+                other.id != strategy.id
+                and other.tool_sequence == strategy.tool_sequence
+                and other.state is strategy.state
+            ),
+        )
+        return [near.strategy for near in found if near.similarity >= self._settings.similar]
+
+    async def _put(self, bullet: PlaybookBullet) -> None:
+        self.before.setdefault(bullet.id, self._index.bullets.get(bullet.id))
+        self.changed[bullet.id] = bullet
+        await self._index.put([bullet])
+
+    async def _remove(self, key: str) -> None:
+        self.before.setdefault(key, self._index.bullets.get(key))
+        self.changed.pop(key, None)
+        self.removed.append(key)
+        self._index.remove([key])
+
+    async def undo(self) -> None:
+        """Put the index back to what it was: the change could not be written."""
+        self._index.remove([key for key, bullet in self.before.items() if bullet is None])
+        await self._index.put(_there(self.before.values()))
+        self.changed.clear()
+        self.before.clear()
+        self.removed.clear()
+
+
+def _there(bullets: Iterable[PlaybookBullet | None]) -> Sequence[PlaybookBullet]:
+    return [bullet for bullet in bullets if bullet is not None]
+
+
+def _tallied(bullet: B, good: bool, moment: datetime) -> B:
+    field = "helpful_count" if good else "harmful_count"
+    update = {field: getattr(bullet, field) + 1, "version": bullet.version + 1, "last_updated": moment}
+    return bullet.model_copy(update=update)
+
+
+def _shows_better(target: ToolCallingStrategy, lesson: Lesson, *, taught: bool) -> bool:
+    """Whether the new demonstration replaces the old one: from a better teacher, or the first, or a shorter one."""
+    assert lesson.abstracted is not None
+    if target.demonstration is None:
+        return True
+    if taught != (TAUGHT in target.tags):
+        return taught
+    return len(lesson.abstracted.demonstration.calls) < len(target.demonstration.calls)
+
+
+def _merged(kept: ToolCallingStrategy, other: ToolCallingStrategy, moment: datetime) -> ToolCallingStrategy:
+    sources = dict(kept.label_sources)
+    for source, count in other.label_sources.items():
+        sources[source] = sources.get(source, 0) + count
+    helpful = kept.helpful_count + other.helpful_count
+    iterations = kept.avg_iterations * kept.helpful_count + other.avg_iterations * other.helpful_count
+    phrasings = tuple(dict.fromkeys((*kept.texts[1:], *other.texts)))
+    return kept.model_copy(
+        update={
+            "helpful_count": helpful,
+            "harmful_count": kept.harmful_count + other.harmful_count,
+            "holdout_helpful": kept.holdout_helpful + other.holdout_helpful,
+            "holdout_harmful": kept.holdout_harmful + other.holdout_harmful,
+            "recent": (*kept.recent, *other.recent)[-RECENT:],
+            "label_sources": sources,
+            "phrasings": tuple(text for text in phrasings if text != (kept.texts or ("",))[0])[:MOST_PHRASINGS],
+            "provenance": tuple(dict.fromkeys((*kept.provenance, *other.provenance)))[-MOST_RUNS:],
+            "models": tuple(dict.fromkeys((*kept.models, *other.models))),
+            "tags": tuple(dict.fromkeys((*kept.tags, *other.tags))),
+            "preconditions": tuple(dict.fromkeys((*kept.preconditions, *other.preconditions)))[:MOST_PHRASINGS],
+            "avg_iterations": iterations / helpful if helpful else kept.avg_iterations,
+            "version": kept.version + 1,
+            "last_updated": moment,
+        }
+    )

@@ -1,0 +1,368 @@
+"""What happened in one run, or one turn of a conversation, as learning sees it.
+
+It makes no difference where it comes from: the journal of a run, a file of conversations, a chain that a person wrote.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from journeyman.core.approvals import ApprovalStatus
+from journeyman.core.calls import CallStatus, ToolCallRecord
+from journeyman.core.errors import ConfigurationError
+from journeyman.core.events import (
+    Answered,
+    ApprovalDecided,
+    CallFinished,
+    Fact,
+    MessageReceived,
+    RunFailed,
+    RunFinished,
+    RunStarted,
+    StepFinished,
+    StrategiesInjected,
+)
+from journeyman.core.labels import Label, LabelSource, judge
+from journeyman.core.messages import Role
+from journeyman.core.playbook import Advice
+from journeyman.core.runs import AgentResponse, RunStatus
+
+BUILT_IN = frozenset({"finish", "read_result"})
+"""Actions of the loop, which are no tools of anybody's."""
+_READING = (
+    *("get", "list", "search", "find", "read", "show", "look", "lookup", "fetch", "query", "count", "check"),
+    *(
+        "view",
+        "describe",
+        "calculate",
+        "compute",
+        "estimate",
+        "display",
+        "retrieve",
+        "ls",
+        "pwd",
+        "cat",
+        "grep",
+        "tail",
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class EpisodeCall:
+    """One call with its outcome."""
+
+    tool_name: str
+    arguments: Mapping[str, Any]
+    result: Any = None
+    ok: bool = True
+    effect: bool = False
+    """Whether its tool changes something."""
+    decided: bool | None = None
+    """A person's decision about it, if one was asked: allowed, or not."""
+    error_code: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Episode:
+    """A request, the calls that were made for it, and how it ended."""
+
+    request: str
+    calls: tuple[EpisodeCall, ...] = ()
+    answer: str = ""
+    run_id: str = ""
+    domain: str = "general"
+    principal_id: str | None = None
+    ended_by_itself: bool = True
+    iterations: int = 0
+    model: str = ""
+    advice: tuple[Advice, ...] = ()
+    could_change: bool = True
+    """Whether it had a tool that changes something."""
+    known: tuple[Any, ...] = ()
+    """What was said and found out before, in the same conversation: arguments may come from there."""
+    previous: str | None = None
+    """The tool that the conversation called last before."""
+    labels: tuple[Label, ...] = ()
+    """What people and verifiers say of it."""
+    verdict: Label | None = None
+    """What its calls say, where there are records of them."""
+
+    @property
+    def used(self) -> list[EpisodeCall]:
+        """The calls that count: those that worked, without exact repeats."""
+        kept: list[EpisodeCall] = []
+        seen: set[str] = set()
+        for call in self.calls:
+            key = f"{call.tool_name}\n{json.dumps(call.arguments, sort_keys=True, default=str)}"
+            if call.ok and (call.effect or key not in seen):
+                if not (kept and call.effect and key in seen and kept[-1].tool_name == call.tool_name):
+                    kept.append(call)
+                seen.add(key)
+        return kept
+
+
+def normalised(names: Iterable[str]) -> tuple[str, ...]:
+    """A tool sequence with repeats collapsed: how often a step was needed depends on the values."""
+    sequence: list[str] = []
+    for name in names:
+        if not sequence or sequence[-1] != name:
+            sequence.append(name)
+    return tuple(sequence)
+
+
+def seems_to_read(tool_name: str) -> bool:
+    """What a name says of a tool about which nothing else is known."""
+    words = tool_name.rpartition(".")[2].casefold().replace("-", "_").split("_")
+    return any(word in _READING for word in words[:2])
+
+
+def from_facts(facts: Sequence[Fact], *, labels: Sequence[Label] = ()) -> Episode | None:
+    """The episode of an ended run; None where nothing was asked, or the run has not ended."""
+    started = next((fact for fact in facts if isinstance(fact, RunStarted)), None)
+    end = next((fact for fact in reversed(facts) if isinstance(fact, RunFinished | RunFailed)), None)
+    if started is None or end is None:
+        return None
+    reads = {str(item.get("name")): bool(item.get("read_only")) for item in started.agent.get("tools") or ()}
+    decisions: dict[str, bool] = {}
+    records: dict[str, ToolCallRecord] = {}
+    advice: tuple[Advice, ...] = ()
+    answer, iterations, model = "", 0, ""
+    for fact in facts:
+        match fact:
+            case StrategiesInjected():
+                advice = fact.advice
+            case ApprovalDecided(status=ApprovalStatus.APPROVED | ApprovalStatus.DENIED):
+                decisions[fact.call_id] = fact.status is ApprovalStatus.APPROVED
+            case CallFinished():
+                records[fact.record.call_id] = fact.record  # a resolved call has a second outcome
+            case StepFinished():
+                iterations += 1
+            case MessageReceived():
+                model = fact.model or model
+            case Answered():
+                answer = fact.text
+    calls = tuple(
+        EpisodeCall(
+            tool_name=record.tool_name,
+            arguments=record.arguments,
+            result=record.shown,
+            ok=record.status is CallStatus.SUCCESS,
+            effect=_changes(record, reads),
+            decided=decisions.get(call_id),
+            error_code="" if record.error is None else record.error.code,
+        )
+        for call_id, record in records.items()
+        if record.tool_name not in BUILT_IN
+    )
+    ended = isinstance(end, RunFinished) and end.status is RunStatus.COMPLETED
+    principal = started.principal or started.task.principal
+    said = [message for message in started.history if message.content]
+    before = [call.tool_name for message in started.history for call in message.calls]
+    return Episode(
+        request=started.task.description,
+        calls=calls,
+        answer=answer,
+        run_id=started.run_id,
+        domain=started.task.domain,
+        principal_id=None if principal is None else principal.id,
+        ended_by_itself=ended,
+        iterations=iterations,
+        model=model,
+        advice=advice,
+        could_change=not reads or not all(reads.values()),
+        known=tuple(message.content for message in said),
+        previous=before[-1] if before else None,
+        labels=(*end.labels, *labels),
+        verdict=judge([record for record in records.values() if record.tool_name not in BUILT_IN], ended=ended),
+    )
+
+
+def _changes(record: ToolCallRecord, reads: Mapping[str, bool]) -> bool:
+    """Whether a call's tool changes something, by its own account, else by its agent's, else by its name."""
+    if record.read_only is not None:
+        return not record.read_only
+    return not reads.get(record.tool_name, seems_to_read(record.tool_name))
+
+
+def from_response(response: AgentResponse[Any], *, domain: str = "general") -> Episode | None:
+    """The episode of a response, whose messages say what was asked; None where they do not."""
+    ours = {call.call_id for call in response.tool_calls}
+    request, known, previous = "", list[str](), None
+    for message in response.messages:
+        if any(call.id in ours for call in message.calls):
+            break
+        if message.role is Role.USER:
+            request = message.content
+        elif message.content:
+            known.append(message.content)
+        previous = message.calls[-1].tool_name if message.calls else previous
+    if not request.strip():
+        return None
+    return Episode(
+        request=request,
+        calls=tuple(
+            EpisodeCall(
+                tool_name=record.tool_name,
+                arguments=record.arguments,
+                result=record.shown,
+                ok=record.success,
+                effect=_changes(record, {}),
+                error_code="" if record.error is None else record.error.code,
+            )
+            for record in response.tool_calls
+            if record.tool_name not in BUILT_IN
+        ),
+        answer=response.answer,
+        run_id=response.run_id,
+        domain=domain,
+        ended_by_itself=response.status is RunStatus.COMPLETED,
+        iterations=response.total_iterations,
+        model=response.model,
+        known=tuple(known),
+        previous=previous,
+        labels=response.labels,
+        verdict=judge(response.tool_calls, ended=response.status is RunStatus.COMPLETED),
+    )
+
+
+# --- conversations of other programs
+
+
+def from_conversation(
+    messages: Sequence[Mapping[str, Any]],
+    *,
+    domain: str = "general",
+    name: str = "conversation",
+    model: str = "",
+    labels: Sequence[Label] = (),
+) -> list[Episode]:
+    """The turns of a conversation in the shape of OpenAI's chat messages, each an episode of its own.
+
+    Raises ConfigurationError for what is no such conversation.
+    """
+    turns: list[_Turn] = []
+    results: dict[str, Any] = {}
+    for at, message in enumerate(messages):
+        if not isinstance(message, Mapping) or not isinstance(role := message.get("role"), str):
+            raise ConfigurationError(f"{name}: message {at} is not an object with a 'role'; give OpenAI chat messages")
+        text = _text(message.get("content"))
+        if role == "user":
+            turns.append(_Turn(text))
+        elif role == "assistant" and turns:
+            turns[-1].say(message, text, where=f"{name}: message {at}")
+        elif role in ("tool", "function"):
+            key = message.get("tool_call_id") or (turns[-1].last_id if turns else "")
+            results[str(key)] = _value(text)
+    episodes: list[Episode] = []
+    known: list[Any] = [_text(item.get("content")) for item in messages[:1] if item.get("role") == "system"]
+    previous: str | None = None
+    for number, turn in enumerate(turns):
+        calls = tuple(turn.finished(results))
+        episodes.append(
+            Episode(
+                request=turn.request,
+                calls=calls,
+                answer=turn.answer,
+                run_id=f"{name}#{number}",
+                domain=domain,
+                ended_by_itself=bool(turn.answer) or all(call.ok for call in calls),
+                iterations=turn.steps,
+                model=model,
+                known=tuple(known),
+                previous=previous,
+                labels=tuple(labels),
+            )
+        )
+        known += [turn.request, turn.answer, *(call.result for call in calls)]
+        previous = calls[-1].tool_name if calls else previous
+    return [episode for episode in episodes if episode.request.strip()]
+
+
+@dataclass(slots=True)
+class _Turn:
+    request: str
+    answer: str = ""
+    steps: int = 0
+    calls: list[tuple[str, str, Mapping[str, Any]]] = field(default_factory=list)
+
+    @property
+    def last_id(self) -> str:
+        return self.calls[-1][0] if self.calls else ""
+
+    def say(self, message: Mapping[str, Any], text: str, *, where: str) -> None:
+        self.steps += 1
+        asked = [(call.get("id"), call.get("function") or {}) for call in message.get("tool_calls") or ()]
+        if message.get("function_call"):
+            asked.append((None, message["function_call"]))
+        for key, function in asked:
+            arguments = function.get("arguments") or {}
+            if isinstance(arguments, str):
+                arguments = _value(arguments)
+            if not isinstance(function.get("name"), str) or not isinstance(arguments, Mapping):
+                raise ConfigurationError(f"{where}: a tool call needs a 'function' with a name and a JSON object")
+            self.calls.append((str(key or f"{len(self.calls)}"), function["name"], arguments))
+        if not asked:
+            self.answer = text
+
+    def finished(self, results: Mapping[str, Any]) -> Iterable[EpisodeCall]:
+        for key, tool, arguments in self.calls:
+            if tool in BUILT_IN:
+                continue
+            result = results.get(key)
+            ok = not (isinstance(result, Mapping) and result.get("error")) and not _says_error(result)
+            yield EpisodeCall(tool, arguments, result, ok=ok, effect=not seems_to_read(tool))
+
+
+def _says_error(result: Any) -> bool:
+    return isinstance(result, str) and result.lstrip().casefold().startswith(("error", "exception", "traceback"))
+
+
+def _text(content: Any) -> str:
+    if isinstance(content, list):
+        return "\n".join(str(part.get("text", "")) for part in content if isinstance(part, Mapping))
+    return content if isinstance(content, str) else ""
+
+
+def _value(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def conversations_in(text: str, *, name: str, domain: str) -> list[Episode]:
+    """Episodes of a file: a JSON document or JSON Lines, of conversations or of objects with ``messages``.
+
+    Beside ``messages`` an object may say ``model`` and, as ``good`` or ``label``, how it went.
+    """
+    try:
+        whole = json.loads(text)
+        items = whole if isinstance(whole, list) and whole and isinstance(whole[0], list) else [whole]
+        if isinstance(whole, list) and whole and isinstance(whole[0], Mapping) and "messages" in whole[0]:
+            items = whole
+    except ValueError:
+        try:
+            items = [json.loads(line) for line in text.splitlines() if line.strip()]
+        except ValueError as error:
+            raise ConfigurationError(f"{name}: neither JSON nor JSON Lines: {error}") from None
+    episodes: list[Episode] = []
+    for number, item in enumerate(items):
+        said = {"messages": item} if isinstance(item, list) else item
+        if not isinstance(said, Mapping) or not isinstance(said.get("messages"), list):
+            raise ConfigurationError(f"{name}: conversation {number} has no list of 'messages'")
+        good = said.get("good", {"good": True, "bad": False}.get(str(said.get("label"))))
+        labels = (
+            [Label(source=LabelSource.RATING, value="good" if good else "bad", by=name)] if good is not None else []
+        )
+        episodes += from_conversation(
+            said["messages"],
+            domain=str(said.get("domain") or domain),
+            name=f"{name}:{number}",
+            model=str(said.get("model") or ""),
+            labels=labels,
+        )
+    return episodes

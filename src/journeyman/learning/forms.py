@@ -1,0 +1,114 @@
+"""Strategies as advice: turns of a conversation just before the task, or a line of the system message."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal
+
+from pydantic import Field
+
+from journeyman.core.data import Entity
+from journeyman.core.messages import Message, Role, ToolCall
+from journeyman.core.playbook import Advice, Demonstration, PlaybookBullet, ToolCallingStrategy
+
+FINISH = "finish"
+
+
+class LearningSettings(Entity):
+    """How a playbook learns and advises."""
+
+    form: Literal["turns", "system"] = "turns"
+    """How a strategy is told: as a demonstration before the task, or as a line of the system message."""
+    demonstrations: int = Field(default=1, ge=0, le=5)
+    """How many at most."""
+    closing: Literal["report", "answer", "result"] = "report"
+    """How a demonstration ends: with a report of the calls that were made, with the answer where that names values,
+    or with the last result. Where the agent has ``finish``, with a call of that."""
+    pitfalls: int = Field(default=3, ge=0, le=10)
+    """How many pitfalls of the tools at hand are told."""
+    reminder: bool = True
+    """Whether a run is told once that it changed nothing, where all its demonstrations did."""
+    holdout: float = Field(default=0.05, ge=0, lt=1)
+    """The share of runs that get no advice, against which its effect is measured."""
+    needed: int = Field(default=2, ge=1)
+    """Successes of one pattern before a strategy is offered, where no person and no verifier speaks for it."""
+    similar: float = Field(default=0.8, gt=0, le=1)
+    """The cosine from which on two requests with one sequence are the same; without an embedder, the words shared."""
+    nearest: float = Field(default=0.35, ge=0, le=1)
+    """The same measure, below which nothing is near: no advice then."""
+    agreement: float = Field(default=0.25, ge=0, le=1)
+    """The share of the votes that the best sequence needs; below it evidence is divided, and there is no advice."""
+    neighbours: int = Field(default=20, ge=1)
+    capacity: int = Field(default=100_000, ge=1)
+    """Strategies of one domain; beyond, those with the least evidence are retired."""
+    shared: bool = False
+    """Whether what is learned from a principal's runs is offered to everybody in the domain."""
+    folder: Path | None = None
+    """Where an app keeps its playbooks as JSON Lines; None: in its store."""
+
+
+def as_advice(strategy: ToolCallingStrategy, settings: LearningSettings, *, tools: Sequence[str]) -> Advice:
+    """A strategy as one run is given it."""
+    shown = strategy.demonstration
+    effective = settings.reminder and shown is not None and any(call.effect for call in shown.calls)
+    if settings.form == "turns" and shown is not None:
+        turns = turns_of(shown, closing=settings.closing, finish=FINISH in tools, key=strategy.id[-6:])
+        return Advice(
+            strategy_id=strategy.id, form="turns", text=strategy.content, turns=tuple(turns), effective=effective
+        )
+    return Advice(strategy_id=strategy.id, text=strategy.content, effective=effective)
+
+
+def turns_of(shown: Demonstration, *, closing: str, finish: bool, key: str) -> list[Message]:
+    """A demonstration as messages: request, calls with what was used of their results, and an end."""
+    turns = [Message.user(shown.request)]
+    for number, call in enumerate(shown.calls, start=1):
+        turns += _exchange(f"demo_{key}_{number}", call.tool_name, call.arguments, call.result or "ok")
+    if finish:
+        turns += _exchange(f"demo_{key}_end", FINISH, {"answer": _closing(shown, closing)}, "ok")
+    elif closing != "result":
+        turns.append(Message(role=Role.ASSISTANT, content=_closing(shown, closing)))
+    return turns
+
+
+def _exchange(key: str, tool: str, arguments: dict[str, object], result: str) -> list[Message]:
+    call = ToolCall(id=key, tool_name=tool, arguments=arguments)
+    return [
+        Message(role=Role.ASSISTANT, calls=(call,)),
+        Message(role=Role.FUNCTION, name=tool, call_id=key, content=result),
+    ]
+
+
+def _closing(shown: Demonstration, closing: str) -> str:
+    """An end that says nothing without the calls before it: what stands alone is repeated without making any."""
+    if closing == "answer" and shown.closing:
+        return shown.closing
+    made = [call for call in shown.calls if call.effect] or list(shown.calls)
+    told = [f"{call.tool_name}({json.dumps(call.arguments, ensure_ascii=False)[1:-1]})" for call in made]
+    return f"Made by calls: {'; '.join(told)}."
+
+
+def prose(request: str, shown: Demonstration, sequence: Sequence[str]) -> str:
+    """A strategy in words, for people and for models that take no turns."""
+    steps = []
+    for call in shown.calls:
+        origins = [
+            f"{name} from {_origin(source, shown)}" for name, source in call.sources.items() if source != "constant"
+        ]
+        steps.append(call.tool_name + (f" ({', '.join(origins)})" if origins else ""))
+    return f"For requests like {request!r}: {', then '.join(steps) or ', then '.join(sequence)}."
+
+
+def _origin(source: str, shown: Demonstration) -> str:
+    kind, _, rest = source.partition(" ")
+    if kind != "result":
+        return {"request": "the request", "known": "what was said before"}.get(kind, "your own words")
+    number, _, field = rest.partition(" ")
+    made_by = shown.calls[int(number)].tool_name if int(number) < len(shown.calls) else "an earlier call"
+    return f"the result of {made_by}" + (f" ({field})" if field else "")
+
+
+def pitfall_advice(bullets: Sequence[PlaybookBullet]) -> list[Advice]:
+    return [Advice(strategy_id=bullet.id, text=bullet.content) for bullet in bullets]

@@ -1,0 +1,170 @@
+"""Strategies found by the request, and which tool tends to follow which. In memory; the store keeps what counts.
+
+Each principal's strategies, and everybody's, are domains of their own in one index: a search never touches another's.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from journeyman.core.playbook import PlaybookBullet, ToolCallingStrategy
+from journeyman.core.protocols import Embedder
+from journeyman.learning.abstraction import find_key
+from journeyman.retrieval.bm25 import terms
+from journeyman.retrieval.search import HybridIndex
+
+COMMON = 300
+"""Strategies that may share a word before it finds none by itself."""
+_SEPARATOR = "\x00"
+START = ""
+"""What stands before the first call of a conversation."""
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbour:
+    """A strategy near a request."""
+
+    strategy: ToolCallingStrategy
+    score: float
+    """By words and by meaning together: 0 to 2."""
+    similarity: float
+    """The cosine; where there is no embedder, how many of both texts' words they share."""
+
+
+class Transitions:
+    """How often a tool follows another. A step is counted once for each success that showed it."""
+
+    def __init__(self) -> None:
+        self._after: dict[str, Counter[str]] = defaultdict(Counter)
+        self._all: Counter[str] = Counter()
+
+    def count(self, strategy: ToolCallingStrategy, times: int = 1) -> None:
+        weight = times * max(1, strategy.helpful_count)
+        before = [condition.removeprefix("after ") for condition in strategy.preconditions] or [START]
+        for previous in before:
+            self._add(previous, strategy.tool_sequence[0], weight)
+        for previous, name in zip(strategy.tool_sequence, strategy.tool_sequence[1:], strict=False):
+            self._add(previous, name, weight)
+
+    def _add(self, previous: str, name: str, weight: int) -> None:
+        self._after[previous][name] += weight
+        self._all[name] += weight
+
+    def followers(self, previous: str | None) -> list[str]:
+        """The tools that were called after this one, or at all; the most frequent first."""
+        return [name for name, count in (self._after.get(previous or START) or self._all).most_common() if count > 0]
+
+    def probability(self, name: str, previous: str | None) -> float:
+        """Of a tool after another one, smoothed by how often it is called at all."""
+        total = self._all.total()
+        overall = (self._all[name] + 1) / (total + len(self._all) + 1)
+        followers = self._after.get(previous or START)
+        if followers is None:
+            return overall
+        return (followers[name] + 2 * overall) / (followers.total() + 2)
+
+
+class StrategyIndex:
+    """All bullets of one playbook, by id and by request."""
+
+    def __init__(self, *, embedder: Embedder | None = None) -> None:
+        self._embeds = embedder is not None
+        self._hybrid = HybridIndex(embedder=embedder, common=COMMON)
+        self._texts: dict[str, tuple[str, ...]] = {}
+        self.bullets: dict[str, PlaybookBullet] = {}
+        self.transitions = Transitions()
+        self.by_run: dict[str, set[str]] = defaultdict(set)
+        """By run: the bullets that were learned from it."""
+        self._pitfalls: dict[str, dict[str, PlaybookBullet]] = defaultdict(dict)
+
+    def __len__(self) -> int:
+        return len(self.bullets)
+
+    @property
+    def strategies(self) -> list[ToolCallingStrategy]:
+        return [bullet for bullet in self.bullets.values() if isinstance(bullet, ToolCallingStrategy)]
+
+    async def put(self, bullets: Iterable[PlaybookBullet]) -> None:
+        """Add bullets, or replace those of ids that are there. Costs what is new."""
+        fresh: dict[str, dict[str, str]] = defaultdict(dict)
+        for bullet in bullets:
+            before = self.bullets.get(bullet.id)
+            self.bullets[bullet.id] = bullet
+            for run_id in bullet.provenance:
+                self.by_run[run_id].add(bullet.id)
+            if not isinstance(bullet, ToolCallingStrategy):
+                if bullet.section == "Pitfalls" and bullet.tool_name is not None:
+                    self._pitfalls[bullet.tool_name][bullet.id] = bullet
+                continue
+            if isinstance(before, ToolCallingStrategy):
+                self.transitions.count(before, -1)
+            self.transitions.count(bullet)
+            texts = bullet.texts or (bullet.content,)
+            known = self._texts.get(bullet.id, ())
+            self._texts[bullet.id] = texts
+            for number, text in enumerate(texts):
+                if number >= len(known) or known[number] != text:
+                    fresh[_owner(bullet.principal_id)][f"{bullet.id}{_SEPARATOR}{number}"] = text
+        for owner, texts_of in fresh.items():
+            await self._hybrid.put(texts_of, domain=owner)
+
+    def remove(self, ids: Iterable[str]) -> None:
+        for key in ids:
+            bullet = self.bullets.pop(key, None)
+            if bullet is None:
+                continue
+            for run_id in bullet.provenance:
+                self.by_run.get(run_id, set()).discard(key)
+            if bullet.tool_name is not None:
+                self._pitfalls.get(bullet.tool_name, {}).pop(key, None)
+            if isinstance(bullet, ToolCallingStrategy):
+                self.transitions.count(bullet, -1)
+                places = [f"{key}{_SEPARATOR}{number}" for number in range(len(self._texts.pop(key, ())))]
+                self._hybrid.remove(places, domain=_owner(bullet.principal_id))
+
+    async def search(
+        self,
+        text: str,
+        *,
+        owners: Sequence[str | None] = (None,),
+        k: int = 20,
+        wanted: Callable[[ToolCallingStrategy], bool] = lambda _: True,
+    ) -> list[Neighbour]:
+        """The wanted strategies nearest to a request, each once, best first."""
+        found: dict[str, Neighbour] = {}
+        key = find_key(text) or text
+        asked = set(terms(key))
+        for owner in dict.fromkeys(owners):
+            for hit in await self._hybrid.search(key, k=4 * k, domain=_owner(owner)):
+                bullet_id, _, number = hit.id.partition(_SEPARATOR)
+                strategy = self.bullets.get(bullet_id)
+                if not isinstance(strategy, ToolCallingStrategy) or not wanted(strategy):
+                    continue
+                if self._embeds:
+                    similarity = hit.similarity or 0.0
+                else:
+                    similarity = _shared(asked, self._texts[bullet_id][int(number)])
+                if strategy.id not in found or found[strategy.id].score < hit.score:
+                    found[strategy.id] = Neighbour(strategy, hit.score, similarity)
+        return sorted(found.values(), key=lambda near: -near.score)[:k]
+
+    def pitfalls(self, tools: Sequence[str], *, owners: Sequence[str | None], most: int) -> list[PlaybookBullet]:
+        """What to beware of with these tools, those that helped most first."""
+        told = [
+            bullet
+            for tool in tools
+            for bullet in self._pitfalls.get(tool, {}).values()
+            if bullet.principal_id in owners and bullet.helpful_count >= bullet.harmful_count
+        ]
+        return sorted(told, key=lambda bullet: bullet.harmful_count - bullet.helpful_count)[:most]
+
+
+def _shared(asked: set[str], text: str) -> float:
+    held = set(terms(text))
+    return len(asked & held) / len(asked | held) if asked else 0.0
+
+
+def _owner(principal_id: str | None) -> str:
+    return "" if principal_id is None else f"={principal_id}"

@@ -1,0 +1,399 @@
+"""A playbook: the strategies of one domain, found by request, given to runs as advice, and fed by how the runs went."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias, TypeVar
+
+from journeyman.core.data import LOG_FIELDS, digest
+from journeyman.core.errors import ConfigurationError, PlaybookConflictError
+from journeyman.core.labels import Label, LabelSource
+from journeyman.core.playbook import (
+    Advice,
+    PlaybookBullet,
+    PlaybookChange,
+    PlaybookState,
+    PlaybookStore,
+    PlaybookVersion,
+    StrategyState,
+    ToolCallingStrategy,
+)
+from journeyman.core.principals import Principal
+from journeyman.core.protocols import Embedder
+from journeyman.core.runs import AgentResponse
+from journeyman.learning.curator import Curator
+from journeyman.learning.episodes import Episode, from_conversation, from_response
+from journeyman.learning.forms import LearningSettings, as_advice, pitfall_advice
+from journeyman.learning.index import Neighbour, StrategyIndex
+from journeyman.learning.kept import MemoryPlaybooks
+from journeyman.learning.ranking import Ranked, next_tools, rank
+from journeyman.learning.reflector import Reflector
+from journeyman.retrieval.embedders import default_embedder
+
+logger = logging.getLogger("journeyman.learning")
+
+MOST_TRIES = 50
+"""How often a change is made again because somebody else was faster."""
+REFRESH_SECONDS = 2.0
+"""How old what is known of the store may be when a run asks for advice."""
+
+Run: TypeAlias = "Episode | AgentResponse[Any] | Sequence[dict[str, Any]] | str"
+"""What can be learned from: an episode, a response, OpenAI-style messages, or the id of a stored run."""
+_DEFAULT: Any = object()
+T = TypeVar("T")
+
+
+class Playbook:
+    """The strategies of one domain. ``run(…, playbook=playbook)`` uses and feeds it.
+
+    Without a store it lives as long as its process. The embedder is the one that works offline, where its extra is
+    installed; None searches by words alone. ``find_run`` looks stored runs up by their ids.
+    """
+
+    def __init__(
+        self,
+        domain: str = "general",
+        *,
+        store: PlaybookStore | None = None,
+        settings: LearningSettings | None = None,
+        embedder: Embedder | None = _DEFAULT,
+        now: Callable[[], float] = time.time,
+        find_run: Callable[[str], Awaitable[Episode | None]] | None = None,
+    ) -> None:
+        if not domain.strip():
+            raise ConfigurationError("a playbook needs a domain: write Playbook('support')")
+        self.domain = domain
+        self.settings = settings or LearningSettings()
+        self._store: PlaybookStore = MemoryPlaybooks() if store is None else store
+        self._now = now
+        self._find_run = find_run
+        self._embedder = embedder
+        self._index: StrategyIndex | None = None
+        self._reflector = Reflector()
+        self._lock = asyncio.Lock()
+        self._read_at = 0.0
+        self.version = 0
+        """The version that this process has read."""
+
+    # --- looking
+
+    async def bullets(self) -> list[PlaybookBullet]:
+        """Everything in it."""
+        return list((await self._current(fresh=True)).bullets.values())
+
+    async def strategies(self, *, state: StrategyState | None = None) -> list[ToolCallingStrategy]:
+        """All strategies, those with the most evidence first; or only those in one state."""
+        found = [item for item in (await self._current(fresh=True)).strategies if state in (None, item.state)]
+        return sorted(found, key=lambda item: (-item.helpful_count, item.harmful_count, item.id))
+
+    async def get(self, bullet_id: str) -> PlaybookBullet | None:
+        return (await self._current(fresh=True)).bullets.get(bullet_id)
+
+    async def retrieve(
+        self,
+        text: str,
+        *,
+        tools: Sequence[str] | None = None,
+        k: int = 1,
+        principal: Principal | None = None,
+        previous: str | None = None,
+    ) -> list[ToolCallingStrategy]:
+        """Strategies for a request, best first; none where nothing is near, or the evidence is divided.
+
+        Only those whose tools are all among ``tools``, and which are the principal's own or everybody's.
+        """
+        ranked = await self.ranked(text, tools=tools, principal=principal, previous=previous)
+        if not ranked or self._abstains(ranked):
+            return []
+        return [item.strategy for item in ranked[:k]]
+
+    async def ranked(
+        self,
+        text: str,
+        *,
+        tools: Sequence[str] | None = None,
+        principal: Principal | None = None,
+        previous: str | None = None,
+        wanted: Callable[[ToolCallingStrategy], bool] = lambda _: True,
+    ) -> list[Ranked]:
+        """All sequences that speak for a request, with their share of the votes, however little that is."""
+        index = await self._current()
+        near = await self._near(index, text, tools, principal, wanted)
+        return rank(near, index.transitions, previous=previous)
+
+    async def next_tools(
+        self,
+        text: str,
+        *,
+        done: Sequence[str] = (),
+        tools: Sequence[str] | None = None,
+        principal: Principal | None = None,
+        previous: str | None = None,
+    ) -> list[tuple[str, float]]:
+        """What to call after these steps, by what similar requests did and by what tends to follow what."""
+        index = await self._current()
+        near = await self._near(index, text, tools, principal, lambda _: True)
+        return next_tools(near, index.transitions, done=done, previous=previous, tools=tools)
+
+    async def _near(
+        self,
+        index: StrategyIndex,
+        text: str,
+        tools: Sequence[str] | None,
+        principal: Principal | None,
+        wanted: Callable[[ToolCallingStrategy], bool],
+    ) -> list[Neighbour]:
+        there = None if tools is None else set(tools)
+
+        def offered(strategy: ToolCallingStrategy) -> bool:
+            return (
+                strategy.available and (there is None or there.issuperset(strategy.tool_sequence)) and wanted(strategy)
+            )
+
+        return await index.search(text, owners=_owners(principal), k=self.settings.neighbours, wanted=offered)
+
+    def _abstains(self, ranked: Sequence[Ranked]) -> bool:
+        best = ranked[0]
+        return best.near.similarity < self.settings.nearest or best.share < self.settings.agreement
+
+    # --- advising
+
+    async def advise(
+        self,
+        text: str,
+        *,
+        tools: Sequence[str],
+        principal: Principal | None = None,
+        previous: str | None = None,
+        run_id: str = "",
+    ) -> list[Advice]:
+        """What a run is given. A share of all runs, chosen by their ids, is a holdout: noted, and not given."""
+        settings = self.settings
+        found = await self.retrieve(
+            text, tools=tools, k=settings.demonstrations, principal=principal, previous=previous
+        )
+        advice = [as_advice(strategy, settings, tools=tools) for strategy in reversed(found)]  # the best is last
+        if settings.pitfalls and self._index is not None:
+            near = list(dict.fromkeys(name for strategy in found for name in strategy.tool_sequence)) or list(tools)
+            advice += pitfall_advice(self._index.pitfalls(near, owners=_owners(principal), most=settings.pitfalls))
+        if advice and run_id and self.is_holdout(run_id):
+            advice = [item.model_copy(update={"holdout": True}) for item in advice]
+        return advice
+
+    def is_holdout(self, run_id: str) -> bool:
+        """Whether a run goes without advice. The same run gets the same answer in every process."""
+        return int(digest("holdout", self.domain, run_id)[:8], 16) < self.settings.holdout * 2**32
+
+    # --- learning
+
+    async def feed(self, episode: Episode) -> None:
+        """Learn from a run that has just ended."""
+        await self.learn([episode], taught=False)
+
+    async def learn(
+        self,
+        runs: Iterable[Run] | Run,
+        *,
+        request: str | None = None,
+        taught: bool = True,
+        labels: Sequence[Label] = (),
+    ) -> int:
+        """Learn from runs that somebody chose: of this agent, of other agents, of stronger models, of people.
+
+        Strategies from ``taught`` runs are offered at once, others when they have been seen to work. Returns from how
+        many of the runs something was learned. ``labels`` are said of each of them; ``request`` is how people would
+        ask for what they did, which a chain of calls does not say by itself.
+        """
+        chosen: list[Any] = [runs] if isinstance(runs, str | Episode | AgentResponse) else list(runs)
+        if chosen and isinstance(chosen[0], Mapping):
+            chosen = [chosen]  # the messages of one conversation
+        episodes = [episode for item in chosen for episode in await self._episodes(item, labels)]
+        if request is not None:
+            episodes = [replace(episode, request=request) for episode in episodes]
+        return await self.take_in(episodes, taught=taught)
+
+    def alone(self) -> asyncio.Lock:
+        """Held around ``draft`` and what becomes of it."""
+        return self._lock
+
+    async def draft(self, episodes: Sequence[Episode]) -> Draft:
+        """What these episodes change, not yet written; called by whoever is ``alone`` with it."""
+        lessons = [lesson for episode in episodes if (lesson := self._reflector.reflect(episode)) is not None]
+        curator = Curator(await self._refreshed(), self.settings, domain=self.domain)
+        for lesson in lessons:
+            await curator.take_in(lesson, now=self._now())
+        change = self.change_of(curator, _learned(len(lessons))) if curator.changed else None
+        return Draft(self, curator, change, len(lessons))
+
+    async def take_in(self, episodes: Sequence[Episode], *, taught: bool = False) -> int:
+        lessons = [lesson for episode in episodes if (lesson := self._reflector.reflect(episode)) is not None]
+        if not lessons:
+            return 0
+
+        async def take(curator: Curator) -> int:
+            for lesson in lessons:
+                await curator.take_in(lesson, now=self._now(), taught=taught)
+            return len(lessons)
+
+        return await self._change(_learned(len(lessons)), take)
+
+    async def _episodes(self, item: Run, labels: Sequence[Label]) -> list[Episode]:
+        if isinstance(item, Episode):
+            found = [item]
+        elif isinstance(item, AgentResponse):
+            made = from_response(item, domain=self.domain)
+            found = [] if made is None else [made]
+        elif isinstance(item, str):
+            if self._find_run is None:
+                raise ConfigurationError(
+                    f"run {item!r} cannot be looked up: use the playbook of an app, app.playbooks[{self.domain!r}]"
+                )
+            stored = await self._find_run(item)
+            found = [] if stored is None else [stored]
+        else:
+            found = from_conversation(item, domain=self.domain)
+        return [replace(episode, labels=(*episode.labels, *labels)) for episode in found]
+
+    async def rate(self, run_id: str, good: bool, *, source: LabelSource = LabelSource.RATING) -> int:
+        """A later label of a run that was learned from; returns how many strategies it changed."""
+        reason = f"run {run_id} was rated {'good' if good else 'bad'}"
+        return await self._change(reason, lambda curator: curator.relabel(run_id, good, source, now=self._now()))
+
+    async def settle(self, strategy_id: str, state: StrategyState, *, reason: str = "", by: str | None = None) -> None:
+        """A person's word: activate, quarantine or retire a strategy. Raises ConfigurationError where there is none."""
+        why = reason or f"{state.value} by {by or 'a person'}"
+        change = f"{strategy_id}: {why}"
+        if not await self._change(change, lambda curator: curator.settle(strategy_id, state, why, now=self._now())):
+            raise ConfigurationError(f"playbook {self.domain!r} has no strategy {strategy_id!r}")
+
+    async def tidy(self) -> None:
+        """Merge strategies that say the same, and retire what has the least evidence where there are too many."""
+        await self._change("tidied", lambda curator: curator.tidy(now=self._now()))
+
+    async def put(self, bullets: Sequence[PlaybookBullet], *, reason: str = "imported") -> None:
+        """Add bullets as they are, or replace those of the same ids."""
+        own = [bullet.model_copy(update={"domain": self.domain}) for bullet in bullets]
+        async with self._lock:
+            for _ in range(MOST_TRIES):
+                index = await self._refreshed()
+                if await self._written(PlaybookChange.unchecked(**self._head(reason), bullets=tuple(own), removed=())):
+                    return await index.put(own)
+        raise self._lost()
+
+    # --- versions
+
+    async def history(self, *, limit: int = 50) -> Sequence[PlaybookVersion]:
+        """The latest changes, newest first."""
+        return await self._store.history(self.domain, limit=limit)
+
+    async def at(self, version: int) -> PlaybookState:
+        """The whole playbook as it was at a version."""
+        return await self._store.at(self.domain, version)
+
+    async def rollback(self, to: int) -> int:
+        """Make it what it was at a version, as a change of its own; returns the new version."""
+        wanted = await self._store.at(self.domain, to)
+        async with self._lock:
+            for _ in range(MOST_TRIES):
+                index = await self._refreshed()
+                then = {bullet.id: bullet for bullet in wanted.bullets}
+                back = [bullet for key, bullet in then.items() if index.bullets.get(key) != bullet]
+                gone = [key for key in index.bullets if key not in then]
+                head = self._head(f"rolled back to version {to}")
+                if await self._written(PlaybookChange.unchecked(**head, bullets=tuple(back), removed=tuple(gone))):
+                    index.remove(gone)
+                    await index.put(back)
+                    return self.version
+        raise self._lost()
+
+    # --- the store
+
+    def _head(self, reason: str) -> dict[str, Any]:
+        return {"domain": self.domain, "expected": self.version, "reason": reason}
+
+    async def _change(self, reason: str, work: Callable[[Curator], Awaitable[T]]) -> T:
+        """Make a change from what the playbook is now, and again where somebody else was faster."""
+        async with self._lock:
+            for _ in range(MOST_TRIES):
+                curator = Curator(await self._refreshed(), self.settings, domain=self.domain)
+                try:
+                    made = await work(curator)
+                    if not curator.changed and not curator.removed:
+                        return made
+                    if await self._written(self.change_of(curator, reason)):
+                        return made
+                except BaseException:
+                    await curator.undo()
+                    raise
+                await curator.undo()
+        raise self._lost()
+
+    def change_of(self, curator: Curator, reason: str) -> PlaybookChange:
+        bullets = tuple(curator.changed.values())
+        return PlaybookChange.unchecked(**self._head(reason), bullets=bullets, removed=tuple(curator.removed))
+
+    async def _written(self, change: PlaybookChange) -> bool:
+        try:
+            versions = await self._store.commit([change], now=self._now())
+        except PlaybookConflictError:
+            return False
+        self.version = versions[self.domain]
+        return True
+
+    def _lost(self) -> PlaybookConflictError:
+        return PlaybookConflictError(
+            f"playbook {self.domain!r} was changed by others {MOST_TRIES} times in a row: try again later"
+        )
+
+    async def _current(self, *, fresh: bool = False) -> StrategyIndex:
+        """What is known of the store, brought up to date now and then."""
+        if not fresh and self._index is not None and time.monotonic() - self._read_at < REFRESH_SECONDS:
+            return self._index
+        async with self._lock:
+            return await self._refreshed()
+
+    async def _refreshed(self) -> StrategyIndex:
+        first = self._index is None
+        if self._index is None:
+            if self._embedder is _DEFAULT:
+                self._embedder = default_embedder()
+            self._index = StrategyIndex(embedder=self._embedder)
+        state = await self._store.read(self.domain, after=self.version)
+        if first or state.version != self.version:
+            self._index.remove(state.removed)
+            await self._index.put(state.bullets)
+            self.version = state.version
+            fields = {"domain": self.domain, "version": self.version, "bullets": len(self._index)}
+            logger.debug("read the playbook", extra={LOG_FIELDS: fields})
+        self._read_at = time.monotonic()
+        return self._index
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A change that is to be written together with others."""
+
+    playbook: Playbook
+    curator: Curator
+    change: PlaybookChange | None
+    lessons: int
+
+    def accept(self, versions: Mapping[str, int]) -> None:
+        """It was written."""
+        self.playbook.version = versions[self.playbook.domain]
+
+    async def undo(self) -> None:
+        """It was not."""
+        await self.curator.undo()
+
+
+def _learned(count: int) -> str:
+    return f"learned from {count} run{'' if count == 1 else 's'}"
+
+
+def _owners(principal: Principal | None) -> tuple[str | None, ...]:
+    return (None,) if principal is None else (principal.id, None)

@@ -1,0 +1,76 @@
+"""The playbook from the command line: learned, listed, shown, rolled back, written to files and read again."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.doors.cli.driving import Cli
+
+
+def said(name: str, order: str) -> list[dict[str, Any]]:
+    """A conversation as other programs keep it."""
+
+    def calls(key: str, tool: str, **arguments: str) -> dict[str, Any]:
+        function = {"name": tool, "arguments": json.dumps(arguments)}
+        return {"role": "assistant", "tool_calls": [{"id": key, "type": "function", "function": function}]}
+
+    return [
+        {"role": "user", "content": f"Cancel the order of {name}, please"},
+        calls("1", "search_orders", customer=name),
+        {"role": "tool", "tool_call_id": "1", "content": json.dumps([{"order_id": order}])},
+        calls("2", "cancel_order", order_id=order),
+        {"role": "tool", "tool_call_id": "2", "content": "cancelled"},
+        {"role": "assistant", "content": f"I cancelled {order}."},
+    ]
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "master.jsonl"
+    lines = [
+        {"model": "master-1", "messages": said(name, f"W-{number}77")} for number, name in ((1, "Anna"), (2, "Bert"))
+    ]
+    path.write_text("\n".join(map(json.dumps, lines)))
+    return path
+
+
+def test_conversations_teach_and_can_be_taken_back(cli: Cli, file: Path, tmp_path: Path) -> None:
+    ended = cli("playbook", "learn", "--from", str(file), "--domain", "shop")
+    assert (ended.code, "learned from 2 runs" in ended.out) == (0, True)
+    [strategy] = json.loads(cli("playbook", "list", "--json").out)
+    assert strategy["tool_sequence"] == ["search_orders", "cancel_order"]
+    assert (strategy["state"], strategy["helpful_count"], strategy["models"]) == ("active", 2, ["master-1"])
+    assert "Anna" not in json.dumps(strategy)
+    assert "search_orders" in cli("playbook", "list").out
+
+    shown = cli("playbook", "show", strategy["id"])
+    assert "Cancel the order of ⟦customer⟧, please" in shown.out
+    assert "not known yet" in shown.out
+    assert cli("playbook", "quarantine", strategy["id"], "--reason", "wrong").code == 0
+    assert json.loads(cli("playbook", "list", "--state", "active", "--json").out) == []
+
+    versions = json.loads(cli("playbook", "history", "--domain", "shop", "--json").out)
+    assert [item["reason"] for item in versions] == [f"{strategy['id']}: wrong", "learned from 2 runs"]
+    assert "wrong" in cli("playbook", "history", "--domain", "shop").out
+    assert cli("playbook", "rollback", "--to", "1", "--domain", "shop").code == 0
+    assert json.loads(cli("playbook", "list", "--json").out) == [strategy]
+
+    assert cli("playbook", "export", str(tmp_path / "out")).code == 0
+    assert (tmp_path / "out" / "tool-calling" / "shop" / "strategies.jsonl").exists()
+    other = ("--store", f"sqlite:///{tmp_path / 'other.db'}")
+    assert cli("playbook", "import", str(tmp_path / "out"), *other).code == 0
+    assert json.loads(cli("playbook", "list", "--json", *other).out) == [strategy]
+
+
+def test_bad_input_is_named(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "bad.json").write_text('{"messages": [{"content": "x"}]}')
+    ended = cli("playbook", "learn", "--from", str(tmp_path / "bad.json"))
+    assert (ended.code, "message 0 is not an object with a 'role'" in ended.err) == (1, True)
+    assert "no playbook has a strategy 'nobody'" in cli("playbook", "show", "nobody").err
+    assert "has no version 7" in cli("playbook", "rollback", "--to", "7").err
+    assert cli("playbook", "learn", "run_nowhere").code == 1
+    assert "nothing was learned so far" in cli("playbook", "list").err
