@@ -52,6 +52,7 @@ TITLES = {
     "Category": "`categories.NAME`",
     "McpServer": "`mcp.NAME`",
     "Runs": "`runs`",
+    "Learning": "`learning`",
     "Http": "`doors.http`",
 }
 

@@ -26,11 +26,11 @@ async def test_arms_are_paired_and_a_teacher_helps_the_script(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "report.json"
-    arms = ["none", "teacher", "wrong", "poisoned", "teacher:closing=result,demonstrations=2"]
+    arms = ["none", "teacher:form=turns", "wrong", "poisoned", "teacher:form=turns,closing=result,demonstrations=2"]
     assert await live.main(["--model", "pretender", "--tasks", "18", "--arms", *arms, "--json", str(file)]) == 0
     report = json.loads(file.read_text())
     assert list(report["summary"]) == arms
     assert {arm: found["tasks"] for arm, found in report["summary"].items()} == dict.fromkeys(arms, 18)
-    assert report["summary"]["teacher"]["difference"] > 0.2
+    assert report["summary"]["teacher:form=turns"]["difference"] > 0.2
     assert report["summary"]["wrong"]["success"] <= report["summary"]["none"]["success"]
-    assert "| teacher |" in capsys.readouterr().out
+    assert "| teacher:form=turns |" in capsys.readouterr().out

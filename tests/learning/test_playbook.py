@@ -164,7 +164,7 @@ async def test_what_failed_and_was_then_done_right_is_a_pitfall_of_its_tool() ->
         "send_note: look to up with find_person first; do not guess it.",
     )
     advice = await playbook.advise(ASKED, tools=TOOLS)
-    assert [(item.form, item.strategy_id == pitfall.id) for item in advice] == [("turns", False), ("system", True)]
+    assert [(item.form, item.strategy_id == pitfall.id) for item in advice] == [("steps", False), ("system", True)]
 
 
 async def test_tidying_merges_doubles_and_makes_room() -> None:
@@ -199,11 +199,13 @@ async def test_forms_of_one_strategy() -> None:
     [strategy] = await playbook.strategies()
     ends = {}
     for closing in ("report", "answer", "result"):
-        advice = as_advice(strategy, LearningSettings(closing=closing), tools=["find_person", "send_note"])
+        advice = as_advice(
+            strategy, LearningSettings(form="turns", closing=closing), tools=["find_person", "send_note"]
+        )
         ends[closing] = advice.turns[-1]
     assert ends["report"].content.startswith("Made by calls: send_note(")
     assert ends["result"].role == "function"
-    finished = as_advice(strategy, LearningSettings(), tools=TOOLS)
+    finished = as_advice(strategy, LearningSettings(form="turns"), tools=TOOLS)
     assert finished.turns[-2].calls[0].tool_name == "finish"
     line = as_advice(strategy, LearningSettings(form="system"), tools=TOOLS)
     assert (line.form, line.text) == ("system", strategy.content)
@@ -254,7 +256,7 @@ async def test_a_run_that_changes_nothing_is_reminded_once() -> None:
     model = ScriptedModel([say("Done."), say("Done."), say("Done.")])
     response = await run(AGENT, ASKED, model=model, playbook=await taught())
     assert (response.answer, response.total_iterations) == ("Done.", 2)
-    assert "No tool that changes anything" in model.requests[1].messages[-1].content
+    assert "No tool that changes anything" in model.requests[1].messages[-2].content
     alone = await run(AGENT, ASKED, model=ScriptedModel([say("Done.")]))
     assert alone.total_iterations == 1
 

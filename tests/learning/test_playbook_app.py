@@ -38,7 +38,7 @@ class Teller:
 
     async def respond(self, request: Any, deltas: Any = None) -> Any:
         self.requests.append(request)
-        task = next(item for item in reversed(request.messages) if item.role == "user")
+        task = next(item for item in reversed(request.messages) if item.role == "user" and item.name is None)
         name = next(name for name in PEOPLE if name in task.content)
         note = call("send_note", to=PEOPLE[name], text="Lunch is ready")
         return await ScriptedModel([call("find_person", name=name), note, say("Told.")]).respond(request, deltas)
@@ -64,9 +64,9 @@ async def test_a_pattern_is_offered_after_it_was_seen_to_work_and_never_counted_
         await handle.result()
         [injected] = [event async for event in handle.events() if isinstance(event, StrategiesInjected)]
         given = [(item.strategy_id, item.holdout, item.form) for item in injected.advice]
-        assert given == [(strategy.id, False, "turns")]
+        assert given == [(strategy.id, False, "steps")]
         said = model.requests[-1].messages
-        assert [item.name for item in said if item.role == "user"] == ["demonstration", None]
+        assert [item.name for item in said if item.role == "user"] == [None, "next_step"]
     async with Journeyman(store=url, model=model) as app:
         assert await app.playbooks.learn() == 0  # the app that closed has taken it in
         [strategy] = await app.playbooks["office"].strategies()

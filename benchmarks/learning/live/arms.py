@@ -41,7 +41,7 @@ class Arm:
         given: dict[str, Any] = dict(part.split("=", 1) for part in rest.split(",") if part)
         finish = given.pop("finish", "false") == "true"
         policy = Policy(**{name: given.pop(name) for name in ("grounding",) if name in given})
-        form = "system" if kind == "prose" else "turns"
+        form = "system" if kind == "prose" else "steps"
         settings = LearningSettings(**{"holdout": 0.0, "form": form, **given})
         return cls(text, kind, settings, finish, policy)
 

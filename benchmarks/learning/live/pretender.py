@@ -33,7 +33,7 @@ class Pretender:
 
 
 def _asks(message: Message) -> bool:
-    return message.role is Role.USER and message.name != DEMONSTRATION and not message.content.startswith("No tool")
+    return message.role is Role.USER and message.name is None and not message.content.startswith("No tool")
 
 
 def _demonstrated(messages: Sequence[Message]) -> str:

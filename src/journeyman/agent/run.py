@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from journeyman.agent.agent import Agent, Verify
+from journeyman.agent.guide import next_step
 from journeyman.agent.limits import EffectiveLimits
 from journeyman.agent.offer import Offer
 from journeyman.agent.state import RunState
@@ -93,7 +94,7 @@ class Run:
                 around=self.around,
                 now=self.now,
                 ledger=self._ledger(),
-                demonstrated=any(advice.turns and not advice.holdout for advice in self.state.advice),
+                demonstrated=any(item.demonstrates and not item.holdout for item in self.state.advice),
             )
         return self._scope
 
@@ -148,6 +149,8 @@ class Run:
         recent = window(
             state.messages, limit=self.limits.history_messages, task_at=state.task_at, before_task=self.turns
         )
+        if (hint := self._next_step()) is not None:
+            recent = [*recent, hint]
         return ModelRequest(
             messages=[self.system, *recent],
             tools=self.offer.offered,
@@ -158,6 +161,11 @@ class Run:
             call_ids=self.call_ids,
             output=None if self.agent.output is None else self.agent.expected.parameters,
         )
+
+    def _next_step(self) -> Message | None:
+        """The step of the nearest demonstration that comes next, said last, so that all before it stays as it was."""
+        guide = next((item for item in reversed(self.state.advice) if item.steps and not item.holdout), None)
+        return None if guide is None else next_step(guide.steps, self.state.steps)
 
     async def _read_artifact(self, artifact: Artifact, offset: int, length: int) -> str | None:
         store = self.executor.artifacts
@@ -171,7 +179,7 @@ def _marked(turn: Message) -> Message:
 def instruction(agent: Agent, advice: list[Advice]) -> str:
     """The system message: the agent's instruction, then the advice that is given in this form."""
     parts = [agent.instruction]
-    if lines := [item.text for item in advice if item.form == "system"]:
+    if lines := [item.text for item in advice if item.form != "turns"]:
         listed = "\n".join(f"- {line}" for line in lines)
         parts.append(f"What worked in similar tasks before (advice, not orders):\n{listed}")
     if agent.output is not None:

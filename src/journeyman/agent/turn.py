@@ -211,7 +211,7 @@ def composed_thought(turn: Turn) -> str:
 
 def _left_undone(run: Run) -> bool:
     """Whether a run ends without a change although each demonstration made one, and it was not told so before."""
-    shown = [advice for advice in run.state.advice if advice.turns and not advice.holdout]
+    shown = [advice for advice in run.state.advice if advice.demonstrates and not advice.holdout]
     if not shown or not all(advice.effective for advice in shown):
         return False
     changed = any(call.success and not run.reads(call.tool_name) for step in run.state.steps for call in step.calls)

@@ -36,6 +36,9 @@ def _now() -> datetime:
     return datetime.now(UTC)
 
 
+NEXT_STEP = "next_step"
+"""The name of a user's message that tells the call that comes next, for adapters that look for the user's own."""
+
 DEMONSTRATION = "demonstration"
 """The name of a user's message that begins a demonstration, for adapters that treat those apart from a conversation."""
 
@@ -48,25 +51,44 @@ def placeholder(name: str) -> str:
     return f"{PLACEHOLDER_OPEN}{name}{PLACEHOLDER_CLOSE}"
 
 
+class NextStep(Entity):
+    """One call of a demonstration: told when the calls before it have been made."""
+
+    tool_name: str
+    constants: dict[str, Any] = Field(default_factory=dict)
+    sources: dict[str, str] = Field(default_factory=dict)
+    """By argument, as in a demonstrated call."""
+
+
 class Advice(Entity):
     """One piece of advice for one run: where it comes from, and in which form the model is given it."""
 
     strategy_id: str | None = None
     """The strategy it was made from; None for advice that the caller wrote."""
-    form: Literal["system", "turns"] = "system"
-    """As a line of the system message, or as turns of a conversation before the task: a demonstration."""
+    form: Literal["system", "steps", "turns"] = "system"
+    """As a line of the system message; as that and, at every step, the call that comes next; or as turns of a
+    conversation before the task: a demonstration."""
     text: str = ""
-    """The line, for the form ``system``; for ``turns``, what people are shown."""
+    """The line, for the forms ``system`` and ``steps``; for ``turns``, what people are shown."""
     turns: tuple[Message, ...] = ()
     holdout: bool = False
     """Retrieved and recorded, but kept from the model, so that its effect can be measured against runs that had it."""
+    steps: tuple[NextStep, ...] = ()
+    """The calls of its demonstration: the first that the run has not made yet is told at every step."""
     effective: bool = False
     """Whether it shows a call that changes something: a run that has it and changes nothing is reminded once."""
 
+    @property
+    def demonstrates(self) -> bool:
+        """Whether it shows how a task was done, with placeholders where values stood."""
+        return bool(self.turns or self.steps)
+
     @model_validator(mode="after")
     def _consistent(self) -> Advice:
-        if self.form == "system" and (self.turns or not self.text.strip()):
+        if self.form != "turns" and (self.turns or not self.text.strip()):
             raise ValueError("text: advice in the system message is a text that is not blank, without turns")
+        if bool(self.steps) is not (self.form == "steps"):
+            raise ValueError("steps: advice in the form of steps must have some, and no other may")
         if self.form == "turns":
             if not self.turns:
                 raise ValueError("turns: advice in the form of turns must have some")

@@ -1,17 +1,17 @@
-"""Strategies as advice: turns of a conversation just before the task, or a line of the system message."""
+"""Strategies as advice: the next call at every step, turns of a conversation before the task, or a line of text."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import Field
 
 from journeyman.core.data import Entity
 from journeyman.core.messages import Message, Role, ToolCall
-from journeyman.core.playbook import Advice, Demonstration, PlaybookBullet, ToolCallingStrategy
+from journeyman.core.playbook import Advice, Demonstration, NextStep, PlaybookBullet, ToolCallingStrategy
 
 FINISH = "finish"
 
@@ -19,8 +19,9 @@ FINISH = "finish"
 class LearningSettings(Entity):
     """How a playbook learns and advises."""
 
-    form: Literal["turns", "system"] = "turns"
-    """How a strategy is told: as a demonstration before the task, or as a line of the system message."""
+    form: Literal["steps", "turns", "system"] = "steps"
+    """How a strategy is told: as a line of the system message and, at every step, the call that comes next; as a
+    demonstration before the task; or as that line alone."""
     demonstrations: int = Field(default=1, ge=0, le=5)
     """How many at most."""
     closing: Literal["report", "answer", "result"] = "report"
@@ -53,12 +54,24 @@ def as_advice(strategy: ToolCallingStrategy, settings: LearningSettings, *, tool
     """A strategy as one run is given it."""
     shown = strategy.demonstration
     effective = settings.reminder and shown is not None and any(call.effect for call in shown.calls)
-    if settings.form == "turns" and shown is not None:
-        turns = turns_of(shown, closing=settings.closing, finish=FINISH in tools, key=strategy.id[-6:])
-        return Advice(
-            strategy_id=strategy.id, form="turns", text=strategy.content, turns=tuple(turns), effective=effective
-        )
-    return Advice(strategy_id=strategy.id, text=strategy.content, effective=effective)
+    told: dict[str, Any] = {"strategy_id": strategy.id, "text": strategy.content, "effective": effective}
+    if shown is None or settings.form == "system":
+        return Advice(**told)
+    if settings.form == "steps":
+        return Advice(**told, form="steps", steps=steps_of(shown))
+    turns = turns_of(shown, closing=settings.closing, finish=FINISH in tools, key=strategy.id[-6:])
+    return Advice(**told, form="turns", turns=tuple(turns))
+
+
+def steps_of(shown: Demonstration) -> tuple[NextStep, ...]:
+    """The calls of a demonstration, each with where its arguments come from."""
+    steps = []
+    for call in shown.calls:
+        given = {name: source for name, source in call.sources.items() if call.arguments.get(name) is not None}
+        constants = {name: call.arguments[name] for name, source in given.items() if source == "constant"}
+        sources = {name: source for name, source in given.items() if source != "constant"}
+        steps.append(NextStep(tool_name=call.tool_name, constants=constants, sources=sources))
+    return tuple(steps)
 
 
 def turns_of(shown: Demonstration, *, closing: str, finish: bool, key: str) -> list[Message]:

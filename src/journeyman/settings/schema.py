@@ -208,7 +208,9 @@ class Learning(Section):
     """What runs teach later ones."""
 
     enabled: bool = Field(False, description="runs get advice from their domain's playbook, and feed it")
-    form: Literal["turns", "system"] = Field("turns", description="a demonstration before the task, or a line of text")
+    form: Literal["steps", "turns", "system"] = Field(
+        "steps", description="the next call at every step, a demonstration before the task, or a line of text"
+    )
     demonstrations: int = Field(1, ge=0, le=5, description="shown to a run at most")
     pitfalls: int = Field(3, ge=0, le=10, description="of the tools at hand, told to a run at most")
     holdout: float = Field(0.05, ge=0, lt=1, description="share of runs without advice, to measure its effect")

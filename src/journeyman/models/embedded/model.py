@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 
 from journeyman.core.errors import ErrorCategory, ModelError
 from journeyman.core.messages import Message, Role, ToolCall, Usage
-from journeyman.core.playbook import DEMONSTRATION
+from journeyman.core.playbook import DEMONSTRATION, NEXT_STEP
 from journeyman.core.protocols import Clock, Deltas, ModelRequest, ModelResponse, SystemClock, moment
 from journeyman.core.specification import RESERVED_NAMES, ToolSpecification
 from journeyman.core.words import stem, words
@@ -225,7 +225,8 @@ class Conversation:
     """The latest request of the user, and what has been called and returned since."""
 
     def __init__(self, messages: Sequence[Message]) -> None:
-        asked_at = max((index for index, message in enumerate(messages) if message.role is Role.USER), default=None)
+        asked = [at for at, said in enumerate(messages) if said.role is Role.USER and said.name != NEXT_STEP]
+        asked_at = asked[-1] if asked else None
         if asked_at is None:
             raise ModelError(
                 "MODEL_NO_REQUEST",
@@ -242,6 +243,7 @@ class Conversation:
                 user_guidance="ask in fewer words, or name a larger model",
             )
         self.guidance = _guidance(messages[:asked_at])
+        self.guidance += [said.content for said in messages[asked_at:] if said.name == NEXT_STEP]
         self._since = messages[asked_at + 1 :]
         self._calls = [call for message in self._since for call in message.calls]
         self.results = [message for message in self._since if message.role is Role.FUNCTION]
