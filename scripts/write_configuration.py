@@ -51,6 +51,7 @@ TITLES = {
     "ToolOverride": "`tools.NAME.environments.ENVIRONMENT`",
     "Category": "`categories.NAME`",
     "McpServer": "`mcp.NAME`",
+    "OAuth": "`mcp.NAME.oauth`",
     "Runs": "`runs`",
     "Learning": "`learning`",
     "Http": "`doors.http`",

@@ -124,7 +124,7 @@ surprise: 1
         ("version: 1\ntools: {x: {timeout_seconds: 0.5}}", "must be greater than or equal to 1, got 0.5"),
         ("version: 1\ntools: {x: {rate_limit: 0/min}}", "must be greater than 0, got 0"),
         ("version: 1\ntools: {x: {rate_limits: {per_minute: -3}}}", "tools.x.rate_limits"),
-        ("version: 1\nmcp: {x: {command: [a], headers: {a: b}}}", "'headers' go with 'url'"),
+        ("version: 1\nmcp: {x: {command: [a], headers: {a: b}}}", "'headers' and 'oauth' go with 'url'"),
         ("version: 1\nmcp: {x: {url: 'http://x', env: {a: b}}}", "'env' and 'cwd' go with 'command'"),
         ("version: 1\nruns: {retention: never}", "must be a duration"),
     ],
@@ -189,6 +189,7 @@ TOKEN = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"  # looks like one
         f"model: openai:{TOKEN}",
         f"mcp: {{x: {{url: 'http://x', headers: {{Authorization: 'Bearer {TOKEN}'}}}}}}",
         "mcp: {x: {url: 'http://x', headers: {X-Api-Key: 12ab}}}",
+        "mcp: {x: {url: 'http://x', oauth: {client_id: we, client_secret: hunter22, issuer: 'http://x'}}}",
         "mcp: {x: {command: [y], env: {DB_PASSWORD: hunter22}}}",
         f"mcp: {{x: {{command: [y, {TOKEN}]}}}}",
         f"categories: {{general: {{global_config: {{token: {TOKEN}}}}}}}",
@@ -205,7 +206,7 @@ def test_a_secret_that_is_written_out_is_refused_and_not_repeated(file: Path, li
 
 def test_a_variable_is_not_looked_up_where_no_secret_can_stand(file: Path) -> None:
     [found] = problems(file, "version: 1\nagent: ${HOME}/a.gram\n", {"HOME": "/home/ada"})
-    assert "only in store, model and an MCP server's url, headers and env" in found
+    assert "only in store, model and an MCP server's url, headers, oauth and env" in found
 
 
 # --- where values come from

@@ -358,6 +358,10 @@ def _source(name: str, server: McpServer, loaded: Loaded) -> ToolSource:
         given["url"] = loaded.secret(server.url or "")
         if server.headers:
             given["headers"] = {header: loaded.secret(text) for header, text in server.headers.items()}
+        if server.oauth is not None:
+            said = server.oauth.model_dump(exclude_none=True)
+            said |= {name: loaded.secret(said[name]) for name in ("client_id", "client_secret")}
+            given["oauth"] = said
     try:
         return Source(**given)
     except ConfigurationError as error:

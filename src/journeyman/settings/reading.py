@@ -20,8 +20,8 @@ from journeyman.settings.secrets import UnresolvedError, literal_secret, referen
 
 FILE_NAME = "journeyman.yaml"
 FILE_VARIABLE = "JOURNEYMAN_CONFIG"
-_FREE = ("headers", "env", "global_config", "parameters")
-"""Under these, names are the operator's: one that says it is a secret is one."""
+_FREE = ("headers", "oauth", "env", "global_config", "parameters")
+"""Under these a name that says it is a secret is one; most names there are the operator's."""
 _ROUNDS = 20
 """How often what is wrong is taken away to look at the rest."""
 
@@ -295,4 +295,4 @@ def _secrets(values: Any, loaded: Loaded, key: Key = ()) -> Iterator[tuple[Key, 
         except UnresolvedError as error:
             yield key, f"{error}; set it, or put it into a file and write file:PATH"
     elif "${" in values and not any(step in _FREE for step in key):
-        yield key, "${NAME} is not looked up here, only in store, model and an MCP server's url, headers and env"
+        yield key, "${NAME} is not looked up here, only in store, model and an MCP server's url, headers, oauth and env"

@@ -161,12 +161,22 @@ class Category(Section):
     )
 
 
+class OAuth(Section):
+    """Who we are to a server that asks for an access token (OAuth's client-credentials grant)."""
+
+    client_id: SecretText = Field(description="what the server's authorization server knows us by")
+    client_secret: SecretText = Field(description="proves it; only by `${NAME}` or `file:PATH`")
+    issuer: str = Field(min_length=1, description="who gives the token, and is the only one to see the secret")
+    scope: str | None = Field(None, description="what is asked for; what the server names unless given")
+
+
 class McpServer(Section):
     """A server of the Model Context Protocol. Its tools are `NAME.tool`, in a category of the server's name."""
 
     command: list[str] | None = Field(None, min_length=1, description="starts a server that speaks over stdin and out")
     url: SecretText | None = Field(None, description="where one listens")
     headers: dict[str, SecretText] = Field(default_factory=dict, description="sent with every request; with url")
+    oauth: OAuth | None = Field(None, description="signs in before the first request; with url")
     env: dict[str, SecretText] = Field(default_factory=dict, description="the process's environment; with command")
     cwd: str | None = Field(None, description="the folder it is started in; with command")
     trust_annotations: bool = Field(False, description="whether what it says of its tools may lower their risk")
@@ -184,8 +194,8 @@ class McpServer(Section):
     def _one_way(self) -> McpServer:
         if (self.command is None) == (self.url is None):
             raise ValueError("give either 'command' or 'url'")
-        if self.command is not None and self.headers:
-            raise ValueError("'headers' go with 'url'; a command takes 'env'")
+        if self.command is not None and (self.headers or self.oauth):
+            raise ValueError("'headers' and 'oauth' go with 'url'; a command takes 'env'")
         if self.url is not None and (self.env or self.cwd):
             raise ValueError("'env' and 'cwd' go with 'command'; a server at a 'url' takes 'headers'")
         return self

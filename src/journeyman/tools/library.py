@@ -150,6 +150,11 @@ class ToolLibrary:
 
     # --- sources
 
+    @property
+    def has_sources(self) -> bool:
+        """Whether some of its tools are there only while it is open."""
+        return self._sources is not None or any(base.has_sources for base in self._bases)
+
     async def open(self) -> None:
         """Open every source, register its tools and follow it; once for all who have opened the library.
 

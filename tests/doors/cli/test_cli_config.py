@@ -185,8 +185,15 @@ def test_a_file_of_ones_own_is_confirmed_once_and_another_whenever_it_changes(cl
         file.write_text(file.read_text() + "# edited\n")
         assert cli("tools", "list").code == code
     assert cli("tools", "list", "--config", "journeyman.yaml").code == 0  # who names it has agreed to it
-    file.chmod(0o644)
+    assert cli("tools", "list").code == 0
     cli("trust", "--forget", "journeyman.yaml")
+    assert cli("tools", "list").code == 2
+
+
+def test_what_a_tool_names_is_not_confirmed_by_it(cli: Cli, foreign: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JOURNEYMAN_STARTED_BY", "1")
+    cli("tools", "list", "--config", "journeyman.yaml")
+    monkeypatch.delenv("JOURNEYMAN_STARTED_BY")
     assert cli("tools", "list").code == 2
 
 

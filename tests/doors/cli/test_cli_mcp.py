@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import sys
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from journeyman.app import read_settings
 from journeyman.app.mcp_servers import look_at_server
 from journeyman.core.errors import ConfigurationError
 from journeyman.doors.cli.mcp import write_server
+from tests.doors.cli.driving import Cli
 from tests.sources.mcp_servers import HOSTILE
 
 FILE = """# ours
@@ -56,3 +58,25 @@ def test_a_server_is_looked_at_before_it_is_taken_in() -> None:
     report = asyncio.run(look_at_server("bad", command=command))
     assert ("bad.add", "irreversible") in [(item.name, risk) for item, risk in report.tools]
     assert {finding.tool for finding in report.findings} == {"bad.add", "bad.sum", "bad.total"}
+
+
+LIBRARY = """
+import sys
+from journeyman import ToolLibrary
+from journeyman.sources import McpServer
+
+library = ToolLibrary(sources=[McpServer(command=[sys.executable, {server!r}], name="bad", start_seconds=60)])
+"""
+
+
+@pytest.mark.slow
+def test_tools_of_a_librarys_own_servers_are_listed_and_looked_through(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "served.py").write_text(LIBRARY.format(server=str(HOSTILE / "instructs_models.py")))
+    listed = json.loads(cli("tools", "list", "--library", "served:library", "--json").out)
+    assert {item["name"] for item in listed} == {"bad.add", "bad.sum", "bad.total"}
+    found = json.loads(cli("tools", "lint", "--library", "served:library", "--json").out)
+    assert {item["tool"] for item in found if item["rule"] == "description-instructs"} == {
+        "bad.add",
+        "bad.sum",
+        "bad.total",
+    }

@@ -96,4 +96,9 @@ async def test_two_published_servers_are_governed_by_one_file(folder: Path) -> N
         ("files.move_file", "success", False),
     ]
     # Reads are in the journal of their runs; the audit has effects and decisions.
-    assert [row.kind for row in rows] == ["call_started", "approval_approved", "call_started"]
+    assert [row.kind for row in rows] == [
+        "configuration_changed",
+        "call_started",
+        "approval_approved",
+        "call_started",
+    ]

@@ -56,9 +56,13 @@ class Handler(BaseHTTPRequestHandler):
         pass
 
 
-def serve(called: Callable[[Handler, dict[str, Any]], None], got: Callable[[Handler], None] | None = None) -> None:
+def serve(
+    called: Callable[[Handler, dict[str, Any]], None],
+    got: Callable[[Handler], None] | None = None,
+    handler: type[Handler] = Handler,
+) -> None:
     Handler.called, Handler.got = called, got
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
     print(server.server_port, flush=True)
     server.serve_forever()
 

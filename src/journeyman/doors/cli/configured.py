@@ -111,11 +111,16 @@ def is_found() -> bool:
 
 
 def confirm_found(loaded: Loaded) -> None:
-    """Ask about a file that nobody has named, before anything of it is used. Raises WrongUsageError."""
-    if is_found():
-        from journeyman.doors.cli.found_file import confirm_file
+    """Ask about a file that nobody has named, before anything of it is used; remember one that somebody has.
 
+    Raises WrongUsageError where nobody agrees.
+    """
+    from journeyman.doors.cli.found_file import confirm_file, remember_named
+
+    if is_found():
         confirm_file(loaded)
+    else:
+        remember_named(loaded)
 
 
 def may_import(path: Path) -> bool:

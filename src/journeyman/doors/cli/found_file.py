@@ -12,14 +12,17 @@ import shlex
 import stat
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from journeyman.app import address_of, is_configured
 from journeyman.core.data import digest
+from journeyman.core.errors import ApprovalError, ConfigurationError
 from journeyman.core.sensitive.tokens import bare_url, redacted
 from journeyman.doors.cli import screen
 from journeyman.doors.cli.options import WrongUsageError
+from journeyman.doors.cli.people import must_be_a_person
 from journeyman.doors.cli.program import program
 from journeyman.doors.cli.trust import agreed, change_trusted, trusted
 
@@ -46,6 +49,14 @@ def confirm_file(loaded: Loaded) -> None:
     if not agreed():
         raise WrongUsageError(f"{name} was not confirmed, nothing of it was run")
     remember_file(loaded.path)
+
+
+def remember_named(loaded: Loaded) -> None:
+    """A person has named a file, and so agreed to it: commands that are printed as the next step find it confirmed."""
+    if unconfirmed(loaded) is not None:
+        with suppress(ApprovalError, ConfigurationError):  # then it is asked about later
+            must_be_a_person()
+            remember_file(loaded.path)
 
 
 def unconfirmed(loaded: Loaded) -> list[str] | None:

@@ -145,7 +145,7 @@ def load_library(reference: str | None, *, store: SqlStore | None = None, folder
 def listed_library(reference: str | None) -> ToolLibrary:
     """A library's tools as they are now, to look at; those of servers included."""
     library = load_library(reference)
-    if (found := configuration()) is None or not found.settings.mcp:
+    if not library.has_sources:
         return library
 
     async def look() -> ToolLibrary:

@@ -117,7 +117,10 @@ class Connection:
         pause, loop = FIRST_PAUSE, asyncio.get_running_loop()
         while not self._stop.is_set():
             begun = loop.time()
-            why = await self._one_session(started)
+            try:
+                why = await self._one_session(started)
+            except Exception as error:  # whoever waits for the start must hear of it, whatever it is
+                why = self._masked(f"the MCP server {self._name!r} ({self._where}) cannot be reached: {error}")
             if not started.done():
                 started.set_exception(ConfigurationError(why))
                 return

@@ -208,10 +208,11 @@ def client_credentials(url: str, given: Mapping[str, Any]) -> httpx2.Auth:
     """OAuth for a program of its own: an access token is fetched for a client id and secret, and renewed."""
     from mcp.client.auth.extensions.client_credentials import ClientCredentialsOAuthProvider
 
-    known = ("client_id", "client_secret", "scope", "issuer")
+    known = ("client_id", "client_secret", "issuer", "scope")
     if unknown := sorted(set(given) - set(known)):
         raise ConfigurationError(f"oauth: unknown {', '.join(map(repr, unknown))}; there are {', '.join(known)}")
-    if missing := [name for name in known[:2] if not given.get(name)]:
+    # Without an issuer the server itself would say who gets to see the secret.
+    if missing := [name for name in known[:3] if not given.get(name)]:
         raise ConfigurationError(f"oauth: {' and '.join(missing)} must be given")
     return ClientCredentialsOAuthProvider(
         server_url=url,
@@ -219,7 +220,7 @@ def client_credentials(url: str, given: Mapping[str, Any]) -> httpx2.Auth:
         client_id=given["client_id"],
         client_secret=given["client_secret"],
         scope=given.get("scope"),
-        issuer=given.get("issuer"),  # otherwise the server itself says who gets to see the secret
+        issuer=given["issuer"],
     )
 
 
