@@ -33,6 +33,7 @@ from journeyman.core.errors import SignatureError as SignatureError
 from journeyman.core.errors import StoreError as StoreError
 from journeyman.core.errors import ToolDefinitionError as ToolDefinitionError
 from journeyman.core.errors import ToolError as ToolError
+from journeyman.core.gaps import Gap as Gap
 from journeyman.core.gaps import ToolGapReport as ToolGapReport
 from journeyman.core.gaps import UserIntent as UserIntent
 from journeyman.core.grounding import ArgumentSource as ArgumentSource
@@ -78,6 +79,7 @@ from journeyman.learning.curator import Curator as Curator
 from journeyman.learning.forms import LearningSettings as LearningSettings
 from journeyman.learning.playbook import Playbook as Playbook
 from journeyman.learning.reflector import Reflector as Reflector
+from journeyman.memory.gaps import ToolGapDetector as ToolGapDetector
 from journeyman.stores.playbook_files import FilePlaybooks as FilePlaybooks
 from journeyman.tools.decorator import tool as tool
 from journeyman.tools.library import ToolLibrary as ToolLibrary

@@ -2,8 +2,9 @@
 
 import pytest
 
+from benchmarks.gaps.corpus import talk
 from journeyman import ToolLibrary
-from journeyman.memory.gaps import ToolGapDetector
+from journeyman.memory.gaps import ToolGapDetector, fitting
 from journeyman.memory.small_talk import asks_for_something
 from journeyman.retrieval.embedders import default_embedder
 from tests.memory.gap_requests import SERVED, TOOLS, UNSERVED
@@ -27,6 +28,14 @@ async def test_small_talk_gets_no_report_however_little_it_fits(text: str, embed
     assert await detector.detect(text, confidence=0.0) is None
 
 
+@pytest.mark.parametrize(("kind", "most"), [("written", 2), ("corpus", 15)])
+async def test_of_a_hundred_lines_of_chatter_few_are_taken_for_requests(kind: str, most: int) -> None:
+    embedder, lines = default_embedder(), talk(kind)
+    wrong = [line for line in lines if not (await fitting(line, (), embedder=embedder)).passing]
+    assert len(lines) == 100
+    assert len(wrong) <= most
+
+
 @pytest.mark.parametrize("text", [*SERVED, *UNSERVED])
 def test_requests_ask_for_something(text: str) -> None:
     assert asks_for_something(text)
@@ -44,6 +53,11 @@ def test_requests_ask_for_something(text: str) -> None:
 )
 def test_a_request_after_a_greeting_is_one(text: str) -> None:
     assert asks_for_something(text)
+
+
+@pytest.mark.parametrize("text", ["!" * 20_000 + "x", "do it.then " * 2_000, "a, and " * 3_000])
+async def test_odd_texts_are_looked_up_in_no_time(text: str) -> None:
+    await ToolGapDetector(ToolLibrary(TOOLS)).detect(text)
 
 
 @pytest.mark.parametrize("text", ["a" * 100_000, "hi " * 50_000, "?!" * 50_000, "thank you " * 20_000])

@@ -96,6 +96,8 @@ PRINTED = {
     "Which parcels are there?": said_to("scripted"),
     "My name is Ada.": said_to("scripted"),
     "What is my name?": said_to("scripted"),
+    "Retrieve my stock portfolio performance for Q3 2024": said_to("scripted"),
+    "Thanks!": said_to("scripted"),
 }
 """``scripted``: the program around it shows something else, with a scripted model or data instead of tools."""
 

@@ -75,4 +75,4 @@ def left_undone(state: RunState, status: RunStatus) -> tuple[bool, float | None]
     if _DECLINES.search(state.answer.text[:_READ_CHARS]):
         return True, 0.0
     # An answer in words alone does nothing in the world, whatever it says.
-    return _OF_THE_WORLD.match(state.task.description if state.task else "") is not None, None
+    return _OF_THE_WORLD.match(state.task.description[:_READ_CHARS] if state.task else "") is not None, None

@@ -22,6 +22,7 @@ FREE_TEXT_NAMES = """
 """
 FREE_TEXT = frozenset(FREE_TEXT_NAMES.split())
 """Required parameters of these names take any words."""
+MOST_CHOICES = 200
 _QUOTES = "\"'“‘«`"
 _ENDS = ".!?:;\n"
 
@@ -104,7 +105,7 @@ def _share(part: int, whole: int) -> float:
 
 def _names_one(asked: Asked, choices: Sequence[Any]) -> bool:
     padded = f" {asked.lowered} "
-    return any((named := " ".join(words(str(choice)))) and f" {named} " in padded for choice in choices)
+    return any((named := " ".join(words(str(choice)))) and f" {named} " in padded for choice in choices[:MOST_CHOICES])
 
 
 def _values(text: str) -> tuple[int, int]:

@@ -44,7 +44,8 @@ _QUESTION = "Call the tool that does what the user asks for. If none does, call 
 _LONGEST_PHRASE = 6
 _MOST_PARTS = 50
 _CONNECTED = re.compile(r",?\s+(?:and\s+)?(?:then|also)\s+|,\s+and\s+", re.IGNORECASE)
-_CLAUSES = re.compile(rf"[.!?;\n]+(?:\s+|$)|{_CONNECTED.pattern}", re.IGNORECASE)
+# A run of punctuation is tried once, and not from each of its characters on.
+_CLAUSES = re.compile(rf"(?<![.!?;\n])[.!?;\n]++(?:\s+|$)|{_CONNECTED.pattern}", re.IGNORECASE)
 _ASKING = re.compile(
     r"^\s*(?:(?:please|now|hi|hello|hey)\b[,\s]*|(?:can|could|would|will)\s+you\s+|help\s+me\s+(?:to\s+)?|"
     r"i(?:\s+would|'d)\s+like\s+(?:you\s+)?to\s+|i\s+(?:want|need|have)\s+(?:you\s+)?to\s+|"

@@ -18,6 +18,8 @@ ENDPOINTS = (
 )
 SPANS_WAIT_MS = 1_000
 """How long spans are collected before they are sent, unless OTEL_BSP_SCHEDULE_DELAY says so."""
+EXPORT_SECONDS = 3.0
+"""How long sending is tried, unless OTEL_EXPORTER_OTLP_TIMEOUT says so: a program that ends waits for it."""
 NEEDS = ("opentelemetry.sdk", "opentelemetry.exporter.otlp.proto.http")
 PAGE_NEEDS = ("opentelemetry.sdk", "opentelemetry.exporter.prometheus", "prometheus_client")
 
@@ -61,7 +63,9 @@ def _send_spans(given: Mapping[str, str]) -> None:
 
     provider = TracerProvider(resource=_resource(given))
     delay = None if "OTEL_BSP_SCHEDULE_DELAY" in given else SPANS_WAIT_MS  # None: the SDK reads it
-    provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(), schedule_delay_millis=delay))
+    provider.add_span_processor(
+        BatchSpanProcessor(OTLPSpanExporter(timeout=_seconds(given, "TRACES")), schedule_delay_millis=delay)
+    )
     trace.set_tracer_provider(provider)
 
 
@@ -73,10 +77,15 @@ def _send_metrics(given: Mapping[str, str]) -> None:
     from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
     from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
 
-    readers: list[Any] = [PeriodicExportingMetricReader(OTLPMetricExporter())]
+    readers: list[Any] = [PeriodicExportingMetricReader(OTLPMetricExporter(timeout=_seconds(given, "METRICS")))]
     if _installed(PAGE_NEEDS):
         readers.append(_page_reader())
     _meter(readers, given)
+
+
+def _seconds(given: Mapping[str, str], kind: str) -> float | None:
+    told = any(name in given for name in ("OTEL_EXPORTER_OTLP_TIMEOUT", f"OTEL_EXPORTER_OTLP_{kind}_TIMEOUT"))
+    return None if told else EXPORT_SECONDS  # None: the exporter reads it
 
 
 def _resource(given: Mapping[str, str]) -> Any:
