@@ -352,8 +352,9 @@ def refused(field: str, why: str) -> InvalidDataError:
 
 
 def _best(text: str, passages: Mapping[str, StoredPassage], near: Mapping[str, float] | None) -> list[_Found]:
-    # How rare a word is among the candidates stands for how rare it is at all.
-    words = BM25({number: passage.text for number, passage in passages.items()}).shares(text)
+    # How rare a word is among the candidates stands for how rare it is at all. Their length does not count: no passage
+    # is long, and otherwise a line that shares a word would go before the paragraph that is about it.
+    words = BM25({number: passage.text for number, passage in passages.items()}, b=0.0).shares(text)
     known = None if near is None else {number: near[number] for number in near if number in passages}
     best: dict[str, _Found] = {}
     for hit in fuse(words, known, k=len(passages)):

@@ -251,8 +251,12 @@ def _add(
     said: list[Row] = []
     parts: list[Row] = []
     vectors: list[Row] = []
+    for owner in dict.fromkeys(owner for owner, _ in kept):
+        keys = [key for whose, key in kept if whose == owner]
+        for start in range(0, len(keys), AT_ONCE):
+            some = keys[start : start + AT_ONCE]
+            connection.execute(f"DELETE FROM memories WHERE owner = ? AND id IN ({marks(some)})", owner, *some)
     for (owner, key), (document, passages) in kept.items():
-        connection.execute("DELETE FROM memories WHERE owner = ? AND id = ?", owner, key)
         texts.append((key, storable(document.text), canonical_json(document.metadata), owner, document.created_at))
         said += [(owner, key, name, canonical_json(value)) for name, value in document.metadata.items()]
         for passage in passages:
