@@ -98,7 +98,15 @@ def test_dates_quantities_and_words_are_not(name: str, value: Any) -> None:
 
 @pytest.mark.parametrize(
     "said",
-    ["Cancel W-4190.", "(order: W-4190)", '{"order":"W-4190"}', "is it #W-4190?", "w 4190 please", "a\\nW-4190\\nb"],
+    [
+        "Cancel W-4190.",
+        "(order: W-4190)",
+        '{"order":"W-4190"}',
+        "is it #W-4190?",
+        "w 4190 please",
+        "a\\nW-4190\\nb",
+        "W, then 4190",
+    ],
 )
 def test_an_identifier_is_found_however_it_is_written(said: str) -> None:
     assert origin(after(said), "W-4190") == "request"

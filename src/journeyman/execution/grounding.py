@@ -10,6 +10,7 @@ well write by itself: "tomorrow" becomes a date and "five" a 5. They are looked 
 
 from __future__ import annotations
 
+import re
 import threading
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -42,6 +43,7 @@ PIECE = 32_000
 
 _APART = "\"'`(){}[]<>,;=|“”‘’«»\n\r\t "
 _BEGINS, _ENDS = ("", "#", "$", "@", "€", "£"), ("", ".", ":", "?", "!")
+_letters_and_digits = re.compile(r"[^\W\d_]+|\d+").findall
 _AROUND = "".join((*_BEGINS, *_ENDS))
 _TOKENS = frozenset(_APART)
 """What stands between tokens. Not what stands within addresses, paths and numbers."""
@@ -140,7 +142,10 @@ class Ledger:
         numbered = any(sum(map(str.isdigit, part)) >= LEAST_DIGITS for part in parts)
         if identifier and not numbered and not is_path(lowered):
             return None
-        return self._words.find(parts)
+        found = self._words.find(parts)
+        if found is None and identifier:  # "P followed by 12345678" is P12345678
+            found = self._words.find(_letters_and_digits(lowered))
+        return found
 
     def _catch_up(self) -> None:
         conversation = self._conversation
