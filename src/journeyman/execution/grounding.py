@@ -117,12 +117,12 @@ class Ledger:
             return _unsaid(path, "computed")
         lowered = text.strip().lower()
         at = self._tokens.find_one(lowered)
+        if at is None and type(value) is not str and not is_identifier(name, value):
+            return _unsaid(path, "computed")  # a quantity: that its digits stand somewhere would say nothing
         if at is None:
-            identifier = is_identifier(name, value)
-            if not identifier and type(value) is not str:
-                return _unsaid(path, "computed")  # a quantity: that its digits stand somewhere would say nothing
             at = self._tokens.find(lowered.translate(_SPLIT_TOKENS).split())
         if at is None:
+            identifier = is_identifier(name, value)
             at = self._in_parts(lowered, identifier=identifier)
             if at is None:
                 return _unsaid(path, "nowhere" if identifier else "computed")
@@ -251,8 +251,11 @@ class _Index:
 
     def _search(self, part: str) -> int | None:
         """The first of the long texts in which it stands."""
-        for at, left in list(self._long.items()):
+        for at, left in tuple(self._long.items()):
             text, but = self._texts[at]
+            if left and part not in text:  # mostly, and at once
+                self._long[at] = left - 1
+                continue
             if but is not None and part in but:
                 continue
             stands = self._stands(text, part) if left else None
