@@ -98,7 +98,15 @@ def test_dates_quantities_and_words_are_not(name: str, value: Any) -> None:
 
 @pytest.mark.parametrize(
     "said",
-    ["Cancel W-4190.", "(order: W-4190)", '{"order":"W-4190"}', "is it #W-4190?", "w 4190 please", "a\\nW-4190\\nb"],
+    [
+        "Cancel W-4190.",
+        "(order: W-4190)",
+        '{"order":"W-4190"}',
+        "is it #W-4190?",
+        "w 4190 please",
+        "a\\nW-4190\\nb",
+        "W, then 4190",
+    ],
 )
 def test_an_identifier_is_found_however_it_is_written(said: str) -> None:
     assert origin(after(said), "W-4190") == "request"
@@ -207,12 +215,12 @@ def test_searching_and_taking_apart_agree(text: str, value: str) -> None:
     long, short = grounding.SHORT_TEXT, after(text)
     apart = Ledger(Said([Message.user(text)]))
     try:
-        grounding.SHORT_TEXT = 10_000  # type: ignore[misc]  # put back below
+        grounding.SHORT_TEXT = 10_000
         expected = origin(apart, value)
-        grounding.SHORT_TEXT = 0  # type: ignore[misc]
+        grounding.SHORT_TEXT = 0
         assert origin(short, value) == expected
     finally:
-        grounding.SHORT_TEXT = long  # type: ignore[misc]
+        grounding.SHORT_TEXT = long
 
 
 @pytest.mark.parametrize("text", ["a" * 1_000_000, "w-4190x " * 125_000, "w-" * 500_000, "\\" * 1_000_000])
@@ -239,7 +247,7 @@ def cancel_order(order_id: str) -> str:
 
 AGENT = Agent(name="support", instruction="Help.", tools=[search_orders, cancel_order])
 INVENTS = [call("cancel_order", order_id="W-99"), call("search_orders", customer="Ada")]
-THEN_RIGHT = [*INVENTS, call("cancel_order", order_id="W-17"), say("Done.")]
+THEN_RIGHT: list[Any] = [*INVENTS, call("cancel_order", order_id="W-17"), say("Done.")]
 
 
 def played(policy: Policy, **options: Any) -> AgentResponse:
@@ -276,7 +284,7 @@ async def test_a_person_is_asked_only_about_calls_with_effects_and_their_word_co
         asked.append(approval)
         return Approve(by="grace")
 
-    turns = [
+    turns: list[Any] = [
         call("search_orders", customer="nobody@example.com"),
         call("cancel_order", order_id="W-99"),
         call("cancel_order", order_id="W-99"),
@@ -324,7 +332,7 @@ def test_an_error_that_repeats_an_invented_value_does_not_vouch_for_it() -> None
         return f"There is no invoice {invoice_id}."
 
     agent = Agent(name="payer", instruction="Pay.", tools=[pay])
-    turns = [call("pay", invoice_id="I-7777"), call("pay", invoice_id="I-7777"), say("Hm.")]
+    turns: list[Any] = [call("pay", invoice_id="I-7777"), call("pay", invoice_id="I-7777"), say("Hm.")]
     response = run_sync(agent, "Pay it", model=ScriptedModel(turns))
     assert [record.ungrounded for record in response.tool_calls] == [("invoice_id",)] * 2
 

@@ -10,6 +10,7 @@ well write by itself: "tomorrow" becomes a date and "five" a 5. They are looked 
 
 from __future__ import annotations
 
+import re
 import threading
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -42,6 +43,7 @@ PIECE = 32_000
 
 _APART = "\"'`(){}[]<>,;=|“”‘’«»\n\r\t "
 _BEGINS, _ENDS = ("", "#", "$", "@", "€", "£"), ("", ".", ":", "?", "!")
+_letters_and_digits = re.compile(r"[^\W\d_]+|\d+").findall
 _AROUND = "".join((*_BEGINS, *_ENDS))
 _TOKENS = frozenset(_APART)
 """What stands between tokens. Not what stands within addresses, paths and numbers."""
@@ -115,12 +117,12 @@ class Ledger:
             return _unsaid(path, "computed")
         lowered = text.strip().lower()
         at = self._tokens.find_one(lowered)
+        if at is None and type(value) is not str and not is_identifier(name, value):
+            return _unsaid(path, "computed")  # a quantity: that its digits stand somewhere would say nothing
         if at is None:
-            identifier = is_identifier(name, value)
-            if not identifier and type(value) is not str:
-                return _unsaid(path, "computed")  # a quantity: that its digits stand somewhere would say nothing
             at = self._tokens.find(lowered.translate(_SPLIT_TOKENS).split())
         if at is None:
+            identifier = is_identifier(name, value)
             at = self._in_parts(lowered, identifier=identifier)
             if at is None:
                 return _unsaid(path, "nowhere" if identifier else "computed")
@@ -140,7 +142,10 @@ class Ledger:
         numbered = any(sum(map(str.isdigit, part)) >= LEAST_DIGITS for part in parts)
         if identifier and not numbered and not is_path(lowered):
             return None
-        return self._words.find(parts)
+        found = self._words.find(parts)
+        if found is None and identifier:  # "P followed by 12345678" is P12345678
+            found = self._words.find(_letters_and_digits(lowered))
+        return found
 
     def _catch_up(self) -> None:
         conversation = self._conversation
@@ -246,8 +251,11 @@ class _Index:
 
     def _search(self, part: str) -> int | None:
         """The first of the long texts in which it stands."""
-        for at, left in list(self._long.items()):
+        for at, left in tuple(self._long.items()):
             text, but = self._texts[at]
+            if left and part not in text:  # mostly, and at once
+                self._long[at] = left - 1
+                continue
             if but is not None and part in but:
                 continue
             stands = self._stands(text, part) if left else None

@@ -64,7 +64,7 @@ async def test_others_cannot_rate_it_without_the_permission(tmp_path: Path) -> N
 
 
 async def test_bad_ratings_are_refused_by_name(tmp_path: Path) -> None:
-    script = [call("delete_task", task_id="milk"), say("Done.")]
+    script: list[Any] = [call("delete_task", task_id="milk"), say("Done.")]
     async with served(tmp_path, model=ScriptedModel(script), tokens=TOKENS) as server, client_of(server, "ada") as ada:
         await ada.post("/api/v1/tasks", json={"title": "Buy milk"})
         run_id = await asked(ada)
