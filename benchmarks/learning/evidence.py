@@ -95,8 +95,9 @@ async def _uses_until_given_up(before: int, rate: float, seed: int, most: int = 
     return most if strategy.state is StrategyState.QUARANTINED else most + 1
 
 
-async def false_successes(turns: list[Turn], *, share: float = 0.5, seed: int = 0) -> Row:
-    """What it costs when half of what is learned is wrong: tools of another turn, praised all the same."""
+async def false_successes(turns: list[Turn], *, share: float = 1.0, seed: int = 0) -> Row:
+    """What it costs when half of what is learned is wrong: for a share of the turns, beside what is right, the tools of
+    another turn are praised as well."""
     draw, chosen = random.Random(seed), {turn.id for turn in halves(turns)[1]}
     clean, dirty = await learned(turns), await learned(turns)
     wrong: list[Episode] = []

@@ -37,7 +37,7 @@ class LearningSettings(Entity):
     """Successes of one pattern before a strategy is offered, where no person and no verifier speaks for it."""
     similar: float = Field(default=0.8, gt=0, le=1)
     """The cosine from which on two requests with one sequence are the same; without an embedder, the words shared."""
-    nearest: float = Field(default=0.35, ge=0, le=1)
+    nearest: float = Field(default=0.45, ge=0, le=1)
     """The same measure, below which nothing is near: no advice then."""
     agreement: float = Field(default=0.25, ge=0, le=1)
     """The share of the votes that the best sequence needs; below it evidence is divided, and there is no advice."""
