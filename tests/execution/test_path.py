@@ -13,8 +13,9 @@ from journeyman.core.approvals import Expired
 from journeyman.core.events import CallStarted
 from journeyman.execution.executor import CallPast
 from journeyman.execution.outcome import Suspended
-from journeyman.testing import FakeClock, call
+from journeyman.testing import FakeClock, call, say, together
 from tests.execution.pathway import Answers, Path
+from tests.playing import play
 from tests.waiting import WAIT_SECONDS
 
 ADA = Principal("ada", permissions={"orders:*"})
@@ -414,3 +415,21 @@ async def test_a_missing_secret_says_which_variable_to_set() -> None:
     path = Path([leaking("text")])
     error = await path.error(call("leak"))
     assert "JOURNEYMAN_SECRET_TOKEN" in error.message
+
+
+async def test_only_an_unexpected_error_is_held_against_the_tool() -> None:
+    @tool(read_only=True)
+    def find_order(number: int) -> str:
+        """Find an order."""
+        if number:
+            raise ToolError("ORDER_NOT_FOUND", f"there is no order {number}")
+        raise KeyError(number)
+
+    played = await play([find_order], [together(call("find_order", number=7), call("find_order", number=0)), say("-")])
+    ordinary, unexpected = [record.error for record in played.response.tool_calls]
+    assert ordinary is not None
+    assert ordinary.user_guidance is not None
+    assert "what the tool says" in ordinary.user_guidance
+    assert "repair" not in ordinary.user_guidance
+    assert unexpected is not None
+    assert "whoever runs 'find_order'" in (unexpected.user_guidance or "")

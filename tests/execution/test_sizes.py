@@ -7,18 +7,22 @@ import tracemalloc
 from collections import OrderedDict, deque
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from pydantic import BaseModel
-from pydantic_core import to_json
+from pydantic_core import from_json, to_json
 
-from journeyman import Policy, ToolError, tool
+from journeyman import Agent, Journeyman, Policy, ToolError, ToolLibrary, tool
+from journeyman.core.data import MOST_DIGITS, storable_json
 from journeyman.core.errors import ErrorInfo
 from journeyman.execution.limits import ResultCache
 from journeyman.execution.results import json_value, measured
 from journeyman.execution.sizes import SMALL, HoldsIteratorError, ResultTooLargeError, larger, weigh
-from journeyman.testing import FakeClock, call, say
+from journeyman.testing import FakeClock, ScriptedModel, call, say
 from tests.playing import play
 
 LIMIT = 1_000_000
@@ -143,6 +147,46 @@ async def test_a_number_that_nobody_could_read_is_no_result(wrapped: bool) -> No
     error = played.response.tool_calls[0].error
     assert error is not None
     assert error.code == "UNSERIALISABLE_RESULT"
+
+
+@pytest.mark.parametrize("digits", [4_298, 4_299, 4_300, 4_301, 6_000])
+@pytest.mark.parametrize("wrapped", [False, True])
+@pytest.mark.parametrize("durable", [False, True])
+async def test_a_long_number_in_arguments_is_the_model_s_mistake(
+    digits: int, wrapped: bool, durable: bool, tmp_path: Path
+) -> None:
+    @tool(read_only=True)
+    def count(number: Any) -> str:
+        """Count."""
+        return "counted"
+
+    number = 10**digits - 1
+    turns = [call("count", number=[number] if wrapped else number), say("over")]
+    if durable:
+        library, agent = ToolLibrary([count]), Agent(name="tester", instruction="Be brief.", all_tools=True)
+        store = f"sqlite:///{tmp_path / 'store.db'}"
+        async with Journeyman(library=library, store=store, model=ScriptedModel(turns)) as app:
+            response = await (await app.start(agent, "Do it.")).result()
+    else:
+        response = (await play([count], turns)).response
+    assert response.answer == "over"
+    error = response.tool_calls[0].error
+    assert error is not None
+    assert error.code in ("INVALID_ARGUMENTS", "MALFORMED_ARGUMENTS")
+
+
+@given(st.integers(0, 9_000), st.integers(4_290, 4_310), st.booleans())
+def test_what_can_be_stored_can_be_read_back(before: int, digits: int, text: bool) -> None:
+    """A journal must not hold a number that no reader of JSON accepts; a text of digits is a text."""
+    value = ["x" * before, "9" * digits if text else 10**digits - 1]
+    try:
+        data = storable_json(value)
+    except ValueError:
+        assert not text
+        assert digits > MOST_DIGITS
+    else:
+        assert from_json(data) == value
+        assert not larger(value, LIMIT)
 
 
 async def test_the_message_of_an_error_has_its_bounds_too() -> None:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 import subprocess
 import sys
+import tracemalloc
+import zlib
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
+from journeyman.core.budgets import ANSWER_BYTES, EVENT_BYTES
 from journeyman.core.errors import ConfigurationError, ErrorCategory, ModelError
 from journeyman.core.extras import install_command
 from journeyman.core.messages import Message, Role, ToolCall
@@ -18,6 +22,7 @@ from journeyman.core.protocols import ModelResponse
 from journeyman.models.providers import VARIABLES, ProviderModel
 from journeyman.models.resolve import PROVIDERS, model_from_name
 from journeyman.testing import FakeClock, ScriptedServer, call, cut, say, together
+from journeyman.testing.server import Reply
 from tests.models.asking import Heard, asked, tool
 from tests.models.provider_servers import (
     INPUT_TOKENS,
@@ -279,7 +284,7 @@ async def test_ids_are_made_to_fit_a_provider_that_wants_a_certain_length(monkey
 @pytest.mark.parametrize("provider", PROVIDERS)
 async def test_a_missing_key_is_named(provider: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ModelError) as caught:
-        await ProviderModel(f"{provider}:some-model").respond(asked())
+        await ProviderModel(f"{provider}:some/model").respond(asked())
     info = caught.value.info
     if info.code == "MODEL_NOT_INSTALLED":
         assert info.user_guidance == f"pip install 'pydantic-ai-slim[{provider}]'"
@@ -318,3 +323,91 @@ def test_naming_a_provider_imports_none_of_its_packages() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
     assert done.stdout.strip() == "[]"
+
+
+GROWN = zlib.compressobj(9, zlib.DEFLATED, 31)
+BOMB = b"".join([*(GROWN.compress(b" " * 1_000_000) for _ in range(200)), GROWN.flush()])
+"""Two hundred megabytes of blanks."""
+
+
+@pytest.mark.parametrize("server", [AnthropicServer, GoogleServer])
+@pytest.mark.parametrize(("status", "streamed"), [(200, False), (200, True), (500, False)])
+async def test_a_small_answer_that_unpacks_to_a_large_one_is_not_read(
+    server: type[ProviderServer], status: int, streamed: bool, reach: Reach
+) -> None:
+    kind = "text/event-stream" if streamed else "application/json"
+    reply = Reply((BOMB,), status, (("Content-Type", kind), ("Content-Encoding", "gzip")))
+    with server(reply) as serving:
+        async with reach(serving, retries=0) as model:
+            await model._clients.get()  # the SDK's import is not measured
+            tracemalloc.start()
+            try:
+                with pytest.raises(ModelError) as caught:
+                    await model.respond(asked(*ASKED), Heard() if streamed else None)
+                assert tracemalloc.get_traced_memory()[1] < 150_000_000
+            finally:
+                tracemalloc.stop()
+    assert caught.value.info.code == "MODEL_ANSWER_TOO_LARGE"
+    assert f"{EVENT_BYTES if streamed else ANSWER_BYTES:,} bytes" in caught.value.info.message
+
+
+async def test_what_amazon_sends_is_bounded_too(reach: Reach) -> None:
+    reply = Reply((b" " * 1_000_000,) * 9, 200, (("Content-Type", "application/json"),))
+    with BedrockServer(reply) as serving:
+        async with reach(serving, retries=0) as model:
+            with pytest.raises(ModelError) as caught:
+                await model.respond(asked(*ASKED))
+    assert caught.value.info.code == "MODEL_ANSWER_TOO_LARGE"
+
+
+@pytest.mark.parametrize("packed", ["gzip", "deflate", "bare deflate"])
+async def test_packed_answers_of_providers_are_read(packed: str, reach: Reach) -> None:
+    whole = json.dumps(GoogleServer().whole(ModelResponse(text="It is shipped."))).encode()
+    bits = {"gzip": 31, "deflate": 15, "bare deflate": -15}[packed]
+    packer = zlib.compressobj(9, zlib.DEFLATED, bits)
+    body = packer.compress(whole) + packer.flush()
+    headers = (("Content-Type", "application/json"), ("Content-Encoding", packed.removeprefix("bare ")))
+    pieces = tuple(body[at : at + 50] for at in range(0, len(body), 50))
+    with GoogleServer(Reply(pieces, 200, headers)) as serving:
+        async with reach(serving) as model:
+            assert (await model.respond(asked(*ASKED))).text == "It is shipped."
+
+
+async def test_an_answer_of_very_many_objects_is_not_parsed(reach: Reach) -> None:
+    reply = Reply((b"[" + b"{}," * 200_000 + b"{}]",), 200, (("Content-Type", "application/json"),))
+    with AnthropicServer(reply) as serving:
+        async with reach(serving, retries=0) as model:
+            with pytest.raises(ModelError, match="lists and objects"):
+                await model.respond(asked(*ASKED))
+
+
+KEYS = {
+    "google": {"GOOGLE_API_KEY": "k"},
+    "azure": {
+        "AZURE_OPENAI_API_KEY": "k",
+        "AZURE_OPENAI_ENDPOINT": "http://127.0.0.1:9/",
+        "OPENAI_API_VERSION": "2024-10-21",
+    },
+    "bedrock": {"AWS_DEFAULT_REGION": "eu-central-1"},
+    "snowflake": {"SNOWFLAKE_ACCOUNT": "a-b", "SNOWFLAKE_TOKEN": "k"},
+}
+
+
+@pytest.mark.parametrize("provider", [name for name in PROVIDERS if name != "google-cloud"])
+async def test_the_client_of_every_provider_is_bounded(provider: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    keys = KEYS.get(provider) or {VARIABLES.get(provider, f"{provider.upper().replace('-', '_')}_API_KEY"): "k"}
+    for name, value in keys.items():
+        monkeypatch.setenv(name, value)
+    async with ProviderModel(f"{provider}:some/model") as model:
+        try:
+            found: Any = await model._clients.get()
+        except ModelError as error:
+            if error.info.code != "MODEL_NOT_INSTALLED":
+                raise
+            pytest.skip(f"the SDK of {provider} is not installed")
+        sdk = found._provider
+        client = sdk._own_http_client or getattr(sdk.client, "_async_client", None)
+        if client is not None:
+            assert any(hook.__module__ == "journeyman.models.bounded" for hook in client.event_hooks["response"])
+        else:
+            assert provider == "bedrock"

@@ -14,6 +14,10 @@ STREAM_BYTES = 64_000_000
 """Of one streamed answer after decompression, with all that a server writes around each word of it."""
 STREAM_EVENTS = 500_000
 """Pieces of one streamed answer."""
+EVENT_BYTES = 2_000_000
+"""Of one event of a streamed answer that a provider's own SDK reads."""
+EVENT_LINES = 2_000
+"""Of such an event."""
 TURN_CALLS = 128
 """Calls that a model may ask for in one turn."""
 TOOL_NAME_CHARS = 128

@@ -20,7 +20,7 @@ from pydantic import (
     ValidationInfo,
 )
 from pydantic.json_schema import JsonSchemaValue
-from pydantic_core import CoreSchema, to_json
+from pydantic_core import CoreSchema, from_json, to_json
 
 # One encoder for all: json.dumps would build one for every call.
 _encode = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode
@@ -32,6 +32,11 @@ LOG_FIELDS = "journeyman"
 
 MOST_NESTED = 100
 """How deep a value may be nested. JSON readers stop at 200 levels, and a journal adds some of its own."""
+
+
+MOST_DIGITS = 4_300
+"""Of a whole number. Neither Python nor the JSON reader reads a longer one."""
+TOO_LONG_NUMBER = f"a number of more than {MOST_DIGITS:,} digits"
 
 
 FORMAT = 2
@@ -142,7 +147,18 @@ def storable_json(value: Any) -> bytes:
     # Few brackets cannot be nested deeply, and counting them is quick.
     if data.count(b"[") + data.count(b"{") > MOST_NESTED and nested_too_deeply(value):
         raise ValueError(f"nested more than {MOST_NESTED} levels deep")
+    if len(data) > MOST_DIGITS and _many_digits(data):
+        try:
+            from_json(data)  # they may belong to a text
+        except ValueError:
+            raise ValueError(TOO_LONG_NUMBER) from None
     return data
+
+
+def _many_digits(data: bytes) -> bool:
+    """Whether more than ``MOST_DIGITS`` digits may follow each other: so many would fill one of these windows."""
+    window = MOST_DIGITS // 2
+    return any(data[at : at + window].isdigit() for at in range(0, len(data) - window, window))
 
 
 def nested_too_deeply(value: Any) -> bool:

@@ -48,7 +48,7 @@ _GUIDANCE = {
     ErrorCategory.PERMISSION: "Ask somebody who may allow it, or do it yourself",
     ErrorCategory.RATE_LIMIT: "Wait a little and ask again, or raise the limit",
     ErrorCategory.INVALID_INPUT: "Say more exactly what you want, e.g. with the full name or number",
-    ErrorCategory.TOOL_ERROR: "Look at the call in the trace; if it was not your input, the tool must be repaired",
+    ErrorCategory.TOOL_ERROR: "See what the tool says, and ask again with other values, or for something else",
     ErrorCategory.TIMEOUT: "Ask again, or allow more time",
     ErrorCategory.SYSTEM_ERROR: "Ask again; if it stays so, look into the log",
 }

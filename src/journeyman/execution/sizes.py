@@ -16,15 +16,15 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from journeyman.core.data import MOST_NESTED
+from journeyman.core.data import MOST_DIGITS, MOST_NESTED, TOO_LONG_NUMBER
 
 MOST_BYTES = 64_000_000
 """Of JSON in one result, unless a policy says otherwise."""
 SMALL = 50_000
 """Up to this size a result is converted in one go."""
 ITEMS_AT_ONCE = 1_000
-MOST_BITS = 14_280
-"""Of a number. Writing a longer one takes time that grows with the square of its length."""
+_TOO_LONG = 10**MOST_DIGITS
+"""Writing such numbers takes time that grows with the square of their length."""
 _SEQUENCES = (list, tuple, set, frozenset, deque)
 _ATOMS = frozenset({float, bool, type(None)})
 
@@ -79,10 +79,9 @@ def weigh(value: Any, limit: int) -> int:
 
 def digits(number: int) -> int:
     """About how many it has. Raises ValueError for more than Python itself would read."""
-    bits = number.bit_length()
-    if bits > MOST_BITS:
-        raise ValueError("a number of more than 4,300 digits")
-    return bits * 3 // 10 or 1
+    if not -_TOO_LONG < number < _TOO_LONG:
+        raise ValueError(TOO_LONG_NUMBER)
+    return number.bit_length() * 3 // 10 or 1
 
 
 def _weight(item: Any, inner: list[Iterable[Any]]) -> int:

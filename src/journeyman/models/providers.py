@@ -23,6 +23,7 @@ from journeyman.core.messages import Message, Role, ToolCall, Usage
 from journeyman.core.protocols import Clock, Deltas, ModelRequest, ModelResponse, SystemClock
 from journeyman.core.specification import name_for_models
 from journeyman.models.answer import read_arguments
+from journeyman.models.bounded import bound, over_budget
 from journeyman.models.faults import Faults
 from journeyman.models.remote import AttemptDeltas, AttemptError, PerEventLoop, RemoteModel, with_retries
 from journeyman.models.structured import OutputMode, OutputModes, without_finish
@@ -106,6 +107,7 @@ class ProviderModel(RemoteModel):
     @asynccontextmanager
     async def _open(self) -> AsyncGenerator[AiModel]:
         async with await asyncio.to_thread(self._load) as model:
+            await bound(model)
             yield model
 
     def _load(self) -> AiModel:
@@ -148,6 +150,8 @@ class ProviderModel(RemoteModel):
                         stream.text(text)
                 return self._read(events.get(), conversation)
         except exceptions.ModelAPIError as error:
+            if (passed := over_budget(error)) is not None:
+                raise AttemptError(self._faults.too_large(str(passed))) from None
             raise AttemptError(self._error(error, seconds), wait=error.retry_after) from None
         except exceptions.UserError as error:
             # pydantic-ai knows what some models refuse, and does not send it.
@@ -155,6 +159,8 @@ class ProviderModel(RemoteModel):
         except exceptions.UnexpectedModelBehavior as error:
             raise AttemptError(self._faults.bad_answer(error.message, (error.body or "").encode())) from None
         except Exception as error:
+            if (passed := over_budget(error)) is not None:
+                raise AttemptError(self._faults.too_large(str(passed))) from None
             # The SDKs of Amazon and Google look for credentials at the first request, and raise errors of their own.
             if "credential" not in str(error).lower():
                 raise

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import getpass
 import json
 from pathlib import Path
 
 import pytest
 
 from journeyman import ToolCallRecord
-from tests.doors.cli.driving import Cli
+from journeyman.testing import call, say
+from tests.doors.cli.driving import Cli, Serve
 
 LOCAL = ("--library", "local")
 CRATES = """
@@ -122,3 +124,19 @@ def test_a_search_without_a_match_says_so(cli: Cli) -> None:
     ended = cli("tools", "search", "zeppelin")
     assert (ended.code, ended.out) == (0, "")
     assert "zeppelin" in ended.err
+
+
+def test_the_audit_has_the_effects_of_calls_that_the_store_does_not_keep(cli: Cli) -> None:
+    assert cli("tools", "call", "create_task", "--args", '{"title": "Buy milk"}').code == 0
+    [row] = json.loads(cli("audit", "list", "--json").out)
+    assert (row["kind"], row["details"]["tool"], row["actor"]) == ("call_started", "create_task", getpass.getuser())
+    assert cli("tools", "call", "search_tasks", "--args", '{"query": "milk"}').code == 0
+    assert len(json.loads(cli("audit", "list", "--json").out)) == 1, "reading is no effect"
+    assert cli("audit", "verify").code == 0
+
+
+def test_the_audit_has_the_effects_of_a_run_that_the_store_does_not_keep(cli: Cli, serve: Serve) -> None:
+    with serve(call("create_task", title="Buy milk"), say("Done.")) as server:
+        assert cli("run", "Note the milk", "--model", f"{server.url}#any").code == 0
+    [row] = json.loads(cli("audit", "list", "--json").out)
+    assert (row["kind"], row["details"]["tool"]) == ("call_started", "create_task")

@@ -9,9 +9,10 @@ from typing import Annotated, Any
 
 import typer
 
-from journeyman.app import Agent, Handle, Journeyman, ToolLibrary, checked_arguments, stream
+from journeyman.app import Agent, AuditedJournal, Handle, Journeyman, SqlStore, ToolLibrary, checked_arguments, stream
 from journeyman.core.approvals import Approval
 from journeyman.core.events import RunFailed, RunFinished, RunSuspended
+from journeyman.core.protocols import Journal
 from journeyman.core.protocols import Model as ModelProtocol
 from journeyman.core.runs import AgentResponse, Limits, RunStatus
 from journeyman.core.storing import RunRow
@@ -86,7 +87,8 @@ def run_directly(task: str, given: RunOptions) -> ExitCode:
 
     async def whole() -> AgentResponse | None:
         async with opened(store) if on_tasks else nullcontext():
-            return await stream_run(agent, task, given, tools=tools, model=given.model, trace=trace)
+            journal = audited(store, given) if on_tasks else None
+            return await stream_run(agent, task, given, tools=tools, model=given.model, trace=trace, journal=journal)
 
     response = asyncio.run(whole())
     if response is None:
@@ -95,8 +97,20 @@ def run_directly(task: str, given: RunOptions) -> ExitCode:
     return print_response(response, as_json=given.as_json)
 
 
+def audited(store: SqlStore, given: RunOptions) -> Journal:
+    """The journal of a run that the store does not keep, although its tools work there."""
+    return AuditedJournal(store.audit, actor=None if given.principal is None else given.principal.id)
+
+
 async def stream_run(
-    agent: Agent, task: str, given: RunOptions, *, tools: ToolLibrary, model: ModelProtocol | str | None, trace: Trace
+    agent: Agent,
+    task: str,
+    given: RunOptions,
+    *,
+    tools: ToolLibrary,
+    model: ModelProtocol | str | None,
+    trace: Trace,
+    journal: Journal | None = None,
 ) -> AgentResponse | None:
     """Run an agent and show its trace; None when the run waits for a person.
 
@@ -125,6 +139,7 @@ async def stream_run(
             principal=given.principal,
             policy=None if rules is None else rules.policy,
             limits=limits,
+            journal=journal,
         ):
             trace.show(event)
             match event:

@@ -25,7 +25,7 @@ from journeyman.doors.cli.loading import assistant, listed_library, load_library
 from journeyman.doors.cli.markdown import print_answer
 from journeyman.doors.cli.options import DEFAULT_STORE, ExitCode, RunOptions, WrongUsageError
 from journeyman.doors.cli.program import program
-from journeyman.doors.cli.run import stream_run
+from journeyman.doors.cli.run import audited, stream_run
 from journeyman.doors.cli.trace import Trace
 
 ToolName = Annotated[str, typer.Argument(metavar="NAME", help="The tool's name.")]
@@ -230,7 +230,9 @@ def call_tool(
 
     async def whole() -> AgentResponse | None:
         async with opened(database) if library is None else nullcontext():
-            return await stream_run(agent, f"Call {name}", given, tools=loaded, model=model, trace=trace)
+            journal = audited(database, given) if library is None else None
+            task = f"Call {name}"
+            return await stream_run(agent, task, given, tools=loaded, model=model, trace=trace, journal=journal)
 
     response = asyncio.run(whole())
     if response is None:
