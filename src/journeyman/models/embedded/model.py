@@ -24,7 +24,16 @@ from journeyman.core.words import stem, words
 from journeyman.models.embedded.files import EngineFiles, engine_files
 from journeyman.models.embedded.format import cannot_help, small_talk
 from journeyman.models.embedded.relevant import stems
-from journeyman.models.embedded.tools import COPY, Offer, choice_of, first_paragraph, form_of, plain_schema, whole_of
+from journeyman.models.embedded.tools import (
+    COPY,
+    Offer,
+    choice_of,
+    first_paragraph,
+    form_of,
+    plain_schema,
+    plainer_form_of,
+    whole_of,
+)
 from journeyman.models.embedded.worker import Engines, Setup, shared_engines
 from journeyman.models.structured import without_finish
 
@@ -125,7 +134,7 @@ class EmbeddedModel:
         text = " ".join(Conversation(request.messages).turns())
         said = await self._ask(Setup(files=files, system="", tools=form.text), [text])
         confidence, today = _number(said.get("confidence")), moment(self._clock.time()).date()
-        found = form.calls(_calls(said), confidence=confidence, today=today)[:1]
+        found = form.calls(_calls(said), text=text, confidence=confidence, today=today)[:1]
         before = [call.arguments for message in request.messages for call in message.calls]
         if not found or confidence < self._gate or found[0].arguments in before:
             raise ModelError(
@@ -146,19 +155,27 @@ class EmbeddedModel:
         offer = whole_of(tools)
         if len(tools) == 1 or len(offer.text) <= READ_AT_ONCE:
             said = await self._ask(Setup(files=files, system=system, tools=offer.text), conversation.turns())
-            return _proposal(offer, said, _number(said.get("confidence")), today)
+            return _proposal(offer, said, conversation.text, _number(said.get("confidence")), today)
         choice = choice_of(tools)
         said = await self._ask(Setup(files=files, system=system, tools=choice.text), conversation.turns())
         sure = _number(said.get("confidence"))
-        form = form_of(choice.chosen(_calls(said)), conversation.text, today)
+        chosen = choice.chosen(_calls(said))
+        form = form_of(chosen, conversation.text, today)
         if form.is_empty:
-            form = choice
-        else:
-            # Arguments come from the request alone; where a day is to be copied it is not told today's, or it reckons.
-            told = "" if COPY in form.text else date_told
-            said = await self._ask(Setup(files=files, system=told, tools=form.text), conversation.turns())
-            sure = min(sure, _number(said.get("confidence")))
-        return _proposal(form, said, sure, today)
+            return _proposal(replace(choice, told=form.told), said, conversation.text, sure, today)
+        proposed = await self._filled(files, form, conversation, sure)
+        if not proposed.calls and (plainer := plainer_form_of(chosen, conversation.text, today)):
+            proposed = await self._filled(files, plainer, conversation, sure)
+        return proposed
+
+    async def _filled(self, files: EngineFiles, form: Offer, conversation: Conversation, sure: float) -> Proposal:
+        """What the engine makes of a form. Arguments come from the request alone."""
+        today = moment(self._clock.time()).date()
+        # Where a day is to be copied it is not told today's, or it reckons.
+        system = "" if COPY in form.text else f"date: {today:%Y-%m-%d %a}"
+        turns = [form.text_asked, *conversation.turns()[1:]]
+        said = await self._ask(Setup(files=files, system=system, tools=form.text), turns)
+        return _proposal(form, said, conversation.text, min(sure, _number(said.get("confidence"))), today)
 
     async def _ask(self, setup: Setup, turns: Sequence[str]) -> dict[str, Any]:
         try:
@@ -216,8 +233,8 @@ class Proposal:
     """Those it chose, also where it then would not call them."""
 
 
-def _proposal(offer: Offer, said: Mapping[str, Any], confidence: float, today: date) -> Proposal:
-    calls = offer.calls(_calls(said), confidence=confidence, today=today)
+def _proposal(offer: Offer, said: Mapping[str, Any], text: str, confidence: float, today: date) -> Proposal:
+    calls = offer.calls(_calls(said), text=text, confidence=confidence, today=today)
     return Proposal(calls=tuple(calls), confidence=confidence, tools=tuple(offer.tools.values()))
 
 
