@@ -7,7 +7,7 @@ something in progress. What can be read in the request for certain is read there
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from difflib import SequenceMatcher
@@ -26,6 +26,7 @@ CLOSING = ".,;:!?)]}>'\"”’"
 IDENTIFIER = re.compile(r"(?=.*[^\W\d_])[\w~*]*[/\\@._#-][\w/\\@.#:~*?=&%+-]+")
 """A path, a file, an e-mail address, a key: what is copied and never said in other words."""
 ALIKE = 0.8
+EXCEPTED = r"\b(?:except(?: for)?|apart from|other than|but not|instead of|rather than)\s+(?:(?:the|my|a|an)\s+)?"
 GLOSS = re.compile(r"(?:^|[:;,.]\s*)([\w ]+?) (?:is|are|means) (\w+)(?=[,;.]|$)")
 """"Done or finished is completed", in the description of a parameter with such a value."""
 
@@ -131,10 +132,20 @@ def _words_for(value: Any, schema: Mapping[str, Any]) -> Iterator[set[str]]:
             yield from ({stem(word) for word in words(each)} for each in gloss[1].split(" or "))
 
 
-def empty_required(arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> list[str]:
-    """The required parameters that a call leaves empty."""
-    return [
-        name
-        for name in schema.get("required", ())
-        if isinstance(arguments.get(name), str) and not arguments[name].strip()
-    ]
+def is_excepted(values: Iterable[Any], text: str) -> bool:
+    """Whether a value is what a request leaves out: the milk in "Delete everything except the milk"."""
+    texts = (value for value in values if isinstance(value, str) and value.strip())
+    return any(re.search(rf"{EXCEPTED}{re.escape(value)}\b", text, re.IGNORECASE) for value in texts)
+
+
+def flags_told(schema: Mapping[str, Any], text: str) -> dict[str, bool]:
+    """The flags of which a request says the name: "overdue" in "overdue tasks with high priority"."""
+    said = {stem(word) for word in words(text)}
+    return {
+        name: True
+        for name, part in schema.get("properties", {}).items()
+        if part.get("type") == "boolean"
+        and part.get("default") is False
+        and {stem(word) for word in words(name.replace("_", " "))} <= said
+        and not NEGATED.search(text)
+    }

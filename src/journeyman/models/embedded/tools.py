@@ -11,7 +11,7 @@ from typing import Any
 from journeyman.core.messages import ToolCall
 from journeyman.core.specification import ToolSpecification
 from journeyman.core.words import words
-from journeyman.models.embedded.arguments import DATES, Told, dates_told, grounded
+from journeyman.models.embedded.arguments import DATES, Told, dates_told, flags_told, grounded
 from journeyman.models.embedded.relevant import EVERYWHERE, relevant
 from journeyman.models.wire import alias_names, is_safe_name
 
@@ -42,6 +42,12 @@ class Offer:
         """Whether there is nothing to fill in."""
         return all(not part["parameters"].get("properties") for part in json.loads(self.text))
 
+    @property
+    def is_settled(self) -> bool:
+        """Whether the request itself says all that there is to fill in."""
+        settled = self.told.parameters if self.told else frozenset[str]()
+        return all(settled >= set(part["parameters"].get("properties", ())) for part in json.loads(self.text))
+
     def chosen(self, said: Iterable[Any]) -> dict[str, ToolSpecification]:
         """The tools of the engine's calls by the names that it chose, each tool once."""
         found: dict[str, ToolSpecification] = {}
@@ -56,7 +62,10 @@ class Offer:
         for item in said:
             tool = self.tools.get(str(item.get("name")))
             if tool is not None:
-                arguments = grounded(item.get("arguments") or {}, plain_schema(tool.parameters), text, today)
+                schema = plain_schema(tool.parameters)
+                arguments = grounded(item.get("arguments") or {}, schema, text, today)
+                if tool.read_only:  # a flag can do harm elsewhere, and only the engine read the whole sentence
+                    arguments |= flags_told(schema, text)
                 if all((call.tool_name, call.arguments) != (tool.name, arguments) for call in made):
                     made.append(ToolCall(tool_name=tool.name, arguments=arguments, confidence=confidence))
         if self.told and len(made) == 1:  # of several calls nobody knows whose day it is
