@@ -14,7 +14,9 @@ from unittest.mock import patch
 from benchmarks.embedded.__main__ import measure
 from benchmarks.embedded.kinds import KINDS
 from journeyman.core.specification import ToolSpecification
-from journeyman.models.embedded import model, tools
+from journeyman.models.embedded import arguments, model, tools
+from journeyman.models.embedded.arguments import is_date
+from journeyman.models.embedded.days import as_iso
 
 Said = Mapping[str, Any]
 
@@ -24,12 +26,12 @@ def _own_names(offer: tools.Offer, said: Any) -> dict[str, ToolSpecification]:
     return {name: tool for name, tool in offer.tools.items() if tool.name in found and name.startswith(tool.name[:3])}
 
 
-def _called(said: Said) -> Sequence[Any]:
+def _called(said: Said, text: str) -> Sequence[Any]:
     negated = (said.get("validation") or {}).get("negation")
     return () if negated else said.get("function_calls") or ()
 
 
-def _negated_too(said: Said) -> Sequence[Any]:
+def _negated_too(said: Said, text: str) -> Sequence[Any]:
     return said.get("function_calls") or said.get("suppressed_calls") or ()
 
 
@@ -42,6 +44,11 @@ RULES: dict[str, Callable[[], Any]] = {
     "a tool has the verbs of its examples": lambda: patch.object(tools, "is_safe_name", lambda name: None),
     "days are copied, then worked out": lambda: patch.object(tools, "_copied_days", lambda schema: schema),
     "withheld calls count too": lambda: patch.object(model, "_calls", _called),
+    "a refused form is asked once more, plainer": lambda: patch.object(model, "plainer_form_of", lambda *_: None),
+    "the request settles days": lambda: patch.object(tools, "dates_told", lambda *_: None),
+    "the request settles addresses and values": lambda: patch.object(
+        arguments, "_grounded", lambda value, schema, _, today: as_iso(value, today) if is_date(schema) else value
+    ),
     "what is negated is not called": lambda: patch.object(model, "_calls", _negated_too),
     "a word in common lowers the gate": lambda: patch.object(model, "is_shown", lambda *_: False),
     "in doubt it must be surer": lambda: patch.object(model, "IN_DOUBT", 1),

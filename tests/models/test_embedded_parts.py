@@ -136,7 +136,7 @@ def test_a_day_is_asked_for_in_words() -> None:
 def test_names_that_are_not_plain_come_back_as_they_were() -> None:
     whole = whole_of([tool("größe.messen", required=("x",), x={"type": "string"})])
     [name] = [written["name"] for written in json.loads(whole.text)]
-    [call] = whole.calls([{"name": name, "arguments": {"x": "1"}}], confidence=1.0, today=MONDAY)
+    [call] = whole.calls([{"name": name, "arguments": {"x": "1"}}], text="", confidence=1.0, today=MONDAY)
     assert (name.isascii(), call.tool_name) == (True, "größe.messen")
 
 
@@ -196,7 +196,7 @@ def test_a_day_that_next_year_does_not_have_is_left_as_it_is() -> None:
 def test_only_parameters_that_are_dates_are_read_as_dates() -> None:
     forms = whole_of([tool("note", day={"type": "string", "format": "date"}, text={"type": "string"})])
     said = [{"name": "note", "arguments": {"day": "tomorrow", "text": "tomorrow"}}]
-    [call] = forms.calls(said, confidence=1.0, today=MONDAY)
+    [call] = forms.calls(said, text="", confidence=1.0, today=MONDAY)
     assert call.arguments == {"day": "2026-11-17", "text": "tomorrow"}
 
 

@@ -91,6 +91,8 @@ class TaskFilter(Entity):
     due_after: datetime | None = None
     due_before: datetime | None = None
     """Both ends belong to the range."""
+    overdue_at: datetime | None = None
+    """Due before then, and not completed."""
 
 
 class TaskPage(Entity):

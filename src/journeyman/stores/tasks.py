@@ -9,7 +9,16 @@ from typing import Any
 
 from journeyman.core.audit import AuditNote
 from journeyman.core.protocols import moment
-from journeyman.core.tasks import Attachment, Task, TaskFilter, TaskPage, TaskPriority, TaskSort, TaskVersion
+from journeyman.core.tasks import (
+    Attachment,
+    Task,
+    TaskFilter,
+    TaskPage,
+    TaskPriority,
+    TaskSort,
+    TaskStatus,
+    TaskVersion,
+)
 from journeyman.stores.audit import add_note
 from journeyman.stores.connection import Connection, each_word, json_text, json_text_over, marks
 from journeyman.stores.database import Database
@@ -244,6 +253,9 @@ def _conditions(wanted: TaskFilter) -> tuple[list[str], list[Any]]:
         found.append(("eta >= ?", [_seconds(wanted.due_after)]))
     if wanted.due_before is not None:
         found.append(("eta <= ?", [_seconds(wanted.due_before)]))
+    if wanted.overdue_at is not None:
+        found.append(("eta < ?", [_seconds(wanted.overdue_at)]))
+        found.append(("status <> ?", [TaskStatus.COMPLETED.value]))
     tagged = "id IN (SELECT task_id FROM task_tags WHERE tag = ?)"
     found += [(tagged, [tag.casefold()]) for tag in wanted.tags]
     if wanted.title is not None:

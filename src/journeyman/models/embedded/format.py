@@ -30,6 +30,14 @@ def cannot_help(tools: Sequence[ToolSpecification], *, more: int = 0) -> str:
     return f"I am not sure that any of my tools does this. What I can do:\n{_listed(tools, more=more)}"
 
 
+def not_said(tool: ToolSpecification, names: Sequence[str]) -> str:
+    """Asks for what a tool needs and the request does not tell."""
+    parts = tool.parameters.get("properties", {})
+    told = (first_sentence(str(parts.get(name, {}).get("description") or "")).rstrip(".") for name in names)
+    needed = ", ".join(f"{name} ({about})" if about else name for name, about in zip(names, told, strict=True))
+    return f"I called nothing: {tool.name} needs {needed}, and I did not find that in your request. Please say it."
+
+
 def small_talk(text: str, tools: Sequence[ToolSpecification]) -> str | None:
     """An answer to a greeting, a name, thanks, a goodbye or "what can you do?"; None if anything else is said too."""
     if len(text) > LONGEST_TALK:

@@ -21,10 +21,20 @@ from journeyman.core.playbook import DEMONSTRATION, NEXT_STEP
 from journeyman.core.protocols import Clock, Deltas, ModelRequest, ModelResponse, SystemClock, moment
 from journeyman.core.specification import RESERVED_NAMES, ToolSpecification
 from journeyman.core.words import stem, words
+from journeyman.models.embedded.arguments import is_excepted
 from journeyman.models.embedded.files import EngineFiles, engine_files
-from journeyman.models.embedded.format import cannot_help, small_talk
+from journeyman.models.embedded.format import cannot_help, not_said, small_talk
 from journeyman.models.embedded.relevant import stems
-from journeyman.models.embedded.tools import COPY, Offer, choice_of, first_paragraph, form_of, plain_schema, whole_of
+from journeyman.models.embedded.tools import (
+    COPY,
+    Offer,
+    choice_of,
+    first_paragraph,
+    form_of,
+    plain_schema,
+    plainer_form_of,
+    whole_of,
+)
 from journeyman.models.embedded.worker import Engines, Setup, shared_engines
 from journeyman.models.structured import without_finish
 
@@ -43,6 +53,8 @@ LONGEST_RESULT = 300
 """Of a result the engine only needs to see that it is there and what it is about."""
 SEVERAL = re.compile(r"\b(?:and|then|also|after|afterwards|before|next|finally)\b|[,;:]|[.!?]\s+\w", re.IGNORECASE)
 """What a request has that may ask for more than one step; after the results of others the engine need not be asked."""
+REMEMBERED = re.compile(r"\b(?:don['’]?t|do not|never) (?:let (?:me|us) )?forget\b", re.IGNORECASE)
+"""Two negations that ask for something."""
 LONGEST_GUIDANCE = 600
 """Of the agent's instruction and advice, in characters: with much more it is less sure of every choice."""
 LONGEST_EXAMPLE = 80
@@ -94,7 +106,8 @@ class EmbeddedModel:
             return self._of_results(conversation, Usage())
         proposed = await self._proposed(files, weighed, conversation)
         usage = Usage(requests=1)
-        calls = tuple(call for call in proposed.calls if conversation.allows(call))
+        missing = {call.tool_name: names for call in proposed.calls if (names := left_empty(call, weighed))}
+        calls = tuple(call for call in proposed.calls if not left_empty(call, weighed) and conversation.allows(call))
         evident = any(is_shown(conversation.text, call, weighed) for call in calls)
         talk = small_talk(conversation.text, tools)
         # Where nothing else speaks for a call it must be surer.
@@ -107,6 +120,9 @@ class EmbeddedModel:
             return self._of_results(conversation, usage)
         if talk is not None:
             return self._answer(request, talk, 1.0, usage, deltas)
+        if missing and proposed.confidence >= self._gate:
+            [tool] = [tool for tool in weighed if tool.name == next(iter(missing))]
+            return self._answer(request, not_said(tool, missing[tool.name]), 0.0, usage, deltas)
         nearest = self._nearest(conversation.text, weighed, proposed.tools)
         told = cannot_help(nearest, more=len(tools) - len(weighed))
         # A tool that cannot be called, for want of what it needs, is none for this request.
@@ -125,7 +141,7 @@ class EmbeddedModel:
         text = " ".join(Conversation(request.messages).turns())
         said = await self._ask(Setup(files=files, system="", tools=form.text), [text])
         confidence, today = _number(said.get("confidence")), moment(self._clock.time()).date()
-        found = form.calls(_calls(said), confidence=confidence, today=today)[:1]
+        found = form.calls(_calls(said, text), text=text, confidence=confidence, today=today)[:1]
         before = [call.arguments for message in request.messages for call in message.calls]
         if not found or confidence < self._gate or found[0].arguments in before:
             raise ModelError(
@@ -146,19 +162,29 @@ class EmbeddedModel:
         offer = whole_of(tools)
         if len(tools) == 1 or len(offer.text) <= READ_AT_ONCE:
             said = await self._ask(Setup(files=files, system=system, tools=offer.text), conversation.turns())
-            return _proposal(offer, said, _number(said.get("confidence")), today)
+            return _proposal(offer, said, conversation.text, _number(said.get("confidence")), today)
         choice = choice_of(tools)
         said = await self._ask(Setup(files=files, system=system, tools=choice.text), conversation.turns())
         sure = _number(said.get("confidence"))
-        form = form_of(choice.chosen(_calls(said)), conversation.text, today)
+        chosen = choice.chosen(_calls(said, conversation.text))
+        form = form_of(chosen, conversation.text, today)
         if form.is_empty:
-            form = choice
-        else:
-            # Arguments come from the request alone; where a day is to be copied it is not told today's, or it reckons.
-            told = "" if COPY in form.text else date_told
-            said = await self._ask(Setup(files=files, system=told, tools=form.text), conversation.turns())
-            sure = min(sure, _number(said.get("confidence")))
-        return _proposal(form, said, sure, today)
+            return _proposal(replace(choice, told=form.told), said, conversation.text, sure, today)
+        proposed = await self._filled(files, form, conversation, sure)
+        if not proposed.calls and (plainer := plainer_form_of(chosen, conversation.text, today)):
+            proposed = await self._filled(files, plainer, conversation, sure)
+        return proposed
+
+    async def _filled(self, files: EngineFiles, form: Offer, conversation: Conversation, sure: float) -> Proposal:
+        """What the engine makes of a form. Arguments come from the request alone."""
+        today = moment(self._clock.time()).date()
+        # Where a day is to be copied it is not told today's, or it reckons.
+        system = "" if COPY in form.text else f"date: {today:%Y-%m-%d %a}"
+        turns = [form.text_asked, *conversation.turns()[1:]]
+        said = await self._ask(Setup(files=files, system=system, tools=form.text), turns)
+        # Of what the request settles it may be as unsure as it likes; to refuse it is another thing.
+        certain = sure if form.is_settled else _number(said.get("confidence"))
+        return _proposal(form, said, conversation.text, min(sure, certain), today)
 
     async def _ask(self, setup: Setup, turns: Sequence[str]) -> dict[str, Any]:
         try:
@@ -216,8 +242,8 @@ class Proposal:
     """Those it chose, also where it then would not call them."""
 
 
-def _proposal(offer: Offer, said: Mapping[str, Any], confidence: float, today: date) -> Proposal:
-    calls = offer.calls(_calls(said), confidence=confidence, today=today)
+def _proposal(offer: Offer, said: Mapping[str, Any], text: str, confidence: float, today: date) -> Proposal:
+    calls = offer.calls(_calls(said, text), text=text, confidence=confidence, today=today)
     return Proposal(calls=tuple(calls), confidence=confidence, tools=tuple(offer.tools.values()))
 
 
@@ -254,7 +280,12 @@ class Conversation:
         return min((call.confidence for call in self._calls if call.confidence is not None), default=0.0)
 
     def allows(self, call: ToolCall) -> bool:
-        """After results no tool is called again, and nothing with what neither the request nor a result shows."""
+        """After results no tool is called again, and nothing with what neither the request nor a result shows.
+
+        Nothing is ever done to what the request excepts.
+        """
+        if is_excepted(call.arguments.values(), self.text):
+            return False
         if not self.results:
             return True
         known = set(words(" ".join(self.turns())))
@@ -282,6 +313,13 @@ def is_shown(text: str, call: ToolCall, tools: Sequence[ToolSpecification]) -> b
         return {stem(word) for word in name} <= said
     told = " ".join([*name, *plain_schema(tool.parameters).get("properties", ()), *tool.requests]).replace("_", " ")
     return bool(stems(text) & stems(f"{told} {first_paragraph(tool.description)}"))
+
+
+def left_empty(call: ToolCall, tools: Sequence[ToolSpecification]) -> tuple[str, ...]:
+    """The required texts that a call leaves empty: the request does not tell them."""
+    tool = next(tool for tool in tools if tool.name == call.tool_name)
+    given = ((name, call.arguments.get(name)) for name in tool.parameters.get("required", ()))
+    return tuple(name for name, value in given if isinstance(value, str) and not value.strip())
 
 
 def _guidance(messages: Sequence[Message]) -> list[str]:
@@ -313,8 +351,8 @@ def _number(value: Any) -> float:
     return min(1.0, max(0.0, float(value))) if isinstance(value, int | float) else 0.0
 
 
-def _calls(said: Mapping[str, Any]) -> Iterable[Any]:
+def _calls(said: Mapping[str, Any], text: str) -> Iterable[Any]:
     """It withholds what it is very unsure of; here the gate decides."""
-    if (said.get("validation") or {}).get("negation"):
+    if (said.get("validation") or {}).get("negation") and not REMEMBERED.search(text):
         return ()
     return said.get("function_calls") or said.get("suppressed_calls") or ()

@@ -9,7 +9,8 @@ from typing import Any
 
 from journeyman.core.specification import ToolSpecification
 from journeyman.core.words import WORD, stem, words
-from journeyman.models.embedded.days import as_iso
+from journeyman.models.embedded.arguments import DATES
+from journeyman.models.embedded.days import LONGEST, as_iso
 
 # fmt: off
 EVERYWHERE = frozenset((
@@ -22,9 +23,6 @@ EVERYWHERE = frozenset((
 # fmt: on
 """Words that any request and any description has."""
 NUMBERS = frozenset(("two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"))
-DATES = ("date", "date-time")
-LONGEST_DATE = 6
-"""In words: "by the day after tomorrow"."""
 
 
 def stems(text: str) -> set[str]:
@@ -41,7 +39,8 @@ def relevant(tool: ToolSpecification, schema: Mapping[str, Any], text: str, toda
         name: stems(f"{name.replace('_', ' ')} {part.get('description', '')}") - of_tool
         for name, part in properties.items()
     }
-    shared = Counter(one for each in told.values() for one in each)
+    # What is required is asked for anyway: its words may belong to another parameter as well.
+    shared = Counter(one for name, each in told.items() for one in each if name not in required)
     kept = {
         name: part
         for name, part in properties.items()
@@ -64,7 +63,7 @@ def _sayable(schema: Mapping[str, Any], text: str, said: set[str], today: date) 
 def _pieces(text: str) -> Iterator[str]:
     spans = [match.span() for match in WORD.finditer(text)]
     for start, (begin, _) in enumerate(spans):
-        for _, end in spans[start : start + LONGEST_DATE]:
+        for _, end in spans[start : start + LONGEST]:
             yield text[begin:end]
 
 

@@ -11,8 +11,8 @@ from typing import Any
 from journeyman.core.messages import ToolCall
 from journeyman.core.specification import ToolSpecification
 from journeyman.core.words import words
-from journeyman.models.embedded.days import as_iso
-from journeyman.models.embedded.relevant import DATES, EVERYWHERE, relevant
+from journeyman.models.embedded.arguments import DATES, Told, dates_told, flags_told, grounded
+from journeyman.models.embedded.relevant import EVERYWHERE, relevant
 from journeyman.models.wire import alias_names, is_safe_name
 
 DEEPEST = 8
@@ -32,11 +32,21 @@ class Offer:
     text: str
     tools: Mapping[str, ToolSpecification]
     """By the names that the engine reads."""
+    text_asked: str = ""
+    """The request as it goes with this set."""
+    told: Told | None = None
+    """The dates of the only tool, where the request settles them."""
 
     @property
     def is_empty(self) -> bool:
         """Whether there is nothing to fill in."""
         return all(not part["parameters"].get("properties") for part in json.loads(self.text))
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether the request itself says all that there is to fill in."""
+        settled = self.told.parameters if self.told else frozenset[str]()
+        return all(settled >= set(part["parameters"].get("properties", ())) for part in json.loads(self.text))
 
     def chosen(self, said: Iterable[Any]) -> dict[str, ToolSpecification]:
         """The tools of the engine's calls by the names that it chose, each tool once."""
@@ -46,15 +56,22 @@ class Offer:
                 found[name] = self.tools[name]
         return found
 
-    def calls(self, said: Iterable[Any], *, confidence: float, today: date) -> list[ToolCall]:
-        """The engine's calls under our names, with the days that it copied as dates."""
+    def calls(self, said: Iterable[Any], *, text: str, confidence: float, today: date) -> list[ToolCall]:
+        """The engine's calls under our names, with what the request settles as the request has it."""
         made: list[ToolCall] = []
         for item in said:
             tool = self.tools.get(str(item.get("name")))
             if tool is not None:
-                arguments = _with_dates(item.get("arguments") or {}, tool, today)
+                schema = plain_schema(tool.parameters)
+                arguments = grounded(item.get("arguments") or {}, schema, text, today)
+                if tool.read_only:  # a flag can do harm elsewhere, and only the engine read the whole sentence
+                    arguments |= flags_told(schema, text)
                 if all((call.tool_name, call.arguments) != (tool.name, arguments) for call in made):
                     made.append(ToolCall(tool_name=tool.name, arguments=arguments, confidence=confidence))
+        if self.told and len(made) == 1:  # of several calls nobody knows whose day it is
+            [call] = made
+            rest = {name: value for name, value in call.arguments.items() if name not in self.told.parameters}
+            return [call.model_copy(update={"arguments": {**rest, **self.told.arguments}})]
         return made
 
 
@@ -96,7 +113,35 @@ def form_of(chosen: Mapping[str, ToolSpecification], text: str, today: date) -> 
     for name, tool in chosen.items():
         schema = _copied_days(relevant(tool, plain_schema(tool.parameters), text, today))
         parts.append((name, first_paragraph(tool.description), schema))
-    return Offer(_written(parts), chosen)
+    return Offer(_written(parts), chosen, text_asked=text, told=_told(chosen, text, today))
+
+
+def plainer_form_of(chosen: Mapping[str, ToolSpecification], text: str, today: date) -> Offer | None:
+    """For a form that was refused: the same without the days that the request settles, and with an example.
+
+    The engine chose the tool, and then often finds that a task has no "tomorrow", or that nobody can be called. None
+    where the form would be the same, or would have nothing to fill in.
+    """
+    if len(chosen) != 1:
+        return None
+    [(name, tool)], told, example = chosen.items(), _told(chosen, text, today), _example(*next(iter(chosen.items())))
+    schema = plain_schema(tool.parameters)
+    if told is not None:
+        schema["properties"] = {key: part for key, part in schema["properties"].items() if key not in told.parameters}
+        schema["required"] = [key for key in schema.get("required", ()) if key in schema["properties"]]
+        text = told.text
+    schema = _copied_days(relevant(tool, schema, text, today))
+    if not schema["properties"] or (told is None and not example):
+        return None
+    parts = [(name, f"{first_paragraph(tool.description)}{example}", schema)]
+    return Offer(_written(parts), chosen, text_asked=text, told=told)
+
+
+def _told(chosen: Mapping[str, ToolSpecification], text: str, today: date) -> Told | None:
+    if len(chosen) != 1:
+        return None
+    [tool] = chosen.values()
+    return dates_told(plain_schema(tool.parameters), text, today)
 
 
 def first_paragraph(text: str) -> str:
@@ -114,6 +159,14 @@ def plain_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
     """The schema as it is declared, without references, null and what says nothing about a value."""
     definitions = schema.get("$defs")
     return _plain(schema, definitions if isinstance(definitions, Mapping) else {}, 0)
+
+
+def _example(name: str, tool: ToolSpecification) -> str:
+    """The request after whose verb a tool is named: without it the engine finds that the tool does not do that."""
+    verb = name.partition("_")[0]
+    if tool.name.startswith(verb):
+        return ""
+    return next((f" For example: {json.dumps(each)}." for each in tool.requests if words(each)[:1] == [verb]), "")
 
 
 def _named(tools: Sequence[ToolSpecification]) -> dict[str, ToolSpecification]:
@@ -138,14 +191,6 @@ def _copied_days(schema: dict[str, Any]) -> dict[str, Any]:
         for name, part in schema.get("properties", {}).items()
     }
     return {**schema, "properties": properties}
-
-
-def _with_dates(arguments: Mapping[str, Any], tool: ToolSpecification, today: date) -> dict[str, Any]:
-    properties = plain_schema(tool.parameters).get("properties", {})
-    return {
-        name: as_iso(value, today) if properties.get(name, {}).get("format") in DATES else value
-        for name, value in arguments.items()
-    }
 
 
 def _plain(schema: Any, definitions: Mapping[str, Any], depth: int) -> dict[str, Any]:

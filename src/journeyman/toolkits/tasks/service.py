@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from journeyman.core.audit import AuditNote
@@ -120,11 +121,15 @@ class TaskService:
         tags: Iterable[str] = (),
         due_after: str | None = None,
         due_before: str | None = None,
+        overdue: bool = False,
         sort: TaskSort = TaskSort.CREATED_DESC,
         limit: int = 50,
         offset: int = 0,
     ) -> TaskPage:
-        """The tasks to which all of this applies. A plain date includes that day, on both ends of the range."""
+        """The tasks to which all of this applies. A plain date includes that day, on both ends of the range.
+
+        A task is overdue when its day is over and it is not completed.
+        """
         if not 1 <= limit <= MOST_LISTED or offset < 0:
             recover = f"Use a limit from 1 to {MOST_LISTED} and an offset of 0 or more"
             raise invalid("INVALID_LIMIT", f"limit {limit} with offset {offset} is not possible", recover)
@@ -135,8 +140,12 @@ class TaskService:
             tags=inputs.read_tags(tags),
             due_after=inputs.read_eta(due_after) if due_after else None,
             due_before=inputs.read_eta(due_before, end_of_day=True) if due_before else None,
+            overdue_at=self._start_of_today() if overdue else None,
         )
         return await self._store.find(wanted, sort=sort, limit=limit, offset=offset)
+
+    def _start_of_today(self) -> datetime:
+        return moment(self._clock.time()).replace(hour=0, minute=0, second=0, microsecond=0)
 
     async def update(
         self,

@@ -180,6 +180,7 @@ class _TaskTools:
         tags: MaybeTexts = None,
         due_after: MaybeDay = None,
         due_before: MaybeDay = None,
+        overdue: bool = False,
         sort: Sort = "eta_asc",
         limit: Annotated[int, Field(ge=1, le=MOST_LISTED)] = 50,
         format: Format = "standard",
@@ -197,13 +198,14 @@ class _TaskTools:
             tags: Only tasks with these tags.
             due_after: Only tasks due from this day on, or after it.
             due_before: Only tasks due by or until this day, or before it.
+            overdue: Only overdue tasks: their day is over, and they are not completed.
             sort: The order: eta_asc, earliest due date on top; priority_desc, highest priority on top;
                 created_desc, newest on top.
             limit: How many tasks at most.
             format: How much of each task is shown: concise (id and status), standard, or detailed for everything.
         """
         given: dict[str, Any] = {"text": text, "status": status, "priority": priority, "tags": tags}
-        given |= {"due_after": due_after, "due_before": due_before}
+        given |= {"due_after": due_after, "due_before": due_before, "overdue": overdue}
         filters = {name: value for name, value in given.items() if value}
         page = await self._service.query(**filters, sort=read_sort(sort), limit=limit)
         return {"tasks": [shown(task, format=format) for task in page.tasks], "total": page.total, "filters": filters}

@@ -30,6 +30,7 @@ def found(arguments: dict[str, Any], result: dict[str, Any]) -> str:
     tasks, total = result["tasks"], result["total"]
     filters = result.get("filters") or {}
     what = f"{plain(filters['status']).replace('_', ' ')} task" if filters.get("status") else "task"
+    what = f"overdue {what}" if filters.get("overdue") else what
     by = _filters_in_words(filters)
     if not tasks:
         return f"No {what}s{by}." if filters else "There are no tasks."
