@@ -35,8 +35,8 @@ from journeyman.settings.reading import Loaded as Loaded
 from journeyman.settings.reading import find_file as find_file
 from journeyman.settings.reading import read_settings as read_settings
 from journeyman.settings.showing import setting_values as setting_values
-from journeyman.stores.store import SqlStore as SqlStore
 from journeyman.stores.in_memory import AuditedJournal as AuditedJournal
+from journeyman.stores.store import SqlStore as SqlStore
 from journeyman.stores.store import open_store as open_store
 from journeyman.stores.store import sqlite_file as sqlite_file
 from journeyman.telemetry.logs import JsonFormatter as JsonFormatter
