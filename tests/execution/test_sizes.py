@@ -161,7 +161,7 @@ async def test_a_long_number_in_arguments_is_the_model_s_mistake(
         return "counted"
 
     number = 10**digits - 1
-    turns = [call("count", number=[number] if wrapped else number), say("over")]
+    turns: list[Any] = [call("count", number=[number] if wrapped else number), say("over")]
     if durable:
         library, agent = ToolLibrary([count]), Agent(name="tester", instruction="Be brief.", all_tools=True)
         store = f"sqlite:///{tmp_path / 'store.db'}"

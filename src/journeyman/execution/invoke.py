@@ -322,7 +322,7 @@ def _failed(tool: AnyTool, error: Exception, context: ToolContext, *, capture_co
         severity=Severity.HIGH,
         retryable=safe,
         recover="Check the arguments, or try another way" if safe else unsafe,
-        guidance=f"Tell whoever runs {tool.name!r}: the option --debug, or the log at debug level, shows where it failed",
+        guidance=f"Tell whoever runs {tool.name!r}: --debug, or the log at debug level, shows where it failed",
         unhealthy=True,
         retry=safe,
     )
