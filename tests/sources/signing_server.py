@@ -10,12 +10,12 @@ from typing import Any
 from urllib.parse import parse_qs
 
 sys.path.insert(0, str(Path(__file__).parent / "hostile"))
-from web import Handler, serve, text
+from web import Handler, serve, text  # type: ignore[attr-defined]  # lies beside the hostile ones
 
 CLIENT, SECRET, TOKEN = "we", "s3cret-of-ours", "token-for-us"
 
 
-class Signing(Handler):
+class Signing(Handler):  # type: ignore[misc]
     """Gives a token for the right secret, and answers whoever has it."""
 
     def base(self) -> str:
