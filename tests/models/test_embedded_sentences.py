@@ -116,6 +116,9 @@ PRINTED = {
     "Which parcels are there?": said_to("scripted"),
     "My name is Ada.": said_to("scripted"),
     "What is my name?": said_to("scripted"),
+    "Cancel Ada's order": said_to("scripted"),
+    "Cancel the order of Anna, please": said_to("scripted"),
+    "Tell Dora that lunch is ready": said_to("scripted"),
     "Retrieve my stock portfolio performance for Q3 2024": said_to("scripted"),
     "Thanks!": said_to("scripted"),
 }
@@ -130,14 +133,10 @@ UNPRINTED = {
     "Mark the dentist task as done": changed(status="completed"),
     "Remind me to buy milk tomorrow": todo("buy milk", "2026-11-17"),
     "Remind me to call the doctor next Monday": todo("call the doctor", "2026-11-23"),
-    "Remind me to email the landlord the day after tomorrow": todo("email the landlord", "2026-11-18"),
-    "Add a task to book the hotel by 24 December": todo("book the hotel", "2026-12-24"),
     "What is due today?": listed(due_after="2026-11-16", due_before="2026-11-16"),
     "Which tasks are due before Friday?": listed(due_before="2026-11-20"),
-    "Which tasks are overdue?": listed(overdue=True),
     "Show me overdue tasks with high priority": listed(overdue=True, priority="high"),
     "I have finished the dentist task": changed(status="completed"),
-    "Move the dentist task to next Tuesday": changed(eta="2026-11-17"),
     "Attach https://github.com/python/cpython/pull/1 to the dentist task": said_to(
         "assistant", "add_attachment", task_id="dentist", reference="https://github.com/python/cpython/pull/1"
     ),
