@@ -1,13 +1,15 @@
 """Every sentence that we print for people to say, said to the real engine: the right tool runs, and runs well.
 
-The sentences are collected from the files in which they stand, so a new one is found by itself; it fails here until
-somebody has said below what it should do.
+So do others that nobody prints, with the arguments that they ask for; the engine's today is a Monday. The printed ones
+are collected from the files in which they stand, so a new one is found by itself; it fails here until somebody has said
+below what it should do.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import AsyncIterator, Iterator
+from datetime import UTC, datetime
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, NamedTuple, cast
@@ -24,8 +26,10 @@ from journeyman.core.runs import AgentResponse
 from journeyman.doors.cli.demo import CRASH, MISSING, WORK
 from journeyman.models.embedded import EmbeddedModel
 from journeyman.models.embedded.files import supported
+from journeyman.testing import FakeClock
 from journeyman.toolkits.hello import say_hello
 
+MONDAY = datetime(2026, 11, 16, 9, tzinfo=UTC).timestamp()
 ROOT = Path(__file__).resolve().parents[2]
 SAID = tuple(
     re.compile(pattern)
@@ -47,28 +51,44 @@ class Expected(NamedTuple):
 
     who: str
     tools: tuple[str, ...]
+    arguments: dict[str, Any] | None = None
+    """Of the only call, without those that say nothing; None where they are not looked at."""
 
 
-def said_to(who: str, *tools: str) -> Expected:
-    return Expected(who, tools)
+def said_to(who: str, *tools: str, **arguments: Any) -> Expected:
+    return Expected(who, tools, arguments or None)
+
+
+def todo(title: str, eta: str | None = None, **more: Any) -> Expected:
+    return said_to("assistant", "create_task", title=title, **({"eta": eta} if eta else {}), **more)
+
+
+def listed(**filters: Any) -> Expected:
+    return said_to("assistant", "query_tasks", **filters)
+
+
+def changed(**changes: Any) -> Expected:
+    return said_to("assistant", "update_task", task_id="dentist", **changes)
 
 
 PRINTED = {
     # the built-in assistant
-    "Add a task to buy milk": said_to("assistant", "create_task"),
-    "Add a task to call Ada": said_to("assistant", "create_task"),
-    "Add a task to water the plants": said_to("assistant", "create_task"),
-    "Remind me to buy milk": said_to("assistant", "create_task"),
+    "Add a task to buy milk": todo("buy milk"),
+    "Add a task to call Ada": todo("call Ada"),
+    "Add a task to water the plants": todo("water the plants"),
+    "Remind me to buy milk": todo("buy milk"),
     "List my tasks": said_to("assistant", "query_tasks"),
-    "What is due this week?": said_to("assistant", "query_tasks"),
-    "Remind me to water the plants on Friday": said_to("assistant", "create_task"),
+    "What is due this week?": listed(due_after="2026-11-16", due_before="2026-11-22"),
+    "Remind me to water the plants on Friday": todo("water the plants", "2026-11-20"),
     "Which tasks are the most important ones, and why?": said_to("assistant", "query_tasks"),
     "What can you do for me?": said_to("assistant"),
     "Which tools do you have, and when do you use them?": said_to("assistant"),
     # the demo
-    "Create a task to prepare the quarterly report with high priority": said_to("assistant", "create_task"),
+    "Create a task to prepare the quarterly report with high priority": todo(
+        "prepare the quarterly report", priority="high"
+    ),
     "Create a task to archive the old newsletter": said_to("assistant", "create_task"),
-    "Which tasks have high priority?": said_to("assistant", "query_tasks"),
+    "Which tasks have high priority?": listed(priority="high"),
     "Change the priority of the quarterly report to critical": said_to("assistant", "update_task"),
     "Delete the newsletter task": said_to("assistant", "delete_task"),
     "Create a task to water the plants": said_to("assistant", "create_task"),
@@ -96,6 +116,9 @@ PRINTED = {
     "Which parcels are there?": said_to("scripted"),
     "My name is Ada.": said_to("scripted"),
     "What is my name?": said_to("scripted"),
+    "Cancel Ada's order": said_to("scripted"),
+    "Cancel the order of Anna, please": said_to("scripted"),
+    "Tell Dora that lunch is ready": said_to("scripted"),
     "Retrieve my stock portfolio performance for Q3 2024": said_to("scripted"),
     "Thanks!": said_to("scripted"),
 }
@@ -107,7 +130,19 @@ UNPRINTED = {
     "Goodbye": said_to("assistant"),
     "Show me my open tasks": said_to("assistant", "query_tasks"),
     "Add a task for the tax return": said_to("assistant", "create_task"),
-    "Mark the dentist task as done": said_to("assistant", "update_task"),
+    "Mark the dentist task as done": changed(status="completed"),
+    "Remind me to buy milk tomorrow": todo("buy milk", "2026-11-17"),
+    "Remind me to call the doctor next Monday": todo("call the doctor", "2026-11-23"),
+    "What is due today?": listed(due_after="2026-11-16", due_before="2026-11-16"),
+    "Which tasks are due before Friday?": listed(due_before="2026-11-20"),
+    "Show me overdue tasks with high priority": listed(overdue=True, priority="high"),
+    "I have finished the dentist task": changed(status="completed"),
+    "Attach https://github.com/python/cpython/pull/1 to the dentist task": said_to(
+        "assistant", "add_attachment", task_id="dentist", reference="https://github.com/python/cpython/pull/1"
+    ),
+    "Delete nothing": said_to("assistant"),
+    "Delete everything except the dentist task": said_to("assistant"),
+    "Change the title of the dentist task to Doctor": changed(title="Doctor"),
     "mark my task as done": said_to("one task", "update_task"),
     "Hello!": said_to("greeter"),
 }
@@ -166,11 +201,23 @@ async def said(agent: Agent, sentence: str, library: ToolLibrary) -> AgentRespon
         agent,
         sentence,
         library=library,
-        model=EmbeddedModel(timeout=1000),
+        model=EmbeddedModel(timeout=1000, clock=FakeClock(MONDAY)),
         approver=approve,
         principal=Principal("ada", permissions={"*"}),
         limits=Limits(iterations=1),
     )
+
+
+SAYS_NOTHING = {"priority": (None, "medium"), "sort": ("eta_asc",), "limit": (50,), "format": ("standard",)}
+"""Defaults."""
+NOTHING = (None, False)
+
+
+def plainly(name: str, value: Any) -> Any:
+    """A title in any case, a task with or without the word."""
+    if name == "task_id":
+        return value.casefold().removeprefix("the ").removesuffix(" task")
+    return value.casefold() if name == "title" else value
 
 
 def check(sentence: str, expected: Expected, response: AgentResponse) -> str | None:
@@ -178,13 +225,22 @@ def check(sentence: str, expected: Expected, response: AgentResponse) -> str | N
     ran = tuple(record.tool_name for record in response.tool_calls)
     if ran != expected.tools:
         return f"{sentence!r} ran {ran}, not {expected.tools}: {response.answer}"
+    if expected.arguments is not None:
+        [record] = response.tool_calls
+        said = {name: value for name, value in record.arguments.items() if value not in SAYS_NOTHING.get(name, NOTHING)}
+        given = {name: plainly(name, value) for name, value in said.items()}
+        wanted = {name: plainly(name, value) for name, value in expected.arguments.items()}
+        if given != wanted:
+            return f"{sentence!r} ran {ran} with {given}, not {wanted}"
     failed = [record for record in response.tool_calls if record.status is not CallStatus.SUCCESS]
     known = "W-404" in sentence  # the tutorial shows what happens to an order that is not there
     return f"{sentence!r}: {failed}" if failed and not known else None
 
 
 def sentences(who: str) -> dict[str, Expected]:
-    return {text: expected for text, expected in {**PRINTED, **UNPRINTED}.items() if expected.who == who}
+    """Those with the same arguments one after another: the engine then reads their form once."""
+    found = [item for item in {**PRINTED, **UNPRINTED}.items() if item[1].who == who]
+    return dict(sorted(found, key=lambda item: (item[1].tools, sorted(item[1].arguments or ()))))
 
 
 @pytest.fixture

@@ -98,6 +98,23 @@ async def test_what_is_forbidden_is_not_done(play: Any) -> None:
     assert response.calls == ()
 
 
+async def test_for_what_the_request_does_not_tell_it_asks_back(play: Any) -> None:
+    response = await play(Engines(("delete_task", 0.9), delete_task={"task": " "}), Message.user("Delete nothing"))
+    assert (response.calls, response.confidence) == ((), 0.0)
+    assert response.text.startswith("I called nothing: delete_task needs task")
+
+
+async def test_what_is_excepted_is_spared(play: Any) -> None:
+    engines = Engines(("delete_task", 0.9), delete_task={"task": "milk"})
+    assert (await play(engines, Message.user("Delete every task except the milk"))).calls == ()
+
+
+async def test_not_to_forget_is_no_negation(play: Any) -> None:
+    engines = Engines(("delete_task", 0.9), negation=True, delete_task={"task": "milk"})
+    response = await play(engines, Message.user("Don't let me forget to delete the milk task"))
+    assert [call.arguments for call in response.calls] == [{"task": "milk"}]
+
+
 @pytest.mark.parametrize(("choice", "arguments"), [(0.7, 0.2), (0.2, 0.7)])
 async def test_the_confidence_is_the_engines_own_the_smaller_of_choice_and_arguments(
     play: Any, choice: float, arguments: float

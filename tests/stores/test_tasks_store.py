@@ -103,6 +103,8 @@ async def test_the_same_task_twice_is_kept_once_as_it_stands(store: SqlStore) ->
         (TaskFilter(due_after=NEW_YEAR), ["b", "a"]),
         (TaskFilter(due_before=NEW_YEAR), ["c", "a"]),
         (TaskFilter(due_after=NEW_YEAR, due_before=NEW_YEAR), ["a"]),
+        (TaskFilter(overdue_at=NEW_YEAR), ["c"]),
+        (TaskFilter(overdue_at=NEW_YEAR + timedelta(days=9)), ["c", "a"]),
         (TaskFilter(text="fence", status=TaskStatus.COMPLETED, tags=("home",)), ["b"]),
         (TaskFilter(text="fence", status=TaskStatus.PENDING, tags=("home",)), []),
     ],

@@ -131,6 +131,17 @@ async def test_filters_that_say_nothing_do_not_narrow(service: TaskService) -> N
     assert (await service.query(text=" ", status="", priority="", due_after="", due_before="")).total == 1
 
 
+async def test_a_task_is_overdue_when_its_day_is_over_and_it_is_not_completed(
+    service: TaskService, clock: FakeClock
+) -> None:
+    today = datetime.fromtimestamp(clock.time(), UTC).date()
+    for title, days in (("Late", -1), ("Now", 0), ("Soon", 1), ("Done", -2)):
+        await service.create(title, eta=(today + timedelta(days=days)).isoformat())
+    await service.create("Whenever")
+    await service.update("Done", status="completed")
+    assert [task.title for task in (await service.query(overdue=True)).tasks] == ["Late"]
+
+
 async def test_wrong_filters_are_refused(service: TaskService) -> None:
     assert (await refused(service.query(status="lost"))).code == "INVALID_STATUS"
     assert (await refused(service.query(priority="urgent"))).code == "INVALID_PRIORITY"
