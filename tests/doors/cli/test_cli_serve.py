@@ -260,6 +260,7 @@ def test_the_service_starts_workers_and_shows_what_they_write(serve: Serve, post
         (["--split", "nowhere:split"], "--split"),
         (["--concurrency", "0"], "--concurrency"),
         (["--workers", "-1"], "--workers"),
+        (["--workers", "2"], "workers need PostgreSQL"),
     ],
 )
 def test_an_option_that_cannot_be_meant_is_wrong_usage(cli: Cli, tmp_path: Path, options: list[str], told: str) -> None:
