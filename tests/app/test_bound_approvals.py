@@ -12,6 +12,7 @@ from journeyman import Agent, ApprovalStatus, Policy, Principal, RiskLevel, Tool
 from journeyman.app.journeyman import Journeyman
 from journeyman.core.data import LOG_FIELDS
 from journeyman.core.errors import ApprovalError
+from journeyman.core.events import ApprovalDecided
 from journeyman.testing import FakeClock, ScriptedModel, call, say
 from tests.app.conftest import Opens
 from tests.app.shop import ADA, Ledger, deletes
@@ -61,6 +62,8 @@ async def test_code_that_changed_since_the_question_does_not_run_under_the_old_a
         assert superseded is not None
         assert superseded.status is ApprovalStatus.SUPERSEDED
         assert "approval_superseded" in [row.kind for row in await app.store.audit.list()]
+        [fact] = [fact for fact in await app.store.runs.facts(handle.run_id) if isinstance(fact, ApprovalDecided)]
+        assert "has changed since it was asked about" in (fact.reason or "")
         [again] = await app.approvals.pending()
         await app.approvals.approve(again.id, by="grace")
         assert (await handle.result()).status == "completed"

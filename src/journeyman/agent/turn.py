@@ -13,7 +13,7 @@ from journeyman.agent.answer import answer_from_results
 from journeyman.agent.builtin import FINISH
 from journeyman.agent.run import Run
 from journeyman.agent.state import Turn
-from journeyman.core.budgets import ANSWER_BYTES, TOOL_NAME_CHARS, TURN_CALLS
+from journeyman.core.budgets import ANSWER_BYTES, TOOL_NAME_CHARS, TURN_CALLS, check_arguments
 from journeyman.core.calls import UNNAMED
 from journeyman.core.data import LOG_FIELDS, storable_json
 from journeyman.core.errors import ErrorCategory, ModelError
@@ -186,14 +186,15 @@ def _name(call: ToolCall) -> str:
 
 
 def _writable(call: ToolCall) -> ToolCall:
-    """The call, or its refusal as malformed where its arguments fit into no journal: not JSON, or nested too deeply.
+    """The call, or its refusal as malformed where its arguments fit into no journal: not JSON, nested too deeply,
+    or of too many values.
 
     A call that names no tool gets a name, so that it can be answered and recorded like any other.
     """
     if not call.tool_name:
         call = call.model_copy(update={"tool_name": UNNAMED})
     try:
-        storable_json(call.arguments)
+        check_arguments(storable_json(call.arguments))
     except ValueError as error:
         return call.model_copy(update={"arguments": {}, "malformed": f"({error})"})
     return call

@@ -6,6 +6,7 @@ Over a budget is an answer that names the limit, never a stall. What an operator
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterable
 
 ANSWER_BYTES = 8_000_000
@@ -28,6 +29,10 @@ VECTORS_BYTES = 32_000_000
 """Of one answer of a server that makes vectors."""
 JSON_CONTAINERS = 100_000
 """Lists and objects in one JSON text; each costs far more than its two characters."""
+ARGUMENT_CONTAINERS = 10_000
+"""Lists and objects in the arguments of a call, or in a request over HTTP: each is looked at on the event loop."""
+ARGUMENT_VALUES = 20_000
+"""Values in them."""
 LISTED_PROBLEMS = 1_000
 """Wrong values up to which each is looked at; of more only the number is told."""
 BACKTRACKING_CHARS = 8_000
@@ -80,6 +85,32 @@ def check_containers(text: str | bytes) -> None:
     opened = text.count("[") + text.count("{") if isinstance(text, str) else text.count(b"[") + text.count(b"{")
     if opened > JSON_CONTAINERS:
         raise OverBudgetError(f"has more than {JSON_CONTAINERS:,} lists and objects")
+
+
+def check_arguments(text: str | bytes) -> None:
+    """The same for the JSON text of a call's arguments, or of a request. Raises OverBudgetError."""
+    if len(text) > ARGUMENT_CONTAINERS:
+        data = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
+        if (over := too_many(data, containers=ARGUMENT_CONTAINERS, values=ARGUMENT_VALUES)) is not None:
+            raise OverBudgetError(f"has more than {over}")
+
+
+_TEXT = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)
+
+
+def too_many(text: bytes, *, containers: int, values: int) -> str | None:
+    """What a JSON text has too many of; brackets and commas inside of texts do not count."""
+    found = _counted(text)
+    if found[0] > containers or found[1] > values:
+        found = _counted(_TEXT.sub(b"", text))
+    if found[0] > containers:
+        return f"{containers:,} lists and objects"
+    return f"{values:,} values" if found[1] > values else None
+
+
+def _counted(text: bytes) -> tuple[int, int]:
+    containers = text.count(b"[") + text.count(b"{")
+    return containers, containers + text.count(b",")
 
 
 async def read_at_most(pieces: AsyncIterable[bytes], most: int) -> tuple[bytes, bool]:

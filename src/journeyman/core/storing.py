@@ -322,7 +322,8 @@ class NotedRequest(Entity):
 class RequestStore(Protocol):
     """The latest request of each digest."""
 
-    async def note(self, request: NotedRequest) -> None: ...
+    async def note(self, request: NotedRequest, *, unless_since: float | None = None) -> NotedRequest:
+        """Note a request, unless the same was noted since then; returns the one that counts."""
 
     async def find(self, digest: str) -> NotedRequest | None: ...
 

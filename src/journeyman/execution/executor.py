@@ -303,9 +303,13 @@ class Executor:
         approval = past.approval
         if approval is not None and approval.digest != bound_to:
             # The tool is another one by now: an answer to the old question is no answer, whatever it says.
-            superseded = ApprovalStatus.SUPERSEDED
             await scope.recorder.record(
-                ApprovalDecided(approval_id=approval.id, call_id=current.call.id, status=superseded)
+                ApprovalDecided(
+                    approval_id=approval.id,
+                    call_id=current.call.id,
+                    status=ApprovalStatus.SUPERSEDED,
+                    reason=f"{tool.name!r}, or who it is for, has changed since it was asked about; it is asked again",
+                )
             )
             approval = None
         if approval is None:

@@ -16,6 +16,7 @@ from journeyman.core.budgets import (
     TOOL_NAME_CHARS,
     TURN_CALLS,
     OverBudgetError,
+    check_arguments,
     check_containers,
 )
 from journeyman.core.messages import ToolCall, Usage
@@ -101,7 +102,7 @@ def read_arguments(written: Any) -> tuple[dict[str, Any], str | None]:
     if not text.strip():
         return {}, None
     try:
-        check_containers(text)
+        check_arguments(text)
         arguments = from_json(text, allow_inf_nan=False)
         # A number is infinite only by an exponent or by many digits, so short plain arguments skip the check.
         if len(text) >= DIGITS_OF_INFINITY or has_exponent(text):

@@ -13,6 +13,9 @@ KEPT_SECONDS = 2 * 24 * 3600.0
 UNANSWERED_SECONDS = 60 * 24 * 3600.0
 """How long one is kept whose client was told to ask again: longer than people take to decide."""
 
+_NEVER = 1e18
+"""Later than any request."""
+
 
 class SqlRequests:
     """Requests in a database, by digest."""
@@ -20,8 +23,8 @@ class SqlRequests:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def note(self, request: NotedRequest) -> None:
-        await self._database.write(partial(_note, request=request), sync=False)
+    async def note(self, request: NotedRequest, *, unless_since: float | None = None) -> NotedRequest:
+        return await self._database.write(partial(_note, request=request, unless_since=unless_since), sync=False)
 
     async def find(self, digest: str) -> NotedRequest | None:
         sql = f"SELECT {columns(NotedRequest)} FROM requests WHERE digest = ?"
@@ -37,13 +40,23 @@ class SqlRequests:
         await self._database.write(lambda connection: connection.execute(sql, digest, run_id), sync=False)
 
 
-def _note(connection: Connection, *, request: NotedRequest) -> None:
+def _note(connection: Connection, *, request: NotedRequest, unless_since: float | None) -> NotedRequest:
     connection.execute(
         "DELETE FROM requests WHERE asked_at < ? AND (unanswered = 0 OR asked_at < ?)",
         *(request.asked_at - KEPT_SECONDS, request.asked_at - UNANSWERED_SECONDS),
     )
+    # Of requests that come at once, only the first is new: the update waits for whoever writes the same row.
     connection.execute(
         f"INSERT INTO requests ({columns(NotedRequest)}) VALUES (?, ?, ?, ?) ON CONFLICT (digest) DO UPDATE SET "
-        "run_id = excluded.run_id, asked_at = excluded.asked_at, unanswered = excluded.unanswered",
-        *(request.digest, request.run_id, request.asked_at, int(request.unanswered)),
+        "run_id = excluded.run_id, asked_at = excluded.asked_at, unanswered = excluded.unanswered "
+        "WHERE requests.asked_at < ?",
+        *(
+            request.digest,
+            request.run_id,
+            request.asked_at,
+            int(request.unanswered),
+            _NEVER if unless_since is None else unless_since,
+        ),
     )
+    sql = f"SELECT {columns(NotedRequest)} FROM requests WHERE digest = ?"
+    return entities(NotedRequest, connection.query(sql, request.digest))[0]

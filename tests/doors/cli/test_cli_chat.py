@@ -258,3 +258,22 @@ def test_what_is_typed_is_not_torn_by_what_is_printed_nor_by_another_width(
 
 
 PASTED = ", and so\non it goes\nfor three lines"
+
+
+def test_through_a_pipe_a_command_is_carried_out_and_not_sent(serve: Serve, piped: Piped) -> None:
+    with serve(say("Hello."), say("Never.")) as server:
+        ended = piped("/help\nHi\n/tools\n/quit\nHi again\n", *AGENT, "--model", f"{server.url}#any")
+        assert len(server.requests) == 1
+    assert (ended.code, "Hello." in ended.out, "Never." in ended.out) == (0, True, False)
+    assert "/sessions" in ended.err
+
+
+def test_a_command_does_not_change_the_exit_code_of_the_last_run(serve: Serve, piped: Piped) -> None:
+    with serve(http(400)) as server:
+        assert piped("Hi\n/help\n", *AGENT, "--model", f"{server.url}#any").code == 1
+
+
+def test_a_session_that_is_not_there_yet_is_said_to_begin(piped: Piped) -> None:
+    ended = piped("", *AGENT, "--model", "http://127.0.0.1:9/v1#any", "--session", "nope")
+    assert ended.code == 0
+    assert "no session 'nope' yet" in ended.err

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import runpy
+import subprocess
 import sys
 from pathlib import Path
 
@@ -218,3 +219,12 @@ def test_what_a_found_file_is_asked_about(cli: Cli, tmp_path: Path, line: str, t
     refused = cli("runs", "list")
     assert refused.code == 2
     assert told in " ".join(refused.err.split())
+
+
+def test_what_init_tells_to_type_starts_the_program_that_was_started(tmp_path: Path) -> None:
+    started = tmp_path / "bin" / "journeyman"
+    started.parent.mkdir()
+    started.symlink_to(Path(sys.executable).with_name("journeyman"))
+    for folder, typed in ((".", "bin/journeyman"), ("elsewhere", f"cd elsewhere && {started}")):
+        ended = subprocess.run([started, "init", folder], cwd=tmp_path, capture_output=True, text=True, check=True)
+        assert f" {typed} config check" in ended.stderr

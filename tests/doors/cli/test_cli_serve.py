@@ -6,10 +6,11 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +60,27 @@ def test_it_serves_until_it_is_told_to_stop(tmp_path: Path, ending: signal.Signa
         assert link.partition("=")[2] not in Path(f"/proc/{process.pid}/cmdline").read_text()
         process.send_signal(ending)
         assert process.wait(WAIT_SECONDS) == 0
+
+
+@pytest.mark.slow
+def test_the_end_waits_for_nobody_s_body_and_says_nothing_of_it(tmp_path: Path) -> None:
+    with serving(tmp_path) as (process, url), ExitStack() as stack:
+        assert process.stderr is not None
+        token = process.stderr.readline().split()[-1].partition("=")[2]
+        model = process.stderr.readline()
+        assert model.startswith("model ")
+        head = f"POST /api/v1/tasks HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\n"
+        begun = f"{head}Content-Type: application/json\r\nContent-Length: 100\r\n\r\n{{".encode()
+        clients = [
+            stack.enter_context(socket.create_connection(("127.0.0.1", int(url.rpartition(":")[2])), WAIT_SECONDS))
+            for _ in range(50)
+        ]
+        for client in clients:
+            client.sendall(begun)
+        assert listed(url) == 401  # by now all of them are known
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(WAIT_SECONDS) == 0
+        assert process.stderr.read() == ""
 
 
 SNOOPING = """
@@ -238,6 +260,7 @@ def test_the_service_starts_workers_and_shows_what_they_write(serve: Serve, post
         (["--split", "nowhere:split"], "--split"),
         (["--concurrency", "0"], "--concurrency"),
         (["--workers", "-1"], "--workers"),
+        (["--workers", "2"], "workers need PostgreSQL"),
     ],
 )
 def test_an_option_that_cannot_be_meant_is_wrong_usage(cli: Cli, tmp_path: Path, options: list[str], told: str) -> None:

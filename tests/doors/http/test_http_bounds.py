@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
+import time
 from pathlib import Path
+from typing import Any
 
-from journeyman import Principal, tool
+import pytest
+
+from journeyman import Agent, Principal, tool
 from journeyman.core.runs import RunStatus, TaskInput
 from journeyman.core.storing import RunOrder
 from journeyman.doors.http import Tokens
-from journeyman.testing import ScriptedModel, say
+from journeyman.testing import ScriptedModel, call, say
 from journeyman.tools.library import ToolLibrary
 from tests.doors.http.serving import Running, served
 
@@ -74,3 +80,61 @@ async def test_a_stuck_run_says_why_and_is_tried_again_on_request(tmp_path: Path
         assert (await client.post("/api/v1/runs/deadly/resume")).status_code == 200
         handle = await server.service.app.handle("deadly")
         assert await handle.wait() is not RunStatus.STUCK
+
+
+SHAPES: dict[str, Any] = {
+    "lists": [[] for _ in range(90_000)],
+    "keys": {f"k{number}": number for number in range(60_000)},
+    "numbers": list(range(100_000)),
+    "records": [{"id": number, "name": "x"} for number in range(30_000)],
+    "many, but not too many": [{"id": number} for number in range(9_000)],
+}
+MOST_CPU_SECONDS = 0.2
+"""Of the event loop's thread in one go. It took up to 0.35 s; what is left takes a fifth of this."""
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+async def test_a_megabyte_of_small_values_does_not_hold_the_event_loop(tmp_path: Path, shape: str) -> None:
+    @tool(risk="reversible")
+    def echo(data: Any) -> str:
+        """Echo. Use when asked."""
+        return "ok"
+
+    async def watch() -> None:
+        before = time.thread_time()
+        while True:
+            await asyncio.sleep(0)
+            now = time.thread_time()
+            steps.append(now - before)
+            before = now
+
+    value, steps = SHAPES[shape], [0.0]
+    requests: list[tuple[str, Any]] = [
+        ("/api/v1/tools/echo/call", {"arguments": {"data": value}}),
+        ("/api/v1/chains", {"steps": [{"tool": "echo", "args": {"data": value}}]}),
+        ("/api/v1/tasks", {"title": "x", "metadata": {"data": value}}),
+        ("/v1/chat/completions", {"model": "assistant", "messages": value}),
+    ]
+    bodies = [(path, json.dumps(body).encode()) for path, body in requests]
+    model = ScriptedModel([call("echo", data=value), say("over")])
+    agent = Agent(name="assistant", instruction="Help.", all_tools=True)
+    async with (
+        served(tmp_path, agents=[agent], library=ToolLibrary([echo]), model=model) as server,
+        server.client(headers={"Content-Type": "application/json"}) as client,
+    ):
+        await client.get("/healthz")
+        watching = asyncio.create_task(watch())
+        try:
+            codes = [(await client.post(path, content=body)).status_code for path, body in bodies]
+            response = await (await server.service.app.start(agent, "Echo it.")).result()
+        finally:
+            watching.cancel()
+    if "not too many" in shape:
+        assert codes[:3] == [200, 200, 201]
+        assert response.tool_calls[0].success
+    else:
+        assert codes == [422, 422, 422, 400]
+        error = response.tool_calls[0].error
+        assert error is not None
+        assert error.code == "MALFORMED_ARGUMENTS"
+    assert max(steps) < MOST_CPU_SECONDS

@@ -164,3 +164,41 @@ async def test_a_run_that_awaits_a_resolution_names_the_calls(tmp_path: Path) ->
         told = (await client.post("/api/v1/chat", json=behind, headers=ONE_ANSWER)).json()
         assert (told["status"], told["blocked_by"]) == ("queued", "run-unknown")
         assert [item["call_id"] for item in told["unknown"]] == ["c1"]
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2, 3, 4), (4, 3, 2, 1, 0), (2, 0, 1)])
+async def test_attempts_of_one_request_that_arrive_at_once_are_one_run(tmp_path: Path, order: tuple[int, ...]) -> None:
+    async with served(tmp_path, model=ScriptedModel(MILK)) as server, server.client() as client:
+
+        async def attempt(number: int) -> str:
+            headers = {"X-Stainless-Retry-Count": str(number)}
+            return str((await client.post("/v1/chat/completions", json=ASKED, headers=headers)).json()["id"])
+
+        assert len(set(await asyncio.gather(*map(attempt, order)))) == 1
+        assert (await server.service.tasks.query()).total == 1
+
+
+async def test_the_same_asked_anew_is_another_request(tmp_path: Path) -> None:
+    async with served(tmp_path, model=ScriptedModel([*MILK, *MILK])) as server, server.client() as client:
+        headers = {"X-Stainless-Retry-Count": "0"}
+        posts = [client.post("/v1/chat/completions", json=ASKED, headers=headers) for _ in range(2)]
+        assert len({answer.json()["id"] for answer in await asyncio.gather(*posts)}) == 2
+
+
+@pytest.mark.parametrize("chain", [False, True])
+async def test_a_call_with_the_same_key_is_made_once(tmp_path: Path, chain: bool) -> None:
+    def asked(title: str) -> tuple[str, dict[str, Any]]:
+        if chain:
+            return "/api/v1/chains", {"steps": [{"tool": "create_task", "args": {"title": title}}]}
+        return "/api/v1/tools/create_task/call", {"arguments": {"title": title}}
+
+    async with served(tmp_path) as server, server.client(headers={"Idempotency-Key": "k1"}) as client:
+        path, body = asked("Buy milk")
+        posts = [client.post(path, json=body) for _ in range(3)]
+        first, *others = [answer.json() for answer in await asyncio.gather(*posts)]
+        others.append((await client.post(path, json=body)).json())
+        assert all(other == first for other in others)
+        assert (await server.service.tasks.query()).total == 1
+        clash = await client.post(path, json=asked("Buy bread")[1])
+        assert (clash.status_code, clash.json()["code"]) == (409, "RUN_EXISTS")
+        assert (await client.post(path, json=body, headers={"Idempotency-Key": "k2"})).json() != first

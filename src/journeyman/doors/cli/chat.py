@@ -29,6 +29,7 @@ from journeyman.doors.cli.origins import RememberedTools, latest_order, load_for
 from journeyman.doors.cli.run import see_through
 from journeyman.doors.cli.tools import print_tool, print_tools
 
+QUIT = "/quit"
 HISTORY_SHOWN = 20
 HISTORY_WIDTH = 500
 SESSIONS_SHOWN = 20
@@ -94,6 +95,8 @@ class _Conversation:
     async def hold(self) -> ExitCode:
         """Everything from the first line to the last."""
         await self._session.must_be_open_to(self._options.principal)
+        if self._options.session is not None and await self._app.store.conversations.get(self._session.id) is None:
+            screen.note(f"there is no session {self._session.id!r} yet: the first message begins it")
         interactive = screen.interactive()
         self._interrupts.watch()
         if interactive:
@@ -105,9 +108,14 @@ class _Conversation:
                 line = await anext(lines, None)
             if line is None:
                 break
-            if text := line.strip():
-                order = parsed(text) if interactive else None
-                code = await (self._say(text) if order is None else self._obey(*order))
+            if not (text := line.strip()):
+                continue
+            if (order := parsed(text)) is None:
+                code = await self._say(text)
+            elif order[0] == QUIT:
+                break
+            elif (came_to := await self._obey(*order)) is ExitCode.WAITING or interactive:
+                code = came_to  # through a pipe, the code is that of the last run
         if not interactive:
             return code
         await self._say_how_to_go_on()
@@ -167,7 +175,7 @@ class _Conversation:
         while True:
             self._console.print()
             line = await prompt.read()
-            if line is None or line.strip() == "/quit":
+            if line is None:
                 return
             yield line
 

@@ -13,6 +13,7 @@ from journeyman.app import json_schema
 from journeyman.doors.cli import screen
 from journeyman.doors.cli.found_file import remember_file
 from journeyman.doors.cli.options import WrongUsageError
+from journeyman.doors.cli.program import program
 
 SCHEMA = "journeyman.schema.json"
 NAMES = ("journeyman.yaml", "my_tools.py", "test_my_tools.py")
@@ -37,9 +38,14 @@ def init(
         screen.say(f"wrote {folder / name}")
     remember_file(folder / NAMES[0])
     inside = "" if folder == Path() else f"cd {folder} && "
+    started = program(folder=folder)
+    steps = [
+        (f"{started} config check", "is everything right?"),
+        ("python -m pytest", "the test of the tool"),
+        (f'{started} run "Greet Ada"', "a run with it"),
+    ]
+    width = max(len(typed) for typed, _ in steps)
     screen.note(
         "what to do next:",
-        f"{inside}journeyman config check      is everything right?",
-        f"{inside}python -m pytest             the test of the tool",
-        f'{inside}journeyman run "Greet Ada"   a run with it',
+        *(f"{inside}{typed.ljust(width)}   {does}" for typed, does in steps),
     )

@@ -188,6 +188,8 @@ def serve(
     must_be_bindable(host, listed)
     made = new_token() if listed is None and given is None and not insecure_no_token else None
     known = None if insecure_no_token else listed or for_this_machine(given if made is None else made)
+    if workers is not None:
+        _must_have_queue(store, instead="leave --workers out")
     database = open_store(store, queued=workers is not None)
     policy, followed = _rules(approval_time, database)
     agents, loaded = agents_and_tools(agent, library, store=database, model=model)
@@ -298,6 +300,14 @@ def _who_answers(service: Service) -> Iterator[str]:
             yield f"no model answers as {name}: {screen.escaped(trouble)}"
 
 
+def _must_have_queue(store: str, *, instead: str) -> None:
+    if file_of(store) is not None:
+        raise WrongUsageError(
+            f"workers need PostgreSQL and {without_password(store)!r} is SQLite: "
+            f"give --store postgresql://USER@HOST/DATABASE, or {instead}"
+        )
+
+
 def _worker_library(agent: str | None, library: str | None) -> str | None:
     """Where workers find the tools of the service's agent; for one of a gram file they look at the run."""
     if agent is None or library is not None or is_document(agent):
@@ -347,11 +357,7 @@ def worker(
     the service's file, an approved call is checked against what its principal may do by now.
     """
     shown = without_password(store)
-    if file_of(store) is not None:
-        raise WrongUsageError(
-            f"workers need PostgreSQL and {shown!r} is SQLite: give --store postgresql://USER@HOST/DATABASE, "
-            "or let one process take runs up with 'journeyman runs resume'"
-        )
+    _must_have_queue(store, instead="let one process take runs up with 'journeyman runs resume'")
     try:
         from journeyman.app.worker import work
     except ImportError as error:

@@ -204,6 +204,8 @@ class Trace:
                 line, style = f"approved{by}", "green"
             case ApprovalStatus.EXPIRED:
                 line, style = "nobody answered in time: denied", "magenta"
+            case ApprovalStatus.SUPERSEDED:
+                line, style = f"the answer no longer counts{reason or ': the call is another one by now'}", "magenta"
             case _:
                 line, style = f"denied{by}{reason}", "magenta"
         call = self._calls.get(event.call_id)

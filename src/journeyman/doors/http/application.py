@@ -52,6 +52,7 @@ def create_app(service: Service, *, tokens: Tokens | None = None, options: Serve
     )
     api.state.service = service
     api.state.metrics = metrics = Metrics()
+    api.state.early_retries = {}
     api.state.readiness = Readiness(service)
     api.state.instruments = prometheus_page()
     install_errors(api)

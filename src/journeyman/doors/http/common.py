@@ -14,7 +14,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from journeyman.app.desk import Desk, Outcome
 from journeyman.app.service import Service
 from journeyman.core.approvals import Approval
-from journeyman.core.budgets import OverBudgetError, check_containers
+from journeyman.core.budgets import OverBudgetError, check_arguments
 from journeyman.core.calls import ToolCallRecord
 from journeyman.core.data import canonical_json, storable_json
 from journeyman.core.runs import RunStatus
@@ -175,7 +175,7 @@ def read_json(data: bytes, *, place: str = "body", once: bool = False) -> Any:
     With ``once`` no object may name a field twice: one of the two would be dropped unseen.
     """
     try:
-        check_containers(data)
+        check_arguments(data)
         value = json.loads(data, object_pairs_hook=_each_once if once else None)
     except OverBudgetError as error:
         raise refused(place, f"it {error}") from None

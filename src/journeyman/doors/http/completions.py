@@ -52,6 +52,9 @@ AWAY_SECONDS = 1.0
 """Between two looks at a store that is away."""
 RETRY_SECONDS = 3600.0
 """How long after a request one that says of itself that it is sent again is taken for the same."""
+EARLY_SECONDS = 5.0
+"""How long after its retry a request may arrive that was sent before."""
+MOST_EARLY = 1_000
 
 
 class OpenAIErrorBody(BaseModel):
@@ -180,7 +183,7 @@ async def complete(
     agent = _for_format(body, agent_named(service, body.model))
     must_have_model(service, agent)
     asked = await _asked(body, agent, desk, key=key, retried=retries > 0)
-    handle = await _started(agent, desk, asked)
+    handle = await _started(agent, desk, asked, request.app.state.early_retries)
     request.state.run_id = handle.run_id
     answer = Answer(desk, handle, asked, model=body.model, page=str(request.base_url))
     if body.stream:
@@ -229,6 +232,8 @@ class Asked:
     digest: str | None = None
     """Under which it is noted, so that it is known when it comes again; None where its run is known otherwise."""
     unanswered: bool = False
+    retried: bool = False
+    """Whether its client says that it has sent it before."""
 
     def same(self, order: RunOrder) -> bool:
         asked = (order.agent["name"], order.agent.get("output"), order.task.description, order.history)
@@ -237,7 +242,7 @@ class Asked:
 
 async def _asked(body: CompletionRequest, agent: Agent, desk: Desk, *, key: str | None, retried: bool) -> Asked:
     task, history = body.conversation()
-    asked = Asked(task, history, agent)
+    asked = Asked(task, history, agent, retried=retried)
     if key is not None:
         asked.run_id = desk.run_id_for("completions", key)
         return asked
@@ -267,14 +272,24 @@ async def _told_to_wait(body: CompletionRequest, desk: Desk, asked: Asked) -> st
     return row.id if again or goes_on(asked.task) else None
 
 
-async def _started(agent: Agent, desk: Desk, asked: Asked) -> Handle:
+async def _started(agent: Agent, desk: Desk, asked: Asked, early: dict[str, float]) -> Handle:
+    """``early`` has the digests of requests of which a retry has come and not yet the first attempt, and when."""
     app, run_id = desk.app, asked.run_id
     if asked.begun and run_id is not None:
         return await app.handle(run_id)
     if asked.digest is not None and run_id is not None:
         # Before it begins: a client whose connection breaks now must find it.
-        await app.store.requests.note(NotedRequest(digest=asked.digest, run_id=run_id, asked_at=app.clock.time()))
-        return await app.start(agent, asked.task, principal=desk.principal, history=asked.history, run_id=run_id)
+        request = NotedRequest(digest=asked.digest, run_id=run_id, asked_at=app.clock.time())
+        # A retry that arrives together with the request itself, or before it, shares its run.
+        overtaken = not asked.retried and request.asked_at - early.pop(asked.digest, 0.0) < EARLY_SECONDS
+        since = request.asked_at - RETRY_SECONDS if asked.retried or overtaken else None
+        first_retry = early.setdefault(asked.digest, request.asked_at) if asked.retried else None
+        noted = await app.store.requests.note(request, unless_since=since)
+        if first_retry is not None and noted.asked_at < first_retry:
+            early.pop(asked.digest, None)  # the request itself was here before
+        while len(early) > MOST_EARLY:
+            early.pop(next(iter(early)))
+        return await app.start(agent, asked.task, principal=desk.principal, history=asked.history, run_id=noted.run_id)
     if run_id is not None and await desk.begun_before(run_id, same=asked.same) is not None:
         return await app.handle(run_id)
     handle = await app.start(agent, asked.task, principal=desk.principal, history=asked.history, run_id=run_id)

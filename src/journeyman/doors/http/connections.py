@@ -172,6 +172,13 @@ class Connection(H11Protocol):
         else:
             transport.abort()
 
+    def shutdown(self) -> None:
+        """The server ends: what has begun is answered, but nobody waits for the rest of a request."""
+        if self._made and self.waits_for == "body":
+            self.drop()
+        else:
+            super().shutdown()
+
     # --- what asyncio calls
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it

@@ -16,10 +16,12 @@ from journeyman.core.errors import ConfigurationError, ErrorInfo
 from journeyman.core.principals import Principal
 from journeyman.core.risk import RiskLevel
 from journeyman.core.specification import ToolSpecification
+from journeyman.core.storing import ChainStep, RunOrder
 from journeyman.doors.http.auth import Caller
 from journeyman.doors.http.common import (
     Body,
     DeskDep,
+    IdempotencyKey,
     JsonRoute,
     Object,
     RunAnswer,
@@ -68,9 +70,9 @@ class CallAnswer(RunAnswer):
 
 
 @router.post("/chains", summary="Call tools one after another", responses={**answers(404, 409), **WAITING})
-async def run_chain(body: ChainRequest, response: Response, desk: DeskDep) -> ChainAnswer:
+async def run_chain(body: ChainRequest, response: Response, desk: DeskDep, key: IdempotencyKey = None) -> ChainAnswer:
     """Answers when the chain has ended (200) or needs a person (202)."""
-    run_id, outcome = await _carried_out(desk, body.steps, body.session_id)
+    run_id, outcome = await _carried_out(desk, body.steps, body.session_id, key=key)
     response.status_code = 202 if outcome.kind == "waiting" else 200
     handle = await desk.app.handle(run_id)
     return ChainAnswer(
@@ -81,11 +83,14 @@ async def run_chain(body: ChainRequest, response: Response, desk: DeskDep) -> Ch
 
 
 @router.post("/tools/{name}/call", summary="Call one tool", responses={**answers(404, 409), **WAITING})
-async def call_tool(name: str, body: CallRequest, response: Response, desk: DeskDep) -> CallAnswer:
+async def call_tool(
+    name: str, body: CallRequest, response: Response, desk: DeskDep, key: IdempotencyKey = None
+) -> CallAnswer:
     """Governed like any other call. Answers when it has ended (200), well or not, or needs a person (202)."""
     if name not in desk.app.library:
         raise _not_found(desk.app.library.nearest(name))
-    run_id, outcome = await _carried_out(desk, [Step(tool=name, args=literal(body.arguments))], body.session_id)
+    step = Step(tool=name, args=literal(body.arguments))
+    run_id, outcome = await _carried_out(desk, [step], body.session_id, key=key)
     response.status_code = 202 if outcome.kind == "waiting" else 200
     return CallAnswer(**answer_fields(run_id, outcome), record=next(iter(outcome.calls), None))
 
@@ -95,14 +100,25 @@ def _not_found(nearest: list[str]) -> Problem:
     return not_found("tool", recover_action=hint)
 
 
-async def _carried_out(desk: Desk, steps: list[Step], session_id: str | None) -> tuple[str, Outcome]:
-    chain = [step.model_dump() for step in steps]
+async def _carried_out(
+    desk: Desk, steps: list[Step], session_id: str | None, *, key: str | None
+) -> tuple[str, Outcome]:
+    chain = [ChainStep(tool=step.tool, args=step.args) for step in steps]
+    run_id = desk.run_id_for("chains", key)
+
+    def same(order: RunOrder) -> bool:
+        return list(order.chain) == chain and order.task.session_id == session_id
+
+    if run_id is not None and await desk.begun_before(run_id, same=same) is not None:
+        return run_id, await desk.outcome(await desk.app.handle(run_id), session_id=session_id)
     try:
         async with nullcontext() if session_id is None else desk.begins_in(session_id):
-            handle = await start_chain(desk.app, chain, principal=desk.principal, session_id=session_id)
+            handle = await start_chain(desk.app, chain, principal=desk.principal, session_id=session_id, run_id=run_id)
     except ConfigurationError as error:
         fields = [FieldError(field="steps", message=str(error))]
         raise Problem(422, "INVALID_CHAIN", str(error), fields=fields) from None
+    if run_id is not None:  # the key may have come with another call at the same time
+        await desk.begun_before(run_id, same=same)
     return handle.run_id, await desk.outcome(handle, session_id=session_id)
 
 

@@ -18,7 +18,7 @@ from mcp_types import (
 )
 from pydantic_core import from_json
 
-from journeyman.core.budgets import MCP_CONTAINERS, MCP_ITEMS, MCP_UNASKED, MCP_VALUES
+from journeyman.core.budgets import MCP_CONTAINERS, MCP_ITEMS, MCP_UNASKED, MCP_VALUES, too_many
 
 UNREADABLE = -32090
 """In the place of an answer that is malformed or over a budget. The server has answered, so the request took effect."""
@@ -30,7 +30,6 @@ LOST = -32092
 LIST_CHANGED = "notifications/tools/list_changed"
 _ENDS = 400
 """How much of the beginning and of the end of an unreadable message is searched for the id it answers."""
-_TEXT = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"')
 _ID = re.compile(rb'"id"\s*:\s*"?(\d{1,9})\b')
 
 
@@ -61,7 +60,7 @@ def refusal(request_id: int | str | None, why: str, code: int = UNREADABLE) -> J
 
 def parsed(line: bytes) -> JSONRPCMessage | Unreadable:
     """One message from its JSON text."""
-    if len(line) > MCP_CONTAINERS and (over := _too_much(line)) is not None:
+    if len(line) > MCP_CONTAINERS and (over := too_many(line, containers=MCP_CONTAINERS, values=MCP_VALUES)):
         return Unreadable.of(line, f"sent a message that has more than {over}")
     try:
         raw = from_json(line, allow_inf_nan=False)
@@ -73,21 +72,6 @@ def parsed(line: bytes) -> JSONRPCMessage | Unreadable:
         return jsonrpc_message_adapter.validate_python(raw, by_name=False)
     except ValueError:  # pydantic's text quotes the message, which may hold anything
         return Unreadable.of(line, "sent a message that is not valid JSON-RPC")
-
-
-def _too_much(line: bytes) -> str | None:
-    """What a JSON text has too many of; brackets and commas inside of texts do not count."""
-    containers, values = _counted(line)
-    if containers > MCP_CONTAINERS or values > MCP_VALUES:
-        containers, values = _counted(_TEXT.sub(b"", line))
-    if containers > MCP_CONTAINERS:
-        return f"{MCP_CONTAINERS:,} lists and objects"
-    return f"{MCP_VALUES:,} values" if values > MCP_VALUES else None
-
-
-def _counted(line: bytes) -> tuple[int, int]:
-    containers = line.count(b"[") + line.count(b"{")
-    return containers, containers + line.count(b",")
 
 
 @dataclass(slots=True)
