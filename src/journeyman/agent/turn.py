@@ -45,7 +45,13 @@ async def ask(run: Run) -> bool:
         return False
     if response.from_results:
         response = _from_results(run, response)
-    calls = numbered(response.calls, iteration=iteration, taken=run.state.call_ids, theirs=run.call_ids)
+    calls = numbered(
+        response.calls,
+        iteration=iteration,
+        taken=run.state.call_ids,
+        theirs=run.call_ids,
+        bounded=not run.repeatable,  # a chain hands on results as they are
+    )
     message = MessageReceived.unchecked(
         iteration=iteration,
         text=response.text,
@@ -149,7 +155,7 @@ class _Deltas:
 
 
 def numbered(
-    calls: Iterable[ToolCall], *, iteration: int, taken: set[str], theirs: dict[str, str]
+    calls: Iterable[ToolCall], *, iteration: int, taken: set[str], theirs: dict[str, str], bounded: bool = True
 ) -> tuple[ToolCall, ...]:
     """The calls under ids of ours, unique within the run. ``theirs`` takes what the model's server calls them.
 
@@ -173,7 +179,8 @@ def numbered(
                     arguments=call.arguments,
                     malformed=call.malformed,
                     confidence=call.confidence,
-                )
+                ),
+                bounded=bounded,
             )
         )
     return tuple(given)
@@ -185,7 +192,7 @@ def _name(call: ToolCall) -> str:
     return name if len(name) <= TOOL_NAME_CHARS else f"{name[:TOOL_NAME_CHARS]}…"
 
 
-def _writable(call: ToolCall) -> ToolCall:
+def _writable(call: ToolCall, *, bounded: bool) -> ToolCall:
     """The call, or its refusal as malformed where its arguments fit into no journal: not JSON, nested too deeply,
     or of too many values.
 
@@ -194,7 +201,9 @@ def _writable(call: ToolCall) -> ToolCall:
     if not call.tool_name:
         call = call.model_copy(update={"tool_name": UNNAMED})
     try:
-        check_arguments(storable_json(call.arguments))
+        text = storable_json(call.arguments)
+        if bounded:
+            check_arguments(text)
     except ValueError as error:
         return call.model_copy(update={"arguments": {}, "malformed": f"({error})"})
     return call
