@@ -45,9 +45,9 @@ def sent(played: Played) -> list[str]:
     [
         call("no_such_tool", text=HUGE),
         call("open_vault", code=HUGE),
-        call("open_vault", code=[1] * 100_000),
+        call("open_vault", code=[1_000_000] * 15_000),
         call("open_vault", code=[{"n": 10**4000}] * 20),
-        call("open_vault", code={str(number): None for number in range(30_000)}),
+        call("open_vault", code={str(number): None for number in range(10_000)}),
         call("look", at=[HUGE]),
         ModelResponse(calls=(ToolCall(tool_name="look", malformed=HUGE),)),
     ],
@@ -56,8 +56,7 @@ def sent(played: Played) -> list[str]:
 async def test_huge_arguments_of_a_call_that_did_not_run_are_not_sent_again(refused: Any) -> None:
     played = await play([look, open_vault], [refused, say("over")])
     assert not played.response.tool_calls[0].success
-    # What has too many values is not even read.
-    assert sent(played)[0] in ("{}(left out: they were too large)", "{}(has more than 20,000 values)")
+    assert sent(played) == ["{}(left out: they were too large)"]
     # The facts keep the whole.
     assert len(next(fact for fact in played.facts if fact.type == "calls_planned").model_dump_json()) > 30_000
 
