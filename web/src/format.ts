@@ -31,6 +31,9 @@ export function when(seconds: number): string {
 
 export const percent = (share: number): string => `${(share * 100).toFixed(share === 1 || share === 0 ? 0 : 1)} %`;
 
+/** A difference of two shares, in percentage points. */
+export const points = (difference: number): string => `${difference < 0 ? "−" : "+"}${Math.abs(difference * 100).toFixed(0)}`;
+
 export const pretty = (value: unknown): string => visible(typeof value === "string" ? value : write(value, 2));
 
 /** Arguments on one line. */

@@ -187,7 +187,8 @@ export interface Strategy {
   principal_id: string | null;
   demonstration: {
     request: string;
-    calls: { tool_name: string; arguments: Record<string, unknown>; result: string }[];
+    calls: { tool_name: string; arguments: Record<string, unknown>; result: string; effect: boolean }[];
+    closing: string;
   } | null;
 }
 
@@ -203,4 +204,15 @@ export interface PlaybookView {
   strategies: StrategyView[];
   history: { version: number; at: number; reason: string; changed: number; removed: number }[];
   can_change: boolean;
+}
+
+export interface PlaybookDiff {
+  since: number;
+  to: number;
+  bullets: {
+    id: string;
+    kind: "added" | "changed" | "removed";
+    title: string;
+    fields: { field: string; before: unknown; after: unknown }[];
+  }[];
 }

@@ -22,6 +22,7 @@ from journeyman.core.playbook import (
     StrategyState,
     ToolCallingStrategy,
 )
+from journeyman.core.playbook_diff import PlaybookDiff, playbook_diff
 from journeyman.core.principals import Principal
 from journeyman.core.protocols import Embedder
 from journeyman.core.runs import AgentResponse
@@ -293,6 +294,11 @@ class Playbook:
     async def at(self, version: int) -> PlaybookState:
         """The whole playbook as it was at a version."""
         return await self._store.at(self.domain, version)
+
+    async def diff(self, since: int, to: int | None = None) -> PlaybookDiff:
+        """What changed from one version to another; to what it is now, if the other is left out."""
+        after = await (self._store.read(self.domain) if to is None else self.at(to))
+        return playbook_diff(self.domain, await self.at(since), after)
 
     async def rollback(self, to: int) -> int:
         """Make it what it was at a version, as a change of its own; returns the new version."""

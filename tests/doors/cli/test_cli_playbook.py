@@ -56,7 +56,13 @@ def test_conversations_teach_and_can_be_taken_back(cli: Cli, file: Path, tmp_pat
     versions = json.loads(cli("playbook", "history", "--domain", "shop", "--json").out)
     assert [item["reason"] for item in versions] == [f"{strategy['id']}: wrong", "learned from 2 runs"]
     assert "wrong" in cli("playbook", "history", "--domain", "shop").out
+    shown = cli("playbook", "diff", "--since", "1", "--domain", "shop")
+    assert "~ search_orders → cancel_order" in shown.out
+    assert "state: active → quarantined" in shown.out
+    assert "+ search_orders" in cli("playbook", "diff", "--since", "0", "--to", "1", "--domain", "shop").out
+    assert "has no version 7" in cli("playbook", "diff", "--since", "7", "--domain", "shop").err
     assert cli("playbook", "rollback", "--to", "1", "--domain", "shop").code == 0
+    assert "say the same" in cli("playbook", "diff", "--since", "1", "--domain", "shop").err
     assert json.loads(cli("playbook", "list", "--json").out) == [strategy]
 
     assert cli("playbook", "export", str(tmp_path / "out")).code == 0

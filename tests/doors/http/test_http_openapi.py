@@ -15,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.errors import Unsatisfiable
 
-from journeyman import Principal
+from journeyman import Principal, ToolCallingStrategy
 from journeyman.app.service import open_service
 from journeyman.doors.http import ServeOptions, Tokens, serve
 from journeyman.testing import ScriptedModel, say
@@ -26,6 +26,7 @@ from tests.waiting import WAIT_SECONDS
 NOTHING_TO_GET_WRONG = {"/healthz", "/readyz"}
 TOKEN = "a-token-of-sufficient-length"
 AUTHORISED = {"Authorization": f"Bearer {TOKEN}"}
+STRATEGY = ToolCallingStrategy(id="strategy_1", content="Look.", tool_sequence=("look",), state="active")
 REFUSED = "RejectedPositiveData"
 EXPECTED = {
     (
@@ -45,6 +46,7 @@ EXPECTED = {
     (REFUSED, "GET /api/v1/events"): "Last-Event-ID has a number for each of the runs that are asked for",
     (REFUSED, "POST /api/v1/approvals/{approval_id}/approve"): "arguments_json is a text that holds a JSON object",
     (REFUSED, "POST /api/v1/chat"): "Last-Event-ID must be of a run that the request has begun before",
+    (REFUSED, "POST /api/v1/playbooks/{domain}/rollback"): "which versions there are is not in the document",
     (REFUSED, "POST /v1/chat/completions"): "the last message must be the user's, and say something",
 }
 """What schemathesis reports and is meant to be so: the kind of failure, the operation, and the reason."""
@@ -99,6 +101,7 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         options = ServeOptions(requests_per_minute=10_000_000)
         url = f"sqlite:///{folder / 'store.db'}"
         async with open_service(store=url, model=ScriptedModel([say("Hello.")])) as service:
+            await service.app.playbooks["shop"].put([STRATEGY])
 
             def tell(port: int) -> None:
                 found.append(port)
@@ -132,6 +135,7 @@ def test_no_request_makes_the_service_break_its_word(address: str, examples: int
     made = httpx.post(f"{address}/api/v1/tasks", json={"title": "See https://example.com"}, headers=AUTHORISED)
     task = made.json()
     known = {"task_id": task["id"], "attachment_id": task["attachments"][0]["id"]}
+    known.update(run_id=an_ended_run(address), domain="shop", strategy_id=STRATEGY.id)
     schema = schemathesis.openapi.from_url(f"{address}/openapi.json")
     checks = list(CHECKS.get_all())  # those of OpenAPI are known from now on
     assert len(checks) >= 14
@@ -169,6 +173,12 @@ def test_no_request_makes_the_service_break_its_word(address: str, examples: int
     assert len(tried) >= 35
     few = {name for name, count in tried.items() if count < examples}
     assert few <= {f"GET {path}" for path in NOTHING_TO_GET_WRONG}
+
+
+def an_ended_run(address: str) -> str:
+    headers = {**AUTHORISED, "Accept": "application/json"}
+    answer = httpx.post(f"{address}/api/v1/chat", json={"message": "Hello"}, headers=headers, timeout=WAIT_SECONDS)
+    return str(answer.json()["run_id"])
 
 
 def lost_on_the_way(query: dict[str, Any], url: str | None) -> bool:

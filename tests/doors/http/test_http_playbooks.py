@@ -41,6 +41,19 @@ async def test_a_playbook_is_seen_changed_and_rolled_back(tmp_path: Path) -> Non
             assert (changed["state"], changed["state_reason"]) == ("quarantined", "wrong")
             assert (await chief.patch(f"{path}x", json=wanted)).status_code == 404
 
+            assert (await chief.patch("/api/v1/playbooks/%1D/strategies/bobs", json=wanted)).status_code == 404
+
+            diff = "/api/v1/playbooks/shop/diff"
+            [bobs] = (await chief.get(f"{diff}?since=1")).json()["bullets"]
+            assert (bobs["kind"], bobs["id"], bobs["fields"][0]["after"]) == ("changed", "bobs", "quarantined")
+            assert (await ada.get(f"{diff}?since=1")).json()["bullets"] == []  # another's
+            assert {item["id"] for item in (await ada.get(f"{diff}?since=0")).json()["bullets"]} == {
+                "everybodys",
+                "adas",
+            }
+            assert (await ada.get(f"{diff}?since=1&to=9")).json()["code"] == "VERSION_NOT_FOUND"
+            assert (await ada.get("/api/v1/playbooks/nowhere/diff?since=0")).status_code == 404
+
             rollback = "/api/v1/playbooks/shop/rollback"
             assert (await ada.post(rollback, json={"to": 1})).status_code == 403
             assert (await chief.post(rollback, json={"to": 9})).status_code == 422

@@ -1,8 +1,9 @@
 // Playbooks: what was learned in a domain, shown as the little conversation that runs are shown, and how it came about.
 
 import { send } from "../api";
-import { percent, plural, when } from "../format";
+import { percent, plural, points } from "../format";
 import { useAction, useApi } from "../hooks";
+import { History } from "../parts/history";
 import { Intervals, wilson } from "../parts/plots";
 import { Badge, Empty, Problem } from "../parts/small";
 import { href } from "../router";
@@ -44,25 +45,7 @@ function OnePlaybook({ domain }: { domain: string }) {
       <Problem text={problem ?? failed} />
       {data?.strategies.map((view) => <One key={view.strategy.id} view={view} path={path} may={data.can_change} changed={reload} />)}
       {data && !data.strategies.length ? <Empty title="No strategies">Nothing here is yours or everybody's.</Empty> : null}
-      {data?.history.length ? (
-        <>
-          <h2>History</h2>
-          <ul class="list">
-            {data.history.map((item) => (
-              <li key={item.version}>
-                <div class="line">
-                  <Badge>{`version ${item.version}`}</Badge>
-                  <span class="what">{item.reason} ({plural(item.changed, "change")}, {item.removed} removed)</span>
-                  <span class="quiet time">{when(item.at)}</span>
-                  {data.can_change && item.version < data.version
-                    ? <button disabled={busy} onClick={() => void back(item.version)}>Roll back to this</button>
-                    : null}
-                </div>
-              </li>
-            ))}
-          </ul>
-        </>
-      ) : null}
+      {data?.history.length ? <History view={data} path={path} busy={busy} back={(to) => void back(to)} /> : null}
     </>
   );
 }
@@ -86,6 +69,11 @@ function One({ view, path, may, changed }: { view: StrategyView; path: string; m
       <p class="quiet">{strategy.state_reason}</p>
       <Demonstration strategy={strategy} />
       <Intervals title="Runs that were good, with 95 % intervals" show={percent} rows={rates(strategy)} />
+      <h3>Effect</h3>
+      {view.effect ? (
+        <Intervals title="Good runs with it, minus good holdouts, in points with the 95 % interval" show={points}
+          rows={[{ name: "with it − without", mean: view.effect[0], low: view.effect[1], high: view.effect[2] }]} />
+      ) : null}
       <p>{view.effect_text}</p>
       <p class="quiet">
         Labels: {Object.entries(strategy.label_sources).map(([source, count]) => `${count} by ${source}`).join(", ") || "none"}
@@ -108,14 +96,16 @@ function Demonstration({ strategy }: { strategy: Strategy }) {
   const shown = strategy.demonstration;
   if (!shown) return <p>{strategy.content}</p>;
   return (
-    <ol class="list" aria-label="Demonstration">
-      <li>{shown.request}</li>
+    <ol class="demonstration" aria-label="Demonstration">
+      <li class="asked">{shown.request}</li>
       {shown.calls.map((call, at) => (
         <li key={at}>
           <code>{call.tool_name}({Object.entries(call.arguments).map(([name, value]) => `${name}: ${JSON.stringify(value)}`).join(", ")})</code>
-          <span class="quiet"> → {call.result}</span>
+          {call.effect ? <Badge>changes something</Badge> : null}
+          <p class="quiet">→ {call.result || "a result that nothing after it used"}</p>
         </li>
       ))}
+      {shown.closing ? <li>{shown.closing}</li> : null}
     </ol>
   );
 }

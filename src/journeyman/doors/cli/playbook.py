@@ -17,6 +17,7 @@ from journeyman.doors.cli.loading import command, in_store
 from journeyman.doors.cli.options import DEFAULT_STORE, By, Json, Limit, Store
 
 WIDTH = 80
+MARKS = {"added": "+", "changed": "~", "removed": "-"}
 Domain = Annotated[str, typer.Option(metavar="NAME", help="The playbook's domain.")]
 AnyDomain = Annotated[str | None, typer.Option(metavar="NAME", help="Only this domain's playbook.")]
 Key = Annotated[str, typer.Argument(metavar="ID", help="A strategy, as 'journeyman playbook list' shows it.")]
@@ -137,6 +138,32 @@ def list_versions(
         why = screen.shortened(item.reason, WIDTH)
         table.add_row(str(item.version), screen.local_time(item.at), str(item.changed), str(item.removed), why)
     return screen.console().print(table)
+
+
+@playbook.command("diff")
+def compare_versions(
+    since: Annotated[int, typer.Option(metavar="VERSION", min=0, help="The version to compare from.")],
+    to: Annotated[
+        int | None, typer.Option(metavar="VERSION", min=0, help="The version to compare with.", show_default="latest")
+    ] = None,
+    domain: Domain = "general",
+    store: Store = DEFAULT_STORE,
+    as_json: Json = False,
+) -> None:
+    """What was added, changed and removed between two versions of a playbook."""
+    found = in_store(store, lambda app: app.playbooks[domain].diff(since, to))
+    if as_json:
+        return screen.print_json(found.model_dump(mode="json"))
+    if not found.bullets:
+        return screen.note(f"versions {found.since} and {found.to} of {domain!r} say the same")
+    for bullet in found.bullets:
+        screen.say(Text(screen.escaped(f"{MARKS[bullet.kind]} {bullet.title}  {bullet.id}"), style="bold"))
+        for change in bullet.fields:
+            sides = {"added": [change.after], "removed": [change.before]}.get(
+                bullet.kind, [change.before, change.after]
+            )
+            screen.say(f"    {change.field}: {' → '.join(screen.shortened(side, WIDTH) for side in sides)}")
+    return None
 
 
 @playbook.command("rollback")

@@ -23,6 +23,7 @@ from journeyman.core.errors import (
     ConfigurationError,
     EditedArgumentsError,
     ErrorCategory,
+    PlaybookConflictError,
     StoreError,
     ToolError,
 )
@@ -193,6 +194,8 @@ def problem_of(error: Exception) -> Problem:
             return Problem(409, "APPROVAL_NOT_POSSIBLE", str(error))
         case BindingError() | ConfigurationError():
             return Problem(409, "NOT_POSSIBLE", str(error))
+        case PlaybookConflictError():
+            return Problem(409, "PLAYBOOK_CHANGED", str(error), recover_action="Try again later")
         case StoreError():
             return Problem(503, "STORE_AWAY", "the store cannot be used right now", recover_action="Try again later")
         case _:
@@ -244,6 +247,7 @@ def install_errors(api: FastAPI) -> None:
         ApprovalError,
         BindingError,
         ConfigurationError,
+        PlaybookConflictError,
         StoreError,
     ):
         api.add_exception_handler(kind, answer)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Query
 from pydantic import BaseModel, Field
 
+from journeyman.app.service import Service
 from journeyman.core.errors import ConfigurationError
 from journeyman.core.playbook import PlaybookVersion, StrategyState, ToolCallingStrategy
+from journeyman.core.playbook_diff import PlaybookDiff
 from journeyman.doors.http.common import Body, DeskDep, Id, JsonRoute, ServiceDep
 from journeyman.doors.http.errors import Problem, answers, not_found
 
@@ -56,8 +58,7 @@ async def list_playbooks(service: ServiceDep) -> Domains:
 @router.get("/{domain}", summary="What was learned in a domain", responses=answers(404))
 async def show_playbook(domain: Id, service: ServiceDep, desk: DeskDep) -> PlaybookView:
     """Everybody's strategies and one's own; another's only with the permission 'runs:read'."""
-    if domain not in await service.app.playbooks.domains():
-        raise not_found("playbook")
+    await _must_exist(service, domain)
     playbook = service.app.playbooks[domain]
     seen = [item for item in await playbook.strategies() if desk.sees_strategy(item.principal_id)][:MOST_SHOWN]
     views = [StrategyView(strategy=item, effect=item.effect, effect_text=item.effect_text) for item in seen]
@@ -70,30 +71,61 @@ async def show_playbook(domain: Id, service: ServiceDep, desk: DeskDep) -> Playb
     )
 
 
-@router.post("/{domain}/rollback", summary="Go back to a version", responses=answers(404))
+@router.get("/{domain}/diff", summary="What changed between two versions", responses=answers(404))
+async def compare_versions(
+    domain: Id,
+    service: ServiceDep,
+    desk: DeskDep,
+    since: Annotated[int, Query(ge=0, description="The version to compare from; 0 is before the first.", examples=[1])],
+    to: Annotated[int | None, Query(ge=0, description="The version to compare with; the latest if left out.")] = None,
+) -> PlaybookDiff:
+    """Bullets that were added, changed or removed, of those that the caller sees."""
+    await _must_exist(service, domain)
+    playbook = service.app.playbooks[domain]
+    try:
+        found = await playbook.diff(since, to)
+    except ConfigurationError as error:
+        raise Problem(404, "VERSION_NOT_FOUND", str(error)) from None
+    seen = [item for item in found.bullets if desk.sees_strategy(item.principal_id)]
+    return found.model_copy(update={"bullets": tuple(seen[:MOST_SHOWN])})
+
+
+@router.post("/{domain}/rollback", summary="Go back to a version", responses=answers(404, 409))
 async def roll_back(domain: Id, body: RollbackBody, service: ServiceDep, desk: DeskDep) -> PlaybookView:
     """Needs the permission 'playbooks:write'. The playbook becomes exactly what it was, as a new version."""
     desk.must_hold(CHANGE)
-    if domain not in await service.app.playbooks.domains():
-        raise not_found("playbook")
+    await _must_exist(service, domain)
+    playbook = service.app.playbooks[domain]
     try:
-        await service.app.playbooks[domain].rollback(to=body.to)
+        await playbook.rollback(to=body.to)
     except ConfigurationError as error:
         raise Problem(422, "NO_SUCH_VERSION", str(error)) from None
     return await show_playbook(domain, service, desk)
 
 
-@router.patch("/{domain}/strategies/{strategy_id}", summary="Activate or give up a strategy", responses=answers(404))
+@router.patch(
+    "/{domain}/strategies/{strategy_id}", summary="Activate or give up a strategy", responses=answers(404, 409)
+)
 async def change_strategy(
     domain: Id, strategy_id: Id, body: StateBody, service: ServiceDep, desk: DeskDep
 ) -> StrategyView:
     """Needs the permission 'playbooks:write'."""
     desk.must_hold(CHANGE)
+    await _must_exist(service, domain)
     playbook = service.app.playbooks[domain]
     found = await playbook.get(strategy_id)
     if not isinstance(found, ToolCallingStrategy) or not desk.sees_strategy(found.principal_id):
         raise not_found("strategy")
-    await playbook.settle(strategy_id, StrategyState(body.state), reason=body.reason, by=desk.principal.id)
+    try:
+        await playbook.settle(strategy_id, StrategyState(body.state), reason=body.reason, by=desk.principal.id)
+    except ConfigurationError:  # somebody has removed it meanwhile
+        raise not_found("strategy") from None
     changed = await playbook.get(strategy_id)
-    assert isinstance(changed, ToolCallingStrategy)
+    if not isinstance(changed, ToolCallingStrategy):
+        raise not_found("strategy")
     return StrategyView(strategy=changed, effect=changed.effect, effect_text=changed.effect_text)
+
+
+async def _must_exist(service: Service, domain: str) -> None:
+    if domain not in await service.app.playbooks.domains():
+        raise not_found("playbook")
