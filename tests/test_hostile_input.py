@@ -178,6 +178,7 @@ ENTRANCES: dict[str, Callable[[str], Any]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("entrance", ENTRANCES)
 def test_time_grows_with_the_length(entrance: str) -> None:
     work = ENTRANCES[entrance]

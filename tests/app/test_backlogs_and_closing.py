@@ -71,6 +71,7 @@ class Deaf(Model):
         raise asyncio.CancelledError
 
 
+@pytest.mark.slow
 async def test_an_app_closes_though_a_run_does_not_let_itself_be_interrupted(opens: Opens, agent: Agent) -> None:
     model = Deaf()
     app = opens(model, grace_seconds=0.1)

@@ -152,6 +152,7 @@ async def test_the_command_line_shows_a_stuck_run_with_the_way_out(opens: Opens,
 # --- runs that nobody can bind
 
 
+@pytest.mark.slow
 async def test_whoever_waits_elsewhere_is_told_that_no_process_can_go_on(
     opens: Opens, agent: Agent, ledger: Ledger
 ) -> None:

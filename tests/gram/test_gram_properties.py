@@ -30,6 +30,7 @@ def test_an_agent_survives_print_parse_print(agent: Agent) -> None:
     assert Agent.from_gram(text).to_gram() == text
 
 
+@pytest.mark.slow
 @given(st.data())
 def test_several_agents_with_shared_tools_survive(data: st.DataObject) -> None:
     shared = data.draw(st.lists(specifications(), min_size=1, max_size=2))
@@ -100,6 +101,7 @@ def test_mutations_are_parsed_or_refused(count: int) -> None:
     assert 0 < accepted < count
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text",
     [

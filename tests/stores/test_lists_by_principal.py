@@ -7,6 +7,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Any
 
+import pytest
+
 from journeyman.core.approvals import ApprovalStatus
 from journeyman.core.principals import ANY_PRINCIPAL
 from journeyman.core.runs import RunStatus
@@ -31,6 +33,7 @@ async def fill(store: SqlStore) -> None:
     await asyncio.gather(*(add(*item) for item in own))
 
 
+@pytest.mark.slow
 async def test_pages_hold_what_is_asked_for_and_have_no_holes(store: SqlStore) -> None:
     await fill(store)
     await check(store.runs.list, "", newest_first=True)

@@ -221,6 +221,7 @@ def test_what_a_found_file_is_asked_about(cli: Cli, tmp_path: Path, line: str, t
     assert told in " ".join(refused.err.split())
 
 
+@pytest.mark.slow
 def test_what_init_tells_to_type_starts_the_program_that_was_started(tmp_path: Path) -> None:
     started = tmp_path / "bin" / "journeyman"
     started.parent.mkdir()

@@ -89,6 +89,7 @@ def test_a_run(cli: Cli, serve: Serve, more: tuple[str, ...]) -> None:
     assert "\\u001b[2J" in ended.out
 
 
+@pytest.mark.slow
 def test_a_durable_run_and_everything_that_shows_it(cli: Cli, serve: Serve) -> None:
     with serve(everything(), say(f"Done {EVIL}")) as server:
         model = ("--model", f"{server.url}#any")
@@ -117,6 +118,7 @@ def test_a_durable_run_and_everything_that_shows_it(cli: Cli, serve: Serve) -> N
         assert harmless(cli(*arguments)).code == 0, arguments
 
 
+@pytest.mark.slow
 def test_tools_and_gaps(cli: Cli) -> None:
     library = ("--library", "evilshop")
     for arguments in (
@@ -150,6 +152,7 @@ def test_errors(cli: Cli, serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None
     harmless(cli("run", "x", "--agent", f"no{EVIL}:agent"))
 
 
+@pytest.mark.slow
 def test_on_a_terminal(terminal: Open, serve: Serve) -> None:
     with serve(everything(), say(f"Done {EVIL}")) as server:
         program = terminal("run", f"Do {EVIL}", *AGENT, "--yes", "--model", f"{server.url}#any")

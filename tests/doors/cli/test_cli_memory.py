@@ -12,6 +12,8 @@ import pytest
 from journeyman.testing import call
 from tests.doors.cli.driving import Cli, Serve
 
+pytestmark = pytest.mark.slow  # each command is a process, or loads an embedder
+
 
 def kept(cli: Cli, text: str, *options: str) -> str:
     ended = cli("memory", "add", text, "--json", *options)

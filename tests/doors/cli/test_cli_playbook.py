@@ -10,6 +10,8 @@ import pytest
 
 from tests.doors.cli.driving import Cli
 
+pytestmark = pytest.mark.slow  # each command is a process, or loads an embedder
+
 
 def said(name: str, order: str) -> list[dict[str, Any]]:
     """A conversation as other programs keep it."""

@@ -90,6 +90,7 @@ def test_a_killed_run_is_taken_up_and_safe_calls_run_again(cli: Cli, serve: Serv
     assert "completed  Three." in done.out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("action", "told", "happened"),
     [

@@ -94,6 +94,7 @@ MOST_CPU_SECONDS = 0.2
 """Of the event loop's thread in one go. It took up to 0.35 s; what is left takes a fifth of this."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", SHAPES)
 async def test_a_megabyte_of_small_values_is_refused_at_every_entrance(tmp_path: Path, shape: str) -> None:
     await sent(tmp_path, shape)

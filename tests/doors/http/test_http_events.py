@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import pytest
 
 from journeyman import Agent, RiskLevel, ToolContext, ToolLibrary, tool
 from journeyman.core.principals import Principal
@@ -211,6 +212,7 @@ async def test_a_stream_has_bounds(tmp_path: Path) -> None:
             assert answer.status_code == 422, wrong
 
 
+@pytest.mark.slow
 async def test_a_closed_stream_stops_reading_its_runs(tmp_path: Path) -> None:
     @tool(risk=RiskLevel.IRREVERSIBLE)
     def launch() -> str:

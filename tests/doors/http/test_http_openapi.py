@@ -52,6 +52,7 @@ EXPECTED = {
 """What schemathesis reports and is meant to be so: the kind of failure, the operation, and the reason."""
 
 
+@pytest.mark.slow
 async def test_every_operation_has_a_summary_and_describes_its_errors(tmp_path: Path) -> None:
     async with served(tmp_path) as server, server.client() as client:
         document = (await client.get("/openapi.json")).json()
