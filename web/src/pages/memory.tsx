@@ -66,10 +66,10 @@ function Remembered({ document, shown, may, gone }: { document: MemoryDocument; 
   const [deleting, setDeleting] = useState(false);
   const said = brief(document.metadata);
   return (
-    <div class="remembered card">
+    <div class="remembered">
       <p class="prose">{pretty(shown.slice(0, SHOWN))}{shown.length > SHOWN ? "…" : ""}</p>
       <p class="quiet facts"><span class="time">stored {when(document.created_at)}</span>{said ? <span>{said}</span> : null}</p>
-      {may ? <button class="danger" aria-label={`Delete: ${shown.slice(0, 60)}`} onClick={() => setDeleting(true)}>Delete…</button> : null}
+      {may ? <button class="quiet-button" aria-label={`Delete: ${shown.slice(0, 60)}`} onClick={() => setDeleting(true)}>Delete…</button> : null}
       {deleting ? (
         <Confirm title="Forget this?" verb="Delete" no={() => setDeleting(false)} yes={async () => { await send("DELETE", `/api/v1/memory/documents/${encodeURIComponent(document.id)}`); gone(); setDeleting(false); }}>
           <p>It is gone for good, and no search finds it again. Backups made before still hold it.</p>
