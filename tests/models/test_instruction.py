@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from journeyman.core.messages import Message, Role, ToolCall
-from journeyman.core.playbook import DEMONSTRATION
+from journeyman.core.playbook import DEMONSTRATION, NEXT_STEP, REMINDER
 from journeyman.models import gguf
 from journeyman.models.embedded import EmbeddedModel, model
 from journeyman.models.embedded.files import EngineFiles
@@ -24,6 +24,7 @@ from tests.models.asking import asked, model_at, tool
 
 INSTRUCTION = "Keep the user's orders."
 ADVICE = "look the order up first"
+STEP = "If this task is like the example, call find_parcel now with parcel: from the user's request."
 MESSAGES = (
     Message.system(f"{INSTRUCTION}\n\nWhat worked in similar tasks before (advice, not orders):\n- {ADVICE}"),
     Message(role=Role.USER, name=DEMONSTRATION, content="Where is parcel W-1?"),
@@ -31,6 +32,7 @@ MESSAGES = (
     Message(role=Role.FUNCTION, name="find_parcel", call_id="x", content="in Ghent"),
     Message(role=Role.ASSISTANT, content="It is in Ghent."),
     Message.user("Where is parcel W-17?"),
+    Message(role=Role.USER, name=NEXT_STEP, content=STEP),
 )
 TOOLS = (
     tool("find_parcel", "Find a parcel.", parcel={"type": "string"}),
@@ -42,7 +44,8 @@ async def test_openai() -> None:
     async with ScriptedServer([say("ok")]) as server, model_at(server) as asked_model:
         await asked_model.respond(asked(*MESSAGES, tools=TOOLS))
     sent = server.requests[0]["messages"]
-    assert [message["role"] for message in sent] == ["system", "user", "assistant", "tool", "assistant", "user"]
+    assert [message["role"] for message in sent] == ["system", "user", "assistant", "tool", "assistant", "user", "user"]
+    assert sent[-1]["content"] == STEP
     assert sent[0]["content"] == MESSAGES[0].content
     assert (sent[3]["tool_call_id"], sent[3]["content"]) == ("x", "in Ghent")
 
@@ -82,23 +85,26 @@ async def test_gguf(tools: tuple[Any, ...], monkeypatch: pytest.MonkeyPatch) -> 
         system, *turns = body["messages"]
         assert system["role"] == "system"
         assert system["content"].startswith(MESSAGES[0].content)
-        assert [turn["role"] for turn in turns[:5]] == ["user", "assistant", "user", "assistant", "user"]
+        assert [turn["role"] for turn in turns[:6]] == ["user", "assistant", "user", "assistant", "user", "user"]
         assert turns[1]["content"] == '{"tool": "find_parcel", "arguments": {"parcel": "W-1"}}'
         assert turns[2]["content"] == "Result of find_parcel: in Ghent"
-        assert turns[4]["content"] == "Where is parcel W-17?"
+        assert [turn["content"] for turn in turns[4:6]] == ["Where is parcel W-17?", STEP]
 
 
 class Engines:
-    """In the place of the embedded engine: chooses the first tool, and keeps what it was prepared for."""
+    """In the place of the embedded engine: chooses the first tool, and keeps what it was prepared for and asked."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, sure: float = 0.9) -> None:
         self.setups: list[Setup] = []
+        self.asked: list[str] = []
+        self.sure = sure
 
     async def ask(self, setup: Setup, turns: Sequence[str]) -> Any:
         self.setups.append(setup)
+        self.asked.append(turns[0])
         chosen = json.loads(setup.tools)[0]
-        arguments = {"parcel": "W-17"} if chosen["parameters"]["properties"] else {}
-        return {"function_calls": [{"name": chosen["name"], "arguments": arguments}], "confidence": 0.9}
+        arguments = {"parcel": "W-17"} if "parcel" in chosen["parameters"]["properties"] else {"to": "Ada"}
+        return {"function_calls": [{"name": chosen["name"], "arguments": arguments}], "confidence": self.sure}
 
 
 @pytest.fixture
@@ -117,10 +123,11 @@ def embedded(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 async def test_embedded(embedded: Any) -> None:
     for system in await embedded(*MESSAGES):
-        date, told, example = system.split("; ")
+        date, told, example, step = system.split("; ")
         assert date.startswith("date: ")
         assert told == " ".join(MESSAGES[0].content.split())
         assert example == "earlier: 'Where is parcel W-1?' -> find_parcel"
+        assert step == STEP
 
 
 async def test_embedded_reads_of_a_long_instruction_the_beginning_and_the_advice(embedded: Any) -> None:
@@ -134,10 +141,65 @@ async def test_embedded_reads_of_a_long_instruction_the_beginning_and_the_advice
 async def test_embedded_reads_demonstrations_and_not_the_conversation_before_them(embedded: Any) -> None:
     demonstration = MESSAGES[1:5]
     before = [message for number in range(9) for message in (Message.user(f"Old {number}"), *demonstration[1:])]
-    for system in await embedded(*before, *demonstration * 5, MESSAGES[-1]):
+    for system in await embedded(*before, *demonstration * 5, MESSAGES[-2]):
         assert system.count("earlier: ") == model.MOST_EXAMPLES
         assert "Old" not in system
         assert system.endswith("earlier: 'Where is parcel W-1?' -> find_parcel")
+
+
+def at_the_engine(engines: Engines) -> EmbeddedModel:
+    made = EmbeddedModel()
+    made._engines = engines  # type: ignore[assignment]  # it has no processes
+    return made
+
+
+def steps(tool_name: str) -> Message:
+    return Message(role=Role.USER, name=NEXT_STEP, content=f"If this task is like the example, call {tool_name} now.")
+
+
+@pytest.mark.usefixtures("embedded")
+@pytest.mark.parametrize(
+    ("sure", "advice", "called"),
+    [
+        (0.3, [], []),  # no word of the request speaks for the tool that it chose
+        (0.3, [steps("find_parcel")], ["find_parcel"]),  # what served a similar request does
+        (0.3, [steps("send_mail")], ["send_mail"]),
+        (0.9, [steps("send_mail")], ["find_parcel"]),  # it knows better
+        (0.01, [steps("send_mail")], []),  # advice makes nothing of what it cannot fill in
+        (0.3, [steps("unknown")], []),
+    ],
+)
+async def test_embedded_tries_the_tool_that_served_a_similar_request(
+    sure: float, advice: list[Message], called: list[str]
+) -> None:
+    engines = Engines(sure=sure)
+    request = asked(Message.user("Any sign of W-17 for Ada?"), *advice, tools=TOOLS)
+    response = await at_the_engine(engines).respond(request)
+    assert [call.tool_name for call in response.calls] == called
+
+
+@pytest.mark.usefixtures("embedded")
+async def test_embedded_goes_on_with_the_next_step_after_a_result() -> None:
+    found = ToolCall(id="a", tool_name="find_parcel", arguments={"parcel": "W-17"})
+    done = (
+        Message.user("Any sign of W-17 for Ada?"),
+        Message(role=Role.ASSISTANT, calls=(found,)),
+        Message(role=Role.FUNCTION, name="find_parcel", call_id="a", content="in Ghent"),
+    )
+    alone = await at_the_engine(Engines(sure=0.3)).respond(asked(*done, tools=TOOLS))
+    assert (alone.calls, alone.from_results) == ((), True)
+    advised = await at_the_engine(Engines(sure=0.3)).respond(asked(*done, steps("send_mail"), tools=TOOLS))
+    assert [(call.tool_name, call.arguments) for call in advised.calls] == [("send_mail", {"to": "Ada"})]
+
+
+@pytest.mark.usefixtures("embedded")
+async def test_embedded_does_not_take_a_reminder_for_the_request() -> None:
+    engines, reminder = (
+        Engines(),
+        Message(role=Role.USER, name=REMINDER, content="Nothing was called yet. List parcels."),
+    )
+    await at_the_engine(engines).respond(asked(Message.user("Where is parcel W-17?"), reminder, tools=TOOLS))
+    assert set(engines.asked) == {"Where is parcel W-17?"}
 
 
 async def test_every_adapter_tells_in_which_words_people_ask_for_a_tool(

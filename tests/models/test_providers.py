@@ -18,6 +18,7 @@ from journeyman.core.budgets import ANSWER_BYTES, EVENT_BYTES
 from journeyman.core.errors import ConfigurationError, ErrorCategory, ModelError
 from journeyman.core.extras import install_command
 from journeyman.core.messages import Message, Role, ToolCall
+from journeyman.core.playbook import NEXT_STEP
 from journeyman.core.protocols import ModelResponse
 from journeyman.models.providers import VARIABLES, ProviderModel
 from journeyman.models.resolve import PROVIDERS, model_from_name
@@ -112,12 +113,14 @@ async def test_instruction_advice_and_example_turns_reach_the_provider(
                 Message(role=Role.ASSISTANT, content="It is lost."),
                 Message(role=Role.ASSISTANT),
                 Message.user("Where is W-17?"),
+                Message(role=Role.USER, name=NEXT_STEP, content="Call orders.lookup now."),
             )
             await model.respond(asked(*messages, tools=TOOLS))
         assert serving.system() == messages[0].content
         assert serving.roles() == ["user", "assistant", "user", "assistant", "user"]
         sent = str(serving.bodies[-1])
         assert all(text in sent for text in ("Where is W-1?", "I look it up.", "W-1", "lost", "Where is W-17?"))
+        assert sent.index("Call orders.lookup now.") > sent.index("Where is W-17?")
 
 
 @pytest.mark.parametrize("server", SERVERS)

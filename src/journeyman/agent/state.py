@@ -33,7 +33,7 @@ from journeyman.core.events import (
 from journeyman.core.gaps import ToolGapReport
 from journeyman.core.labels import LONGEST_NOTE, Label, LabelSource
 from journeyman.core.messages import Message, Role, ToolCall, Usage
-from journeyman.core.playbook import Advice
+from journeyman.core.playbook import REMINDER, Advice
 from journeyman.core.principals import Principal
 from journeyman.core.runs import LimitName, Limits, ReasoningStep, RunStatus, TaskInput
 from journeyman.execution.approval import NOBODY
@@ -235,7 +235,7 @@ class RunState:
                 if len(text) > self._result_limit:  # it was no use: it is not sent whole again at every step
                     text = text[: self._result_limit - 1] + "…"
                 self.messages.append(Message(role=Role.ASSISTANT, content=text))
-            self.messages.append(Message.user(fact.nudge))
+            self.messages.append(Message(role=Role.USER, name=REMINDER, content=fact.nudge))
             self.fruitless += 1
         if self.wants_output:
             self._note_invalid(turn, fact.nudge)

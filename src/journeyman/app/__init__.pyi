@@ -25,6 +25,7 @@ from journeyman.experiments import Experiment as Experiment
 from journeyman.experiments import Progress as Progress
 from journeyman.experiments import Report as Report
 from journeyman.gram import dump_tools as dump_tools
+from journeyman.learning.forms import LearningSettings as LearningSettings
 from journeyman.memory.folders import ImportedFile as ImportedFile
 from journeyman.models.addresses import address_of as address_of
 from journeyman.models.addresses import is_configured as is_configured

@@ -39,6 +39,9 @@ def _now() -> datetime:
 NEXT_STEP = "next_step"
 """The name of a user's message that tells the call that comes next, for adapters that look for the user's own."""
 
+REMINDER = "reminder"
+"""The name of a user's message that this program wrote because a reply did not end the task."""
+
 DEMONSTRATION = "demonstration"
 """The name of a user's message that begins a demonstration, for adapters that treat those apart from a conversation."""
 

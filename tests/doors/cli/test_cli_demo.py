@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from journeyman.core.extras import install_command
+from journeyman.core.playbook import NEXT_STEP
 from journeyman.core.protocols import Deltas, ModelRequest, ModelResponse
 from journeyman.doors.cli import demo
 from journeyman.doors.cli.program import program
@@ -42,8 +43,13 @@ class Guide:
 
     name = "scripted"
 
+    def __init__(self, *, learns: bool = True) -> None:
+        self.learns = learns
+
     async def respond(self, request: ModelRequest, deltas: Deltas | None = None) -> ModelResponse:
-        said = [message.content for message in request.messages if message.role == "user"][-1]
+        asked = [message for message in request.messages if message.role == "user" and message.name is None]
+        said = asked[-1].content
+        shown = any(message.name == NEXT_STEP for message in request.messages)
         calls = {
             "quarterly report with": call("create_task", title="Prepare the quarterly report", priority="high"),
             "archive": call("create_task", title="Archive the old newsletter"),
@@ -52,6 +58,8 @@ class Guide:
             "Delete": call("delete_task", task_id="newsletter"),
             "plants": call("create_task", title="Water the plants"),
         }
+        if shown and self.learns:
+            calls["electrician"] = call("create_task", title="Call the electrician")
         first = next((made for word, made in calls.items() if word in said), None)
         script: list[Any] = [first, ModelResponse(from_results=True)]
         if first is None:
@@ -76,10 +84,19 @@ class TestTheTour:
             "its call is done, its answer is not",
             "Added *Water the plants*.",
             "1 call, 1 attempt in all",
+            "Added *Call the electrician*.",
+            "Practice helped",
             " s in all",
         )
         assert [text for text in expected if text not in ended.out] == []
         assert re.findall(r"\b(?:task|run|appr|exec)_[0-9a-f]{6,}|\bnull\b|Do not repeat", ended.out) == []
+
+    def test_it_says_so_where_practice_does_not_help(self, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(demo, "MODEL", Guide(learns=False))
+        ended = cli("demo", "--yes")
+        assert (ended.code, ended.err) == (0, "")
+        assert "Practice did not help here" in ended.out
+        assert "electrician*" not in ended.out
 
     def test_every_command_at_its_end_works_as_printed(self, cli: Cli, serve: Serve, tmp_path: Path) -> None:
         shown = cli("demo", "--yes").out.partition("Next, ")[2]
@@ -151,6 +168,8 @@ class TestOnTheEngine:
             "Gap report  missing: book flight",
             "is killed: its call is done, its answer is not",
             "1 call, 1 attempt in all",
+            '✓ create_task(title="Call the electrician")',
+            "Practice helped: alone the model did not serve this request, after one example it does.",
             "answered by embedded",
         )
         assert [text for text in expected if text not in ended.out] == []

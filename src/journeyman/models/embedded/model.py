@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 
 from journeyman.core.errors import ErrorCategory, ModelError
 from journeyman.core.messages import Message, Role, ToolCall, Usage
-from journeyman.core.playbook import DEMONSTRATION, NEXT_STEP
+from journeyman.core.playbook import DEMONSTRATION, NEXT_STEP, REMINDER
 from journeyman.core.protocols import Clock, Deltas, ModelRequest, ModelResponse, SystemClock, moment
 from journeyman.core.specification import RESERVED_NAMES, ToolSpecification
 from journeyman.core.words import stem, words
@@ -53,6 +53,7 @@ LONGEST_RESULT = 300
 """Of a result the engine only needs to see that it is there and what it is about."""
 SEVERAL = re.compile(r"\b(?:and|then|also|after|afterwards|before|next|finally)\b|[,;:]|[.!?]\s+\w", re.IGNORECASE)
 """What a request has that may ask for more than one step; after the results of others the engine need not be asked."""
+NAME = re.compile(r"[\w.-]+")
 REMEMBERED = re.compile(r"\b(?:don['’]?t|do not|never) (?:let (?:me|us) )?forget\b", re.IGNORECASE)
 """Two negations that ask for something."""
 LONGEST_GUIDANCE = 600
@@ -67,8 +68,9 @@ class EmbeddedModel:
 
     How sure it is of the choice and of the arguments, whichever is less, becomes the confidence of the calls; below
     ``gate`` it calls nothing and says what it can do instead. It also reads the agent's instruction and advice, and
-    which tools the first requests of the conversation led to. Of more than ``MOST_TOOLS`` tools it weighs those that
-    ``rank`` puts first, or else the first.
+    which tools the first requests of the conversation led to. Where the next step of a similar request is told, and it
+    would call nothing or is unsure, it is asked what it makes of that one tool. Of more than ``MOST_TOOLS`` tools it
+    weighs those that ``rank`` puts first, or else the first.
     """
 
     name = "embedded"
@@ -102,18 +104,26 @@ class EmbeddedModel:
         weighed = self._weighed(conversation.text, tools)
         if not weighed:
             return self._answer(request, cannot_help(()), 0.0, Usage(), deltas)
-        if conversation.results and not SEVERAL.search(conversation.text):
+        advised = conversation.advised(weighed)
+        if conversation.results and not SEVERAL.search(conversation.text) and advised is None:
             return self._of_results(conversation, Usage())
         proposed = await self._proposed(files, weighed, conversation)
         usage = Usage(requests=1)
         missing = {call.tool_name: names for call in proposed.calls if (names := left_empty(call, weighed))}
         calls = tuple(call for call in proposed.calls if not left_empty(call, weighed) and conversation.allows(call))
-        evident = any(is_shown(conversation.text, call, weighed) for call in calls)
+        follows = advised is not None and any(call.tool_name == advised.name for call in calls)
+        evident = follows or any(is_shown(conversation.text, call, weighed) for call in calls)
         talk = small_talk(conversation.text, tools)
         # Where nothing else speaks for a call it must be surer.
         needed = self._gate if evident else self._gate * IN_DOUBT
         answerable = talk is not None and not evident and not any(call.arguments for call in calls)
-        if calls and proposed.confidence >= needed and not answerable:
+        served = bool(calls) and proposed.confidence >= needed and not answerable
+        sure = served and proposed.confidence >= self._gate * IN_DOUBT
+        if advised is not None and talk is None and not sure and not (served and follows):
+            shown = await self._as_shown(files, advised, conversation)
+            if shown.calls:
+                return ModelResponse(calls=shown.calls, usage=usage, confidence=shown.confidence, model=self.name)
+        if served:
             # What the engine says beside a call is a draft of it, and often another one: it is not passed on.
             return ModelResponse(calls=calls, usage=usage, confidence=proposed.confidence, model=self.name)
         if conversation.results:
@@ -127,6 +137,13 @@ class EmbeddedModel:
         told = cannot_help(nearest, more=len(tools) - len(weighed))
         # A tool that cannot be called, for want of what it needs, is none for this request.
         return self._answer(request, told, proposed.confidence if calls else 0.0, usage, deltas)
+
+    async def _as_shown(self, files: EngineFiles, tool: ToolSpecification, conversation: Conversation) -> Proposal:
+        """What it makes of the one tool that served a similar request; no calls where it would still rather not."""
+        form = form_of({tool.name: tool}, conversation.text, moment(self._clock.time()).date())
+        proposed = await self._filled(files, form, conversation, 1.0)
+        calls = [call for call in proposed.calls if not left_empty(call, (tool,)) and conversation.allows(call)]
+        return replace(proposed, calls=tuple(calls) if proposed.confidence >= self._gate else ())
 
     async def _with_data(self, request: ModelRequest) -> ModelResponse:
         """The next calls of tools or, where there are none, ``finish`` with what the request and the results say."""
@@ -251,7 +268,8 @@ class Conversation:
     """The latest request of the user, and what has been called and returned since."""
 
     def __init__(self, messages: Sequence[Message]) -> None:
-        asked = [at for at, said in enumerate(messages) if said.role is Role.USER and said.name != NEXT_STEP]
+        beside = (NEXT_STEP, REMINDER)
+        asked = [at for at, said in enumerate(messages) if said.role is Role.USER and said.name not in beside]
         asked_at = asked[-1] if asked else None
         if asked_at is None:
             raise ModelError(
@@ -270,6 +288,7 @@ class Conversation:
             )
         self.guidance = _guidance(messages[:asked_at])
         self.guidance += [said.content for said in messages[asked_at:] if said.name == NEXT_STEP]
+        self._next_step = next((said.content for said in reversed(messages) if said.name == NEXT_STEP), "")
         self._since = messages[asked_at + 1 :]
         self._calls = [call for message in self._since for call in message.calls]
         self.results = [message for message in self._since if message.role is Role.FUNCTION]
@@ -278,6 +297,12 @@ class Conversation:
     def confidence(self) -> float:
         """That of the weakest call."""
         return min((call.confidence for call in self._calls if call.confidence is not None), default=0.0)
+
+    def advised(self, tools: Sequence[ToolSpecification]) -> ToolSpecification | None:
+        """The tool that the next step names, as a similar request was served; None without such advice."""
+        told = [name.rstrip(".") for name in NAME.findall(self._next_step)]
+        named = sorted((tool for tool in tools if tool.name in told), key=lambda tool: told.index(tool.name))
+        return named[0] if named else None
 
     def allows(self, call: ToolCall) -> bool:
         """After results no tool is called again, and nothing with what neither the request nor a result shows.

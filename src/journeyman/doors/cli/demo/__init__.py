@@ -1,7 +1,7 @@
 """``journeyman demo``: the main job from start to finish, on the embedded model, in a store that vanishes afterwards.
 
 Nothing here is scripted: every sentence goes to the model. Where it does something else than a scene is about, the demo
-says so and goes on. ``__main__`` is the process that the last scene kills.
+says so and goes on. ``__main__`` is the process that a scene kills.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import sys
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -18,19 +17,17 @@ import typer
 from rich.console import Console
 from rich.panel import Panel
 from rich.rule import Rule
-from rich.table import Table
 from rich.text import Text
 
-from journeyman.app import Agent, Handle, Journeyman, open_store, task_assistant, task_library
+from journeyman.app import Agent, Handle, Journeyman, LearningSettings, open_store, task_assistant, task_library
 from journeyman.core.approvals import Approval, Approve, Deny
-from journeyman.core.calls import ToolCallRecord
 from journeyman.core.environment import clean_environment
 from journeyman.core.errors import ConfigurationError
-from journeyman.core.events import CallFinished, Fact, MessageReceived
 from journeyman.core.policy import Policy
 from journeyman.core.protocols import Model
-from journeyman.core.runs import AgentResponse, RunStatus
+from journeyman.core.runs import AgentResponse, RunStatus, TaskInput
 from journeyman.doors.cli import screen
+from journeyman.doors.cli.demo.costs import Costs
 from journeyman.doors.cli.demo.relay import ASKS, read
 from journeyman.doors.cli.markdown import show_markdown
 from journeyman.doors.cli.options import ExitCode, Log, Yes
@@ -47,8 +44,6 @@ MODEL: Model | str = "embedded"
 SESSION = "demo"
 LONGEST_LINE = 1_000_000
 """Bytes of a question to the model."""
-SHORTEST_COLUMN = 16
-OTHER_COLUMNS = 46
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +86,22 @@ CRASH = Scene(
     "Another process takes this request and is killed with SIGKILL after its call. Then this one resumes the run.",
     (("Create a task to water the plants", "create_task"),),
 )
-
+PRACTICE = Scene(
+    "7 · Shown once",
+    "Asked in other words, it is not sure. A person shows what a similar request means; then it is asked again.",
+    (("I keep forgetting to call the electrician", "create_task"),),
+)
+SHOWN = "I keep forgetting to call the plumber"
+SHOWN_CALL = {"tool": "create_task", "args": {"title": "Call the plumber"}}
+DOMAIN = "practice"
+"""Of the playbook, which holds nothing but what the person shows."""
+VERDICTS = {
+    (False, True): "Practice helped: alone the model did not serve this request, after one example it does.",
+    (False, False): "! Practice did not help here: the model serves this request neither alone nor after an example.",
+    (True, True): "There was nothing to learn here: the model serves this request alone.",
+    (True, False): "! Practice did harm here: the model served this request alone, and after an example it does not.",
+}
+"""By whether the request was served before and after."""
 
 NEXT = (
     ('run "Create a task to buy milk"', "one request; risky calls ask you"),
@@ -136,7 +146,7 @@ class _Tour:
         self._interactive = interactive
         self._live = live
         self._console: Console = screen.console()
-        self._costs = _Costs()
+        self._costs = Costs()
         self._began = time.monotonic()
 
     async def lead(self) -> ExitCode:
@@ -155,6 +165,9 @@ class _Tour:
         self._announce(CRASH)
         [(sentence, tool)] = CRASH.says
         await self._survive(sentence, tool)
+        self._announce(PRACTICE)
+        [(sentence, tool)] = PRACTICE.says
+        await self._practise(sentence, str(tool))
         self._close()
         return ExitCode.DONE
 
@@ -168,16 +181,20 @@ class _Tour:
         return await self._answered(handle, sentence, tool)
 
     async def _answered(self, handle: Handle, sentence: str, tool: str | None) -> AgentResponse:
-        response = await handle.result()
-        self._costs.add(sentence, await self._app.store.runs.facts(handle.run_id))
-        if response.answer:
-            show_markdown(self._console, response.answer, indent=4)
+        response = await self._told(handle, sentence)
         called = [record.tool_name for record in response.tool_calls]
         if called != ([] if tool is None else [tool]) and response.status is not RunStatus.FAILED:
             meant = f"meant for {tool}" if tool else "one that no tool serves"
             did = f"called {', '.join(called)}" if called else "called nothing"
             told = f"! Not what this scene is about: the sentence is {meant}, the model {did}. The tour goes on."
             screen.show(self._console, Text(told, style="yellow"), indent=2)
+        return response
+
+    async def _told(self, handle: Handle, sentence: str) -> AgentResponse:
+        response = await handle.result()
+        self._costs.add(sentence, await self._app.store.runs.facts(handle.run_id))
+        if response.answer:
+            show_markdown(self._console, response.answer, indent=4)
         return response
 
     def _asker(self, trace: Trace) -> Asker:
@@ -266,6 +283,38 @@ class _Tour:
             run_id = run_id or said
         return None
 
+    # --- what a person shows
+
+    async def _practise(self, sentence: str, tool: str) -> None:
+        """The same request before and after a person has shown what a similar one means."""
+        task = TaskInput(description=sentence, domain=DOMAIN)
+        alone = await self._tried(self._app, task)
+        await self._app.chain([SHOWN_CALL], run_id="shown")
+        told = f"a person shows: “{SHOWN}” is {SHOWN_CALL['tool']} with the title “Call the plumber”"
+        screen.show(self._console, told, indent=4)
+        store = open_store(self._url)
+        async with Journeyman(
+            library=task_library(store, github_url=None),
+            store=store,
+            model=self._app.model_for(self._agent),
+            policy=self._app.policy,
+            learning=LearningSettings(holdout=0),  # else this one run might be one of those that go without advice
+        ) as app:
+            await app.playbooks[DOMAIN].learn("shown", request=SHOWN)
+            practised = await self._tried(app, task)
+        before, after = ([record.tool_name for record in tried.tool_calls] == [tool] for tried in (alone, practised))
+        told = VERDICTS[before, after]
+        screen.show(self._console, Text(told, style="bold" if after else "yellow"), indent=2)
+
+    async def _tried(self, app: Journeyman, task: TaskInput) -> AgentResponse:
+        """A request of which nobody knows whether it is served."""
+        self._said(task.description)
+        handle = await app.start(self._agent, task)
+        trace = Trace(self._console, live=self._live, plans=False)
+        with trace:
+            await follow(app, handle, trace, ask=self._asker(trace))
+        return await self._told(handle, task.description)
+
     # --- what is shown around it
 
     def _welcome(self) -> None:
@@ -305,68 +354,3 @@ class _Tour:
         for words, does in NEXT:
             line = Text.assemble((f"{program()} {words}", "bold"), (f"  # {does}", "dim"))
             self._console.print(Text.assemble("  ", line), soft_wrap=True)
-
-
-# --- what it cost
-
-
-@dataclass(frozen=True, slots=True)
-class _Row:
-    request: str
-    message: MessageReceived | None
-    record: ToolCallRecord | None
-
-
-class _Costs:
-    """What each step of some runs cost, from their facts: how sure, how long the model and the call took."""
-
-    def __init__(self) -> None:
-        self._rows: list[_Row] = []
-        self._requests = 0
-
-    def add(self, request: str, facts: Sequence[Fact]) -> None:
-        """The steps of one run: a row for each call, one for an answer."""
-        self._requests += 1
-        message: MessageReceived | None = None
-        for fact in facts:
-            if isinstance(fact, MessageReceived):
-                message = fact
-                if not fact.calls:
-                    self._rows.append(_Row(request, fact, None))
-            elif isinstance(fact, CallFinished):
-                self._rows.append(_Row(request, message, fact.record))
-                message = None  # what the model took is told once
-
-    def table(self, *, width: int) -> Table:
-        table = Table(box=None, pad_edge=False, header_style="bold")
-        table.add_column("request", no_wrap=True, max_width=max(SHORTEST_COLUMN, width - OTHER_COLUMNS))
-        table.add_column("did", no_wrap=True)
-        for heading in ("sure", "model", "call"):
-            table.add_column(heading, justify="right", no_wrap=True)
-        shown = ""
-        for row in self._rows:
-            message, record = row.message, row.record
-            confidence = record.confidence if record else message.confidence if message else None
-            table.add_row(
-                row.request if row.request != shown else "",
-                screen.status_text(record.status, record.tool_name) if record else Text("  answer", style="dim"),
-                "–" if confidence is None else f"{confidence:.2f}",
-                "" if message is None else screen.duration((message.time - message.started) * 1000),
-                screen.duration(record.duration_ms) if record else "",
-            )
-            shown = row.request
-        return table
-
-    def told(self) -> str:
-        """All of it in one line."""
-        models = {row.message.model for row in self._rows if row.message is not None and row.message.model}
-        asked = sum(row.message is not None for row in self._rows)
-        calls = sum(row.record is not None for row in self._rows)
-        return " · ".join(
-            [
-                f"answered by {', '.join(sorted(models)) or 'no model'}",
-                screen.counted(self._requests, "request"),
-                f"the model asked {screen.counted(asked, 'time')}",
-                screen.counted(calls, "call"),
-            ]
-        )
