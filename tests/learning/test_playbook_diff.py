@@ -18,7 +18,7 @@ BULLET = PlaybookBullet(id="note", content="Say please.", section="Observations"
 
 def strategy(name: str, **fields: object) -> ToolCallingStrategy:
     given = {"content": f"Do {name}.", "tool_sequence": ("look", name), "state": "active", **fields}
-    return ToolCallingStrategy(id=name, **given)  # type: ignore[arg-type]
+    return ToolCallingStrategy(id=name, **given)
 
 
 @pytest.mark.parametrize("in_files", [False, True])

@@ -2,7 +2,8 @@
 
 Told from how a sentence is built: an order or a question about the world asks for something; a statement, an
 exclamation, or a question whose subject is "you" does not. Where there are vectors, they are weighed as well
-(``small_talk.json``; how they were fitted is in ``benchmarks.gaps``). In doubt something is asked for.
+(``small_talk.json``; what these weights were fitted on is not recorded, but ``benchmarks.gaps.talk_weights`` fits such
+weights again and measures both). In doubt something is asked for.
 """
 
 from __future__ import annotations
