@@ -165,7 +165,7 @@ def steps(tool_name: str) -> Message:
         (0.3, [steps("find_parcel")], ["find_parcel"]),  # what served a similar request does
         (0.3, [steps("send_mail")], ["send_mail"]),
         (0.9, [steps("send_mail")], ["find_parcel"]),  # it knows better
-        (0.01, [steps("send_mail")], []),  # advice makes nothing of what it cannot fill in
+        (0.1, [steps("send_mail")], []),  # advice makes nothing of what it cannot fill in
         (0.3, [steps("unknown")], []),
     ],
 )

@@ -45,6 +45,9 @@ GATE = 0.05
 """Tuned on one half of benchmarks/embedded, as is the next: below it wrong calls outnumber right ones."""
 IN_DOUBT = 10
 """How many times as sure it must be where only its own figure speaks for a call."""
+AS_SHOWN = 3
+"""The same where a step that served a similar request speaks for it, and no word of this one. By some twenty sentences
+only: below it, wrong values were as frequent as right ones."""
 MOST_TOOLS = 16
 READ_AT_ONCE = 2_400
 """Characters of tools. Reading takes a time that grows with the square: more than these it reads without parameters."""
@@ -112,10 +115,10 @@ class EmbeddedModel:
         missing = {call.tool_name: names for call in proposed.calls if (names := left_empty(call, weighed))}
         calls = tuple(call for call in proposed.calls if not left_empty(call, weighed) and conversation.allows(call))
         follows = advised is not None and any(call.tool_name == advised.name for call in calls)
-        evident = follows or any(is_shown(conversation.text, call, weighed) for call in calls)
+        evident = any(is_shown(conversation.text, call, weighed) for call in calls)
         talk = small_talk(conversation.text, tools)
         # Where nothing else speaks for a call it must be surer.
-        needed = self._gate if evident else self._gate * IN_DOUBT
+        needed = self._gate * (1 if evident else AS_SHOWN if follows else IN_DOUBT)
         answerable = talk is not None and not evident and not any(call.arguments for call in calls)
         served = bool(calls) and proposed.confidence >= needed and not answerable
         sure = served and proposed.confidence >= self._gate * IN_DOUBT
@@ -143,7 +146,7 @@ class EmbeddedModel:
         form = form_of({tool.name: tool}, conversation.text, moment(self._clock.time()).date())
         proposed = await self._filled(files, form, conversation, 1.0)
         calls = [call for call in proposed.calls if not left_empty(call, (tool,)) and conversation.allows(call)]
-        return replace(proposed, calls=tuple(calls) if proposed.confidence >= self._gate else ())
+        return replace(proposed, calls=tuple(calls) if proposed.confidence >= self._gate * AS_SHOWN else ())
 
     async def _with_data(self, request: ModelRequest) -> ModelResponse:
         """The next calls of tools or, where there are none, ``finish`` with what the request and the results say."""
