@@ -11,10 +11,11 @@ from typing import Any
 import pytest
 
 from journeyman import Agent, Model, ToolLibrary, tool
-from journeyman.app.service import Service, open_service
+from journeyman.app.service import Service, open_service, slack_library
 from journeyman.core.errors import ConfigurationError
 from journeyman.core.messages import Role
 from journeyman.core.runs import RunStatus
+from journeyman.doors.cli.loading import assistant
 from journeyman.doors.slack import People, SlackDoor, find_workspaces, over_http, over_socket
 from journeyman.testing import ScriptedModel, call, say
 from tests.doors.slack.loopback import (
@@ -67,11 +68,14 @@ async def slack() -> AsyncIterator[LoopbackSlack]:
 async def opened(slack: LoopbackSlack, tmp_path: Path, model: Model, **options: Any) -> AsyncIterator[SlackDoor]:
     """A door without anything it receives from."""
     people = options.pop("people", APPROVERS)
+    options.setdefault("status_seconds", 0.05)
+    library = options.pop("library", None) or ToolLibrary([delete_order])
+    agents = options.pop("agents", [AGENT])
     tokens = options.pop("tokens", {TEAM: TOKENS[TEAM]})
     async with open_service(
         store=f"sqlite:///{tmp_path / 'store.db'}",
-        library=ToolLibrary([delete_order]),
-        agents=[AGENT],
+        library=library,
+        agents=agents,
         model=model,
         principals=people.now,
         poll_seconds=0.05,
@@ -83,7 +87,6 @@ async def opened(slack: LoopbackSlack, tmp_path: Path, model: Model, **options: 
             people=people,
             base_url=slack.url,
             signing_secret=SECRET,
-            status_seconds=0.05,
             **options,
         )
 
@@ -402,3 +405,47 @@ async def test_many_channels_at_once_are_each_answered_in_their_own_thread(
             assert sorted(await answers(slack, 3, channel)) == [f"re {channel} {n}" for n in range(3)]
             asked = {m["ts"]: m["text"].split()[-1] for m in slack.messages[channel] if m["user"] == ADA}
             assert all(asked[m["thread_ts"]] == m["blocks"][0]["text"]["text"].split()[-1] for m in slack.said(channel))
+
+
+async def test_a_busy_run_floods_nobody_with_its_status(slack: LoopbackSlack, tmp_path: Path) -> None:
+    @tool(read_only=True, risk="reversible")
+    def look_up(number: int) -> str:
+        """Look a number up. Use when asked.
+
+        Args:
+            number: Which.
+        """
+        return f"number {number}"
+
+    library = ToolLibrary([look_up])
+    agent = Agent(name="reader", instruction="Look up.", tools=[look_up])
+    model = ScriptedModel([*(call("look_up", number=number) for number in range(9)), say("Done.")])
+    async with listening(slack, tmp_path, model, library=library, agents=[agent], status_seconds=60.0):
+        await slack.deliver(slack.mention("look"))
+        assert await answers(slack) == ["Done."]
+        await until(lambda: slack.said(key="status:")[0]["text"] == "Completed with `look_up`")
+    assert slack.counted("chat.update") == 1
+    assert slack.counted("chat.postMessage") == 2
+
+
+async def test_this_channel_is_summarised_with_the_bots_token(
+    slack: LoopbackSlack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JOURNEYMAN_SECRET_SLACK_BOT_TOKEN", TOKENS[TEAM])
+    library = slack_library(model="embedded", base_url=slack.url)
+    asked: list[str] = []
+
+    def summarise(request: Any) -> Any:
+        asked.append("\n".join(message.content for message in request.messages))
+        return call("summarize_messages", channel=CHANNEL)
+
+    model = ScriptedModel([summarise, say("It is about the release.")])
+    async with listening(slack, tmp_path, model, library=library, agents=[assistant(library)]) as service:
+        slack.write("The release is on Friday.", user=GRACE)
+        await slack.deliver(slack.mention("what was said in this channel?"))
+        assert await answers(slack) == ["It is about the release."]
+        assert CHANNEL in asked[0]
+        run = (await service.store.runs.list())[0]
+        (record,) = (await (await service.app.handle(run.id)).result()).tool_calls
+        assert "The release is on Friday." in record.result["summary"]
+        assert TOKENS[TEAM] not in str(await service.store.runs.facts(run.id))

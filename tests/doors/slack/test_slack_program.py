@@ -65,8 +65,8 @@ def settings(slack: LoopbackSlack) -> dict[str, str]:
 async def test_kill_9_with_a_pending_approval_and_in_the_middle_of_a_call_loses_nothing(tmp_path: Path) -> None:
     (tmp_path / "shop.py").write_text(SHOP)
     deleted = tmp_path / "deleted.txt"
-    script = [call("delete_order", order_id="W-17"), say("It is gone.")]
-    async with loopback_slack() as slack, ScriptedServer(script) as server:
+    server = ScriptedServer([call("delete_order", order_id="W-17"), say("It is gone.")])
+    async with loopback_slack() as slack, server:
         given = ("--agent", "shop.py:AGENT", "--model", f"{server.url}#any", "--approver", f"slack:{TEAM}:{GRACE}")
         async with program(tmp_path, *given, **settings(slack)):
             await slack.deliver(slack.mention("delete W-17"))

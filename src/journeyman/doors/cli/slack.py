@@ -10,11 +10,12 @@ from typing import Annotated
 
 import typer
 
+from journeyman.app import ToolLibrary, slack_library
 from journeyman.core.context import SECRET_PREFIX
 from journeyman.core.errors import ConfigurationError
 from journeyman.core.extras import install_command
 from journeyman.doors.cli import options, screen
-from journeyman.doors.cli.loading import SLACK_VARIABLE, open_at
+from journeyman.doors.cli.loading import SLACK, SLACK_VARIABLE, assistant, open_at
 from journeyman.doors.cli.options import DEFAULT_STORE, WrongUsageError
 from journeyman.doors.cli.origins import RememberedTools, origin_of, remember
 from journeyman.doors.cli.secret import take_from_environment
@@ -68,6 +69,7 @@ def slack(
 ) -> None:
     """An assistant in Slack: mentions and direct messages are durable runs, answered and decided in their threads.
 
+    Without --agent, --library and a configuration file its tools are those of the library 'slack', which read channels.
     JOURNEYMAN_SECRET_SLACK_BOT_TOKEN is the bot's token, …_TOKEN_TEAM that of one of several workspaces. Socket Mode
     needs SLACK_APP_TOKEN, --http SLACK_SIGNING_SECRET.
     """
@@ -96,7 +98,14 @@ def slack(
     everybody = options.user_with(permission).permissions
     database = open_at(store)
     policy, followed = rules_given(approval_time, database)
-    agents, loaded = agents_and_tools(agent, library, store=database, model=model)
+    if agent is None and library is None and followed is None:
+        library = SLACK
+    if agent is None and library == SLACK:
+        tools = slack_library(model=model, base_url=api_url)
+        loaded: ToolLibrary | None = tools if followed is None else followed.governing(tools)
+        agents = [assistant(tools)]
+    else:
+        agents, loaded = agents_and_tools(agent, library, store=database, model=model)
     began_with = origin_of(options.RunOptions(store=store, agent=agent, library=library, model=model))
 
     def ready(service: Service, where: str) -> None:

@@ -234,8 +234,8 @@ class SlackDoor:
     # --- buttons
 
     async def _pressed(self, ack: Any, body: dict[str, Any], action: dict[str, Any]) -> None:
-        workspace = self._workspaces[body["team"]["id"]]
         user = body["user"]
+        workspace = self._workspaces[(body.get("team") or {}).get("id") or user.get("team_id")]
         principal = self._people.principal(user.get("team_id") or workspace.team, user["id"])
         kind, value = str(action["action_id"]).removeprefix(ACTION), str(action.get("value", ""))
         try:
