@@ -161,7 +161,7 @@ async def test_an_approved_call_has_its_effect_once_and_the_question_becomes_the
         await slack.deliver(slack.mention("delete W-17"))
         await until(lambda: bool(slack.said(key="decide:")))
         question = dict(slack.said(key="decide:")[0])
-        assert "W-17" in question["blocks"][0]["text"]["text"]
+        assert "W-17" in question["blocks"][1]["text"]["text"]
         pressed = slack.press(question, "Approve")
         await slack.deliver(pressed, kind="interactive", times=2)
         assert await answers(slack) == ["Deleted."]
@@ -235,6 +235,8 @@ async def test_a_run_is_cancelled_by_whoever_asked_and_by_nobody_else(slack: Loo
         assert f"Only <@{ADA}>" in slack.ephemeral[0]["text"]
         await slack.deliver(slack.press(status, "Cancel", user=ADA), kind="interactive")
         assert "Cancelled" in (await answers(slack))[0]
+        assert "No longer asked" in slack.said(key="approval:")[0]["text"]
+        assert not slack.said(key="decide:")
 
 
 async def test_an_answer_is_rated_by_whoever_asked_and_by_nobody_else(slack: LoopbackSlack, tmp_path: Path) -> None:
@@ -449,3 +451,25 @@ async def test_this_channel_is_summarised_with_the_bots_token(
         (record,) = (await (await service.app.handle(run.id)).result()).tool_calls
         assert "The release is on Friday." in record.result["summary"]
         assert TOKENS[TEAM] not in str(await service.store.runs.facts(run.id))
+
+
+async def test_long_arguments_are_shown_whole_and_what_cannot_be_shown_cannot_be_approved(
+    slack: LoopbackSlack, tmp_path: Path
+) -> None:
+    def labels(message: dict[str, Any]) -> list[str]:
+        return [button["text"]["text"] for button in message["blocks"][-1]["elements"]]
+
+    def ask(request: Any) -> Any:
+        return call("delete_order", order_id="<&>" * int(request.messages[-1].content))
+
+    async with listening(slack, tmp_path, ScriptedModel([ask])):
+        for length in (1_000, 5_000):
+            await slack.deliver(slack.mention(str(length)))
+        await until(lambda: len(slack.said(key="decide:")) == 2)
+        short, long = sorted(slack.said(key="decide:"), key=lambda message: len(message["blocks"]))
+        assert labels(short) == ["Approve", "Deny"]
+        told = "".join(block["text"]["text"] for block in short["blocks"][1:-2])
+        assert "&lt;&amp;&gt;" * 1_000 in told.replace("```", "").replace("\n", "")
+        assert labels(long) == ["Deny"]
+        assert "too long to show" in long["blocks"][-2]["text"]["text"]
+        assert all(len(block["text"]["text"]) <= 3_000 for block in long["blocks"][:-1])

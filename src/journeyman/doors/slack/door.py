@@ -41,6 +41,8 @@ RECENT_SECONDS = 3_600.0
 MOST_RECENT = 20
 """Runs that have ended lately, which an earlier process may not have answered."""
 MOST_UNFINISHED = 1_000
+LOOKS_AT_ONCE = 4
+"""Threads that are read at once for what an earlier process wrote there: Slack takes about fifty a minute."""
 PASSING = frozenset({"ratelimited", "internal_error", "fatal_error", "service_unavailable", "request_timeout"})
 """Errors of Slack that are gone after a while."""
 CANCEL_WORDS = frozenset({"cancel", "stop"})
@@ -67,6 +69,8 @@ class SlackDoor:
         self._agent = agent or service.default_agent
         self._seconds = status_seconds
         self._following: dict[str, asyncio.Task[None]] = {}
+        self._taking: dict[str, asyncio.Task[None]] = {}
+        self._looking = asyncio.Semaphore(LOOKS_AT_ONCE)
 
         # Bolt hands over what a function's parameters are called, and takes a method's "self" for one of them.
         async def authorize(team_id: str | None, enterprise_id: str | None) -> AuthorizeResult | None:
@@ -110,7 +114,7 @@ class SlackDoor:
 
     async def close(self) -> None:
         """Stop showing runs; they go on, and the next process shows them."""
-        tasks = list(self._following.values())
+        tasks = [*self._taking.values(), *self._following.values()]
         for task in tasks:
             task.cancel()
         if tasks:
@@ -140,6 +144,15 @@ class SlackDoor:
         if await self._app.store.runs.get(run_id) is not None:  # delivered again
             await self._follow(run_id, again=True)
             return
+        # Slack delivers again what takes long: then the same is waited for, and not begun anew.
+        if run_id not in self._taking:
+            self._taking[run_id] = asyncio.create_task(self._begin(event, desk, workspace, place, run_id))
+            self._taking[run_id].add_done_callback(lambda _: self._taking.pop(run_id, None))
+        await asyncio.shield(self._taking[run_id])
+
+    async def _begin(
+        self, event: Mapping[str, Any], desk: Desk, workspace: Workspace, place: Place, run_id: str
+    ) -> None:
         thread = Thread(workspace, place)
         text = plain(str(event.get("text", "")), bot=workspace.bot_user)
         if text.lower().strip(" .!") in CANCEL_WORDS and event.get("thread_ts"):
@@ -151,7 +164,7 @@ class SlackDoor:
         history = await self._history(thread) if event.get("thread_ts") else ()
         task = TaskInput(description=text, metadata=place.metadata, playbook_bullets=self._where(place))
         try:
-            await self._app.start(self._agent, task, principal=principal, history=history, run_id=run_id)
+            await self._app.start(self._agent, task, principal=desk.principal, history=history, run_id=run_id)
         except StoreError:
             raise  # Slack sends the message again
         except JourneymanError as error:
@@ -215,7 +228,8 @@ class SlackDoor:
             try:
                 thread = Thread(self._workspaces[place.team], place)
                 if again or attempt:
-                    await thread.look()
+                    async with self._looking:
+                        await thread.look()
                 if not thread.knows(f"end:{run_id}"):
                     await follow(await self._app.handle(run_id), thread, seconds=self._seconds)
                 return

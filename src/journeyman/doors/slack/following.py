@@ -22,7 +22,15 @@ from journeyman.core.events import (
     RunSuspended,
 )
 from journeyman.core.runs import RunStatus
-from journeyman.doors.slack.posts import SETTLED, approval_post, ending_posts, person, status_post, unknown_post
+from journeyman.doors.slack.posts import (
+    SETTLED,
+    approval_post,
+    ending_posts,
+    person,
+    status_post,
+    unknown_post,
+    withdrawn_post,
+)
 from journeyman.doors.slack.text import escaped
 from journeyman.doors.slack.threads import Thread
 
@@ -135,6 +143,9 @@ async def follow(handle: Handle, thread: Thread, *, seconds: float) -> None:
         ]
         await thread.put(status_post(handle.run_id, lines))
         return
+    for approval in progress.approvals.values():
+        if approval.id not in progress.decided and thread.knows(f"approval:{approval.id}"):
+            await thread.put(withdrawn_post(approval))
     response = await handle.result()
     for post in ending_posts(handle.run_id, response):
         await thread.put(post, once=True)

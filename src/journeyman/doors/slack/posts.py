@@ -22,7 +22,7 @@ APPROVE, DENY, CANCEL = f"{ACTION}approve", f"{ACTION}deny", f"{ACTION}cancel"
 GOOD, BAD = f"{ACTION}rate:good", f"{ACTION}rate:bad"
 DONE, RERUN, SKIP = f"{ACTION}unknown:done", f"{ACTION}unknown:rerun", f"{ACTION}unknown:skip"
 SETTLED = {"rerun": "it runs again", "done": "taken as done", "skip": "left out"}
-LONGEST_ARGUMENTS = 2_000
+MOST_ARGUMENT_BLOCKS = 10
 LONGEST_FALLBACK = 300
 """Characters of a message in notifications, where its blocks are not shown."""
 ANSWER = "answer:"
@@ -53,23 +53,38 @@ def approval_post(approval: Approval, decided: ApprovalDecided | None) -> Post:
     if decided is not None:
         text = f"{_verdict(decided)}: {what}"
         return Post(key, text, [_section(text, key)])
-    given = exact_json(approval.arguments)
-    if len(given) > LONGEST_ARGUMENTS:
-        given = f"{given[:LONGEST_ARGUMENTS]}… ({len(given):,} characters; 'journeyman approvals show' has all of them)"
-    lines = [f"*May this run?* {what}", f"`{escaped(approval.tool_name)}` · {approval.risk.value}", code(given)]
+    lines = [f"*May this run?* {what}", f"`{escaped(approval.tool_name)}` · {approval.risk.value}"]
+    shown = parts(code(exact_json(approval.arguments)))
+    notes = []
     if approval.ungrounded:
         named = ", ".join(f"`{escaped(name)}`" for name in approval.ungrounded)
-        lines.append(f":warning: {named}: said nowhere before, it may be invented")
+        notes.append(f":warning: {named}: said nowhere before, it may be invented")
     if approval.four_eyes:
-        lines.append("Somebody else than the person who asked must agree.")
-    lines.append(f"Denied if nobody answers until {_moment(approval.expires_at.timestamp())}.")
-    buttons = (
-        _button(APPROVE, "Approve", approval.id, style="primary"),
-        _button(DENY, "Deny", approval.id, style="danger"),
-    )
-    return Post(
-        key, f"May this run? {what}", [_section("\n".join(lines), key), _buttons(f"decide:{approval.id}", *buttons)]
-    )
+        notes.append("Somebody else than the person who asked must agree.")
+    notes.append(f"Denied if nobody answers until {_moment(approval.expires_at.timestamp())}.")
+    buttons = [_button(DENY, "Deny", approval.id, style="danger")]
+    if len(shown) > MOST_ARGUMENT_BLOCKS:
+        # Nobody approves what they cannot see.
+        shown = shown[:MOST_ARGUMENT_BLOCKS]
+        notes.append(
+            f"The arguments are too long to show. Whoever runs me can: `journeyman approvals show {approval.id}`"
+        )
+    else:
+        buttons.insert(0, _button(APPROVE, "Approve", approval.id, style="primary"))
+    blocks = [
+        _section("\n".join(lines), key),
+        *(_section(text, f"{key}:{number}") for number, text in enumerate(shown)),
+        _section("\n".join(notes), f"{key}:notes"),
+        _buttons(f"decide:{approval.id}", *buttons),
+    ]
+    return Post(key, f"May this run? {what}", blocks)
+
+
+def withdrawn_post(approval: Approval) -> Post:
+    """A question that the end of its run has left without an answer."""
+    key = f"approval:{approval.id}"
+    text = f":octagonal_sign: No longer asked: {escaped(approval.about or approval.tool_name)}"
+    return Post(key, text, [_section(text, key)])
 
 
 def _verdict(decided: ApprovalDecided) -> str:
@@ -97,9 +112,13 @@ def unknown_post(run_id: str, record: ToolCallRecord, settled: str | None) -> Po
         _button(RERUN, "Run it again", value, style="danger"),
         _button(SKIP, "Leave it out", value),
     )
-    given = code(exact_json(record.arguments or {})[:LONGEST_ARGUMENTS])
-    lines = f"{text}\n{given}\nLook it up, then say what to do."
-    return Post(key, text, [_section(lines, key), _buttons(f"settle:{run_id}:{record.call_id}", *buttons)])
+    given = parts(code(exact_json(record.arguments or {})))[0]
+    blocks = [
+        _section(f"{text} Look it up, then say what to do.", key),
+        _section(given, f"{key}:0"),
+        _buttons(f"settle:{run_id}:{record.call_id}", *buttons),
+    ]
+    return Post(key, text, blocks)
 
 
 def ending_posts(run_id: str, response: AgentResponse) -> list[Post]:

@@ -30,7 +30,8 @@ def escaped(text: str) -> str:
 
 def code(text: str) -> str:
     """Text in a box of its own, whatever is in it."""
-    return f"{FENCE}\n{escaped(text).replace(FENCE, '`​``')}\n{FENCE}"
+    harmless = escaped(text).replace(FENCE, "`\u200b``")  # an invisible character keeps them from ending the box
+    return f"{FENCE}\n{harmless}\n{FENCE}"
 
 
 def mrkdwn(markdown: str) -> str:
