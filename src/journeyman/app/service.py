@@ -280,6 +280,28 @@ def research_assistant(library: ToolLibrary) -> Agent:
     return Agent(name=ASSISTANT, instruction=RESEARCHING, tools=tuple(library.specifications()))
 
 
+def slack_library(*, model: str | None = None, base_url: str | None = None) -> ToolLibrary:
+    """Tools over Slack's conversations; ``model`` is asked for summaries, or else whatever model is found here."""
+    from journeyman.models.resolve import model_from_name
+    from journeyman.toolkits.slack import SLACK_API, SlackTools
+
+    kept: list[Model] = []  # one in this process takes long to load
+
+    def found() -> Model | None:
+        if kept:
+            return kept[0]
+        try:
+            one = model_from_name(model or "auto")
+        except ConfigurationError:
+            return None
+        if not hasattr(one, "aclose"):
+            kept.append(one)
+        # The embedded model chooses tools and writes no prose.
+        return None if hasattr(one, "rank") else one
+
+    return ToolLibrary(SlackTools(model=found, base_url=base_url or SLACK_API).tools())
+
+
 def hello_library() -> ToolLibrary:
     """The tool of the Hello World agent."""
     from journeyman.toolkits.hello import say_hello

@@ -38,6 +38,7 @@ COMMANDS = {  # name: (module, help)
     "doctor": ("doctor", "Say what was found here, and what to do about what is missing."),
     "serve": ("serve", "The service over HTTP: chat, tasks, tools, approvals, and an OpenAI-compatible API under /v1."),
     "worker": ("serve", "Work on the runs of a PostgreSQL store, beside other workers, until stopped."),
+    "slack": ("slack", "An assistant in Slack: mentions and direct messages, answered and decided in their threads."),
     "mcp": ("mcp", "Our tools as an MCP server, and MCP servers as tools."),
     "tools": ("tools", "What tools there are, what they take, and one call of one of them."),
     "runs": ("runs", "Runs kept in a store: how they stand, what a person does about them."),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import shlex
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
@@ -29,6 +30,7 @@ from journeyman.app import (
     research_assistant,
     research_library,
     rules_of,
+    slack_library,
     split_path,
     sqlite_file,
     task_assistant,
@@ -48,8 +50,11 @@ LOCAL = "local"
 """The library that looks around in the current folder, by name."""
 RESEARCH = "research"
 """The one that searches the web, reads pages and files, and remembers."""
-SHIPPED = (LOCAL, RESEARCH)
+SLACK = "slack"
+"""The one that reads, summarises and analyses conversations of Slack."""
+SHIPPED = (LOCAL, RESEARCH, SLACK)
 
+SLACK_VARIABLE = "SLACK_API_URL"
 GRACE_SECONDS = 5.0
 """How long a person who ends a command waits for the step under way."""
 
@@ -160,6 +165,8 @@ def _named_library(reference: str, folder: Path | None, store: SqlStore | None) 
         return local_library(folder or Path.cwd())
     if reference == RESEARCH:
         return research_library(store or open_store(DEFAULT_STORE), folder or Path.cwd())
+    if reference == SLACK:
+        return slack_library(base_url=os.environ.get(SLACK_VARIABLE))
     found = imported(reference, object, option="--library", folder=folder)
     if not isinstance(found, ModuleType):
         return imported(reference, ToolLibrary, option="--library")

@@ -89,8 +89,8 @@ Library = Annotated[
     typer.Option(
         metavar="MODULE[:NAME]",
         help="A ToolLibrary, or a module or Python file: every tool in it; or 'local': the files of the current "
-        "folder, and notes; or 'research': the web, these files and your memory. Without it, the tools over "
-        "the tasks in the store.",
+        "folder, and notes; or 'research': the web, these files and your memory; or 'slack': the bot's channels. "
+        "Without it, the tools over the tasks in the store.",
         show_default=False,
     ),
 ]

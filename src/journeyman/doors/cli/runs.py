@@ -264,7 +264,7 @@ def resume_runs(
         str | None,
         typer.Option(
             metavar="MODULE[:NAME]",
-            help="A ToolLibrary, or a module or Python file, to go on with; or 'local' or 'research'.",
+            help="A ToolLibrary, or a module or Python file, to go on with; or 'local', 'research' or 'slack'.",
             show_default="what the run was begun with",
         ),
     ] = None,

@@ -181,7 +181,7 @@ def serve(
         )
     except ConfigurationError as error:
         raise WrongUsageError(str(error)) from None
-    operation = _operation(concurrency, principal_concurrency, retention)
+    operation = operation_given(concurrency, principal_concurrency, retention)
     divided = None if split is None else imported(split, LiveSplit, option="--split")
     if divided is not None and library is not None:
         raise WrongUsageError("--split brings its libraries along; leave --library out")
@@ -191,7 +191,7 @@ def serve(
     if workers is not None:
         _must_have_queue(store, instead="leave --workers out")
     database = open_store(store, queued=workers is not None)
-    policy, followed = _rules(approval_time, database)
+    policy, followed = rules_given(approval_time, database)
     agents, loaded = agents_and_tools(agent, library, store=database, model=model)
     began_with = origin_of(options.RunOptions(store=store, agent=agent, library=library, model=model))
 
@@ -203,7 +203,7 @@ def serve(
             # A line of its own and never wrapped, so that a terminal makes a link of it.
             screen.write(f"open {place}/?token={made}", stderr=True)
         if workers != 0:  # those that somebody else starts may have other models
-            for line in _who_answers(service):
+            for line in who_answers(service):
                 screen.write(line, stderr=True)
 
     async def whole() -> None:
@@ -289,7 +289,7 @@ def agents_and_tools(
     return [], load_library(library, store=store) if library is not None else None
 
 
-def _who_answers(service: Service) -> Iterator[str]:
+def who_answers(service: Service) -> Iterator[str]:
     """Which model answers in each agent's name, or why none does."""
     for agent in service.agents.values():
         trouble = service.no_model(agent)
@@ -315,7 +315,7 @@ def _worker_library(agent: str | None, library: str | None) -> str | None:
     return split_path(agent)[0]
 
 
-def _operation(concurrency: int | None, principal_concurrency: int | None, retention: str | None) -> Operation:
+def operation_given(concurrency: int | None, principal_concurrency: int | None, retention: str | None) -> Operation:
     operation: Operation = {"principal_concurrency": principal_concurrency}
     if retention is not None:
         kept = None if retention == "forever" else options.seconds(retention, option="--retention")
@@ -325,7 +325,7 @@ def _operation(concurrency: int | None, principal_concurrency: int | None, reten
     return operation
 
 
-def _rules(approval_time: str | None, database: SqlStore) -> tuple[Policy | None, Configuration | None]:
+def rules_given(approval_time: str | None, database: SqlStore) -> tuple[Policy | None, Configuration | None]:
     """What --approval-time makes of the policy, and the configuration file, over which it wins."""
     seconds = None if approval_time is None else options.seconds(approval_time, option="--approval-time")
     followed = configuration(database, None if seconds is None else {"approvals.expire_after": seconds})
@@ -364,9 +364,9 @@ def worker(
         raise ConfigurationError(f"workers need more packages: {install_command('postgres')}") from error
     listed = None if tokens is None else token_file(tokens)
     database = open_at(store, queued=True)
-    operation = _operation(concurrency, principal_concurrency, retention)
+    operation = operation_given(concurrency, principal_concurrency, retention)
     operation["lease_seconds"] = lease
-    policy, followed = _rules(approval_time, database)
+    policy, followed = rules_given(approval_time, database)
     divided = None if split is None else imported(split, LiveSplit, option="--split")
     tools = load_library(library, store=database) if divided is None else divided.arms[divided.control]
     others = divided is not None or library is not None

@@ -1,0 +1,155 @@
+"""``journeyman slack``: the assistant in the channels and direct messages of Slack."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from journeyman.app import ToolLibrary, slack_library
+from journeyman.core.context import SECRET_PREFIX
+from journeyman.core.errors import ConfigurationError
+from journeyman.core.extras import install_command
+from journeyman.doors.cli import options, screen
+from journeyman.doors.cli.loading import SLACK, SLACK_VARIABLE, assistant, open_at
+from journeyman.doors.cli.options import DEFAULT_STORE, WrongUsageError
+from journeyman.doors.cli.origins import RememberedTools, origin_of, remember
+from journeyman.doors.cli.secret import take_from_environment
+from journeyman.doors.cli.serve import ApprovalTime, agents_and_tools, operation_given, rules_given, who_answers
+
+BOT_VARIABLE = f"{SECRET_PREFIX}SLACK_BOT_TOKEN"
+APP_VARIABLE = "SLACK_APP_TOKEN"
+SIGNING_VARIABLE = "SLACK_SIGNING_SECRET"
+_BOT_TOKENS = re.compile(rf"{BOT_VARIABLE}(?:_([A-Z0-9]+))?")
+
+
+def slack(
+    http: Annotated[
+        bool, typer.Option("--http", help="Take signed requests at /slack/events, instead of Socket Mode.")
+    ] = False,
+    host: Annotated[str, typer.Option(metavar="ADDRESS", help="With --http: where to listen.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65_535, help="With --http; 0 takes a free one.")] = 3000,
+    people: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            envvar="JOURNEYMAN_SLACK_PEOPLE",
+            help='What people may do: {"slack:TEAM:USER": ["approvals:decide"], "slack:TEAM:*": ["orders:read"]}.',
+            show_default=False,
+        ),
+    ] = None,
+    approver: Annotated[
+        list[str] | None,
+        typer.Option(metavar="slack:TEAM:USER", help="Somebody who may decide about approvals. May be repeated."),
+    ] = None,
+    permission: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="A permission that everybody in your workspaces has. May be repeated."),
+    ] = None,
+    agent: options.AgentName = None,
+    library: options.Library = None,
+    model: options.Model = None,
+    concurrency: Annotated[
+        int | None, typer.Option(min=1, help="Runs worked on at once (64).", show_default=False)
+    ] = None,
+    approval_time: ApprovalTime = None,
+    api_url: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL", envvar=SLACK_VARIABLE, help="Another server than slack.com, for tests.", show_default=False
+        ),
+    ] = None,
+    store: options.Store = DEFAULT_STORE,
+    debug: options.Debug = False,
+    log_level: options.Log = None,
+) -> None:
+    """An assistant in Slack: mentions and direct messages are durable runs, answered and decided in their threads.
+
+    Without --agent, --library and a configuration file its tools are those of the library 'slack', which read channels.
+    JOURNEYMAN_SECRET_SLACK_BOT_TOKEN is the bot's token, …_TOKEN_TEAM that of one of several workspaces. Socket Mode
+    needs SLACK_APP_TOKEN, --http SLACK_SIGNING_SECRET.
+    """
+    # Before anything of the caller's is imported: these two are for no tool.
+    app_token, signing_secret = take_from_environment(APP_VARIABLE), take_from_environment(SIGNING_VARIABLE)
+    try:
+        from journeyman.app.service import Service, open_service
+        from journeyman.doors import slack as door
+    except ImportError as error:
+        raise ConfigurationError(f"Slack needs more packages: {install_command('slack')}") from error
+    if http and not signing_secret:
+        raise WrongUsageError(
+            f"--http needs {SIGNING_VARIABLE}: 'Signing Secret' under 'Basic Information' of your app"
+        )
+    if not http and not app_token:
+        raise WrongUsageError(
+            f"Socket Mode needs {APP_VARIABLE}: make one with the scope 'connections:write' under 'Basic Information' "
+            "of your app; or give --http"
+        )
+    tokens = _bot_tokens()
+    try:
+        listed = None if people is None else door.read_people(people)
+        door.People(listed, approvers=approver or ())  # for its mistakes, before Slack is asked for anything
+    except ConfigurationError as error:
+        raise WrongUsageError(f"{'--people' if people is not None else '--approver'}: {error}") from None
+    everybody = options.user_with(permission).permissions
+    database = open_at(store)
+    policy, followed = rules_given(approval_time, database)
+    if agent is None and library is None and followed is None:
+        library = SLACK
+    if agent is None and library == SLACK:
+        tools = slack_library(model=model, base_url=api_url)
+        loaded: ToolLibrary | None = tools if followed is None else followed.governing(tools)
+        agents = [assistant(tools)]
+    else:
+        agents, loaded = agents_and_tools(agent, library, store=database, model=model)
+    began_with = origin_of(options.RunOptions(store=store, agent=agent, library=library, model=model))
+
+    def ready(service: Service, where: str) -> None:
+        screen.write(f"{where} (Ctrl-C ends)", stderr=True)
+        for line in who_answers(service):
+            screen.write(line, stderr=True)
+
+    async def whole() -> None:
+        base_url = api_url or door.SLACK_API
+        workspaces = await door.find_workspaces(tokens, base_url=base_url)
+        who = door.People(listed, approvers=approver or (), everybody=everybody, teams=workspaces)
+        async with open_service(
+            store=store,
+            database=database,
+            library=loaded,
+            agents=agents,
+            model=model,
+            policy=policy,
+            configuration=followed,
+            principals=who.now,
+            origin=began_with,
+            find_tools=RememberedTools(database, ask=False),
+            **operation_given(concurrency, None, None),
+        ) as service:
+            remember(began_with, service.agents.values())
+            found = door.SlackDoor(service, workspaces, people=who, signing_secret=signing_secret, base_url=base_url)
+            named = ", ".join(workspaces)
+            if http:
+                async with door.over_http(found, host=host, port=port) as bound:
+                    where = f"in Slack as {named}, listening on http://{host}:{bound}{door.PATH}"
+                    await door.until_stopped(lambda: ready(service, where))
+            else:
+                async with door.over_socket(found, app_token or ""):
+                    await door.until_stopped(lambda: ready(service, f"in Slack as {named}, over Socket Mode"))
+
+    asyncio.run(whole())
+
+
+def _bot_tokens() -> dict[str, str]:
+    """The bot tokens by workspace; under "" the one whose workspace Slack tells. They stay where tools find them."""
+    found = ((_BOT_TOKENS.fullmatch(name), value) for name, value in os.environ.items())
+    tokens = {(name[1] or ""): value for name, value in found if name is not None and value}
+    if not tokens:
+        raise WrongUsageError(
+            f"set {BOT_VARIABLE} to the 'Bot User OAuth Token' of your app, or {BOT_VARIABLE}_TEAM for each workspace"
+        )
+    return tokens

@@ -1,0 +1,21 @@
+"""The Slack door: mentions and direct messages become durable runs, shown and decided about in their threads.
+
+Needs the extra ``slack``. What people may see and decide is in ``app/desk``; what tools may read of Slack is theirs.
+"""
+
+from journeyman.doors.slack.door import SlackDoor
+from journeyman.doors.slack.people import SLACK_API, People, Workspace, find_workspaces, read_people
+from journeyman.doors.slack.serving import PATH, over_http, over_socket, until_stopped
+
+__all__ = [
+    "PATH",
+    "SLACK_API",
+    "People",
+    "SlackDoor",
+    "Workspace",
+    "find_workspaces",
+    "over_http",
+    "over_socket",
+    "read_people",
+    "until_stopped",
+]

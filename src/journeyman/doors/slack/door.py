@@ -1,0 +1,309 @@
+"""The assistant in a team's channels: a mention or a direct message is a durable run, and its thread shows it.
+
+What a message starts is known by the message itself, so that Slack may deliver it as often as it likes; what a button
+decides is in its value. Nothing that matters is kept in this process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import aiohttp
+from slack_bolt.async_app import AsyncApp
+from slack_bolt.authorization import AuthorizeResult
+from slack_sdk.errors import SlackApiError
+
+from journeyman.app import Agent
+from journeyman.app.desk import DECIDE, Desk
+from journeyman.app.service import Service
+from journeyman.core.errors import JourneymanError, StoreError
+from journeyman.core.messages import Message
+from journeyman.core.principals import WRITE_ALL, Principal
+from journeyman.core.runs import CHAT_MESSAGE_LIMIT, UNFINISHED, TaskInput
+from journeyman.doors.slack.following import follow
+from journeyman.doors.slack.people import SLACK_API, People, Workspace, web_client
+from journeyman.doors.slack.posts import ACTION, person
+from journeyman.doors.slack.text import escaped, plain
+from journeyman.doors.slack.threads import Place, Thread
+
+logger = logging.getLogger("journeyman.slack")
+
+DOOR = "slack"
+STATUS_SECONDS = 2.0
+"""Between two edits of a status message: Slack takes about fifty a minute."""
+MOST_ATTEMPTS = 6
+"""How often a thread is tried again when Slack cannot be reached, ever more seldom."""
+RECENT_SECONDS = 3_600.0
+MOST_RECENT = 20
+"""Runs that have ended lately, which an earlier process may not have answered."""
+MOST_UNFINISHED = 1_000
+LOOKS_AT_ONCE = 4
+"""Threads that are read at once for what an earlier process wrote there: Slack takes about fifty a minute."""
+PASSING = frozenset({"ratelimited", "internal_error", "fatal_error", "service_unavailable", "request_timeout"})
+"""Errors of Slack that are gone after a while."""
+CANCEL_WORDS = frozenset({"cancel", "stop"})
+
+
+class SlackDoor:
+    """Takes what Slack sends, for all workspaces. ``bolt`` is the app that requests and sockets are given to."""
+
+    def __init__(
+        self,
+        service: Service,
+        workspaces: Mapping[str, Workspace],
+        *,
+        people: People | None = None,
+        agent: Agent | None = None,
+        signing_secret: str | None = None,
+        base_url: str = SLACK_API,
+        status_seconds: float = STATUS_SECONDS,
+    ) -> None:
+        self._service = service
+        self._app = service.app
+        self._workspaces = workspaces
+        self._people = people or People(teams=workspaces)
+        self._agent = agent or service.default_agent
+        self._seconds = status_seconds
+        self._following: dict[str, asyncio.Task[None]] = {}
+        self._taking: dict[str, asyncio.Task[None]] = {}
+        self._looking = asyncio.Semaphore(LOOKS_AT_ONCE)
+
+        # Bolt hands over what a function's parameters are called, and takes a method's "self" for one of them.
+        async def authorize(team_id: str | None, enterprise_id: str | None) -> AuthorizeResult | None:
+            return self._authorized(team_id, enterprise_id)
+
+        self.bolt = AsyncApp(
+            name="journeyman",
+            logger=logging.getLogger("journeyman.slack.bolt"),
+            client=web_client(None, base_url=base_url),
+            authorize=authorize,  # type: ignore[arg-type]  # None refuses, as Bolt's own do
+            signing_secret=signing_secret or "",
+            # Slack is told that a message has arrived when its run is kept, and sends it again if it never hears so.
+            process_before_response=True,
+        )
+        self.bolt.event("app_mention")(self._mentioned)
+        self.bolt.event("message")(self._messaged)
+        self.bolt.action(re.compile(f"^{re.escape(ACTION)}"))(self._pressed)
+
+    def _authorized(self, team_id: str | None, enterprise_id: str | None) -> AuthorizeResult | None:
+        workspace = self._workspaces.get(team_id or "")
+        if workspace is None:
+            logger.warning("a request of a workspace without a bot token", extra={"team": team_id})
+            return None
+        return AuthorizeResult(
+            enterprise_id=enterprise_id,
+            team_id=workspace.team,
+            bot_user_id=workspace.bot_user,
+            bot_id=workspace.bot_id or None,
+            bot_token=workspace.token,
+        )
+
+    async def recover(self) -> None:
+        """Take up the threads of runs that an earlier process has not answered."""
+        runs = self._app.store.runs
+        unfinished = await runs.list(statuses=UNFINISHED, limit=MOST_UNFINISHED)
+        ended = await runs.list(statuses=None, limit=MOST_RECENT)
+        since = self._app.clock.time() - RECENT_SECONDS
+        recent = [row for row in ended if row.status.ended and row.updated_at >= since]
+        for row in (*unfinished, *recent):
+            await self._follow(row.id, again=True)
+
+    async def close(self) -> None:
+        """Stop showing runs; they go on, and the next process shows them."""
+        tasks = [*self._taking.values(), *self._following.values()]
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
+
+    # --- messages
+
+    async def _mentioned(self, event: dict[str, Any], body: dict[str, Any]) -> None:
+        await self._take(event, body)
+
+    async def _messaged(self, event: dict[str, Any], body: dict[str, Any]) -> None:
+        # Others than direct ones are for the bot only where it is mentioned, and then come as mentions, too.
+        if event.get("channel_type") == "im" and event.get("subtype") in (None, "file_share"):
+            await self._take(event, body)
+
+    async def _take(self, event: dict[str, Any], body: dict[str, Any]) -> None:
+        workspace = self._workspaces[body["team_id"]]
+        user, channel, ts = event.get("user"), event["channel"], event["ts"]
+        if not user or event.get("bot_id") or user == workspace.bot_user:
+            return  # two bots could talk to each other for ever
+        # Somebody of another organisation, in a channel that is shared with it, is nobody we know.
+        principal = self._people.principal(event.get("user_team") or event.get("team") or workspace.team, user)
+        place = Place(workspace.team, channel, user, event.get("thread_ts") or ts, ts)
+        desk = Desk(self._app, principal)
+        run_id = desk.run_id_for(DOOR, f"{workspace.team}:{channel}:{ts}")
+        assert run_id is not None
+        if await self._app.store.runs.get(run_id) is not None:  # delivered again
+            await self._follow(run_id, again=True)
+            return
+        # Slack delivers again what takes long: then the same is waited for, and not begun anew.
+        if run_id not in self._taking:
+            self._taking[run_id] = asyncio.create_task(self._begin(event, desk, workspace, place, run_id))
+            self._taking[run_id].add_done_callback(lambda _: self._taking.pop(run_id, None))
+        await asyncio.shield(self._taking[run_id])
+
+    async def _begin(
+        self, event: Mapping[str, Any], desk: Desk, workspace: Workspace, place: Place, run_id: str
+    ) -> None:
+        thread = Thread(workspace, place)
+        text = plain(str(event.get("text", "")), bot=workspace.bot_user)
+        if text.lower().strip(" .!") in CANCEL_WORDS and event.get("thread_ts"):
+            await thread.say(await self._cancel_in(desk, place))
+            return
+        if (why := self._refusal(text)) is not None:
+            await thread.say(why)
+            return
+        history = await self._history(thread) if event.get("thread_ts") else ()
+        task = TaskInput(description=text, metadata=place.metadata, playbook_bullets=self._where(place))
+        try:
+            await self._app.start(self._agent, task, principal=desk.principal, history=history, run_id=run_id)
+        except StoreError:
+            raise  # Slack sends the message again
+        except JourneymanError as error:
+            await thread.say(f":x: I could not begin: {escaped(str(error))}\nAsk again, or tell whoever runs me.")
+            return
+        await self._follow(run_id, again=False)
+
+    def _refusal(self, text: str) -> str | None:
+        if not text:
+            return "Say what to do after my name, for example: _What is due this week?_"
+        if len(text) > CHAT_MESSAGE_LIMIT:
+            return (
+                f":x: That has {len(text):,} characters and I take {CHAT_MESSAGE_LIMIT:,}. Say it shorter, or in "
+                "several messages of this thread: I read what was said before."
+            )
+        if (why := self._service.no_model(self._agent)) is not None:
+            return f":x: No model can answer here: {escaped(why)}\nTell whoever runs me: `journeyman doctor` says more."
+        return None
+
+    def _where(self, place: Place) -> tuple[str, ...]:
+        if "fetch_slack_messages" not in self._app.library:
+            return ()
+        where = place.channel if place.thread_ts == place.ts else f"{place.channel}, in the thread {place.thread_ts}"
+        return (f"The user asks in Slack, in the channel {where}: that is 'here', and 'this channel'.",)
+
+    async def _history(self, thread: Thread) -> list[Message]:
+        try:
+            return list(await thread.history())
+        except SlackApiError as error:
+            why = error.response.get("error", "an error")
+            await thread.say(f":warning: I cannot read this thread ({why}), so I answer your last message alone.")
+            return []
+
+    async def _cancel_in(self, desk: Desk, place: Place) -> str:
+        """Cancel what the person has asked for in a thread."""
+        count = 0
+        for row in await self._app.store.runs.list(statuses=UNFINISHED, principal_id=desk.principal.id):
+            found = await self._place(row.id)
+            if found is not None and (found.channel, found.thread_ts) == (place.channel, place.thread_ts):
+                await desk.cancel(row.id)
+                count += 1
+        return "Cancelled." if count else "There is nothing of yours under way in this thread."
+
+    # --- showing runs
+
+    async def _place(self, run_id: str) -> Place | None:
+        order = await self._app.store.runs.order(run_id)
+        return None if order is None else Place.read(order.task.metadata)
+
+    async def _follow(self, run_id: str, *, again: bool) -> None:
+        """Show a run in its thread, unless that is done already; with ``again``, its messages may be there."""
+        place = await self._place(run_id)
+        if place is None or run_id in self._following or place.team not in self._workspaces:
+            return
+        task = asyncio.create_task(self._shown(run_id, place, again=again))
+        self._following[run_id] = task
+        task.add_done_callback(lambda _: self._following.pop(run_id, None))
+
+    async def _shown(self, run_id: str, place: Place, *, again: bool) -> None:
+        for attempt in range(MOST_ATTEMPTS):
+            try:
+                thread = Thread(self._workspaces[place.team], place)
+                if again or attempt:
+                    async with self._looking:
+                        await thread.look()
+                if not thread.knows(f"end:{run_id}"):
+                    await follow(await self._app.handle(run_id), thread, seconds=self._seconds)
+                return
+            except SlackApiError as error:
+                why = str(error.response.get("error", "an error"))
+                if why not in PASSING:
+                    logger.error("Slack does not take what a run says", extra={"run_id": run_id, "error": why})
+                    return
+            except (aiohttp.ClientError, TimeoutError) as error:
+                logger.warning("Slack cannot be reached", extra={"run_id": run_id, "error": type(error).__name__})
+            except JourneymanError:
+                logger.exception("a run cannot be shown", extra={"run_id": run_id})
+                return
+            await asyncio.sleep(min(60.0, 2.0**attempt))
+
+    # --- buttons
+
+    async def _pressed(self, ack: Any, body: dict[str, Any], action: dict[str, Any]) -> None:
+        user = body["user"]
+        workspace = self._workspaces[(body.get("team") or {}).get("id") or user.get("team_id")]
+        principal = self._people.principal(user.get("team_id") or workspace.team, user["id"])
+        kind, value = str(action["action_id"]).removeprefix(ACTION), str(action.get("value", ""))
+        try:
+            said = await self._decided(kind, value, Desk(self._app, principal), workspace)
+        except JourneymanError as error:
+            said = f":no_entry: {escaped(str(error))}."
+        await ack()
+        if said is not None:
+            message = body.get("message") or {}
+            await workspace.client.chat_postEphemeral(
+                channel=body["channel"]["id"],
+                user=user["id"],
+                thread_ts=message.get("thread_ts") or message.get("ts"),
+                text=said,
+            )
+
+    async def _decided(self, kind: str, value: str, desk: Desk, workspace: Workspace) -> str | None:
+        """Do what a button says; what to tell whoever pressed it, and nobody else."""
+        approval = await self._app.approvals.get(value) if kind in ("approve", "deny") else None
+        run_id, _, call_id = (value if approval is None else approval.run_id).partition("|")
+        row, place = await self._app.store.runs.get(run_id), await self._place(run_id)
+        if row is None or place is None or place.team != workspace.team:
+            return ":no_entry: That is no longer there: it was deleted, as old runs are. Ask again."
+        if (why := self._stranger(kind, desk.principal, row.principal_id, workspace)) is not None:
+            return why
+        said = None
+        match kind.split(":"):
+            case ["approve"]:
+                await desk.approve(value)
+            case ["deny"]:
+                await desk.deny(value)
+            case ["unknown", "done" | "rerun" | "skip" as how]:
+                await desk.resolve(run_id, call_id, how)
+            case ["cancel"]:
+                await desk.cancel(run_id)
+            case ["rate", "good" | "bad" as rating]:
+                await desk.rate(run_id, rating)
+                said = "Thank you." if rating == "good" else "Thank you. Say what was wrong, and I try again."
+            case _:
+                return ":no_entry: I do not know this button; it may be of a newer version."
+        await self._follow(run_id, again=True)
+        return said
+
+    def _stranger(self, kind: str, who: Principal, owner: str | None, workspace: Workspace) -> str | None:
+        """Why this is not for whoever pressed a button, in words; the desk checks it in any case."""
+        if kind in ("approve", "deny") or kind.startswith("unknown:"):
+            if who.may(DECIDE):
+                return None
+            others = " or ".join(f"<@{user}>" for user in self._people.deciders(workspace.team)[:5])
+            return (
+                f":no_entry: You may not decide this: it takes the permission `{DECIDE}`. "
+                f"{f'Ask {others}.' if others else 'Ask whoever runs me for it.'}"
+            )
+        if owner == who.id or who.may(WRITE_ALL):
+            return None
+        asker = person(owner) if owner else "whoever asked"
+        return f":no_entry: Only {asker}, who asked for this, can do that."

@@ -1,0 +1,167 @@
+"""A run as its thread shows it: one status message that is edited, questions with buttons, and what came of it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Iterator
+
+from journeyman.app import Handle
+from journeyman.core.approvals import Approval
+from journeyman.core.calls import ToolCallRecord
+from journeyman.core.errors import JourneymanError
+from journeyman.core.events import (
+    ApprovalDecided,
+    ApprovalRequested,
+    CallFinished,
+    CallProgress,
+    CallResolved,
+    CallStarted,
+    Event,
+    RunQueued,
+    RunSuspended,
+)
+from journeyman.core.runs import RunStatus
+from journeyman.doors.slack.posts import (
+    SETTLED,
+    approval_post,
+    ending_posts,
+    person,
+    status_post,
+    unknown_post,
+    withdrawn_post,
+)
+from journeyman.doors.slack.text import escaped
+from journeyman.doors.slack.threads import Thread
+
+MOST_LINES = 5
+"""Of a run's calls, the latest, that its status names."""
+LONGEST_LINE = 150
+
+
+class Progress:
+    """What a run has come to so far, from its events."""
+
+    def __init__(self) -> None:
+        self.calls: dict[str, tuple[str, str]] = {}
+        """What is shown of each call: a sign and the rest of its line."""
+        self._names: dict[str, str] = {}
+        self.approvals: dict[str, Approval] = {}
+        self.decided: dict[str, ApprovalDecided] = {}
+        self.unknown: dict[str, ToolCallRecord] = {}
+        self.settled: dict[str, str] = {}
+        self.waits: RunStatus | None = None
+        self.position: int | None = None
+
+    def hear(self, event: Event) -> None:
+        match event:
+            case CallStarted():
+                self.waits = self.position = None
+                self._names[event.call_id] = event.tool_name
+                self.calls[event.call_id] = (":hourglass_flowing_sand:", f"`{escaped(event.tool_name)}`")
+            case CallProgress() if event.call_id in self.calls:
+                told = escaped(event.message[:LONGEST_LINE])
+                self.calls[event.call_id] = (":hourglass_flowing_sand:", f"`{self._names[event.call_id]}` {told}")
+            case CallFinished():
+                record = event.record
+                why = f": {escaped(record.error.message[:LONGEST_LINE])}" if record.error is not None else ""
+                sign = ":white_check_mark:" if record.success else ":x:"
+                self.calls[record.call_id] = (sign, f"`{escaped(record.tool_name)}`{why}")
+            case ApprovalRequested():
+                self.approvals[event.approval.id] = event.approval
+            case ApprovalDecided():
+                self.waits = None
+                self.decided[event.approval_id] = event
+            case CallResolved():
+                self.waits = None
+                by = f" ({person(event.by)})" if event.by else ""
+                self.settled[event.call_id] = f"{SETTLED[event.action]}{by}"
+            case RunSuspended():
+                self.waits = event.status
+            case RunQueued():
+                self.position = event.position
+            case _:
+                pass
+
+    def lines(self) -> Iterator[str]:
+        match self.waits:
+            case RunStatus.AWAITING_APPROVAL:
+                yield ":raised_hand: Waiting for somebody to decide"
+            case RunStatus.AWAITING_RESOLUTION:
+                yield ":grey_question: Waiting for somebody to say what became of a call"
+            case RunStatus.STUCK:
+                yield ":warning: Stuck: processes died on it, again and again. Cancel it, or ask whoever runs me"
+            case _:
+                waiting = f", number {self.position} in the queue" if self.position else ""
+                yield f":hourglass_flowing_sand: Working on it{waiting} …"
+        left_out = len(self.calls) - MOST_LINES
+        if left_out > 0:
+            yield f"… {left_out} more"
+        for sign, text in list(self.calls.values())[-MOST_LINES:]:
+            yield f"{sign} {text}"
+
+
+async def follow(handle: Handle, thread: Thread, *, seconds: float) -> None:
+    """Show a run until it has ended and its answer is in the thread. Its status is edited every so many seconds."""
+    progress, news, closing = Progress(), asyncio.Event(), asyncio.Event()
+    await thread.put(status_post(handle.run_id, list(progress.lines())))
+
+    async def edit_status() -> None:
+        while not closing.is_set():
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(seconds):
+                    await closing.wait()
+            await news.wait()
+            news.clear()
+            if not closing.is_set():
+                await thread.put(status_post(handle.run_id, list(progress.lines())))
+
+    editing = asyncio.create_task(edit_status())
+    trouble: JourneymanError | None = None
+    try:
+        async with contextlib.aclosing(handle.batches()) as batches:
+            async for batch in batches:
+                if editing.done():
+                    editing.result()
+                for event in batch:
+                    progress.hear(event)
+                await _ask(handle, thread, progress)
+                news.set()
+        # An edit under way is not broken off: it might arrive after the last one.
+        closing.set()
+        news.set()
+        await editing
+    except JourneymanError as error:
+        trouble = error
+    finally:
+        editing.cancel()
+        await asyncio.wait((editing,))
+    if trouble is not None:
+        lines = [
+            f":warning: I cannot go on here: {escaped(str(trouble))}",
+            f"Tell whoever runs me; run `{handle.run_id}` is kept.",
+        ]
+        await thread.put(status_post(handle.run_id, lines))
+        return
+    for approval in progress.approvals.values():
+        if approval.id not in progress.decided and thread.knows(f"approval:{approval.id}"):
+            await thread.put(withdrawn_post(approval))
+    response = await handle.result()
+    for post in ending_posts(handle.run_id, response):
+        await thread.put(post, once=True)
+    used = ", ".join(f"`{escaped(name)}`" for name in response.tools_used)
+    said = f"{response.status.value.replace('_', ' ').capitalize()}{f' with {used}' if used else ''}"
+    await thread.put(status_post(handle.run_id, [said], ended=True))
+
+
+async def _ask(handle: Handle, thread: Thread, progress: Progress) -> None:
+    """Put the questions there are into the thread, and what was answered, here or at another door."""
+    for approval in progress.approvals.values():
+        decided = progress.decided.get(approval.id)
+        if decided is None or thread.knows(f"approval:{approval.id}"):
+            await thread.put(approval_post(approval, decided), once=decided is None)
+    if progress.waits is RunStatus.AWAITING_RESOLUTION:
+        progress.unknown |= {record.call_id: record for record in await handle.unknown()}
+    for call_id, record in progress.unknown.items():
+        settled = progress.settled.get(call_id)
+        await thread.put(unknown_post(handle.run_id, record, settled), once=settled is None)

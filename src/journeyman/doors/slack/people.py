@@ -1,0 +1,139 @@
+"""Which workspaces the bot is in, who its people are there, and what each of them may do."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import TypeAdapter, ValidationError
+from slack_sdk.errors import SlackApiError
+from slack_sdk.http_retry.builtin_async_handlers import (
+    AsyncConnectionErrorRetryHandler,
+    AsyncRateLimitErrorRetryHandler,
+)
+from slack_sdk.web.async_client import AsyncWebClient
+
+from journeyman.app.desk import DECIDE
+from journeyman.core.errors import ConfigurationError
+from journeyman.core.principals import Principal, check_permissions
+
+SLACK_API = "https://slack.com/api/"
+MOST_RETRIES = 5
+"""How often a request that Slack asks us to send later is sent again."""
+_PERSON = re.compile(r"slack:(T[A-Z0-9]{2,}):([UW][A-Z0-9]{2,}|\*)")
+_WORKSPACE = re.compile(r"T[A-Z0-9]{2,}")
+
+
+@dataclass(frozen=True, slots=True)
+class Workspace:
+    """One workspace, and who the bot is in it."""
+
+    team: str
+    bot_user: str
+    bot_id: str
+    client: AsyncWebClient
+
+    @property
+    def token(self) -> str:
+        return self.client.token or ""
+
+
+def web_client(token: str | None, *, base_url: str = SLACK_API) -> AsyncWebClient:
+    """A client that waits as long as Slack asks it to (``Retry-After``), and tries again when a connection breaks."""
+    handlers = [
+        AsyncRateLimitErrorRetryHandler(max_retry_count=MOST_RETRIES),
+        AsyncConnectionErrorRetryHandler(max_retry_count=2),
+    ]
+    return AsyncWebClient(token=token, base_url=base_url.rstrip("/") + "/", retry_handlers=handlers)
+
+
+async def find_workspaces(tokens: Mapping[str, str], *, base_url: str = SLACK_API) -> dict[str, Workspace]:
+    """The workspaces of bot tokens, which are given by workspace id; under "" is one whose workspace Slack tells.
+
+    Raises ConfigurationError for a token that Slack does not accept, or that is another workspace's.
+    """
+    found: dict[str, Workspace] = {}
+    for named, token in tokens.items():
+        about = f"the bot token of workspace {named!r}" if named else "the bot token"
+        if named and not _WORKSPACE.fullmatch(named):
+            raise ConfigurationError(f"{named!r} is no id of a workspace; it looks like 'T0123ABCD'")
+        client = web_client(token, base_url=base_url)
+        try:
+            told = await client.auth_test()
+        except SlackApiError as error:
+            why = error.response.get("error", "an error")
+            raise ConfigurationError(f"Slack does not accept {about}: {why}; take that of the installed app") from None
+        except Exception as error:  # of several libraries: there is no connection
+            raise ConfigurationError(f"Slack cannot be reached at {base_url}: {type(error).__name__}") from None
+        team = str(told.get("team_id", ""))
+        if named and team != named:
+            raise ConfigurationError(f"{about} belongs to workspace {team!r}; name it by that id")
+        if team in found:
+            raise ConfigurationError(f"there are two bot tokens for workspace {team!r}; leave one out")
+        found[team] = Workspace(team, str(told.get("user_id", "")), str(told.get("bot_id") or ""), client)
+    return found
+
+
+class People:
+    """What people may do, by principal id: ``slack:TEAM:USER``, or ``slack:TEAM:*`` for everybody of a workspace.
+
+    ``everybody`` holds in all workspaces; ``approvers`` may decide about approvals and unknown outcomes besides.
+    """
+
+    def __init__(
+        self,
+        permissions: Mapping[str, Iterable[str]] | None = None,
+        *,
+        approvers: Iterable[str] = (),
+        everybody: Iterable[str] = (),
+        teams: Iterable[str] | None = None,
+    ) -> None:
+        self._everybody = check_permissions(everybody)
+        self._teams = None if teams is None else frozenset(teams)
+        self._held: dict[str, frozenset[str]] = {}
+        for person, held in (permissions or {}).items():
+            try:
+                self._held[_known(person)] = check_permissions(held)
+            except ValueError as error:
+                raise ConfigurationError(f"{person!r}: {error}") from None
+        for person in approvers:
+            self._held[_known(person)] = self._held.get(person, frozenset()) | {DECIDE}
+
+    def principal(self, team: str, user: str) -> Principal:
+        """A person of a workspace, with all they may do there."""
+        person = f"slack:{team}:{user}"
+        everybody = self._everybody if self._teams is None or team in self._teams else frozenset()
+        held = everybody | self._held.get(f"slack:{team}:*", frozenset()) | self._held.get(person, frozenset())
+        return Principal(person, permissions=held)
+
+    def now(self, principal: Principal) -> Principal | None:
+        """Who a principal is by now; those of other doors are left as they are."""
+        found = _PERSON.fullmatch(principal.id)
+        return principal if found is None else self.principal(found[1], found[2])
+
+    def deciders(self, team: str) -> Sequence[str]:
+        """The users of a workspace who may decide, as far as they are named."""
+        named = (found for found in map(_PERSON.fullmatch, self._held) if found is not None and found[1] == team)
+        return [found[2] for found in named if found[2] != "*" and self.principal(team, found[2]).may(DECIDE)]
+
+
+def _known(person: str) -> str:
+    if not _PERSON.fullmatch(person):
+        raise ConfigurationError(
+            f"{person!r} is nobody of Slack; write 'slack:T0123ABCD:U0456EFGH', or '…:*' for everybody of a workspace"
+        )
+    return person
+
+
+def read_people(path: Path) -> dict[str, list[str]]:
+    """Permissions from a JSON file: ``{"slack:T0123ABCD:U0456EFGH": ["approvals:decide"]}``."""
+    try:
+        return TypeAdapter(dict[str, list[str]]).validate_json(path.read_bytes())
+    except OSError as error:
+        raise ConfigurationError(f"the file of people {str(path)!r} cannot be read: {error.strerror}") from None
+    except ValidationError as error:
+        problem = error.errors()[0]
+        where = ".".join(map(str, problem["loc"])) or "its content"
+        raise ConfigurationError(f"the file of people {str(path)!r} is wrong at {where}: {problem['msg']}") from None

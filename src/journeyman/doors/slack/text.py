@@ -1,0 +1,181 @@
+"""Text on its way to Slack and back: Markdown as mrkdwn, long answers in parts, a person's message as plain text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+LONGEST_PART = 2_900
+"""Characters of one message: a section block takes 3,000."""
+FENCE = "```"
+
+_CODE = re.compile(r"(`[^`\n]+`)")
+_IMAGE_OR_LINK = re.compile(r"!?\[([^\]\n]{0,500})\]\(((?:https?://|mailto:)[^\s()<>|]{1,2000})\)")
+_AUTOLINK = re.compile(r"&lt;((?:https?://|mailto:)[^\s<>|&]{1,2000})&gt;")
+_BOLD = re.compile(r"\*\*(?=\S)(.+?)(?<=\S)\*\*|(?<!\w)__(?=\S)(.+?)(?<=\S)__(?!\w)")
+_ITALIC = re.compile(r"(?<![\w*])\*(?=[^\s*])([^*\n]+?)(?<=[^\s*])\*(?![\w*])")
+_STRIKE = re.compile(r"~~(?=\S)(.+?)(?<=\S)~~")
+_HEADING = re.compile(r"^ {0,3}#{1,6}\s+(.*?)\s*#*$")
+_BULLET = re.compile(r"^(\s*)[-*+]\s+(?:\[( |x|X)\]\s+)?")
+_RULE = re.compile(r"^ {0,3}(?:-{3,}|\*{3,}|_{3,})\s*$")
+_TABLE_RULE = re.compile(r"^\s*\|?\s*:?-{2,}:?\s*(?:\|\s*:?-{2,}:?\s*)*\|?\s*$")
+_MARK = "\x01"
+"""Stands for the star of bold text until italics, which are written with a star in Markdown, have been found."""
+
+
+def escaped(text: str) -> str:
+    """Text in which Slack sees no mention, no link and no channel: a model's or a tool's words call nobody."""
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def code(text: str) -> str:
+    """Text in a box of its own, whatever is in it."""
+    harmless = escaped(text).replace(FENCE, "`\u200b``")  # an invisible character keeps them from ending the box
+    return f"{FENCE}\n{harmless}\n{FENCE}"
+
+
+def mrkdwn(markdown: str) -> str:
+    """Markdown as Slack writes it. Code stays as it is; tables, which Slack has none of, become code."""
+    lines = markdown.replace("\r\n", "\n").replace(_MARK, "").split("\n")
+    written: list[str] = []
+    place = 0
+    while place < len(lines):
+        line = lines[place]
+        if line.lstrip().startswith(FENCE):
+            end = next(
+                (n for n in range(place + 1, len(lines)) if lines[n].strip().startswith(FENCE)),
+                len(lines),
+            )
+            written += [FENCE, *(escaped(inner) for inner in lines[place + 1 : end]), FENCE]
+            place = end + 1
+        elif "|" in line and place + 1 < len(lines) and "|" in lines[place + 1] and _TABLE_RULE.match(lines[place + 1]):
+            end = next((n for n in range(place + 2, len(lines)) if "|" not in lines[n]), len(lines))
+            written += [FENCE, *_table([lines[place], *lines[place + 2 : end]]), FENCE]
+            place = end
+        else:
+            written.append(_line(line))
+            place += 1
+    return "\n".join(written).strip("\n")
+
+
+def _table(rows: list[str]) -> Iterator[str]:
+    cells = [[cell.strip() for cell in row.strip().strip("|").split("|")] for row in rows]
+    widths = [max(len(row[n]) if n < len(row) else 0 for row in cells) for n in range(max(map(len, cells)))]
+    for row in cells:
+        yield escaped("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=False)).rstrip())
+
+
+def _line(line: str) -> str:
+    if _RULE.match(line):
+        return "———"
+    if (heading := _HEADING.match(line)) is not None:
+        return f"*{_inline(heading[1].replace('**', '').replace('*', ''))}*" if heading[1] else ""
+    quote = ""
+    if line.startswith(">"):
+        quote, line = "> ", line[1:].lstrip()
+    bullet = ""
+    if (found := _BULLET.match(line)) is not None:
+        box = {None: "", " ": "☐ "}.get(found[2], "☑ ")
+        bullet, line = f"{found[1]}• {box}", line[found.end() :]
+    return quote + bullet + _inline(line)
+
+
+def _inline(text: str) -> str:
+    return "".join(escaped(part) if n % 2 else _styled(part) for n, part in enumerate(_CODE.split(text)))
+
+
+def _styled(text: str) -> str:
+    text = _IMAGE_OR_LINK.sub(lambda found: f"\x02{found[2]}|{found[1].replace('|', '/') or found[2]}\x03", text)
+    text = escaped(text)
+    text = _AUTOLINK.sub(r"<\1>", text)
+    text = _BOLD.sub(lambda found: f"{_MARK}{found[1] or found[2]}{_MARK}", text)
+    text = _ITALIC.sub(r"_\1_", text)
+    text = _STRIKE.sub(r"~\1~", text)
+    return text.replace(_MARK, "*").replace("\x02", "<").replace("\x03", ">")
+
+
+def parts(text: str, *, limit: int = LONGEST_PART) -> list[str]:
+    """A long text in parts that each fit: cut between paragraphs, else lines, sentences, words.
+
+    Code that must be cut is closed, and opened again in the next part.
+    """
+    found: list[str] = []
+    for unit in _units(text):
+        if found and len(found[-1]) + 2 + len(unit) <= limit:
+            found[-1] += f"\n\n{unit}"
+        else:
+            found += _cut(unit, limit)
+    return found
+
+
+def _units(text: str) -> Iterator[str]:
+    """Paragraphs, and code as a whole."""
+    held: list[str] = []
+    in_code = False
+    for line in text.split("\n"):
+        fence = line.startswith(FENCE)
+        if fence and not in_code and held:
+            yield "\n".join(held)
+            held = []
+        if not line.strip() and not in_code:
+            if held:
+                yield "\n".join(held)
+            held = []
+            continue
+        held.append(line)
+        if fence and in_code:
+            yield "\n".join(held)
+            held = []
+        in_code = in_code != fence
+    if held:
+        yield "\n".join(held)
+
+
+def _cut(unit: str, limit: int) -> list[str]:
+    if len(unit) <= limit:
+        return [unit]
+    if unit.startswith(FENCE):
+        inner = unit.removeprefix(FENCE).removesuffix(FENCE).strip("\n")
+        return [f"{FENCE}\n{piece}\n{FENCE}" for piece in _pieces(inner, limit - 2 * len(FENCE) - 2)]
+    return _pieces(unit, limit)
+
+
+def _pieces(text: str, limit: int) -> list[str]:
+    found = []
+    while len(text) > limit:
+        window = text[:limit]
+        at = max(window.rfind("\n"), 0)
+        for mark in (". ", "! ", "? ", "; ", ", ", " "):
+            if at >= limit // 2:
+                break
+            at = max(at, window.rfind(mark) + len(mark) if mark in window else 0)
+        at = at or limit
+        # Neither a link nor an escaped character is cut in two.
+        for opening, closing in (("<", ">"), ("&", ";")):
+            begun = text.rfind(opening, 0, at)
+            ended = text.find(closing, begun) if begun >= 0 else -1
+            if begun > 0 and ended >= at and (opening == "<" or ended - begun <= 5):
+                at = begun
+        found.append(text[:at].rstrip())
+        text = text[at:].lstrip("\n ")
+    return [*found, text] if text else found
+
+
+_REFERENCE = re.compile(r"<([@#!]?)([^>|]*)(?:\|([^>]*))?>")
+
+
+def plain(text: str, *, bot: str = "") -> str:
+    """What a person wrote, without the mention of the bot; channels keep their ids, which tools need."""
+
+    def read(found: re.Match[str]) -> str:
+        kind, target, label = found.groups()
+        if kind == "@":
+            return "" if target == bot else f"@{label or target}"
+        if kind == "#":
+            return f"#{label} ({target})" if label else target
+        if kind == "!":
+            return f"@{label or target}".replace("@@", "@")
+        return f"{label} ({target})" if label and label != target else target.removeprefix("mailto:")
+
+    read_text = _REFERENCE.sub(read, text)
+    return read_text.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&").strip()

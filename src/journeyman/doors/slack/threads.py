@@ -1,0 +1,139 @@
+"""A thread of Slack: what was said in it, and the messages that the bot keeps there. Slack itself remembers them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from journeyman.core.messages import Message, Role
+from journeyman.doors.slack.people import Workspace
+from journeyman.doors.slack.posts import ANSWER, Post
+from journeyman.doors.slack.text import plain
+
+MOST_MESSAGES = 100
+"""Of a thread, the latest, that a run is told of."""
+MOST_PAGES = 10
+PAGE = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a run was asked for: kept in the run's metadata under "slack"."""
+
+    team: str
+    channel: str
+    user: str
+    thread_ts: str
+    ts: str
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        return {
+            "slack": {
+                "team_id": self.team,
+                "channel_id": self.channel,
+                "user_id": self.user,
+                "thread_ts": self.thread_ts,
+                "ts": self.ts,
+            }
+        }
+
+    @classmethod
+    def read(cls, metadata: Mapping[str, Any]) -> Place | None:
+        """Where a run was asked for; None for one of another door."""
+        found = metadata.get("slack")
+        if not isinstance(found, dict):
+            return None
+        names = ("team_id", "channel_id", "user_id", "thread_ts", "ts")
+        values = [found.get(name) for name in names]
+        return cls(*map(str, values)) if all(isinstance(value, str) for value in values) else None
+
+
+class Thread:
+    """One thread, and the messages of the bot in it that are known here."""
+
+    def __init__(self, workspace: Workspace, place: Place) -> None:
+        self._workspace = workspace
+        self._client = workspace.client
+        self.place = place
+        self._known: dict[str, tuple[str, Post | None]] = {}
+
+    async def look(self) -> None:
+        """Find the messages that were written before, here or by an earlier process."""
+        for message in await self._messages():
+            if self._is_own(message):
+                for block_id in _block_ids(message):
+                    self._known.setdefault(block_id, (message["ts"], None))
+
+    def knows(self, block_id: str) -> bool:
+        return block_id in self._known
+
+    async def put(self, post: Post, *, once: bool = False) -> None:
+        """Write a message, or bring the one that is there up to date; with ``once``, what is there stays."""
+        ts, shown = self._known.get(post.key, (None, None))
+        if ts is None:
+            told = await self._client.chat_postMessage(
+                channel=self.place.channel,
+                thread_ts=self.place.thread_ts,
+                text=post.text,
+                blocks=post.blocks,
+                # A link that a model wrote is fetched by nobody before a person follows it.
+                unfurl_links=False,
+                unfurl_media=False,
+            )
+            ts = str(told["ts"])
+        elif not once and shown != post:
+            await self._client.chat_update(channel=self.place.channel, ts=ts, text=post.text, blocks=post.blocks)
+        else:
+            return
+        for block in post.blocks:
+            self._known[block["block_id"]] = (ts, None)
+        self._known[post.key] = (ts, post)
+
+    async def say(self, text: str) -> None:
+        """Write something that needs no keeping."""
+        await self._client.chat_postMessage(channel=self.place.channel, thread_ts=self.place.thread_ts, text=text)
+
+    async def history(self) -> Sequence[Message]:
+        """What was said before the request, the latest so many: people's messages with who wrote them, our answers."""
+        said = (self._said(message) for message in await self._messages() if _moment(message) < float(self.place.ts))
+        return [message for message in said if message is not None][-MOST_MESSAGES:]
+
+    def _said(self, message: Mapping[str, Any]) -> Message | None:
+        text = plain(str(message.get("text", "")), bot=self._workspace.bot_user)
+        if not self._is_own(message):
+            who = message.get("user") or message.get("username") or message.get("bot_id") or "somebody"
+            return Message.user(f"@{who}: {text}") if text else None
+        # Our own status and questions are no part of the conversation, our answers are: whole, not as notified.
+        answers = [
+            block["text"]["text"] for block in message.get("blocks", ()) if block.get("block_id", "").startswith(ANSWER)
+        ]
+        return Message(role=Role.ASSISTANT, content=plain("\n".join(answers))) if answers else None
+
+    def _is_own(self, message: Mapping[str, Any]) -> bool:
+        workspace = self._workspace
+        by_bot = bool(workspace.bot_id) and message.get("bot_id") == workspace.bot_id
+        return by_bot or message.get("user") == workspace.bot_user
+
+    async def _messages(self) -> list[dict[str, Any]]:
+        """The thread, oldest first. Of one with thousands of messages, the first pages and nothing after."""
+        found: list[dict[str, Any]] = []
+        cursor = ""
+        for _ in range(MOST_PAGES):
+            told = await self._client.conversations_replies(
+                channel=self.place.channel, ts=self.place.thread_ts, limit=PAGE, cursor=cursor or None
+            )
+            found += told.get("messages") or []
+            cursor = (told.get("response_metadata") or {}).get("next_cursor") or ""
+            if not cursor:
+                break
+        return found
+
+
+def _moment(message: Mapping[str, Any]) -> float:
+    return float(message.get("ts", 0))
+
+
+def _block_ids(message: Mapping[str, Any]) -> Iterator[str]:
+    return (str(block["block_id"]) for block in message.get("blocks", ()) if "block_id" in block)
