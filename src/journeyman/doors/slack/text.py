@@ -19,8 +19,9 @@ _HEADING = re.compile(r"^ {0,3}#{1,6}\s+(.*?)\s*#*$")
 _BULLET = re.compile(r"^(\s*)[-*+]\s+(?:\[( |x|X)\]\s+)?")
 _RULE = re.compile(r"^ {0,3}(?:-{3,}|\*{3,}|_{3,})\s*$")
 _TABLE_RULE = re.compile(r"^\s*\|?\s*:?-{2,}:?\s*(?:\|\s*:?-{2,}:?\s*)*\|?\s*$")
-_MARK = "\x01"
-"""Stands for the star of bold text until italics, which are written with a star in Markdown, have been found."""
+_MARK, _OPEN, _CLOSE = "\x01", "\x02", "\x03"
+"""Stand for the star of bold text and the brackets of links, until italics are found and all else is escaped."""
+_NO_MARKS = str.maketrans(dict.fromkeys(_MARK + _OPEN + _CLOSE))
 
 
 def escaped(text: str) -> str:
@@ -36,7 +37,7 @@ def code(text: str) -> str:
 
 def mrkdwn(markdown: str) -> str:
     """Markdown as Slack writes it. Code stays as it is; tables, which Slack has none of, become code."""
-    lines = markdown.replace("\r\n", "\n").replace(_MARK, "").split("\n")
+    lines = markdown.translate(_NO_MARKS).replace("\r\n", "\n").split("\n")
     written: list[str] = []
     place = 0
     while place < len(lines):
@@ -85,13 +86,13 @@ def _inline(text: str) -> str:
 
 
 def _styled(text: str) -> str:
-    text = _IMAGE_OR_LINK.sub(lambda found: f"\x02{found[2]}|{found[1].replace('|', '/') or found[2]}\x03", text)
+    text = _IMAGE_OR_LINK.sub(lambda found: f"{_OPEN}{found[2]}|{found[1].replace('|', '/') or found[2]}{_CLOSE}", text)
     text = escaped(text)
     text = _AUTOLINK.sub(r"<\1>", text)
     text = _BOLD.sub(lambda found: f"{_MARK}{found[1] or found[2]}{_MARK}", text)
     text = _ITALIC.sub(r"_\1_", text)
     text = _STRIKE.sub(r"~\1~", text)
-    return text.replace(_MARK, "*").replace("\x02", "<").replace("\x03", ">")
+    return text.replace(_MARK, "*").replace(_OPEN, "<").replace(_CLOSE, ">")
 
 
 def parts(text: str, *, limit: int = LONGEST_PART) -> list[str]:
