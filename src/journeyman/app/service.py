@@ -294,10 +294,11 @@ def slack_library(*, model: str | None = None, base_url: str | None = None) -> T
             one = model_from_name(model or "auto")
         except ConfigurationError:
             return None
+        if hasattr(one, "rank"):
+            return None  # the embedded model chooses tools, and writes no prose
         if not hasattr(one, "aclose"):
             kept.append(one)
-        # The embedded model chooses tools and writes no prose.
-        return None if hasattr(one, "rank") else one
+        return one
 
     return ToolLibrary(SlackTools(model=found, base_url=base_url or SLACK_API).tools())
 
