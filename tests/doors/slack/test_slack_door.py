@@ -10,13 +10,14 @@ from typing import Any
 
 import pytest
 
-from journeyman import Agent, Model, ToolLibrary, tool
+from journeyman import Agent, Model, Principal, ToolLibrary, tool
 from journeyman.app.service import Service, open_service, slack_library
 from journeyman.core.errors import ConfigurationError
 from journeyman.core.messages import Role
-from journeyman.core.runs import RunStatus
+from journeyman.core.runs import RunStatus, TaskInput
 from journeyman.doors.cli.loading import assistant
 from journeyman.doors.slack import People, SlackDoor, find_workspaces, over_http, over_socket
+from journeyman.doors.slack.threads import Place
 from journeyman.testing import ScriptedModel, call, say
 from tests.doors.slack.loopback import (
     ADA,
@@ -473,3 +474,15 @@ async def test_long_arguments_are_shown_whole_and_what_cannot_be_shown_cannot_be
         assert labels(long) == ["Deny"]
         assert "too long to show" in long["blocks"][-2]["text"]["text"]
         assert all(len(block["text"]["text"]) <= 3_000 for block in long["blocks"][:-1])
+
+
+async def test_a_run_of_another_door_is_not_shown_in_slack_whatever_its_metadata_says(
+    slack: LoopbackSlack, tmp_path: Path
+) -> None:
+    async with opened(slack, tmp_path, ScriptedModel([say("For nobody else.")])) as door:
+        place = Place(TEAM, CHANNEL, ADA, "1.000001", "1.000001")
+        task = TaskInput(description="hello", metadata=place.metadata)
+        handle = await door._service.app.start(AGENT, task, principal=Principal("mallory"))
+        await handle.wait()
+        await door.recover()
+        assert not door._following

@@ -211,8 +211,11 @@ class SlackDoor:
     # --- showing runs
 
     async def _place(self, run_id: str) -> Place | None:
+        """Where a run was asked for; None for one of another door, whatever its metadata says."""
         order = await self._app.store.runs.order(run_id)
-        return None if order is None else Place.read(order.task.metadata)
+        if order is None or not (order.principal_id or "").startswith(f"{DOOR}:"):
+            return None
+        return Place.read(order.task.metadata)
 
     async def _follow(self, run_id: str, *, again: bool) -> None:
         """Show a run in its thread, unless that is done already; with ``again``, its messages may be there."""
