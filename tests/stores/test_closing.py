@@ -168,3 +168,9 @@ async def test_a_program_may_change_its_directory(tmp_path: Path, monkeypatch: p
     assert await store.runs.create(order("r1"))
     assert await store.runs.get("r1") is not None
     await store.close()
+
+
+async def test_a_store_that_was_not_opened_says_so_at_once(tmp_path: Path) -> None:
+    store = open_store(f"sqlite:///{tmp_path / 'never.db'}")
+    with pytest.raises(StoreClosedError, match=r"await store\.open\(\)"):
+        await store.schema_version()

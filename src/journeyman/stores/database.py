@@ -26,6 +26,7 @@ logger = logging.getLogger("journeyman.store")
 T = TypeVar("T")
 
 CLOSED = "the store is closed: open a new one"
+UNOPENED = "the store is not open: 'await store.open()' before anything is written to it"
 LINGER_SECONDS = 0.01
 """How long facts that nobody waits for may gather before they are committed together."""
 CLOSE_SECONDS = 5.0
@@ -250,10 +251,11 @@ class Writer:
 
     def put(self, job: Job) -> None:
         with self._lock:
-            if not self._stopped:
+            opened = self._thread.ident is not None
+            if opened and not self._stopped:
                 self._jobs.put(job)
                 return
-        job.done(None, StoreClosedError(CLOSED))  # nobody would take it out any more
+        job.done(None, StoreClosedError(CLOSED if opened else UNOPENED))  # nobody would take it out
 
     def _work(self) -> None:
         following = self._jobs.get()
