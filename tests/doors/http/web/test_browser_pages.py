@@ -49,7 +49,8 @@ async def one_task(site: Site) -> str:
 
 async def filled_page(page: Page, site: Site, path: str) -> None:
     await opened_at(page, site, f"#/{path}")
-    await expect(page.locator("main :is(.line, .step, .chip, td, .empty, .decision, .card, .remembered)").first).to_be_visible()
+    filled = "main :is(.line, .step, .chip, td, .empty, .decision, .card, .remembered)"
+    await expect(page.locator(filled).first).to_be_visible()
 
 
 async def test_a_run_has_a_timeline_and_its_events(page: Page, site: Site) -> None:
