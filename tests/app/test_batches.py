@@ -66,7 +66,8 @@ async def test_a_run_that_fails_stops_none_of_the_others() -> None:
 
 async def test_traces_do_not_overwrite_each_other(tmp_path: Path) -> None:
     ids = ["same", "same", "a/b", "a_b", "a b", "../a_b"]
-    async with Journeyman(library=ToolLibrary([]), model=ScriptedModel([say("ok")]), traces=tmp_path / "t") as app:
+    store, model = f"sqlite:///{tmp_path / 'store.db'}", ScriptedModel([say("ok")])
+    async with Journeyman(library=ToolLibrary([]), store=store, model=model, traces=tmp_path / "t") as app:
         for task_id in ids:
             await (await app.start(AGENT, TaskInput(task_id=task_id, description="x"))).result()
     written = [json.loads(path.read_text()) for path in (tmp_path / "t").iterdir()]
