@@ -130,7 +130,7 @@ def _unpack(encoding: str) -> Any:
 
 
 def _bound_httpx(client: Any, stream_class: type[Any]) -> None:
-    class Bounded(stream_class):  # type: ignore[misc]
+    class Bounded(stream_class):  # type: ignore[misc]  # a class found at run time
         """The body of an answer, unpacked and counted."""
 
         def __init__(self, packed: Any, encoding: str, counter: _Counter) -> None:

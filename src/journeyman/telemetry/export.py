@@ -109,7 +109,11 @@ _page: Callable[[], str] | None = None
 def _page_reader() -> Any:
     global _page
     exporter, client = import_module("opentelemetry.exporter.prometheus"), import_module("prometheus_client")
-    _page = lambda: str(client.generate_latest(client.REGISTRY).decode())  # noqa: E731
+
+    def page() -> str:
+        return str(client.generate_latest(client.REGISTRY).decode())
+
+    _page = page
     return exporter.PrometheusMetricReader()
 
 

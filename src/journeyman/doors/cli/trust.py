@@ -32,7 +32,7 @@ from journeyman.doors.cli.state import replace_file, state_folder
 try:
     import fcntl
 except ImportError:  # on Windows, where two programs at once leave what one of them wrote
-    fcntl = None  # type: ignore[assignment]
+    fcntl = None  # type: ignore[assignment]  # not on every system
 
 MOST_BEGUN = 1_000
 _BEGUN = "begun:"

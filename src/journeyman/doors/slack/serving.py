@@ -45,11 +45,11 @@ async def over_socket(door: SlackDoor, app_token: str) -> AsyncIterator[None]:
                 f"Slack does not accept the app token: {why}; make one with the scope 'connections:write' "
                 "under 'Basic Information', and switch Socket Mode on"
             ) from None
-        await handler.client.connect()  # type: ignore[no-untyped-call]
+        await handler.client.connect()  # type: ignore[no-untyped-call]  # the SDK leaves it so
         await door.recover()
         yield
     finally:
-        await handler.client.close()  # type: ignore[no-untyped-call]
+        await handler.client.close()  # type: ignore[no-untyped-call]  # the SDK leaves it so
         for task in under_way:
             task.cancel()
         await door.close()
