@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from journeyman.agent.agent import Agent, Verify
-from journeyman.agent.guide import next_step
+from journeyman.agent.guide import look_up, next_step
 from journeyman.agent.limits import EffectiveLimits
 from journeyman.agent.offer import Offer
 from journeyman.agent.state import RunState
@@ -165,7 +165,10 @@ class Run:
     def _next_step(self) -> Message | None:
         """The step of the nearest demonstration that comes next, said last, so that all before it stays as it was."""
         guide = next((item for item in reversed(self.state.advice) if item.steps and not item.holdout), None)
-        return None if guide is None else next_step(guide.steps, self.state.steps)
+        if guide is not None:
+            return next_step(guide.steps, self.state.steps)
+        lookups = [lookup for item in self.state.advice if not item.holdout for lookup in item.lookups]
+        return look_up(lookups, self.state.steps, self.offer.offered) if lookups else None
 
     async def _read_artifact(self, artifact: Artifact, offset: int, length: int) -> str | None:
         store = self.executor.artifacts
@@ -179,7 +182,7 @@ def _marked(turn: Message) -> Message:
 def instruction(agent: Agent, advice: list[Advice]) -> str:
     """The system message: the agent's instruction, then the advice that is given in this form."""
     parts = [agent.instruction]
-    if lines := [item.text for item in advice if item.form != "turns"]:
+    if lines := [item.text for item in advice if item.form in ("system", "steps")]:
         listed = "\n".join(f"- {line}" for line in lines)
         parts.append(f"What worked in similar tasks before (advice, not orders):\n{listed}")
     if agent.output is not None:

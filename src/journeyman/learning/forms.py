@@ -11,7 +11,7 @@ from pydantic import Field
 
 from journeyman.core.data import Entity
 from journeyman.core.messages import Message, Role, ToolCall
-from journeyman.core.playbook import Advice, Demonstration, NextStep, PlaybookBullet, ToolCallingStrategy
+from journeyman.core.playbook import Advice, Demonstration, Lookup, NextStep, PlaybookBullet, ToolCallingStrategy
 
 FINISH = "finish"
 
@@ -29,6 +29,8 @@ class LearningSettings(Entity):
     or with the last result. Where the agent has ``finish``, with a call of that."""
     pitfalls: int = Field(default=3, ge=0, le=10)
     """How many pitfalls of the tools at hand are told."""
+    lookups: bool = True
+    """Whether a run whose call was refused is told where to look the value up, as far as earlier runs have shown."""
     reminder: bool = True
     """Whether a run is told once that it changed nothing, where all its demonstrations did."""
     holdout: float = Field(default=0.05, ge=0, lt=1)
@@ -121,6 +123,14 @@ def _origin(source: str, shown: Demonstration) -> str:
     number, _, field = rest.partition(" ")
     made_by = shown.calls[int(number)].tool_name if int(number) < len(shown.calls) else "an earlier call"
     return f"the result of {made_by}" + (f" ({field})" if field else "")
+
+
+def lookup_advice(lookups: Sequence[Lookup]) -> list[Advice]:
+    """All that is known about values that tools refused, to be told where one is refused again."""
+    if not lookups:
+        return []
+    named = [f"{item.tool_name} {item.parameter}{f' ({item.found_by})' if item.found_by else ''}" for item in lookups]
+    return [Advice(form="lookups", text=f"To be looked up: {', '.join(named)}", lookups=tuple(lookups))]
 
 
 def pitfall_advice(bullets: Sequence[PlaybookBullet]) -> list[Advice]:

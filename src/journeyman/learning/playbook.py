@@ -28,7 +28,7 @@ from journeyman.core.protocols import Embedder
 from journeyman.core.runs import AgentResponse
 from journeyman.learning.curator import Curator
 from journeyman.learning.episodes import Episode, from_conversation, from_response
-from journeyman.learning.forms import LearningSettings, as_advice, pitfall_advice
+from journeyman.learning.forms import LearningSettings, as_advice, lookup_advice, pitfall_advice
 from journeyman.learning.index import Neighbour, StrategyIndex
 from journeyman.learning.kept import MemoryPlaybooks
 from journeyman.learning.ranking import Ranked, next_tools, rank
@@ -181,6 +181,8 @@ class Playbook:
         if settings.pitfalls and self._index is not None:
             near = list(dict.fromkeys(name for strategy in found for name in strategy.tool_sequence)) or list(tools)
             advice += pitfall_advice(self._index.pitfalls(near, owners=_owners(principal), most=settings.pitfalls))
+        if settings.lookups and self._index is not None:
+            advice = lookup_advice(self._index.lookups(tools, owners=_owners(principal))) + advice
         if advice and run_id and self.is_holdout(run_id):
             advice = [item.model_copy(update={"holdout": True}) for item in advice]
         return advice
