@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
+from journeyman.agent.builtin import FINISH
 from journeyman.core.calls import ToolCallRecord
-from journeyman.core.messages import Message, Role
-from journeyman.core.playbook import NEXT_STEP, Lookup, NextStep
+from journeyman.core.messages import Message, Role, ToolCall
+from journeyman.core.playbook import NEXT_STEP, Advice, Lookup, NextStep
 from journeyman.core.runs import ReasoningStep
 from journeyman.core.specification import ToolSpecification
 from journeyman.core.words import stem, words
@@ -18,25 +20,70 @@ LONGEST_VALUE = 200
 _IDENTIFIERS = frozenset({"id", "ids", "key", "uuid", "ref", "reference", "slug", "code", "number"})
 
 
-def next_step(steps: Sequence[NextStep], taken: Sequence[ReasoningStep]) -> Message:
+@dataclass(frozen=True, slots=True)
+class Hint:
+    """What is said last, and where the request is worded like a demonstration's, as a call."""
+
+    message: Message
+    call: ToolCall | None = None
+
+
+def next_step(
+    advice: Advice, taken: Sequence[ReasoningStep], offered: Sequence[ToolSpecification] = (), request: str = ""
+) -> Hint:
     """What comes after the calls that were made, as far as they follow the demonstration."""
+    steps = advice.steps
     made: list[ToolCallRecord] = []
     for step in taken:
         for call in step.calls:
             if len(made) < len(steps) and call.success and call.tool_name == steps[len(made)].tool_name:
                 made.append(call)
     if len(made) == len(steps):
-        return _said("Every step of the example has been made. If nothing is left to do, tell the user what was done.")
+        text = "Every step of the example has been made. If nothing is left to do, tell the user what was done."
+        return Hint(_said(text).message, ToolCall(tool_name=FINISH) if advice.alike else None)
     wanted = steps[len(made)]
-    given = [f"{name}: {json.dumps(value, ensure_ascii=False)}" for name, value in wanted.constants.items()]
-    given += [f"{name}: {_origin(source, steps, made)}" for name, source in wanted.sources.items()]
-    with_them = f" with {'; '.join(given)}" if given else ""
-    return _said(f"If this task is like the example, call {wanted.tool_name} now{with_them}.")
+    schema = next((item.parameters for item in offered if item.name == wanted.tool_name), {})
+    known: dict[str, Any] = dict(wanted.constants)
+    told = [f"{name}: {json.dumps(value, ensure_ascii=False)}" for name, value in wanted.constants.items()]
+    for name, source in wanted.sources.items():
+        if name in wanted.given:
+            known[name] = _typed(wanted.given[name], schema.get("properties", {}).get(name))
+            told.append(f"{name}: {json.dumps(known[name], ensure_ascii=False)} (from the user's request)")
+            continue
+        values = _of_results(source, made, request)
+        if values:
+            known[name] = values[0]
+        told.append(f"{name}: {_origin(source, steps, made, values)}")
+    with_them = f" with {'; '.join(told)}" if told else ""
+    hint = _said(f"If this task is like the example, call {wanted.tool_name} now{with_them}.")
+    if not advice.alike or any(
+        source.startswith("result") for name, source in wanted.sources.items() if name not in known
+    ):
+        return hint
+    return Hint(hint.message, ToolCall(tool_name=wanted.tool_name, arguments=known))
+
+
+def _typed(value: str, schema: Any) -> Any:
+    """A value of the request as its parameter wants it."""
+    kind = schema.get("type") if isinstance(schema, Mapping) else None
+    try:
+        return {"integer": int, "number": float}[kind](value) if kind in ("integer", "number") else value
+    except ValueError:
+        return value
+
+
+def _of_results(source: str, made: Sequence[ToolCallRecord], request: str) -> list[Any]:
+    """The values that stand where a demonstration's value stood, in results of this run."""
+    kind, _, rest = source.partition(" ")
+    number, _, path = rest.partition(" ")
+    if kind != "result" or int(number) >= len(made):
+        return []
+    return _found(made[int(number)], path.split(".") if path else [], request)
 
 
 def look_up(
     lookups: Sequence[Lookup], taken: Sequence[ReasoningStep], offered: Sequence[ToolSpecification]
-) -> Message | None:
+) -> Hint | None:
     """After a refused call, the call that finds the value, and then the same call with it; None without one."""
     calls = [call for step in taken for call in step.calls]
     done = set[str]()
@@ -58,7 +105,7 @@ def _repaired(
     known: Sequence[Lookup],
     calls: Sequence[ToolCallRecord],
     offered: Mapping[str, ToolSpecification],
-) -> Message | None:
+) -> Hint | None:
     finder = _finder(lookup, offered)
     if finder is None:
         return None
@@ -73,7 +120,8 @@ def _repaired(
         by = next((call for call in reversed(calls) if call.success and call.tool_name == source), None)
         if by is not None:
             path = item.field.split(".") if item.field else [item.parameter]
-            given.append(f"{item.parameter}: {_in_result(by, path, item.field or item.parameter)}")
+            place = f"{item.field or item.parameter} in the result of {by.tool_name}"
+            given.append(f"{item.parameter}: {_listed(_found(by, path, ''), place)}")
     return _said(f"Call {lookup.tool_name} now with {'; '.join(given)}.")
 
 
@@ -98,40 +146,55 @@ def _quoted(value: Any, text: str) -> bool:
     return isinstance(value, str | int) and bool(str(value)) and str(value).casefold() in text.casefold()
 
 
-def _said(text: str) -> Message:
-    return Message(role=Role.USER, name=NEXT_STEP, content=text)
+def _said(text: str) -> Hint:
+    return Hint(Message(role=Role.USER, name=NEXT_STEP, content=text))
 
 
-def _origin(source: str, steps: Sequence[NextStep], made: Sequence[ToolCallRecord]) -> str:
+def _origin(source: str, steps: Sequence[NextStep], made: Sequence[ToolCallRecord], values: Sequence[Any]) -> str:
     kind, _, rest = source.partition(" ")
     if kind != "result":
         return {"request": "from the user's request", "known": "from what was said before"}.get(kind, "in your words")
     number, _, path = rest.partition(" ")
     if int(number) >= len(made):
         return f"from the result of {steps[int(number)].tool_name}"
-    return _in_result(made[int(number)], path.split(".") if path else [], path or "a value")
+    return _listed(values, f"{path or 'a value'} in the result of {made[int(number)].tool_name}")
 
 
-def _in_result(made: ToolCallRecord, path: Sequence[str], name: str) -> str:
-    """The values that stand in a result under a name, and where that is."""
-    found = list(dict.fromkeys(_values(made.result, path)))
-    place = f"{name} in the result of {made.tool_name}"
-    if not found:
+def _listed(values: Sequence[Any], place: str) -> str:
+    """The first of the values that stand in a result, and where that is."""
+    if not values:
         return place
-    shown = " or ".join(found[:MOST_VALUES])
-    return f"{shown}{' or another' if len(found) > MOST_VALUES else ''} ({place})"
+    shown = " or ".join(json.dumps(value, ensure_ascii=False)[:LONGEST_VALUE] for value in values[:MOST_VALUES])
+    return f"{shown}{' or another' if len(values) > MOST_VALUES else ''} ({place})"
 
 
-def _values(result: Any, path: Sequence[str]) -> Iterator[str]:
-    if isinstance(result, str) and result[:1] in "[{":
+def _found(made: ToolCallRecord, path: Sequence[str], request: str) -> list[Any]:
+    """Values of a result, those of rows first that hold what the request speaks of."""
+    result = made.result
+    if isinstance(result, str) and result[:1] in ("[", "{"):
         try:
             result = json.loads(result)
         except ValueError:
-            return
+            return []
+    if isinstance(result, list | tuple):
+        asked = request.casefold()
+        result = sorted(result, key=lambda row: -_spoken_of(row, asked))
+    return list(dict.fromkeys(_values(result, path)))
+
+
+def _spoken_of(row: Any, request: str) -> int:
+    """How many of a row's values stand in a request."""
+    held = row.values() if isinstance(row, Mapping) else (row,)
+    return sum(
+        isinstance(value, str | int) and len(str(value)) > 2 and str(value).casefold() in request for value in held
+    )
+
+
+def _values(result: Any, path: Sequence[str]) -> Iterator[str | int | float]:
     if isinstance(result, list | tuple):
         for item in result:
             yield from _values(item, path)
     elif isinstance(result, Mapping) and path:
         yield from _values(result.get(path[0]), path[1:])
     elif not path and isinstance(result, str | int | float):
-        yield json.dumps(result, ensure_ascii=False)[:LONGEST_VALUE]
+        yield result

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from journeyman.agent.agent import Agent, Verify
-from journeyman.agent.guide import look_up, next_step
+from journeyman.agent.guide import Hint, look_up, next_step
 from journeyman.agent.limits import EffectiveLimits
 from journeyman.agent.offer import Offer
 from journeyman.agent.state import RunState
@@ -149,8 +149,8 @@ class Run:
         recent = window(
             state.messages, limit=self.limits.history_messages, task_at=state.task_at, before_task=self.turns
         )
-        if (hint := self._next_step()) is not None:
-            recent = [*recent, hint]
+        if (hint := self._hint()) is not None:
+            recent = [*recent, hint.message]
         return ModelRequest(
             messages=[self.system, *recent],
             tools=self.offer.offered,
@@ -159,14 +159,16 @@ class Run:
             timeout=self.remaining(),
             memo=self.memo,
             call_ids=self.call_ids,
+            suggested=None if hint is None else hint.call,
             output=None if self.agent.output is None else self.agent.expected.parameters,
         )
 
-    def _next_step(self) -> Message | None:
+    def _hint(self) -> Hint | None:
         """The step of the nearest demonstration that comes next, said last, so that all before it stays as it was."""
         guide = next((item for item in reversed(self.state.advice) if item.steps and not item.holdout), None)
         if guide is not None:
-            return next_step(guide.steps, self.state.steps)
+            request = "" if self.state.task is None else self.state.task.description
+            return next_step(guide, self.state.steps, self.offer.offered, request)
         lookups = [lookup for item in self.state.advice if not item.holdout for lookup in item.lookups]
         return look_up(lookups, self.state.steps, self.offer.offered) if lookups else None
 

@@ -61,6 +61,8 @@ class NextStep(Entity):
     constants: dict[str, Any] = Field(default_factory=dict)
     sources: dict[str, str] = Field(default_factory=dict)
     """By argument, as in a demonstrated call."""
+    given: dict[str, str] = Field(default_factory=dict)
+    """By argument, what the request says in the place of the demonstration's value, where it is worded alike."""
 
 
 class Lookup(Entity):
@@ -89,6 +91,8 @@ class Advice(Entity):
     """Retrieved and recorded, but kept from the model, so that its effect can be measured against runs that had it."""
     steps: tuple[NextStep, ...] = ()
     """The calls of its demonstration: the first that the run has not made yet is told at every step."""
+    alike: bool = False
+    """Whether the request is worded like the demonstration's, so that its values can be told from its words."""
     lookups: tuple[Lookup, ...] = ()
     effective: bool = False
     """Whether it shows a call that changes something: a run that has it and changes nothing is reminded once."""
@@ -181,6 +185,8 @@ class Demonstration(Entity):
     """A request and the calls that served it, without anybody's values."""
 
     request: str = Field(min_length=1)
+    wordings: tuple[str, ...] = ()
+    """Other requests that were served so, with the same placeholders."""
     calls: tuple[DemonstratedCall, ...] = Field(min_length=1)
     closing: str = ""
     """The answer, without values; empty where it says nothing."""
