@@ -68,4 +68,5 @@ def test_other_calls_in_between_change_nothing_and_the_end_is_said() -> None:
     taken = made(("look_around", 1), ("find_person", {"email": "d@x.example"}), ("look_around", 1))
     assert '"d@x.example"' in next_step(ADVICE, taken).message.content
     ended = next_step(ADVICE, [*taken, *made(("send_note", "ok"))])
-    assert "Every step of the example has been made" in ended.message.content and ended.call is None
+    assert "Every step of the example has been made" in ended.message.content
+    assert ended.call is None

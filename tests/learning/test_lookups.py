@@ -83,10 +83,13 @@ async def test_a_refused_value_is_looked_up_the_next_time() -> None:
     assert told[2] == 'Call return_parcel now with parcel_id: "p-77" (parcel_id in the result of search_parcels).'
     assert told[3] == "If nothing is left to do, tell the user what was done."
     [bullet] = [item for item in await book.bullets() if item.section == "Pitfalls"]
-    assert bullet.lookup is not None and bullet.lookup.found_by == "search_parcels"
+    assert bullet.lookup is not None
+    assert bullet.lookup.found_by == "search_parcels"
     assert bullet.content == "return_parcel: look parcel_id up with search_parcels first; do not guess it."
     kept = json.dumps([item.model_dump(mode="json") for item in await book.bullets()])
-    assert "12345" not in kept and "Byron" not in kept and "p-77" not in kept
+    assert "12345" not in kept
+    assert "Byron" not in kept
+    assert "p-77" not in kept
 
 
 async def test_nothing_is_told_where_that_is_not_wanted_or_nothing_was_refused() -> None:

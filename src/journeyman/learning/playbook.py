@@ -105,16 +105,19 @@ class Playbook:
     ) -> list[ToolCallingStrategy]:
         """Strategies for a request, best first; none where nothing is near, or the evidence is divided.
 
-        Those come first that served a request of the same wording, however few speak for them.
+        Those come first that served a request of the same wording; what others say against them does not count then.
 
         Only those whose tools are all among ``tools``, and which are the principal's own or everybody's.
         """
         ranked = await self.ranked(text, tools=tools, principal=principal, previous=previous)
-        alike = [item for item in ranked if worded_alike(item.strategy, text) is not None]
-        if not alike and (not ranked or self._abstains(ranked)):
+        if not ranked:
             return []
-        ranked = [*alike, *(item for item in ranked if item not in alike)]
-        return [item.strategy for item in ranked[:k]]
+        alike = [item for item in ranked if worded_alike(item.strategy, text) is not None]
+        if alike:
+            others = [item for item in ranked if item not in alike]
+            divided = alike[0].share < self.settings.agreement * sum(item.share for item in alike)
+            return [] if divided else [item.strategy for item in (*alike, *others)[:k]]
+        return [] if self._abstains(ranked) else [item.strategy for item in ranked[:k]]
 
     async def ranked(
         self,
