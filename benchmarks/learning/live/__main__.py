@@ -30,9 +30,7 @@ def options() -> argparse.ArgumentParser:
     parser.add_argument("--tasks", type=int, help="at most so many tasks, spread over the templates")
     parser.add_argument("--split", choices=templates.SPLITS, default="dev", help="tune on dev, report test")
     parser.add_argument("--reworded", action="store_true", help="ask in words that nobody used in practice")
-    parser.add_argument(
-        "--part", default="1/1", metavar="K/N", help="the K-th of N parts of the tasks, for N processes"
-    )
+    parser.add_argument("--part", default="1/1", metavar="K/N", help="one part of the tasks, for N processes")
     parser.add_argument("--concurrency", type=int, default=32)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--json", type=Path, metavar="FILE", help="write every row and the summary there")

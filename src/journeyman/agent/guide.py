@@ -82,7 +82,10 @@ def _of_results(source: str, made: Sequence[ToolCallRecord], request: str) -> li
 
 
 def look_up(
-    lookups: Sequence[Lookup], taken: Sequence[ReasoningStep], offered: Sequence[ToolSpecification]
+    lookups: Sequence[Lookup],
+    taken: Sequence[ReasoningStep],
+    offered: Sequence[ToolSpecification],
+    request: str = "",
 ) -> Hint | None:
     """After a refused call, the call that finds the value, and then the same call with it; None without one."""
     calls = [call for step in taken for call in step.calls]
@@ -95,34 +98,42 @@ def look_up(
         known = [item for item in lookups if item.tool_name == call.tool_name]
         wrong = [item for item in known if _quoted(call.arguments.get(item.parameter), call.error_message or "")]
         if wrong and call.tool_name not in done:
-            return _repaired(wrong[0], known, calls, {item.name: item for item in offered})
+            return _repaired(call, wrong[0], known, calls, {item.name: item for item in offered}, request)
         mended = mended or bool(wrong and call.tool_name == calls[-1].tool_name)
     return _said("If nothing is left to do, tell the user what was done.") if mended else None
 
 
 def _repaired(
+    refused: ToolCallRecord,
     lookup: Lookup,
     known: Sequence[Lookup],
     calls: Sequence[ToolCallRecord],
     offered: Mapping[str, ToolSpecification],
+    request: str,
 ) -> Hint | None:
     finder = _finder(lookup, offered)
     if finder is None:
         return None
     made = next((call for call in reversed(calls) if call.success and call.tool_name == finder), None)
     if made is None:
-        return _said(f"Look {lookup.parameter} up, do not guess it: call {finder} now.")
+        hint = _said(f"Look {lookup.parameter} up, do not guess it: call {finder} now.")
+        return Hint(hint.message, ToolCall(tool_name=finder))
     if made.result in ([], {}, "", None):
         return _said(f"{finder} found nothing. Call {finder} now with other words, or tell the user.")
-    given = []
+    given, arguments = list[str](), dict(refused.arguments)
     for item in known:
         source = _finder(item, offered)
         by = next((call for call in reversed(calls) if call.success and call.tool_name == source), None)
         if by is not None:
             path = item.field.split(".") if item.field else [item.parameter]
             place = f"{item.field or item.parameter} in the result of {by.tool_name}"
-            given.append(f"{item.parameter}: {_listed(_found(by, path, ''), place)}")
-    return _said(f"Call {lookup.tool_name} now with {'; '.join(given)}.")
+            values = _found(by, path, request)
+            given.append(f"{item.parameter}: {_listed(values, place)}")
+            if values and (len(values) == 1 or _speaks_of_first(by, request)):
+                arguments[item.parameter] = values[0]
+    hint = _said(f"Call {lookup.tool_name} now with {'; '.join(given)}.")
+    mended = arguments != refused.arguments
+    return Hint(hint.message, ToolCall(tool_name=lookup.tool_name, arguments=arguments) if mended else None)
 
 
 def _finder(lookup: Lookup, offered: Mapping[str, ToolSpecification]) -> str | None:
@@ -170,16 +181,25 @@ def _listed(values: Sequence[Any], place: str) -> str:
 
 def _found(made: ToolCallRecord, path: Sequence[str], request: str) -> list[Any]:
     """Values of a result, those of rows first that hold what the request speaks of."""
-    result = made.result
+    return list(dict.fromkeys(_values(_sorted(made.result, request), path)))
+
+
+def _sorted(result: Any, request: str) -> Any:
     if isinstance(result, str) and result[:1] in ("[", "{"):
         try:
             result = json.loads(result)
         except ValueError:
-            return []
+            return None
     if isinstance(result, list | tuple):
         asked = request.casefold()
-        result = sorted(result, key=lambda row: -_spoken_of(row, asked))
-    return list(dict.fromkeys(_values(result, path)))
+        return sorted(result, key=lambda row: -_spoken_of(row, asked))
+    return result
+
+
+def _speaks_of_first(made: ToolCallRecord, request: str) -> bool:
+    """Whether the request speaks of one row of a result more than of any other."""
+    rows, asked = _sorted(made.result, request), request.casefold()
+    return isinstance(rows, list) and len(rows) > 1 and _spoken_of(rows[0], asked) > _spoken_of(rows[1], asked)
 
 
 def _spoken_of(row: Any, request: str) -> int:

@@ -166,11 +166,11 @@ class Run:
     def _hint(self) -> Hint | None:
         """The step of the nearest demonstration that comes next, said last, so that all before it stays as it was."""
         guide = next((item for item in reversed(self.state.advice) if item.steps and not item.holdout), None)
+        request = "" if self.state.task is None else self.state.task.description
         if guide is not None:
-            request = "" if self.state.task is None else self.state.task.description
             return next_step(guide, self.state.steps, self.offer.offered, request)
         lookups = [lookup for item in self.state.advice if not item.holdout for lookup in item.lookups]
-        return look_up(lookups, self.state.steps, self.offer.offered) if lookups else None
+        return look_up(lookups, self.state.steps, self.offer.offered, request) if lookups else None
 
     async def _read_artifact(self, artifact: Artifact, offset: int, length: int) -> str | None:
         store = self.executor.artifacts

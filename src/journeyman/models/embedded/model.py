@@ -74,7 +74,7 @@ class EmbeddedModel:
     How sure it is of the choice and of the arguments, whichever is less, becomes the confidence of the calls; below
     ``gate`` it calls nothing and says what it can do instead. It also reads the agent's instruction and advice, and
     which tools the first requests of the conversation led to. Where a request is worded like one that was served, it
-    makes the same calls; where only the next step of a similar one is told, and it would call nothing or is unsure, it
+    makes the same calls, and a refused call again with what was looked up; where only the next step of a similar one is told, and it would call nothing or is unsure, it
     is asked what it makes of that one tool. Of more than ``MOST_TOOLS`` tools it
     weighs those that ``rank`` puts first, or else the first.
     """
@@ -167,7 +167,7 @@ class EmbeddedModel:
         if tool is None or is_excepted(call.arguments.values(), conversation.text):
             return None
         confidence = AS_WORDED
-        if not_given(call, tool):
+        if not call.arguments or not_given(call, tool):
             form = form_of({tool.name: tool}, conversation.text, moment(self._clock.time()).date())
             proposed = await self._filled(files, form, conversation, 1.0)
             filled = {name: value for made in proposed.calls[:1] for name, value in made.arguments.items()}
