@@ -112,7 +112,9 @@ async def test_what_finds_nothing_is_not_built_upon() -> None:
         call("search_parcels", addressee="Bob"),
         say("Nothing found."),
     )
-    assert told[2] == "search_parcels found nothing. Call search_parcels now with other words, or tell the user."
+    assert told[2] == (
+        "search_parcels found nothing. Call search_parcels now with fewer arguments or other words, or tell the user."
+    )
 
 
 @pytest.mark.parametrize(

@@ -38,10 +38,18 @@ def next_step(
         for call in step.calls:
             if len(made) < len(steps) and call.success and call.tool_name == steps[len(made)].tool_name:
                 made.append(call)
+            elif made and call.success and call.tool_name == made[-1].tool_name and _is_empty(made[-1]):
+                made[-1] = call
     if len(made) == len(steps):
         text = "Every step of the example has been made. If nothing is left to do, tell the user what was done."
         return Hint(_said(text).message, ToolCall(tool_name=FINISH) if advice.alike else None)
     wanted = steps[len(made)]
+    if (
+        made
+        and _is_empty(made[-1])
+        and f"result {len(made) - 1}" in {_call_of(item) for item in wanted.sources.values()}
+    ):
+        return _found_nothing(made[-1].tool_name)
     schema = next((item.parameters for item in offered if item.name == wanted.tool_name), {})
     known: dict[str, Any] = dict(wanted.constants)
     told = [f"{name}: {json.dumps(value, ensure_ascii=False)}" for name, value in wanted.constants.items()]
@@ -70,6 +78,10 @@ def _typed(value: str, schema: Any) -> Any:
         return {"integer": int, "number": float}[kind](value) if kind in ("integer", "number") else value
     except ValueError:
         return value
+
+
+def _call_of(source: str) -> str:
+    return " ".join(source.split(" ")[:2])
 
 
 def _of_results(source: str, made: Sequence[ToolCallRecord], request: str) -> list[Any]:
@@ -118,22 +130,51 @@ def _repaired(
     if made is None:
         hint = _said(f"Look {lookup.parameter} up, do not guess it: call {finder} now.")
         return Hint(hint.message, ToolCall(tool_name=finder))
-    if made.result in ([], {}, "", None):
-        return _said(f"{finder} found nothing. Call {finder} now with other words, or tell the user.")
+    if _is_empty(made):
+        return _found_nothing(finder)
     given, arguments = list[str](), dict(refused.arguments)
     for item in known:
         source = _finder(item, offered)
         by = next((call for call in reversed(calls) if call.success and call.tool_name == source), None)
         if by is not None:
             path = item.field.split(".") if item.field else [item.parameter]
-            place = f"{item.field or item.parameter} in the result of {by.tool_name}"
             values = _found(by, path, request)
-            given.append(f"{item.parameter}: {_listed(values, place)}")
+            if values or item.field:
+                told = _listed(values, f"{item.field or item.parameter} in the result of {by.tool_name}")
+            else:
+                told = _new_values(by, request)
+            given.append(f"{item.parameter}: {told}")
             if values and (len(values) == 1 or _speaks_of_first(by, request)):
                 arguments[item.parameter] = values[0]
     hint = _said(f"Call {lookup.tool_name} now with {'; '.join(given)}.")
     mended = arguments != refused.arguments
     return Hint(hint.message, ToolCall(tool_name=lookup.tool_name, arguments=arguments) if mended else None)
+
+
+def _is_empty(made: ToolCallRecord) -> bool:
+    return made.result in ([], {}, "", "[]", "{}")
+
+
+def _found_nothing(tool_name: str) -> Hint:
+    return _said(
+        f"{tool_name} found nothing. Call {tool_name} now with fewer arguments or other words, or tell the user."
+    )
+
+
+def _new_values(made: ToolCallRecord, request: str) -> str:
+    """What a result says that the request does not: one of it is what is looked for."""
+    rows = _sorted(made.result, request)
+    row = rows[0] if isinstance(rows, list) and rows else rows
+    fields = row.items() if isinstance(row, Mapping) else ()
+    new = [
+        f"{json.dumps(value, ensure_ascii=False)[:LONGEST_VALUE]} ({name})"
+        for name, value in fields
+        if isinstance(value, str | int) and str(value).casefold() not in request.casefold()
+    ]
+    listed = " or ".join(new[:MOST_VALUES])
+    return (
+        f"{listed} in the result of {made.tool_name}, whichever it is" if new else f"in the result of {made.tool_name}"
+    )
 
 
 def _finder(lookup: Lookup, offered: Mapping[str, ToolSpecification]) -> str | None:

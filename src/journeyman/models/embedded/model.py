@@ -74,9 +74,9 @@ class EmbeddedModel:
     How sure it is of the choice and of the arguments, whichever is less, becomes the confidence of the calls; below
     ``gate`` it calls nothing and says what it can do instead. It also reads the agent's instruction and advice, and
     which tools the first requests of the conversation led to. Where a request is worded like one that was served, it
-    makes the same calls, and a refused call again with what was looked up; where only the next step of a similar one is told, and it would call nothing or is unsure, it
-    is asked what it makes of that one tool. Of more than ``MOST_TOOLS`` tools it
-    weighs those that ``rank`` puts first, or else the first.
+    makes the same calls, and a refused call again with what was looked up; where only the next step of a similar one
+    is told, and it would call nothing or is unsure, it is asked what it makes of that one tool. Of more than
+    ``MOST_TOOLS`` tools it weighs those that ``rank`` puts first, or else the first.
     """
 
     name = "embedded"
