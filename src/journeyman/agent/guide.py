@@ -71,6 +71,17 @@ def next_step(
     return Hint(hint.message, ToolCall(tool_name=wanted.tool_name, arguments=known))
 
 
+def untried(hint: Hint, taken: Sequence[ReasoningStep]) -> Hint:
+    """A hint without its call where the run has made that very call and it failed."""
+    wanted = hint.call
+    if wanted is None:
+        return hint
+    failed = [call for step in taken for call in step.calls if not call.success and call.tool_name == wanted.tool_name]
+    if any({**call.arguments, **wanted.arguments} == call.arguments for call in failed if wanted.arguments):
+        return Hint(hint.message)
+    return hint
+
+
 def _typed(value: str, schema: Any) -> Any:
     """A value of the request as its parameter wants it."""
     kind = schema.get("type") if isinstance(schema, Mapping) else None

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from journeyman.agent.agent import Agent, Verify
-from journeyman.agent.guide import Hint, look_up, next_step
+from journeyman.agent.guide import Hint, look_up, next_step, untried
 from journeyman.agent.limits import EffectiveLimits
 from journeyman.agent.offer import Offer
 from journeyman.agent.state import RunState
@@ -168,9 +168,10 @@ class Run:
         guide = next((item for item in reversed(self.state.advice) if item.steps and not item.holdout), None)
         request = "" if self.state.task is None else self.state.task.description
         if guide is not None:
-            return next_step(guide, self.state.steps, self.offer.offered, request)
+            return untried(next_step(guide, self.state.steps, self.offer.offered, request), self.state.steps)
         lookups = [lookup for item in self.state.advice if not item.holdout for lookup in item.lookups]
-        return look_up(lookups, self.state.steps, self.offer.offered, request) if lookups else None
+        hint = look_up(lookups, self.state.steps, self.offer.offered, request) if lookups else None
+        return None if hint is None else untried(hint, self.state.steps)
 
     async def _read_artifact(self, artifact: Artifact, offset: int, length: int) -> str | None:
         store = self.executor.artifacts
