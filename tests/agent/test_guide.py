@@ -9,7 +9,7 @@ import pytest
 
 from journeyman.agent.guide import next_step
 from journeyman.core.calls import CallStatus, ToolCallRecord
-from journeyman.core.playbook import NEXT_STEP, NextStep
+from journeyman.core.playbook import NEXT_STEP, Advice, NextStep
 from journeyman.core.runs import ReasoningStep
 
 NOW = datetime(2026, 3, 4, tzinfo=UTC)
@@ -17,6 +17,7 @@ STEPS = (
     NextStep(tool_name="find_person", sources={"name": "request"}),
     NextStep(tool_name="send_note", constants={"urgent": True}, sources={"to": "result 0 email", "text": "composed"}),
 )
+ADVICE = Advice(form="steps", text="as before", steps=STEPS)
 
 
 def made(*calls: tuple[str, Any]) -> list[ReasoningStep]:
@@ -39,7 +40,7 @@ def made(*calls: tuple[str, Any]) -> list[ReasoningStep]:
 
 
 def test_the_first_step_comes_first() -> None:
-    said = next_step(STEPS, [])
+    said = next_step(ADVICE, []).message
     assert said.name == NEXT_STEP
     assert said.content.endswith("call find_person now with name: from the user's request.")
 
@@ -57,7 +58,7 @@ def test_the_first_step_comes_first() -> None:
     ],
 )
 def test_values_come_from_results_of_the_run(result: Any, told: str) -> None:
-    said = next_step(STEPS, made(("find_person", result))).content
+    said = next_step(ADVICE, made(("find_person", result))).message.content
     assert told in said
     assert "urgent: true" in said
     assert "text: in your words" in said
@@ -65,5 +66,7 @@ def test_values_come_from_results_of_the_run(result: Any, told: str) -> None:
 
 def test_other_calls_in_between_change_nothing_and_the_end_is_said() -> None:
     taken = made(("look_around", 1), ("find_person", {"email": "d@x.example"}), ("look_around", 1))
-    assert '"d@x.example"' in next_step(STEPS, taken).content
-    assert "Every step of the example has been made" in next_step(STEPS, [*taken, *made(("send_note", "ok"))]).content
+    assert '"d@x.example"' in next_step(ADVICE, taken).message.content
+    ended = next_step(ADVICE, [*taken, *made(("send_note", "ok"))])
+    assert "Every step of the example has been made" in ended.message.content
+    assert ended.call is None

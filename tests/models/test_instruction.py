@@ -225,3 +225,23 @@ async def test_every_adapter_tells_in_which_words_people_ask_for_a_tool(
     monkeypatch.setattr(model, "READ_AT_ONCE", 0)
     await asked_model_of_ours.respond(request)
     assert [one["name"] for one in json.loads(engines.setups[0].tools)] == ["find_parcel", "track_parcel", "send_mail"]
+
+
+@pytest.mark.usefixtures("embedded")
+async def test_embedded_makes_the_call_that_served_a_request_of_the_same_wording() -> None:
+    required = TOOLS[1].model_copy(update={"parameters": {**TOOLS[1].parameters, "required": ["to"]}})
+    offered = (TOOLS[0], required)
+    request = Message.user("Any sign of W-17 for Ada?")
+
+    async def made(suggested: ToolCall, *since: Message, text: Message = request) -> Any:
+        return await at_the_engine(Engines(sure=0.3)).respond(asked(text, *since, tools=offered, suggested=suggested))
+
+    known = ToolCall(tool_name="send_mail", arguments={"to": "ada@corp.example"})
+    [call] = (await made(known)).calls
+    assert (call.tool_name, call.arguments, call.confidence) == ("send_mail", known.arguments, model.AS_WORDED)
+    [call] = (await made(ToolCall(tool_name="send_mail"))).calls  # what is not told it fills in, as surely as it can
+    assert (call.arguments, call.confidence) == ({"to": "Ada"}, 0.3)
+    assert (await made(ToolCall(tool_name="gone"))).calls == ()  # as if nothing had been suggested
+    result = Message(role=Role.FUNCTION, name="send_mail", call_id="a", content="sent")
+    ended = await made(ToolCall(tool_name="finish"), Message(role=Role.ASSISTANT, calls=(known,)), result)
+    assert (ended.calls, ended.from_results) == ((), True)

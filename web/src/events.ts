@@ -89,7 +89,7 @@ export interface Usage {
 }
 
 export interface Advice {
-  strategy_id: string | null; form: "system" | "turns"; text: string; turns: { role: string; content: string }[];
+  strategy_id: string | null; form: "system" | "steps" | "turns" | "lookups"; text: string; turns: { role: string; content: string }[];
   holdout: boolean;
 }
 

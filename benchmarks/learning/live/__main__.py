@@ -29,6 +29,8 @@ def options() -> argparse.ArgumentParser:
     )
     parser.add_argument("--tasks", type=int, help="at most so many tasks, spread over the templates")
     parser.add_argument("--split", choices=templates.SPLITS, default="dev", help="tune on dev, report test")
+    parser.add_argument("--reworded", action="store_true", help="ask in words that nobody used in practice")
+    parser.add_argument("--part", default="1/1", metavar="K/N", help="one part of the tasks, for N processes")
     parser.add_argument("--concurrency", type=int, default=32)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--json", type=Path, metavar="FILE", help="write every row and the summary there")
@@ -39,12 +41,14 @@ async def main(arguments: list[str] | None = None) -> int:
     chosen = options().parse_args(arguments)
     named = [name for item in chosen.arms for name in (item.split(",") if ":" not in item else [item])]
     arms = [Arm.parse(name) for name in named]
+    number, parts = map(int, chosen.part.split("/"))
+    tasks = templates.asked(chosen.split, chosen.tasks, reworded=chosen.reworded)[number - 1 :: parts]
     model = Pretender() if chosen.model == "pretender" else model_named(chosen.model)
     try:
         report = await measure(
             model,
             arms,
-            templates.asked(chosen.split, chosen.tasks),
+            tasks,
             split=chosen.split,
             concurrency=chosen.concurrency,
             seed=chosen.seed,

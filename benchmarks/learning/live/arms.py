@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+from collections import defaultdict
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -54,6 +55,17 @@ class Frozen:
 
     async def advise(self, text: str, *, tools: Sequence[str], **who: Any) -> Sequence[Advice]:
         return await self.playbook.advise(text, tools=tools)
+
+
+class Practising(Frozen):
+    """A playbook that advises, and keeps what it would be fed until a round is over."""
+
+    def __init__(self, playbook: Playbook) -> None:
+        super().__init__(playbook)
+        self.episodes: list[Episode] = []
+
+    async def feed(self, episode: Episode) -> None:
+        self.episodes.append(episode)
 
 
 class Misleading:
@@ -130,7 +142,10 @@ class Memories:
         if arm.kind == "none":
             return None
         playbook = Playbook("office", settings=arm.settings)
-        await playbook.learn(await self._episodes(arm.kind), taught=arm.kind not in ("own", "own_truth"))
+        if arm.kind in ("own", "own_truth"):
+            await self._practise(playbook, arm)
+            return Frozen(playbook)
+        await playbook.learn(await self._episodes(arm.kind), taught=True)
         if arm.kind != "wrong":
             return Frozen(playbook)
         draw, others = random.Random(1), practice(self._split)
@@ -141,24 +156,30 @@ class Memories:
         return Misleading(playbook, requests)
 
     async def _episodes(self, kind: str) -> list[Episode]:
-        source = {"prose": "teacher", "wrong": "teacher", "own_truth": "own"}.get(kind, kind)
+        source = {"prose": "teacher", "wrong": "teacher"}.get(kind, kind)
         if source not in self._made:
-            tasks = practice(self._split)
-            if source == "own":
-                self._made[source] = list(await asyncio.gather(*(self._practise(task) for task in tasks)))
-            else:
-                masters = [await taught(task) for task in tasks]
-                self._made[source] = poison(masters) if source == "poisoned" else masters
-        episodes = self._made[source]
-        if kind == "own":  # without labels: the playbook must judge for itself
-            return [replace(item, labels=()) for item in episodes]
-        return episodes
+            masters = [await taught(task) for task in practice(self._split)]
+            self._made[source] = poison(masters) if source == "poisoned" else masters
+        return self._made[source]
 
-    async def _practise(self, task: Task) -> Episode:
+    async def _practise(self, playbook: Playbook, arm: Arm) -> None:
+        """The model's own runs, with what the playbook has learned so far: one instance of every template at a time."""
+        rounds: dict[int, list[Task]] = defaultdict(list)
+        for task in practice(self._split):
+            rounds[task.instance].append(task)
+        for tasks in rounds.values():
+            made = await asyncio.gather(*(self._practised(task, playbook, arm) for task in tasks))
+            await playbook.learn([item for episodes in made for item in episodes], taught=False)
+
+    async def _practised(self, task: Task, playbook: Playbook, arm: Arm) -> list[Episode]:
         async with self._gate:
             wanted, office = await task.wanted(), task.office
             OFFICE.set(office)
-            response = await ask(task, self._model, Arm.parse("none"), None)
+            practising = Practising(playbook)
+            await ask(task, self._model, arm, practising)
             right = office.state == wanted
-        self.practised.append({"task": task.id, "right": right})
-        return episode(task, response, Label(source=LabelSource.VERIFIER, value="good" if right else "bad"))
+        self.practised.append({"arm": arm.name, "task": task.id, "right": right})
+        if arm.kind == "own":  # without labels: the playbook must judge for itself
+            return practising.episodes
+        label = Label(source=LabelSource.VERIFIER, value="good" if right else "bad")
+        return [replace(item, labels=(label,)) for item in practising.episodes]

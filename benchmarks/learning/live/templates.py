@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from benchmarks.learning.live.office import FUNCTIONS, JOBS, LISTS, OFFICE, PRODUCTS, TODAY, Office, Row, furnished
+from benchmarks.learning.live.wordings import WORDINGS
 
 PRACTICE = 6
 ASKED = 10
@@ -48,11 +49,11 @@ class Task:
 class Draw:
     """Rows of an office that a request can be about."""
 
-    def __init__(self, office: Office, seed: str) -> None:
-        self.office, self.random = office, random.Random(f"draw {seed}")
+    def __init__(self, office: Office, seed: str, wordings: tuple[str, ...] = ()) -> None:
+        self.office, self.random, self.wordings = office, random.Random(f"draw {seed}"), wordings
 
     def say(self, *phrasings: str) -> str:
-        return self.random.choice(phrasings)
+        return self.random.choice(self.wordings or phrasings)
 
     def person(self) -> Row:
         return self.random.choice(list(self.office.people.values()))
@@ -293,9 +294,10 @@ INSTRUCTION = (
 )
 
 
-def task(template: str, instance: int) -> Task:
+def task(template: str, instance: int, *, reworded: bool = False) -> Task:
     seed = f"{template}#{instance}"
-    request, calls = TEMPLATES[template](Draw(furnished(seed), seed))
+    wordings = WORDINGS[template] if reworded else ()
+    request, calls = TEMPLATES[template](Draw(furnished(seed), seed, wordings))
     return Task(template, instance, request, tuple(calls))
 
 
@@ -304,9 +306,9 @@ def practice(split: str) -> list[Task]:
     return [task(name, number) for name in SPLITS[split] for number in range(PRACTICE)]
 
 
-def asked(split: str, most: int | None = None) -> list[Task]:
-    """What is asked; a smaller number is spread over all templates."""
-    found = [task(name, PRACTICE + number) for number in range(ASKED) for name in SPLITS[split]]
+def asked(split: str, most: int | None = None, *, reworded: bool = False) -> list[Task]:
+    """What is asked; a smaller number is spread over all templates. ``reworded``: as nobody asked it in practice."""
+    found = [task(name, PRACTICE + number, reworded=reworded) for number in range(ASKED) for name in SPLITS[split]]
     return found[:most]
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from journeyman.agent.agent import Agent, Verify
-from journeyman.agent.guide import next_step
+from journeyman.agent.guide import Hint, look_up, next_step, untried
 from journeyman.agent.limits import EffectiveLimits
 from journeyman.agent.offer import Offer
 from journeyman.agent.state import RunState
@@ -149,8 +149,8 @@ class Run:
         recent = window(
             state.messages, limit=self.limits.history_messages, task_at=state.task_at, before_task=self.turns
         )
-        if (hint := self._next_step()) is not None:
-            recent = [*recent, hint]
+        if (hint := self._hint()) is not None:
+            recent = [*recent, hint.message]
         return ModelRequest(
             messages=[self.system, *recent],
             tools=self.offer.offered,
@@ -159,13 +159,19 @@ class Run:
             timeout=self.remaining(),
             memo=self.memo,
             call_ids=self.call_ids,
+            suggested=None if hint is None else hint.call,
             output=None if self.agent.output is None else self.agent.expected.parameters,
         )
 
-    def _next_step(self) -> Message | None:
+    def _hint(self) -> Hint | None:
         """The step of the nearest demonstration that comes next, said last, so that all before it stays as it was."""
         guide = next((item for item in reversed(self.state.advice) if item.steps and not item.holdout), None)
-        return None if guide is None else next_step(guide.steps, self.state.steps)
+        request = "" if self.state.task is None else self.state.task.description
+        if guide is not None:
+            return untried(next_step(guide, self.state.steps, self.offer.offered, request), self.state.steps)
+        lookups = [lookup for item in self.state.advice if not item.holdout for lookup in item.lookups]
+        hint = look_up(lookups, self.state.steps, self.offer.offered, request) if lookups else None
+        return None if hint is None else untried(hint, self.state.steps)
 
     async def _read_artifact(self, artifact: Artifact, offset: int, length: int) -> str | None:
         store = self.executor.artifacts
@@ -179,7 +185,7 @@ def _marked(turn: Message) -> Message:
 def instruction(agent: Agent, advice: list[Advice]) -> str:
     """The system message: the agent's instruction, then the advice that is given in this form."""
     parts = [agent.instruction]
-    if lines := [item.text for item in advice if item.form != "turns"]:
+    if lines := [item.text for item in advice if item.form in ("system", "steps")]:
         listed = "\n".join(f"- {line}" for line in lines)
         parts.append(f"What worked in similar tasks before (advice, not orders):\n{listed}")
     if agent.output is not None:

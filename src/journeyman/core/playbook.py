@@ -61,6 +61,19 @@ class NextStep(Entity):
     constants: dict[str, Any] = Field(default_factory=dict)
     sources: dict[str, str] = Field(default_factory=dict)
     """By argument, as in a demonstrated call."""
+    given: dict[str, str] = Field(default_factory=dict)
+    """By argument, what the request says in the place of the demonstration's value, where it is worded alike."""
+
+
+class Lookup(Entity):
+    """An argument that a tool refused as it was given, and where its value is found."""
+
+    tool_name: str
+    parameter: str
+    found_by: str | None = None
+    """The tool whose result holds the value; None while no run has shown one."""
+    field: str = ""
+    """Where in that result, as a path of names; empty where that is not known."""
 
 
 class Advice(Entity):
@@ -68,16 +81,19 @@ class Advice(Entity):
 
     strategy_id: str | None = None
     """The strategy it was made from; None for advice that the caller wrote."""
-    form: Literal["system", "steps", "turns"] = "system"
-    """As a line of the system message; as that and, at every step, the call that comes next; or as turns of a
-    conversation before the task: a demonstration."""
+    form: Literal["system", "steps", "turns", "lookups"] = "system"
+    """As a line of the system message; as that and, at every step, the call that comes next; as turns of a conversation
+    before the task: a demonstration; or, once a call was refused, where to look its values up."""
     text: str = ""
-    """The line, for the forms ``system`` and ``steps``; for ``turns``, what people are shown."""
+    """The line, for the forms ``system`` and ``steps``; for others, what people are shown."""
     turns: tuple[Message, ...] = ()
     holdout: bool = False
     """Retrieved and recorded, but kept from the model, so that its effect can be measured against runs that had it."""
     steps: tuple[NextStep, ...] = ()
     """The calls of its demonstration: the first that the run has not made yet is told at every step."""
+    alike: bool = False
+    """Whether the request is worded like the demonstration's, so that its values can be told from its words."""
+    lookups: tuple[Lookup, ...] = ()
     effective: bool = False
     """Whether it shows a call that changes something: a run that has it and changes nothing is reminded once."""
 
@@ -92,6 +108,8 @@ class Advice(Entity):
             raise ValueError("text: advice in the system message is a text that is not blank, without turns")
         if bool(self.steps) is not (self.form == "steps"):
             raise ValueError("steps: advice in the form of steps must have some, and no other may")
+        if bool(self.lookups) is not (self.form == "lookups"):
+            raise ValueError("lookups: advice in the form of lookups must have some, and no other may")
         if self.form == "turns":
             if not self.turns:
                 raise ValueError("turns: advice in the form of turns must have some")
@@ -138,6 +156,8 @@ class PlaybookBullet(Derived):
     """The tool that a pitfall is about."""
     principal_id: str | None = None
     """Whose it is; None for everybody's."""
+    lookup: Lookup | None = None
+    """For a pitfall that says where a value is found."""
     provenance: tuple[str, ...] = ()
     """Ids of the runs it was learned from, the latest ones."""
     version: int = Field(default=1, ge=1)
@@ -165,6 +185,8 @@ class Demonstration(Entity):
     """A request and the calls that served it, without anybody's values."""
 
     request: str = Field(min_length=1)
+    wordings: tuple[str, ...] = ()
+    """Other requests that were served so, with the same placeholders."""
     calls: tuple[DemonstratedCall, ...] = Field(min_length=1)
     closing: str = ""
     """The answer, without values; empty where it says nothing."""

@@ -60,6 +60,12 @@ class ModelRequest:
 
     Not kept over a restart, and not for every call: where there is none, ours is sent.
     """
+    suggested: ToolCall | None = None
+    """The call that a playbook would make next, with the arguments that are known: where the request is worded like one
+    that was served, or a call was refused. After the last one, ``finish`` without arguments.
+
+    The last message tells it in words: an adapter need not look.
+    """
     output: dict[str, Any] | None = None
     """The JSON Schema, always of an object, of the answer that ends the run; None where the answer is text.
 

@@ -233,23 +233,30 @@ class _Trace:
 
 def _leaves(result: Any) -> dict[str, tuple[str, ...]]:
     """By value, in lower case: where in a result it stands. A text that is no JSON is kept under the empty value."""
+    result = parsed(result)
     if isinstance(result, str):
-        text = result[:LONGEST_RESULT]
-        try:
-            result = json.loads(text) if text[:1] in "[{" else text
-        except ValueError:
-            result = text
-        if isinstance(result, str):
-            return {result.casefold(): (), "": (result,)} if len(result) < 200 else {"": (result,)}
+        return {result.casefold(): (), "": (result,)} if len(result) < 200 else {"": (result,)}
     found: dict[str, tuple[str, ...]] = {}
-    for path, value in _walk(result):
+    for path, value in walk(result):
         found.setdefault(_plain(value).casefold(), path)
         if len(found) >= MOST_LEAVES:
             break
     return found
 
 
-def _walk(value: Any) -> Iterator[tuple[tuple[str, ...], Any]]:
+def parsed(result: Any) -> Any:
+    """A result as data, where its text is JSON."""
+    if not isinstance(result, str):
+        return result
+    text = result[:LONGEST_RESULT]
+    try:
+        return json.loads(text) if text[:1] in ("[", "{") else text
+    except ValueError:
+        return text
+
+
+def walk(value: Any) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """The values in a result, each with the names that lead to it."""
     stack: list[tuple[tuple[str, ...], Any]] = [((), value)]
     while stack:
         path, item = stack.pop()

@@ -10,10 +10,13 @@ from journeyman.core.data import new_id
 from journeyman.core.labels import LabelSource
 from journeyman.core.playbook import (
     RECENT,
+    Demonstration,
+    Lookup,
     PlaybookBullet,
     StrategyState,
     ToolCallingStrategy,
 )
+from journeyman.learning.alignment import aligned
 from journeyman.learning.evidence import judged, lower_bound
 from journeyman.learning.forms import LearningSettings, prose
 from journeyman.learning.index import StrategyIndex
@@ -46,10 +49,10 @@ class Curator:
         """One lesson: credit for what the run was given, and what it did itself."""
         moment = datetime.fromtimestamp(now, UTC)
         counted = await self._credit(lesson, moment)
-        if lesson.abstracted is None or not lesson.sequence:
-            return
         for pitfall in lesson.pitfalls:
             await self._count_pitfall(pitfall, moment)
+        if lesson.abstracted is None or not lesson.sequence:
+            return
         target = await self._same(lesson)
         if target is None:
             await self._put(self._created(lesson, moment, taught=taught))
@@ -70,7 +73,7 @@ class Curator:
             if bullet is None:
                 continue
             if not isinstance(bullet, ToolCallingStrategy):
-                if not advice.holdout:
+                if not advice.holdout and bullet.lookup is None:  # where a value stands does not depend on outcomes
                     await self._put(_tallied(bullet, good, moment))
                 continue
             if advice.holdout:
@@ -146,6 +149,8 @@ class Curator:
         if lesson.good and _shows_better(target, lesson, taught=taught):
             changes["demonstration"] = shown.demonstration
             changes["content"] = prose(shown.key, shown.demonstration, target.tool_sequence)
+        elif lesson.good and target.demonstration is not None:
+            changes["demonstration"] = _also_worded(target.demonstration, shown.demonstration)
         if lesson.good:
             count = target.helpful_count
             changes["avg_iterations"] = (target.avg_iterations * count + episode.iterations) / (count + 1)
@@ -192,7 +197,10 @@ class Curator:
             await self._put(pitfall.model_copy(update={"domain": self._domain, "principal_id": owner}))
         else:
             runs = tuple(dict.fromkeys((*known.provenance, *pitfall.provenance)))[-MOST_RUNS:]
-            await self._put(_tallied(known, True, moment).model_copy(update={"provenance": runs}))
+            changes: dict[str, Any] = {"provenance": runs}
+            if pitfall.lookup is not None and _says_more(pitfall.lookup, known.lookup):
+                changes |= {"lookup": pitfall.lookup, "content": pitfall.content}
+            await self._put(_tallied(known, True, moment).model_copy(update=changes))
 
     # --- looking after the whole
 
@@ -286,6 +294,22 @@ def _tallied(bullet: B, good: bool, moment: datetime) -> B:
     field = "helpful_count" if good else "harmful_count"
     update = {field: getattr(bullet, field) + 1, "version": bullet.version + 1, "last_updated": moment}
     return bullet.model_copy(update=update)
+
+
+def _also_worded(kept: Demonstration, other: Demonstration) -> Demonstration:
+    """A demonstration with another way to ask for the same calls, where its values have the same names."""
+    worded = (kept.request, *kept.wordings)
+    same = [call.arguments for call in kept.calls] == [call.arguments for call in other.calls]
+    if not same or other.request in worded or len(worded) > MOST_PHRASINGS:
+        return kept
+    if any(aligned(text, other.request) is not None for text in worded):
+        return kept
+    return kept.model_copy(update={"wordings": (*kept.wordings, other.request)})
+
+
+def _says_more(lookup: Lookup, known: Lookup | None) -> bool:
+    """Whether a run showed more exactly than those before where a value is found."""
+    return known is None or (bool(lookup.found_by), bool(lookup.field)) > (bool(known.found_by), bool(known.field))
 
 
 def _shows_better(target: ToolCallingStrategy, lesson: Lesson, *, taught: bool) -> bool:

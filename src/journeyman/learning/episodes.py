@@ -64,6 +64,8 @@ class EpisodeCall:
     decided: bool | None = None
     """A person's decision about it, if one was asked: allowed, or not."""
     error_code: str = ""
+    error: str = ""
+    """Why it failed, in the tool's words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +156,7 @@ def from_facts(facts: Sequence[Fact], *, labels: Sequence[Label] = ()) -> Episod
             effect=_changes(record, reads),
             decided=decisions.get(call_id),
             error_code="" if record.error is None else record.error.code,
+            error=_why(record),
         )
         for call_id, record in records.items()
         if record.tool_name not in BUILT_IN
@@ -179,6 +182,10 @@ def from_facts(facts: Sequence[Fact], *, labels: Sequence[Label] = ()) -> Episod
         labels=(*end.labels, *labels),
         verdict=judge([record for record in records.values() if record.tool_name not in BUILT_IN], ended=ended),
     )
+
+
+def _why(record: ToolCallRecord) -> str:
+    return "" if record.error is None else f"{record.error.message} {record.error.recover_action or ''}"
 
 
 def _changes(record: ToolCallRecord, reads: Mapping[str, bool]) -> bool:
@@ -212,6 +219,7 @@ def from_response(response: AgentResponse[Any], *, domain: str = "general") -> E
                 ok=record.success,
                 effect=_changes(record, {}),
                 error_code="" if record.error is None else record.error.code,
+                error=_why(record),
             )
             for record in response.tool_calls
             if record.tool_name not in BUILT_IN

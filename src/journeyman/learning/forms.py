@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -11,7 +11,16 @@ from pydantic import Field
 
 from journeyman.core.data import Entity
 from journeyman.core.messages import Message, Role, ToolCall
-from journeyman.core.playbook import Advice, Demonstration, NextStep, PlaybookBullet, ToolCallingStrategy
+from journeyman.core.playbook import (
+    Advice,
+    Demonstration,
+    Lookup,
+    NextStep,
+    PlaybookBullet,
+    ToolCallingStrategy,
+    placeholder,
+)
+from journeyman.learning.alignment import aligned
 
 FINISH = "finish"
 
@@ -29,6 +38,8 @@ class LearningSettings(Entity):
     or with the last result. Where the agent has ``finish``, with a call of that."""
     pitfalls: int = Field(default=3, ge=0, le=10)
     """How many pitfalls of the tools at hand are told."""
+    lookups: bool = True
+    """Whether a run whose call was refused is told where to look the value up, as far as earlier runs have shown."""
     reminder: bool = True
     """Whether a run is told once that it changed nothing, where all its demonstrations did."""
     holdout: float = Field(default=0.05, ge=0, lt=1)
@@ -50,7 +61,9 @@ class LearningSettings(Entity):
     """Where an app keeps its playbooks as JSON Lines; None: in its store."""
 
 
-def as_advice(strategy: ToolCallingStrategy, settings: LearningSettings, *, tools: Sequence[str]) -> Advice:
+def as_advice(
+    strategy: ToolCallingStrategy, settings: LearningSettings, *, tools: Sequence[str], request: str = ""
+) -> Advice:
     """A strategy as one run is given it."""
     shown = strategy.demonstration
     effective = settings.reminder and shown is not None and any(call.effect for call in shown.calls)
@@ -58,19 +71,33 @@ def as_advice(strategy: ToolCallingStrategy, settings: LearningSettings, *, tool
     if shown is None or settings.form == "system":
         return Advice(**told)
     if settings.form == "steps":
-        return Advice(**told, form="steps", steps=steps_of(shown))
+        values = worded_alike(strategy, request)
+        return Advice(**told, form="steps", steps=steps_of(shown, values or {}), alike=values is not None)
     turns = turns_of(shown, closing=settings.closing, finish=FINISH in tools, key=strategy.id[-6:])
     return Advice(**told, form="turns", turns=tuple(turns))
 
 
-def steps_of(shown: Demonstration) -> tuple[NextStep, ...]:
-    """The calls of a demonstration, each with where its arguments come from."""
+def worded_alike(strategy: ToolCallingStrategy, request: str) -> dict[str, str] | None:
+    """The values of a request that is worded like one that the strategy served; None where it is not."""
+    shown = strategy.demonstration
+    wordings = () if shown is None else (shown.request, *shown.wordings)
+    return next((found for text in wordings if (found := aligned(text, request)) is not None), None)
+
+
+def steps_of(shown: Demonstration, values: Mapping[str, str]) -> tuple[NextStep, ...]:
+    """The calls of a demonstration, each with where its arguments come from, and ``values`` of its placeholders."""
+    held = {placeholder(name): value for name, value in values.items()}
     steps = []
     for call in shown.calls:
-        given = {name: source for name, source in call.sources.items() if call.arguments.get(name) is not None}
-        constants = {name: call.arguments[name] for name, source in given.items() if source == "constant"}
-        sources = {name: source for name, source in given.items() if source != "constant"}
-        steps.append(NextStep(tool_name=call.tool_name, constants=constants, sources=sources))
+        origins = {name: source for name, source in call.sources.items() if call.arguments.get(name) is not None}
+        constants = {name: call.arguments[name] for name, source in origins.items() if source == "constant"}
+        sources = {name: source for name, source in origins.items() if source != "constant"}
+        given = {
+            name: held[value]
+            for name, source in sources.items()
+            if source == "request" and isinstance(value := call.arguments[name], str) and value in held
+        }
+        steps.append(NextStep(tool_name=call.tool_name, constants=constants, sources=sources, given=given))
     return tuple(steps)
 
 
@@ -121,6 +148,14 @@ def _origin(source: str, shown: Demonstration) -> str:
     number, _, field = rest.partition(" ")
     made_by = shown.calls[int(number)].tool_name if int(number) < len(shown.calls) else "an earlier call"
     return f"the result of {made_by}" + (f" ({field})" if field else "")
+
+
+def lookup_advice(lookups: Sequence[Lookup]) -> list[Advice]:
+    """All that is known about values that tools refused, to be told where one is refused again."""
+    if not lookups:
+        return []
+    named = [f"{item.tool_name} {item.parameter}{f' ({item.found_by})' if item.found_by else ''}" for item in lookups]
+    return [Advice(form="lookups", text=f"To be looked up: {', '.join(named)}", lookups=tuple(lookups))]
 
 
 def pitfall_advice(bullets: Sequence[PlaybookBullet]) -> list[Advice]:

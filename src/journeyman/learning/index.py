@@ -9,7 +9,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from journeyman.core.playbook import PlaybookBullet, ToolCallingStrategy
+from journeyman.core.playbook import Lookup, PlaybookBullet, ToolCallingStrategy
 from journeyman.core.protocols import Embedder
 from journeyman.learning.abstraction import find_key
 from journeyman.retrieval.bm25 import terms
@@ -156,9 +156,16 @@ class StrategyIndex:
             bullet
             for tool in tools
             for bullet in self._pitfalls.get(tool, {}).values()
-            if bullet.principal_id in owners and bullet.helpful_count >= bullet.harmful_count
+            if bullet.principal_id in owners
+            and bullet.helpful_count >= bullet.harmful_count
+            and (bullet.lookup is None or bullet.lookup.found_by)
         ]
         return sorted(told, key=lambda bullet: bullet.harmful_count - bullet.helpful_count)[:most]
+
+    def lookups(self, tools: Sequence[str], *, owners: Sequence[str | None]) -> list[Lookup]:
+        """Which arguments of these tools must be looked up, and where."""
+        there = [bullet for tool in tools for bullet in self._pitfalls.get(tool, {}).values()]
+        return [bullet.lookup for bullet in there if bullet.lookup is not None and bullet.principal_id in owners]
 
 
 def _shared(asked: set[str], text: str) -> float:

@@ -28,7 +28,7 @@ from journeyman.core.protocols import Embedder
 from journeyman.core.runs import AgentResponse
 from journeyman.learning.curator import Curator
 from journeyman.learning.episodes import Episode, from_conversation, from_response
-from journeyman.learning.forms import LearningSettings, as_advice, pitfall_advice
+from journeyman.learning.forms import LearningSettings, as_advice, lookup_advice, pitfall_advice, worded_alike
 from journeyman.learning.index import Neighbour, StrategyIndex
 from journeyman.learning.kept import MemoryPlaybooks
 from journeyman.learning.ranking import Ranked, next_tools, rank
@@ -105,12 +105,19 @@ class Playbook:
     ) -> list[ToolCallingStrategy]:
         """Strategies for a request, best first; none where nothing is near, or the evidence is divided.
 
+        Those come first that served a request of the same wording; what others say against them does not count then.
+
         Only those whose tools are all among ``tools``, and which are the principal's own or everybody's.
         """
         ranked = await self.ranked(text, tools=tools, principal=principal, previous=previous)
-        if not ranked or self._abstains(ranked):
+        if not ranked:
             return []
-        return [item.strategy for item in ranked[:k]]
+        alike = [item for item in ranked if worded_alike(item.strategy, text) is not None]
+        if alike:
+            others = [item for item in ranked if item not in alike]
+            divided = alike[0].share < self.settings.agreement * sum(item.share for item in alike)
+            return [] if divided else [item.strategy for item in (*alike, *others)[:k]]
+        return [] if self._abstains(ranked) else [item.strategy for item in ranked[:k]]
 
     async def ranked(
         self,
@@ -177,10 +184,14 @@ class Playbook:
         found = await self.retrieve(
             text, tools=tools, k=settings.demonstrations, principal=principal, previous=previous
         )
-        advice = [as_advice(strategy, settings, tools=tools) for strategy in reversed(found)]  # the best is last
+        advice = [
+            as_advice(strategy, settings, tools=tools, request=text) for strategy in reversed(found)
+        ]  # the best is last
         if settings.pitfalls and self._index is not None:
             near = list(dict.fromkeys(name for strategy in found for name in strategy.tool_sequence)) or list(tools)
             advice += pitfall_advice(self._index.pitfalls(near, owners=_owners(principal), most=settings.pitfalls))
+        if settings.lookups and self._index is not None:
+            advice = lookup_advice(self._index.lookups(tools, owners=_owners(principal))) + advice
         if advice and run_id and self.is_holdout(run_id):
             advice = [item.model_copy(update={"holdout": True}) for item in advice]
         return advice

@@ -6,11 +6,10 @@ from dataclasses import dataclass, field
 
 from journeyman.core.data import digest
 from journeyman.core.labels import Label, LabelSource, best_label
-from journeyman.core.playbook import PlaybookBullet
+from journeyman.core.playbook import Lookup, PlaybookBullet
 from journeyman.learning.abstraction import Abstracted, abstract
 from journeyman.learning.episodes import Episode, EpisodeCall, normalised
-
-_NOT_THE_CALLS_FAULT = frozenset({"TIMEOUT", "RATE_LIMITED", "CANCELLED", "REPEATED_CALL", "NOT_PERMITTED"})
+from journeyman.learning.lookups import NOT_THE_CALLS_FAULT, lookups_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +39,11 @@ class Reflector:
         if label is None:
             return None
         sequence = normalised(call.tool_name for call in episode.used)
-        return Lesson(episode, label, sequence, abstracted, _pitfalls(episode) if label.value == "good" else [])
+        pitfalls = [_bullet(episode, lookup.tool_name, _told(lookup), lookup) for lookup in lookups_of(episode)]
+        if label.value == "good":
+            said = {pitfall.content for pitfall in pitfalls}
+            pitfalls += [pitfall for pitfall in _pitfalls(episode) if pitfall.content not in said]
+        return Lesson(episode, label, sequence, abstracted, pitfalls)
 
 
 def label_of(episode: Episode, abstracted: Abstracted | None) -> Label | None:
@@ -87,7 +90,7 @@ def _pitfalls(episode: Episode) -> list[PlaybookBullet]:
     """What failed and was then done right in the same run, said about the tool, without anybody's values."""
     told: list[PlaybookBullet] = []
     for at, failed in enumerate(episode.calls):
-        if failed.ok or failed.error_code in _NOT_THE_CALLS_FAULT:
+        if failed.ok or failed.error_code in NOT_THE_CALLS_FAULT:
             continue
         later = episode.calls[at + 1 :]
         right = next((call for call in later if call.ok and call.tool_name == failed.tool_name), None)
@@ -95,20 +98,29 @@ def _pitfalls(episode: Episode) -> list[PlaybookBullet]:
             continue
         text = _lesson(failed, right, later[: later.index(right)], episode)
         if text is not None:
-            key = digest("pitfall", episode.domain, episode.principal_id or "", failed.tool_name, text)[:24]
-            told.append(
-                PlaybookBullet(
-                    id=f"pitfall_{key}",
-                    content=text,
-                    section="Pitfalls",
-                    helpful_count=1,
-                    domain=episode.domain,
-                    tool_name=failed.tool_name,
-                    principal_id=episode.principal_id,
-                    provenance=(episode.run_id,) if episode.run_id else (),
-                )
-            )
+            told.append(_bullet(episode, failed.tool_name, text))
     return told
+
+
+def _bullet(episode: Episode, tool_name: str, text: str, lookup: Lookup | None = None) -> PlaybookBullet:
+    what = text if lookup is None else f"lookup {lookup.parameter}"
+    key = digest("pitfall", episode.domain, episode.principal_id or "", tool_name, what)[:24]
+    return PlaybookBullet(
+        id=f"pitfall_{key}",
+        content=text,
+        section="Pitfalls",
+        helpful_count=1,
+        domain=episode.domain,
+        tool_name=tool_name,
+        principal_id=episode.principal_id,
+        provenance=(episode.run_id,) if episode.run_id else (),
+        lookup=lookup,
+    )
+
+
+def _told(lookup: Lookup) -> str:
+    by = f" with {lookup.found_by}" if lookup.found_by else ""
+    return f"{lookup.tool_name}: look {lookup.parameter} up{by} first; do not guess it."
 
 
 def _lesson(failed: EpisodeCall, right: EpisodeCall, between: tuple[EpisodeCall, ...], episode: Episode) -> str | None:

@@ -223,6 +223,7 @@ class Learning(Section):
     )
     demonstrations: int = Field(1, ge=0, le=5, description="shown to a run at most")
     pitfalls: int = Field(3, ge=0, le=10, description="of the tools at hand, told to a run at most")
+    lookups: bool = Field(True, description="a run whose value was refused is told where earlier runs found it")
     holdout: float = Field(0.05, ge=0, lt=1, description="share of runs without advice, to measure its effect")
     needed: int = Field(2, ge=1, description="successes before a pattern is offered that nobody has rated")
     shared: bool = Field(False, description="whether what one principal's runs teach is offered to all")

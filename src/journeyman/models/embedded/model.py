@@ -57,6 +57,8 @@ LONGEST_RESULT = 300
 SEVERAL = re.compile(r"\b(?:and|then|also|after|afterwards|before|next|finally)\b|[,;:]|[.!?]\s+\w", re.IGNORECASE)
 """What a request has that may ask for more than one step; after the results of others the engine need not be asked."""
 NAME = re.compile(r"[\w.-]+")
+AS_WORDED = 0.9
+"""How sure it is of a call that served a request of the same wording before."""
 REMEMBERED = re.compile(r"\b(?:don['’]?t|do not|never) (?:let (?:me|us) )?forget\b", re.IGNORECASE)
 """Two negations that ask for something."""
 LONGEST_GUIDANCE = 600
@@ -71,9 +73,10 @@ class EmbeddedModel:
 
     How sure it is of the choice and of the arguments, whichever is less, becomes the confidence of the calls; below
     ``gate`` it calls nothing and says what it can do instead. It also reads the agent's instruction and advice, and
-    which tools the first requests of the conversation led to. Where the next step of a similar request is told, and it
-    would call nothing or is unsure, it is asked what it makes of that one tool. Of more than ``MOST_TOOLS`` tools it
-    weighs those that ``rank`` puts first, or else the first.
+    which tools the first requests of the conversation led to. Where a request is worded like one that was served, it
+    makes the same calls, and a refused call again with what was looked up; where only the next step of a similar one
+    is told, and it would call nothing or is unsure, it is asked what it makes of that one tool. Of more than
+    ``MOST_TOOLS`` tools it weighs those that ``rank`` puts first, or else the first.
     """
 
     name = "embedded"
@@ -107,6 +110,14 @@ class EmbeddedModel:
         weighed = self._weighed(conversation.text, tools)
         if not weighed:
             return self._answer(request, cannot_help(()), 0.0, Usage(), deltas)
+        if request.suggested is not None:
+            if request.suggested.tool_name == "finish":
+                return self._of_results(conversation, Usage())
+            made = await self._as_suggested(files, request.suggested, tools, conversation)
+            if made is not None:
+                return ModelResponse(
+                    calls=(made,), usage=Usage(requests=1), confidence=made.confidence, model=self.name
+                )
         advised = conversation.advised(weighed)
         if conversation.results and not SEVERAL.search(conversation.text) and advised is None:
             return self._of_results(conversation, Usage())
@@ -147,6 +158,24 @@ class EmbeddedModel:
         proposed = await self._filled(files, form, conversation, 1.0)
         calls = [call for call in proposed.calls if not left_empty(call, (tool,)) and conversation.allows(call)]
         return replace(proposed, calls=tuple(calls) if proposed.confidence >= self._gate * AS_SHOWN else ())
+
+    async def _as_suggested(
+        self, files: EngineFiles, call: ToolCall, tools: Sequence[ToolSpecification], conversation: Conversation
+    ) -> ToolCall | None:
+        """The call that served a request of the same wording; what it does not say is filled in. None without it."""
+        tool = next((item for item in tools if item.name == call.tool_name), None)
+        if tool is None or is_excepted(call.arguments.values(), conversation.text):
+            return None
+        confidence = AS_WORDED
+        if not call.arguments or not_given(call, tool):
+            form = form_of({tool.name: tool}, conversation.text, moment(self._clock.time()).date())
+            proposed = await self._filled(files, form, conversation, 1.0)
+            filled = {name: value for made in proposed.calls[:1] for name, value in made.arguments.items()}
+            call = call.model_copy(update={"arguments": {**filled, **call.arguments}})
+            confidence = min(confidence, proposed.confidence)
+            if not_given(call, tool):
+                return None
+        return call.model_copy(update={"confidence": confidence})
 
     async def _with_data(self, request: ModelRequest) -> ModelResponse:
         """The next calls of tools or, where there are none, ``finish`` with what the request and the results say."""
@@ -341,6 +370,12 @@ def is_shown(text: str, call: ToolCall, tools: Sequence[ToolSpecification]) -> b
         return {stem(word) for word in name} <= said
     told = " ".join([*name, *plain_schema(tool.parameters).get("properties", ()), *tool.requests]).replace("_", " ")
     return bool(stems(text) & stems(f"{told} {first_paragraph(tool.description)}"))
+
+
+def not_given(call: ToolCall, tool: ToolSpecification) -> tuple[str, ...]:
+    """The required arguments that a call has not, or leaves empty."""
+    given = call.arguments
+    return tuple(name for name in tool.parameters.get("required", ()) if not str(given.get(name, "")).strip())
 
 
 def left_empty(call: ToolCall, tools: Sequence[ToolSpecification]) -> tuple[str, ...]:
