@@ -1,9 +1,12 @@
-"""The two tools the loop itself offers: ``finish`` (to end a run) and ``read_result`` (to read what was cut)."""
+"""The tools the loop itself offers.
+
+``finish`` ends a run, ``read_result`` reads what was cut, ``find_tools`` finds tools that the model was not told of.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field
@@ -12,7 +15,7 @@ from journeyman.core.calls import Artifact
 from journeyman.core.context import ToolContext
 from journeyman.core.errors import ErrorCategory, ToolError
 from journeyman.core.risk import RiskLevel
-from journeyman.core.specification import ToolSpecification
+from journeyman.core.specification import FIND_TOOLS, ToolSpecification
 from journeyman.tools.schema import function_schema
 from journeyman.tools.tool import Tool
 
@@ -21,6 +24,8 @@ if TYPE_CHECKING:
 
 FINISH = "finish"
 READ_RESULT = "read_result"
+MOST_FOUND = 10
+LONGEST_LINE = 160
 
 
 def _builtin(name: str, function: Callable[..., Any]) -> Tool[..., Any]:
@@ -124,3 +129,34 @@ def read_result_tool(texts: dict[str, str | Artifact], *, limit: int, read: Read
 def without_more(read: str) -> str:
     """What ``read_result`` once gave, when there is nothing left to go on with."""
     return re.sub(r"go on with offset=\d+\]\Z", "the rest is not available any more]", read)
+
+
+Find = Callable[[str, int], Awaitable[Sequence[ToolSpecification]]]
+"""The tools that fit a text best, at most so many."""
+
+
+def find_tools_tool(find: Find) -> Tool[..., Any]:
+    """Finds tools that the model was not told of; it is told of them from the next step on."""
+
+    async def find_tools(
+        query: Annotated[str, Field(pattern=r"\S")], k: Annotated[int, Field(ge=1, le=MOST_FOUND)] = 5
+    ) -> dict[str, Any]:
+        """Find tools by what they do. There are more tools than you are told of.
+
+        Use when no tool that you have fits what is to be done next. The tools it finds can be called afterwards.
+
+        Args:
+            query: What a tool is needed for, in a few words, e.g. "send an invoice by mail".
+            k: How many tools to find at most.
+        """
+        found = {item.name_for_models: _line(item.description) for item in await find(query, k)}
+        if not found:
+            return {"found": {}, "hint": "nothing fits; try other words, or go on without such a tool"}
+        return {"found": found}
+
+    return _builtin(FIND_TOOLS, find_tools)
+
+
+def _line(description: str) -> str:
+    line = description.strip().partition("\n")[0].strip()
+    return line if len(line) <= LONGEST_LINE else line[: LONGEST_LINE - 1] + "…"

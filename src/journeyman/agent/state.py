@@ -29,6 +29,7 @@ from journeyman.core.events import (
     RunSuspended,
     StepFinished,
     StrategiesInjected,
+    ToolsOffered,
 )
 from journeyman.core.gaps import ToolGapReport
 from journeyman.core.labels import LONGEST_NOTE, Label, LabelSource
@@ -102,6 +103,12 @@ class RunState:
         """Results that were too long for the model, by handle: their whole texts, or where these are kept."""
         self.renderings: dict[str, str] = {}
         """By call: what it came to in the tool's own words, for people."""
+        self.offered: list[str] = []
+        """What the model is told of, in order, where it is told of some tools only."""
+        self.offered_at = 0
+        """Before how many steps that was decided last: what later steps found or called is not in it."""
+        self.fallbacks: set[str] = set()
+        """Tools that failed for good, in whose place others are offered."""
         self.fruitless = 0
         """Replies in a row that neither called a tool nor answered."""
         self.wants_output = False
@@ -148,6 +155,11 @@ class RunState:
                 self._start(event)
             case StrategiesInjected():
                 self.advice = event.advice
+            case ToolsOffered():
+                kept = [name for name in self.offered if name not in event.dropped]
+                self.offered, self.offered_at = [*kept, *event.added], event.iteration - 1
+                if event.because is not None:
+                    self.fallbacks.add(event.because)
             case ApprovalRequested():
                 past = self._open(event.approval.call_id)
                 past.approval, past.decision = event.approval, None

@@ -78,6 +78,8 @@ class Advice(Entity):
     """Retrieved and recorded, but kept from the model, so that its effect can be measured against runs that had it."""
     steps: tuple[NextStep, ...] = ()
     """The calls of its demonstration: the first that the run has not made yet is told at every step."""
+    tools: tuple[str, ...] = ()
+    """What its strategy calls: the model is told of these tools, however many others there are."""
     effective: bool = False
     """Whether it shows a call that changes something: a run that has it and changes nothing is reminded once."""
 
