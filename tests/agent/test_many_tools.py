@@ -14,7 +14,6 @@ from journeyman.core.calls import ToolCallRecord
 from journeyman.core.errors import ErrorCategory
 from journeyman.core.events import ToolsOffered
 from journeyman.core.playbook import Advice
-from journeyman.core.protocols import ModelRequest, ModelResponse
 from journeyman.core.specification import ToolSpecification
 from journeyman.testing import ScriptedModel, call, say
 from tests.playing import Played, play
@@ -260,22 +259,16 @@ async def test_a_ranker_that_fails_is_replaced_by_the_words(monkeypatch: pytest.
 # --- always
 
 
-class Wanders:
-    """A model that does what it is told by numbers, and notes what it was offered."""
-
-    def __init__(self, deeds: Sequence[tuple[str, int]], tools: Sequence[str]) -> None:
-        self._deeds, self._tools = list(deeds), tools
-        self.offers: list[list[str]] = []
-
-    async def respond(self, request: ModelRequest, deltas: Any = None) -> ModelResponse:
-        self.offers.append([item.name for item in request.tools])
-        if not self._deeds:
-            return say("done")
-        deed, number = self._deeds.pop(0)
-        name = self._tools[number % len(self._tools)]
+def wander(deeds: Sequence[tuple[str, int]], tools: Sequence[str]) -> ScriptedModel:
+    """A model that finds, calls and switches what the numbers say."""
+    turns: list[Any] = []
+    for at, (deed, number) in enumerate(deeds):
+        name = tools[number % len(tools)]
         if deed == "find":
-            return call("find_tools", query=name.replace("_", " "), k=1 + number % 10)
-        return call("switch", name=name) if deed == "switch" else call(name, what=str(len(self._deeds)))
+            turns.append(call("find_tools", query=name.replace("_", " "), k=1 + number % 10))
+        else:
+            turns.append(call("switch", name=name) if deed == "switch" else call(name, what=str(at)))
+    return ScriptedModel([*turns, say("done")])
 
 
 @given(
@@ -298,14 +291,15 @@ async def test_never_too_many_what_was_used_stays_and_the_beginning_is_kept(
         return name
 
     library.register(switch)
-    model = Wanders(deeds, list(tools))
-    agent = Agent(name="a", instruction="i", all_tools=True)
+    model = wander(deeds, list(tools))
+    agent = Agent(name="a", instruction="i", all_tools=True, max_iterations=20)
     response = await run(
         agent, "Archive a contract", library=library, model=model, policy=Policy(max_offered_tools=most)
     )
+    assert response.status == "completed"
     there, used = set(tools) | {"switch"}, dict[str, None]()
-    before: list[str] = []
-    for step, offered in enumerate(model.offers):
+    before, seen = list[str](), set[str]()
+    for step, offered in enumerate(offers(model)):
         if 0 < step <= len(response.tool_calls):
             note(response.tool_calls[step - 1], there, used)
         assert len(offered) <= most
@@ -313,11 +307,13 @@ async def test_never_too_many_what_was_used_stays_and_the_beginning_is_kept(
         assert set(offered) - {"find_tools"} <= there
         if len(used) < most - 1:
             assert {name for name in used if name in there} <= set(offered)
-        kept = 0
-        while kept < len(before) and before[kept] in offered:
-            kept += 1
-        assert offered[:kept] == before[:kept]  # up to what is gone
-        before = offered
+        # What was offered keeps its place, what is new comes after it, and what comes back goes where it was.
+        back = {name for name in offered if name in seen and name not in before}
+        kept = [name for name in before if name in offered]
+        assert [name for name in offered if name not in back][: len(kept)] == kept
+        if not back and len(kept) == len(before):
+            assert offered[: len(before)] == before
+        before, seen = offered, seen | set(offered)
 
 
 def note(record: ToolCallRecord, there: set[str], used: dict[str, None]) -> None:
