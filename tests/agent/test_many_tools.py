@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,7 +17,8 @@ from journeyman.core.errors import ErrorCategory
 from journeyman.core.events import ToolsOffered
 from journeyman.core.playbook import Advice
 from journeyman.core.specification import ToolSpecification
-from journeyman.testing import ScriptedModel, call, say
+from journeyman.models.openai import OpenAIModel
+from journeyman.testing import ScriptedModel, ScriptedServer, call, say
 from tests.playing import Played, play
 
 THINGS = ["invoice", "parcel", "meeting", "ticket", "report", "photo", "song", "recipe", "contract", "holiday"]
@@ -254,6 +257,24 @@ async def test_a_ranker_that_fails_is_replaced_by_the_words(monkeypatch: pytest.
     monkeypatch.setattr(ToolLibrary, "rank", Broken.rank)
     played = await play(many(), [say("done")], "Archive this contract")
     assert offers(played.model)[0][:2] == ["find_tools", "archive_contract"]
+
+
+# --- as a provider sees it
+
+
+async def test_what_is_sent_begins_as_before_so_that_a_prompt_cache_keeps_hitting() -> None:
+    turns = [call("archive_contract"), call("find_tools", query="book a holiday", k=1), call("book_holiday"), say("ok")]
+    async with ScriptedServer(turns) as server, OpenAIModel("m", base_url=server.url) as model:
+        agent = Agent(name="a", instruction="i", tools=many())
+        response = await run(agent, "Archive this contract, then book a holiday", model=model)
+    assert response.status == "completed"
+    sent = [json.dumps(body["tools"])[:-1] for body in server.requests]
+    system = {json.dumps(body["messages"][:2]) for body in server.requests}
+    assert len(sent) == 4
+    assert len(system) == 1
+    assert sent[0] == sent[1]
+    assert sent[2] == sent[3]
+    assert os.path.commonprefix([sent[1], sent[2]]).count('"function": {') >= 19
 
 
 # --- always
