@@ -16,7 +16,7 @@ from journeyman.core.context import ToolContext
 from journeyman.core.errors import ErrorCategory, ToolError
 from journeyman.core.risk import RiskLevel
 from journeyman.core.specification import FIND_TOOLS, ToolSpecification
-from journeyman.tools.schema import function_schema
+from journeyman.tools.schema import FunctionSchema, function_schema
 from journeyman.tools.tool import Tool
 
 if TYPE_CHECKING:
@@ -28,17 +28,26 @@ MOST_FOUND = 10
 LONGEST_LINE = 160
 
 
-def _builtin(name: str, function: Callable[..., Any]) -> Tool[..., Any]:
-    schema = function_schema(function, context_type=ToolContext)
-    specification = ToolSpecification(
-        name=name,
-        description=schema.documentation.description,
-        parameters=schema.parameters,
-        returns=schema.returns,
-        risk=RiskLevel.REVERSIBLE,
-        read_only=True,
-        category="journeyman",
-    )
+_described: dict[str, tuple[ToolSpecification, FunctionSchema]] = {}
+
+
+def _builtin(name: str, function: Callable[..., Any], *, always_alike: bool = True) -> Tool[..., Any]:
+    """The function as a tool. What is described alike in every run is worked out once."""
+    if (described := _described.get(name)) is None:
+        schema = function_schema(function, context_type=ToolContext)
+        specification = ToolSpecification(
+            name=name,
+            description=schema.documentation.description,
+            parameters=schema.parameters,
+            returns=schema.returns,
+            risk=RiskLevel.REVERSIBLE,
+            read_only=True,
+            category="journeyman",
+        )
+        described = specification, schema
+        if always_alike:
+            _described[name] = described
+    specification, schema = described
     return Tool(specification=specification, function=function, schema=schema, repeatable=True, is_async=True)
 
 
@@ -123,7 +132,7 @@ def read_result_tool(texts: dict[str, str | Artifact], *, limit: int, read: Read
         # Text and not JSON: escaping would make it longer than the limit, and it would be cut again.
         return f"{part}\n[characters {offset:,} to {end:,} of {whole:,}; {go_on}]"
 
-    return _builtin(READ_RESULT, read_result)
+    return _builtin(READ_RESULT, read_result, always_alike=False)
 
 
 def without_more(read: str) -> str:

@@ -88,7 +88,8 @@ async def _follow(run: Run, made: _Changes) -> None:
             if call.tool_name == FIND_TOOLS:
                 made.add(_found(run, call), "found")
             elif call.tool_name not in RESERVED_NAMES:
-                if (name := run.offer.name_of(call.tool_name)) is not None:
+                name = run.offer.name_of(call.tool_name)
+                if name is not None and name not in run.offer.chosen:
                     made.add([name], "called")
                 if call.tool_name not in run.fallbacks and _failed_for_good(run, call):
                     run.fallbacks.add(call.tool_name)

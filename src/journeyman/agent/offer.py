@@ -35,8 +35,6 @@ from journeyman.tools.tool import Tool
 logger = logging.getLogger("journeyman.agent")
 
 AnyTool = Tool[..., Any]
-ALIASES = "aliases"
-"""In a tool's metadata: other names under which it can be called."""
 RANK_SECONDS = 10.0
 """How long a ranking may take; then tools are found by their words alone."""
 
@@ -189,18 +187,17 @@ class Offer:
 
     def _decide(self, *, missing: Literal["refuse", "skip"], descriptions: bool) -> None:
         self._version = self._library.version
-        bound = self._library.bind(self._agent, missing=missing, descriptions=descriptions)
-        by_name, offered = bound.by_name, bound.offered
-        if self._agent.all_tools:
-            by_name = {**by_name, **{item.name: item for item in self._library if item.name not in by_name}}
-            offered = tuple(item.specification for item in by_name.values() if item.specification.enabled)
+        everything = self._agent.all_tools
+        bound = self._library.bind(self._agent, missing=missing, descriptions=descriptions, everything=everything)
+        by_name, offered, aliases = bound.by_name, bound.offered, bound.aliases
         wanted = self._task.available_tools
         if wanted is not None:
             if missing == "refuse":
                 _check_available(self._task, by_name)
             by_name = {name: by_name[name] for name in wanted if name in by_name}
             offered = tuple(item for item in offered if item.name in by_name)
-        if any(item.permissions for item in offered):
+            aliases = {name: item for name, item in aliases.items() if item.name in by_name}
+        if bound.restricted:
             offered = tuple(item for item in offered if _permitted(item, self._principal))
         self.permitted = offered
         self.narrowed = self._most is not None and len(offered) > self._most
@@ -209,12 +206,7 @@ class Offer:
             self._builtin[FIND_TOOLS] = find_tools_tool(self._find)
         # In place: calls under way look their tools up in this very mapping.
         self.tools.clear()
-        for item in by_name.values():
-            # Under these names a model may call it, and is not told of them.
-            if isinstance(aliases := item.specification.metadata.get(ALIASES), list):
-                self.tools.update(dict.fromkeys(map(str, aliases), item))
-            if self.narrowed:
-                self.tools.setdefault(item.specification.name_for_models, item)
+        self.tools.update(aliases)
         self.tools.update(by_name)
         self.tools.update(self._builtin)
         if self.narrowed:
