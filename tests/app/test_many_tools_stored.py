@@ -86,3 +86,31 @@ async def test_a_server_that_goes_and_comes_back_breaks_no_run() -> None:
     assert [name for name in again if name in before] == [name for name in before if name in again]
     assert {"shelf_7", "shelf_8"} <= set(again)
     assert all(len(offered) <= 20 for offered in offers(played))
+
+
+async def test_while_an_older_program_is_at_work_nothing_is_recorded_and_a_resumed_run_chooses_again(
+    tmp_path: Path,
+) -> None:
+    url, asked = f"sqlite:///{tmp_path}/runs.db", asyncio.Event()
+
+    async def hang(_: Any) -> str:
+        app._factory.format = ToolsOffered.since
+        asked.set()
+        await asyncio.Event().wait()
+        return ""
+
+    first = ScriptedModel([*model().turns[:2], hang])
+    async with Journeyman(store=url, model=first, grace_seconds=0.05) as app:
+        app._factory.format = ToolsOffered.since - 1
+        handle = await app.start(AGENT, TASK)
+        async with asyncio.timeout(WAIT_SECONDS):
+            await asked.wait()
+        facts = await app.store.runs.facts(handle.run_id)
+    assert not any(isinstance(fact, ToolsOffered) for fact in facts)
+    second = model()
+    async with Journeyman(library=ToolLibrary(TOOLS), store=url, model=second) as app:
+        [resumed] = await app.resume()
+        assert (await resumed.result()).status == "completed"
+    assert "archive_contract" in offers(second)[0]
+    assert "book_parcel" in offers(second)[0]  # it was found, and called
+    assert len(offers(second)[0]) == 20

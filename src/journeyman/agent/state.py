@@ -105,6 +105,8 @@ class RunState:
         """By call: what it came to in the tool's own words, for people."""
         self.offered: list[str] = []
         """What the model is told of, in order, where it is told of some tools only."""
+        self.offer_known = False
+        """Whether the first choice was recorded: what came after it is worth nothing by itself."""
         self.offered_at = 0
         """Before how many steps that was decided last: what later steps found or called is not in it."""
         self.fallbacks: set[str] = set()
@@ -156,10 +158,7 @@ class RunState:
             case StrategiesInjected():
                 self.advice = event.advice
             case ToolsOffered():
-                kept = [name for name in self.offered if name not in event.dropped]
-                self.offered, self.offered_at = [*kept, *event.added], event.iteration - 1
-                if event.because is not None:
-                    self.fallbacks.add(event.because)
+                self._offer(event)
             case ApprovalRequested():
                 past = self._open(event.approval.call_id)
                 past.approval, past.decision = event.approval, None
@@ -194,6 +193,16 @@ class RunState:
         self.call_ids = {call.id for message in fact.history for call in message.calls}
         self.status = RunStatus.RUNNING
         self.wants_output = fact.agent.get("output") is not None
+
+    def _offer(self, fact: ToolsOffered) -> None:
+        kept = [name for name in self.offered if name not in fact.dropped]
+        self.offered = [*kept, *fact.added]
+        if fact.reason == "chosen":
+            self.offer_known = True
+        if self.offer_known:  # else the first choice was made while an older program could not have read of it
+            self.offered_at = fact.iteration - 1
+            if fact.because is not None:
+                self.fallbacks.add(fact.because)
 
     def _message(self, fact: MessageReceived) -> None:
         self.status = RunStatus.RUNNING

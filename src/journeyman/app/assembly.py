@@ -159,7 +159,7 @@ class Assembly:
             self.principal,
             most=self.policy.max_offered_tools,
             ranker=self.ranker,
-            chosen=state.offered,
+            chosen=state.offered if state.offer_known else (),
         )
         if self.tools != "none":
             # A resumed run goes on under the descriptions it began with.
