@@ -114,3 +114,27 @@ async def test_while_an_older_program_is_at_work_nothing_is_recorded_and_a_resum
     assert "archive_contract" in offers(second)[0]
     assert "book_parcel" in offers(second)[0]  # it was found, and called
     assert len(offers(second)[0]) == 20
+
+
+async def test_a_run_goes_on_where_none_of_the_chosen_tools_is_left(tmp_path: Path) -> None:
+    url, asked = f"sqlite:///{tmp_path}/runs.db", asyncio.Event()
+
+    async def hang(_: Any) -> str:
+        asked.set()
+        await asyncio.Event().wait()
+        return ""
+
+    agent = Agent(name="a", instruction="i", all_tools=True)
+    async with Journeyman(
+        library=ToolLibrary(TOOLS), store=url, model=ScriptedModel([hang]), grace_seconds=0.05
+    ) as app:
+        await app.start(agent, TASK)
+        async with asyncio.timeout(WAIT_SECONDS):
+            await asked.wait()
+    renamed = ToolLibrary(TOOLS).prefixed("new_")
+    second = ScriptedModel([call("new_archive_contract"), say("done")])
+    async with Journeyman(library=renamed, store=url, model=second) as app:
+        [resumed] = await app.resume()
+        assert (await resumed.result()).status == "completed"
+    assert "new_archive_contract" in offers(second)[0]
+    assert len(offers(second)[0]) == 20

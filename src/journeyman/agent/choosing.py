@@ -30,7 +30,7 @@ _NOT_ABOUT_THE_CALL = frozenset(
 async def update_choice(run: Run) -> None:
     """Bring up to date what the model is told of, before it is asked; for runs whose offer is narrowed."""
     made = _Changes(run)
-    if not run.offer.chosen:
+    if not any(map(run.offer.there, run.offer.chosen)):
         await _choose(run, made)
     if run.state.steps[run.seen_steps :]:
         await _follow(run, made)
@@ -68,7 +68,7 @@ async def _choose(run: Run, made: _Changes) -> None:
     made.add(offer.before, "used")
     made.add([name for item in reversed(state.advice) if not item.holdout for name in item.tools], "strategy")
     made.add(_of_history(run), "used")
-    if (room := offer.room - len(offer.chosen)) > 0:
+    if (room := offer.room - sum(map(offer.there, offer.chosen))) > 0:
         text = "" if state.task is None else state.task.description
         ranked = await offer.rank(text, k=room, without=offer.chosen)
         others = (item.name for item in offer.permitted if item.name not in offer.chosen)

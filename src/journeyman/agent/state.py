@@ -97,8 +97,6 @@ class RunState:
         """The span that the run began with, where it is traced."""
         self.guard = RepeatGuard()
         self.call_ids: set[str] = set()
-        self.tools_called: dict[str, None] = {}
-        """Names of the tools that were called, each once, in order of first use."""
         self.cut_results: dict[str, str | Artifact] = {}
         """Results that were too long for the model, by handle: their whole texts, or where these are kept."""
         self.renderings: dict[str, str] = {}
@@ -212,7 +210,6 @@ class RunState:
         self.turn = Turn(fact.iteration, fact.text, fact.calls, fact.started or fact.time, fact.confidence)
         for call in fact.calls:
             self.call_ids.add(call.id)
-            self.tools_called[call.tool_name] = None
 
     def _open(self, call_id: str) -> CallPast:
         if self.turn is None:
