@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Sequence
 from typing import Any
@@ -11,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from journeyman import Agent, Policy, Principal, Tool, ToolError, ToolLibrary, run, tool
+from journeyman.agent import offer
 from journeyman.core.calls import ToolCallRecord
 from journeyman.core.errors import ErrorCategory
 from journeyman.core.events import ToolsOffered
@@ -19,6 +21,7 @@ from journeyman.core.specification import ToolSpecification
 from journeyman.models.openai import OpenAIModel
 from journeyman.testing import ScriptedModel, ScriptedServer, call, say
 from tests.playing import Played, play
+from tests.waiting import WAIT_SECONDS
 
 THINGS = ["invoice", "parcel", "meeting", "ticket", "report", "photo", "song", "recipe", "contract", "holiday"]
 DEEDS = ["send", "delete", "print", "archive", "translate", "rename", "share", "count", "check", "book"]
@@ -256,6 +259,23 @@ async def test_a_ranker_that_fails_is_replaced_by_the_words(monkeypatch: pytest.
     monkeypatch.setattr(ToolLibrary, "rank", Broken.rank)
     played = await play(many(), [say("done")], "Archive this contract")
     assert offers(played.model)[0][:2] == ["find_tools", "archive_contract"]
+
+
+async def test_a_ranker_that_takes_long_is_not_waited_for_and_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    go, ended = asyncio.Event(), asyncio.Event()
+
+    async def slow(self: ToolLibrary, text: str, tools: Sequence[ToolSpecification], *, k: int) -> Sequence[str]:
+        await go.wait()
+        ended.set()
+        return []
+
+    monkeypatch.setattr(ToolLibrary, "rank", slow)
+    monkeypatch.setattr(offer, "RANK_SECONDS", 0.01)
+    played = await play(many(), [say("done")], "Archive this contract")
+    assert offers(played.model)[0][:2] == ["find_tools", "archive_contract"]
+    go.set()
+    async with asyncio.timeout(WAIT_SECONDS):
+        await ended.wait()
 
 
 # --- as a provider sees it

@@ -35,8 +35,8 @@ from journeyman.tools.tool import Tool
 logger = logging.getLogger("journeyman.agent")
 
 AnyTool = Tool[..., Any]
-RANK_SECONDS = 10.0
-"""How long a ranking may take; then tools are found by their words alone."""
+RANK_SECONDS = 5.0
+"""How long a run waits for a ranking, which may have to make the vectors of all tools first; then it goes by words."""
 
 
 class Offer:
@@ -163,10 +163,14 @@ class Offer:
             tools = [item for item in tools if item.name not in left]
         there = {item.name for item in tools}
         try:
+            ranking = asyncio.ensure_future(self._ranker.rank(text, tools, k=k))
+            # Nobody may be left to wait for it, and its vectors are of use to the next ranking.
+            ranking.add_done_callback(lambda done: done.cancelled() or done.exception())
             async with asyncio.timeout(RANK_SECONDS):
-                ranked = await self._ranker.rank(text, tools, k=k)
-        except Exception:
-            logger.exception("ranking tools failed; they are found by their words alone")
+                ranked: Sequence[str] = await asyncio.shield(ranking)
+        except Exception as error:
+            late = isinstance(error, TimeoutError)
+            logger.warning("no ranking of tools: they are found by their words", exc_info=None if late else error)
             ranked = [item.name for item, _ in self._library.search(text, k=len(self._library))]
         return [name for name in dict.fromkeys(ranked) if name in there][:k]
 
