@@ -19,7 +19,7 @@ from journeyman.core.events import ToolsOffered
 from journeyman.core.playbook import Advice
 from journeyman.core.specification import ToolSpecification
 from journeyman.models.openai import OpenAIModel
-from journeyman.testing import ScriptedModel, ScriptedServer, call, say
+from journeyman.testing import ScriptedModel, ScriptedServer, call, say, together
 from tests.playing import Played, play
 from tests.waiting import WAIT_SECONDS
 
@@ -85,6 +85,16 @@ async def test_what_find_tools_finds_is_offered_from_the_next_step_on() -> None:
     assert '"book_holiday":"Book one holiday."' in played.told[0].replace('": "', '":"')
     _, found = changes(played)
     assert (found.reason, found.iteration, len(found.added), len(found.dropped)) == ("found", 2, 2, 2)
+
+
+async def test_a_model_may_look_for_several_tools_before_it_calls_any() -> None:
+    both = together(call("find_tools", query="book holiday", k=5), call("find_tools", query="share song", k=5))
+    turns = [both, call("find_tools", query="rename photo", k=5), call("nowhere"), say("done")]
+    played = await play(many(), turns, "Archive this contract")
+    offered = offers(played.model)
+    assert {"book_holiday", "share_song"} <= set(offered[1])
+    assert {"book_holiday", "share_song", "rename_photo"} <= set(offered[3])
+    assert [len(tools) for tools in offered] == [20] * 4
 
 
 async def test_an_offer_that_does_not_change_is_the_same_object_and_costs_no_fact() -> None:

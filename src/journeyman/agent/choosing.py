@@ -19,6 +19,8 @@ Reason: TypeAlias = Literal["strategy", "used", "chosen", "called", "found", "fa
 
 INSTEAD = 3
 """How many tools are offered in the place of one that failed for good."""
+KEPT_STEPS = 3
+"""For how many steps what was found stays: a model may look for several tools before it calls any."""
 FROM_HISTORY = 5
 """How many tools of the conversation so far are offered again."""
 _GONE = frozenset({"UNKNOWN_TOOL", "NOT_PERMITTED", "CIRCUIT_OPEN"})
@@ -48,10 +50,14 @@ class _Changes:
 
     def __init__(self, run: Run) -> None:
         self._run = run
+        now = run.iteration
+        self._found = {name: at for name, at in run.state.found.items() if now - at <= KEPT_STEPS}
         self.facts: list[ToolsOffered] = []
 
     def add(self, names: Iterable[str], reason: Reason, *, because: str | None = None) -> None:
-        added, dropped = self._run.offer.append(names, _last_uses(self._run))
+        added, dropped = self._run.offer.append(names, used=_last_uses(self._run), found=self._found)
+        if reason in ("found", "fallback"):
+            self._found |= dict.fromkeys(added, self._run.iteration)
         if added or dropped:
             fact = ToolsOffered(
                 iteration=self._run.iteration, reason=reason, added=added, dropped=dropped, because=because

@@ -137,18 +137,21 @@ class Offer:
         """Whether the model can be told of it now."""
         return name in self._by_name or (name == READ_RESULT and READ_RESULT in self._builtin)
 
-    def append(self, names: Iterable[str], used: Mapping[str, int]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    def append(
+        self, names: Iterable[str], *, used: Mapping[str, int], found: Mapping[str, int]
+    ) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Offer these as well, after the others; returns which are new, and which had to go because of them.
 
-        ``used`` says of the tools that were called when that was last. What was never used goes first, the latest
-        before the earlier; what was used only where there is nothing else, the one that was not used for longest.
+        ``used`` says of the tools that were called when that was last, ``found`` of those that the model has just
+        found when that was. Others go first, the latest before the earlier; then what was found, the oldest first; and
+        what was used only where there is nothing else, the one that was not used for longest.
         """
         kept = [name for name in self.chosen if self.there(name)]
         new = [name for name in dict.fromkeys(names) if name not in self.chosen and self.there(name)]
         new = new[: max(1, self.room - sum(name in used or name == READ_RESULT for name in kept))]
         going = sorted(
             (name for name in kept if name != READ_RESULT),
-            key=lambda name: (used.get(name, -1), -kept.index(name)),
+            key=lambda name: (used.get(name, -1), found.get(name, -1), -kept.index(name)),
         )[: max(0, len(kept) + len(new) - self.room)]
         if new or going:
             self.chosen = [name for name in self.chosen if name not in going] + new

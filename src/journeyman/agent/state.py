@@ -107,6 +107,8 @@ class RunState:
         """Whether the first choice was recorded: what came after it is worth nothing by itself."""
         self.offered_at = 0
         """Before how many steps that was decided last: what later steps found or called is not in it."""
+        self.found: dict[str, int] = {}
+        """Tools that were added to it because they were found or may do instead of another, and at which iteration."""
         self.fallbacks: set[str] = set()
         """Tools that failed for good, in whose place others are offered."""
         self.fruitless = 0
@@ -195,6 +197,8 @@ class RunState:
     def _offer(self, fact: ToolsOffered) -> None:
         kept = [name for name in self.offered if name not in fact.dropped]
         self.offered = [*kept, *fact.added]
+        if fact.reason in ("found", "fallback"):
+            self.found |= dict.fromkeys(fact.added, fact.iteration)
         if fact.reason == "chosen":
             self.offer_known = True
         if self.offer_known:  # else the first choice was made while an older program could not have read of it

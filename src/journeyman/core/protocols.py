@@ -107,8 +107,8 @@ class ToolRanker(Protocol):
         """The names of at most ``k`` of these tools, best first; fewer where no other fits.
 
         ``text`` is the user's request, or what a model says that it looks for. Only tools that are there, enabled and
-        permitted are given. Names that are not among them are left out. One that fails, or takes long, is not waited for:
-        then the words of the tools decide.
+        permitted are given. Names that are not among them are left out. Where a ranker fails, or takes
+        long, the words of the tools decide.
         """
 
 
