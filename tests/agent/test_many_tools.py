@@ -13,14 +13,17 @@ from hypothesis import strategies as st
 
 from journeyman import Agent, Policy, Principal, Tool, ToolError, ToolLibrary, run, tool
 from journeyman.agent import offer
+from journeyman.agent.offer import Offer
 from journeyman.core.calls import ToolCallRecord
 from journeyman.core.errors import ErrorCategory
 from journeyman.core.events import ToolsOffered
 from journeyman.core.playbook import Advice
+from journeyman.core.protocols import ToolRanker
+from journeyman.core.runs import TaskInput
 from journeyman.core.specification import ToolSpecification
 from journeyman.models.openai import OpenAIModel
 from journeyman.testing import ScriptedModel, ScriptedServer, call, say, together
-from tests.playing import Played, play
+from tests.playing import Played, agent_with, play
 from tests.waiting import WAIT_SECONDS
 
 THINGS = ["invoice", "parcel", "meeting", "ticket", "report", "photo", "song", "recipe", "contract", "holiday"]
@@ -260,32 +263,50 @@ async def test_an_offer_becomes_narrow_when_a_server_brings_many_tools_and_wide_
     assert sorted(third) == sorted(first)
 
 
+def offer_with(ranker: ToolRanker) -> Offer:
+    tools = many()
+    task = TaskInput(description="Archive this contract")
+    made = Offer(agent_with(*tools), ToolLibrary(tools), task, None, most=20, ranker=ranker)
+    made.begin()
+    return made
+
+
 class Broken:
     async def rank(self, text: str, tools: Sequence[ToolSpecification], *, k: int) -> Sequence[str]:
         raise RuntimeError("no ranking today")
 
 
-async def test_a_ranker_that_fails_is_replaced_by_the_words(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ToolLibrary, "rank", Broken.rank)
-    played = await play(many(), [say("done")], "Archive this contract")
-    assert offers(played.model)[0][:2] == ["find_tools", "archive_contract"]
+class Inventive:
+    async def rank(self, text: str, tools: Sequence[ToolSpecification], *, k: int) -> Sequence[str]:
+        return ["made_up", "book_song", "book_song", *(item.name for item in tools)]
+
+
+class Slow:
+    def __init__(self) -> None:
+        self.go, self.ended = asyncio.Event(), asyncio.Event()
+
+    async def rank(self, text: str, tools: Sequence[ToolSpecification], *, k: int) -> Sequence[str]:
+        await self.go.wait()
+        self.ended.set()
+        return []
+
+
+async def test_a_ranker_that_fails_is_replaced_by_the_words() -> None:
+    assert (await offer_with(Broken()).rank("Archive this contract", k=3))[0] == "archive_contract"
 
 
 async def test_a_ranker_that_takes_long_is_not_waited_for_and_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    go, ended = asyncio.Event(), asyncio.Event()
-
-    async def slow(self: ToolLibrary, text: str, tools: Sequence[ToolSpecification], *, k: int) -> Sequence[str]:
-        await go.wait()
-        ended.set()
-        return []
-
-    monkeypatch.setattr(ToolLibrary, "rank", slow)
+    slow = Slow()
     monkeypatch.setattr(offer, "RANK_SECONDS", 0.01)
-    played = await play(many(), [say("done")], "Archive this contract")
-    assert offers(played.model)[0][:2] == ["find_tools", "archive_contract"]
-    go.set()
+    assert (await offer_with(slow).rank("Archive this contract", k=3))[0] == "archive_contract"
+    slow.go.set()
     async with asyncio.timeout(WAIT_SECONDS):
-        await ended.wait()
+        await slow.ended.wait()
+
+
+async def test_a_ranker_gives_no_names_that_it_was_not_given() -> None:
+    found = await offer_with(Inventive()).rank("Archive", k=3, without=["send_invoice"])
+    assert found == ["book_song", "send_parcel", "send_meeting"]
 
 
 # --- as a provider sees it
