@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import sys
 
-from journeyman import Agent, Journeyman, tool
+from journeyman import Agent, Journeyman, Policy, tool
 from journeyman.stores.store import open_store
 from journeyman.testing import ScriptedModel, call, crashing, say
 
@@ -32,6 +32,8 @@ TOOLS = [
 ]
 AGENT = Agent(name="clerk", instruction="Do what is asked.", tools=TOOLS)
 TASK = "Archive the contract"
+MOST = 12
+POLICY = Policy(max_offered_tools=MOST)
 
 
 def model() -> ScriptedModel:
@@ -51,7 +53,7 @@ def offers(played: ScriptedModel) -> list[list[str]]:
 
 async def main(url: str) -> str:
     played = model()
-    async with Journeyman(store=crashing(open_store(url)), model=played) as app:
+    async with Journeyman(store=crashing(open_store(url)), model=played, policy=POLICY) as app:
         await app.resume()
         handle = await app.start(AGENT, TASK, run_id=RUN)
         await handle.result()

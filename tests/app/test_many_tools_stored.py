@@ -12,7 +12,7 @@ import pytest
 from journeyman import Agent, Journeyman, ToolLibrary, run
 from journeyman.core.events import ToolsOffered
 from journeyman.testing import CrashPoint, ScriptedModel, call, crash_and_recover, say
-from tests.app.many_tools_program import AGENT, TASK, TOOLS, model, offers, work
+from tests.app.many_tools_program import AGENT, MOST, POLICY, TASK, TOOLS, model, offers, work
 from tests.sources.toy import Toy, made
 from tests.waiting import WAIT_SECONDS
 
@@ -27,10 +27,10 @@ async def test_another_process_goes_on_with_the_same_offer(tmp_path: Path, turn:
         return ""
 
     whole = model()
-    async with Journeyman(store=f"sqlite:///{tmp_path}/whole.db", model=whole) as app:
+    async with Journeyman(store=f"sqlite:///{tmp_path}/whole.db", model=whole, policy=POLICY) as app:
         await (await app.start(AGENT, TASK)).result()
     first = ScriptedModel([*model().turns[: turn - 1], hang])
-    async with Journeyman(store=url, model=first, grace_seconds=0.05) as app:
+    async with Journeyman(store=url, model=first, grace_seconds=0.05, policy=POLICY) as app:
         handle = await app.start(AGENT, TASK)
         async with asyncio.timeout(WAIT_SECONDS):
             await asked.wait()
@@ -39,13 +39,13 @@ async def test_another_process_goes_on_with_the_same_offer(tmp_path: Path, turn:
     others = [work.with_changes(name=f"archive_{n}", description="Archive the contract.") for n in range(30)]
     second = model()
     library = ToolLibrary([*others, *reversed(TOOLS)])
-    async with Journeyman(library=library, store=url, model=second) as app:
+    async with Journeyman(library=library, store=url, model=second, policy=POLICY) as app:
         [resumed] = await app.resume()
         assert (await resumed.result()).status == "completed"
         facts = await app.store.runs.facts(handle.run_id)
     assert offers(second)[0] == offers(whole)[turn - 1]
     reasons = [fact.reason for fact in facts if isinstance(fact, ToolsOffered)]
-    assert reasons == ["chosen", "found", "called", "fallback"]
+    assert list(dict.fromkeys(reasons)) == ["chosen", "found", "called", "fallback"]
 
 
 @pytest.mark.slow
@@ -57,7 +57,7 @@ def test_killed_and_begun_again_it_offers_the_same(tmp_path: Path, fact: int) ->
     )
     assert recovery.crashed
     played = recovery.output.split()
-    assert len(played) == 20
+    assert len(played) == MOST
     assert {"find_tools", "archive_contract", "book_parcel", "share_song"} <= set(played)
 
 
@@ -100,7 +100,7 @@ async def test_while_an_older_program_is_at_work_nothing_is_recorded_and_a_resum
         return ""
 
     first = ScriptedModel([*model().turns[:2], hang])
-    async with Journeyman(store=url, model=first, grace_seconds=0.05) as app:
+    async with Journeyman(store=url, model=first, grace_seconds=0.05, policy=POLICY) as app:
         app._factory.format = ToolsOffered.since - 1
         handle = await app.start(AGENT, TASK)
         async with asyncio.timeout(WAIT_SECONDS):
@@ -108,12 +108,12 @@ async def test_while_an_older_program_is_at_work_nothing_is_recorded_and_a_resum
         facts = await app.store.runs.facts(handle.run_id)
     assert not any(isinstance(fact, ToolsOffered) for fact in facts)
     second = model()
-    async with Journeyman(library=ToolLibrary(TOOLS), store=url, model=second) as app:
+    async with Journeyman(library=ToolLibrary(TOOLS), store=url, model=second, policy=POLICY) as app:
         [resumed] = await app.resume()
         assert (await resumed.result()).status == "completed"
     assert "archive_contract" in offers(second)[0]
     assert "book_parcel" in offers(second)[0]  # it was found, and called
-    assert len(offers(second)[0]) == 20
+    assert len(offers(second)[0]) == MOST
 
 
 async def test_a_run_goes_on_where_none_of_the_chosen_tools_is_left(tmp_path: Path) -> None:
@@ -126,15 +126,15 @@ async def test_a_run_goes_on_where_none_of_the_chosen_tools_is_left(tmp_path: Pa
 
     agent = Agent(name="a", instruction="i", all_tools=True)
     async with Journeyman(
-        library=ToolLibrary(TOOLS), store=url, model=ScriptedModel([hang]), grace_seconds=0.05
+        library=ToolLibrary(TOOLS), store=url, model=ScriptedModel([hang]), grace_seconds=0.05, policy=POLICY
     ) as app:
         await app.start(agent, TASK)
         async with asyncio.timeout(WAIT_SECONDS):
             await asked.wait()
     renamed = ToolLibrary(TOOLS).prefixed("new_")
     second = ScriptedModel([call("new_archive_contract"), say("done")])
-    async with Journeyman(library=renamed, store=url, model=second) as app:
+    async with Journeyman(library=renamed, store=url, model=second, policy=POLICY) as app:
         [resumed] = await app.resume()
         assert (await resumed.result()).status == "completed"
     assert "new_archive_contract" in offers(second)[0]
-    assert len(offers(second)[0]) == 20
+    assert len(offers(second)[0]) == MOST
