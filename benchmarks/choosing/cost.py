@@ -29,8 +29,8 @@ THINGS = (
 TASK = "Please approve the refund of customer 17 and send the invoice again"
 BYTES_PER_TOKEN = 4
 STEPS = 10
-MOST_TOKENS, MOST_CPU = 1.2, 2.0
-"""Of 500 tools narrowed beside 20: how many times as much a step may cost."""
+MOST_TOKENS, MOST_CPU = 1.2, 10.0
+"""Of 500 tools narrowed beside 20: how many times as much a step may cost. A model takes thousands of times as long."""
 
 
 def tools(count: int) -> list[Tool[..., Any]]:

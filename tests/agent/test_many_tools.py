@@ -100,6 +100,16 @@ async def test_a_model_may_look_for_several_tools_before_it_calls_any() -> None:
     assert [len(tools) for tools in offered] == [20] * 4
 
 
+async def test_what_is_found_again_makes_no_room_for_what_is_found_beside_it() -> None:
+    policy = Policy(max_offered_tools=6)
+    first = await play(many(), [say("done")], "Archive this contract", policy=policy)
+    last = offers(first.model)[0][-1]  # the first to go
+    turns = [call("find_tools", query=last.replace("_", " "), k=4), say("done")]
+    played = await play(many(), turns, "Archive this contract", policy=policy)
+    assert last in offers(played.model)[1]
+    assert len(changes(played)) == 2
+
+
 async def test_an_offer_that_does_not_change_is_the_same_object_and_costs_no_fact() -> None:
     played = await play(many(), [call("send_invoice"), call("send_parcel"), say("done")], "send an invoice")
     assert len({id(request.tools) for request in played.model.requests}) == 1

@@ -6,7 +6,7 @@ recorded, so that a run that is resumed goes on with the same one, and so that p
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Sequence
 from typing import Literal, TypeAlias
 
 from journeyman.agent.run import Run
@@ -50,19 +50,16 @@ class _Changes:
 
     def __init__(self, run: Run) -> None:
         self._run = run
-        now = run.iteration
-        self._found = {name: at for name, at in run.state.found.items() if now - at <= KEPT_STEPS}
         self.facts: list[ToolsOffered] = []
 
-    def add(self, names: Iterable[str], reason: Reason, *, because: str | None = None) -> None:
-        added, dropped = self._run.offer.append(names, used=_last_uses(self._run), found=self._found)
+    def add(self, names: Sequence[str], reason: Reason, *, because: str | None = None) -> None:
+        run, now = self._run, self._run.iteration
         if reason in ("found", "fallback"):
-            self._found |= dict.fromkeys(added, self._run.iteration)
+            run.found |= dict.fromkeys(names, now)  # also what was offered already: it must not make room
+        found = {name: at for name, at in run.found.items() if now - at <= KEPT_STEPS}
+        added, dropped = run.offer.append(names, used=_last_uses(run), found=found)
         if added or dropped:
-            fact = ToolsOffered(
-                iteration=self._run.iteration, reason=reason, added=added, dropped=dropped, because=because
-            )
-            self.facts.append(fact)
+            self.facts.append(ToolsOffered(iteration=now, reason=reason, added=added, dropped=dropped, because=because))
 
 
 async def _choose(run: Run, made: _Changes) -> None:
@@ -102,11 +99,9 @@ async def _follow(run: Run, made: _Changes) -> None:
                     made.add(await _instead(run, call), "fallback", because=call.tool_name)
 
 
-def _found(run: Run, call: ToolCallRecord) -> Iterator[str]:
-    found = call.result.get("found") if isinstance(call.result, dict) else None
-    for told in found or ():
-        if (name := run.offer.name_of(told)) is not None:
-            yield name
+def _found(run: Run, call: ToolCallRecord) -> list[str]:
+    told = call.result.get("found") if isinstance(call.result, dict) else None
+    return [name for item in told or () if (name := run.offer.name_of(item)) is not None]
 
 
 def _failed_for_good(run: Run, call: ToolCallRecord) -> bool:

@@ -73,6 +73,8 @@ class Run:
     """Tells what is missing where the run ends without having done what was asked."""
     seen_steps: int = 0
     """How many steps the choice of tools has taken into account."""
+    found: dict[str, int] = field(default_factory=dict)
+    """At which iteration tools were found last, by ``find_tools`` or as a fallback."""
     fallbacks: set[str] = field(default_factory=set)
     """Tools that failed for good."""
     system: Message | None = None

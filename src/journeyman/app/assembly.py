@@ -206,6 +206,7 @@ class Assembly:
             gaps=self.gaps,
             wants_text=self.listener is not None,
             seen_steps=state.offered_at,
+            found=dict(state.found),
             fallbacks=set(state.fallbacks),
         )
 
