@@ -146,9 +146,9 @@ class Offer:
         found when that was. Others go first, the latest before the earlier; then what was found, the oldest first; and
         what was used only where there is nothing else, the one that was not used for longest.
         """
-        kept = [name for name in self.chosen if self.there(name)]
-        new = [name for name in dict.fromkeys(names) if name not in self.chosen and self.there(name)]
-        new = new[: max(1, self.room - sum(name in used or name == READ_RESULT for name in kept))]
+        kept, wanted = [name for name in self.chosen if self.there(name)], dict.fromkeys(names)
+        new = [name for name in wanted if name not in self.chosen and self.there(name)]
+        new = new[: max(1, self.room - sum(name in used or name in wanted or name == READ_RESULT for name in kept))]
         going = sorted(
             (name for name in kept if name != READ_RESULT),
             key=lambda name: (used.get(name, -1), found.get(name, -1), -kept.index(name)),
