@@ -55,6 +55,7 @@ bench: .venv/.dev ## the benchmarks, each with its targets; takes a while
 	$(BIN)/python -m benchmarks.retrieval
 	$(BIN)/python -m benchmarks.memory
 	$(BIN)/python -m benchmarks.overhead
+	$(BIN)/python -m benchmarks.choosing cost
 	$(BIN)/python -m benchmarks.bfcl
 	$(BIN)/python -m benchmarks.grounding
 	$(BIN)/python -m benchmarks.injection

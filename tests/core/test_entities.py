@@ -153,6 +153,7 @@ FACTS: list[BaseModel] = [
     events.CallResolved(call_id="c1", action="done", result={"ok": True}),
     events.StepFinished(iteration=1, thought="Looks.", duration_ms=1.5, nudge="say more"),
     events.StepRestarted(iteration=2),
+    events.ToolsOffered(iteration=2, reason="fallback", added=("b",), dropped=("a",), because="c"),
     events.Answered(text="yes", reasoning="seen", confidence=0.9),
     events.RunSuspended(status=RunStatus.AWAITING_APPROVAL, waiting_for=("a",)),
     events.RunFinished(status=RunStatus.LIMIT_REACHED, error=ERROR),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import string
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -85,7 +86,7 @@ async def test_the_next_call_is_suggested_with_its_values_where_the_wording_is_k
     agent = Agent(name="inn", instruction="Book rooms.", tools=[find_person, book_room])
     book = Playbook("inn", settings=LearningSettings(holdout=0.0, needed=1), embedder=None)
 
-    def steps(name: str, nights: int) -> list[object]:
+    def steps(name: str, nights: int) -> list[Any]:
         booked = call("book_room", guest=f"{name.lower()}@corp.example", nights=nights)
         return [call("find_person", name=name), booked, say("Booked.")]
 

@@ -35,7 +35,7 @@ async def return_parcel(parcel_id: str, reason: str) -> str:
     return "returned"
 
 
-TOOLS = [search_parcels, parcel_weight, return_parcel]
+TOOLS: list[Any] = [search_parcels, parcel_weight, return_parcel]
 
 
 def agent() -> Agent:
@@ -168,7 +168,7 @@ async def test_a_tool_that_changes_something_is_never_told_as_the_place_to_look(
         """Open a file."""
         raise ToolError("NO_FILE", f"no file {file_id}", recover_action="Look it up with burn_archive")
 
-    tools = [burn_archive, open_file]
+    tools: list[Any] = [burn_archive, open_file]
     book = playbook()
     for _ in range(2):
         model = ScriptedModel([call("open_file", file_id="f9"), say("No.")])

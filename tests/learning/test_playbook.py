@@ -165,6 +165,10 @@ async def test_what_failed_and_was_then_done_right_is_a_pitfall_of_its_tool() ->
     )
     advice = await playbook.advise(ASKED, tools=TOOLS)
     assert [(item.form, item.strategy_id == pitfall.id) for item in advice] == [("steps", False), ("system", True)]
+    many = [*TOOLS, *(f"tool_{number}" for number in range(100))]
+    assert [item.strategy_id for item in await playbook.advise("Paint the wall", tools=TOOLS)] == [pitfall.id]
+    assert await playbook.advise("Paint the wall", tools=many) == []
+    assert len(await playbook.advise(ASKED, tools=many)) == 2
 
 
 async def test_tidying_merges_doubles_and_makes_room() -> None:

@@ -179,6 +179,14 @@ async def test_embedded_tries_the_tool_that_served_a_similar_request(
 
 
 @pytest.mark.usefixtures("embedded")
+async def test_embedded_weighs_the_advised_tool_however_many_others_are_nearer() -> None:
+    others = [TOOLS[0].model_copy(update={"name": f"find_parcel_{number}"}) for number in range(model.MOST_TOOLS)]
+    request = asked(Message.user("Any sign of W-17 for Ada?"), steps("send_mail"), tools=(*others, *TOOLS))
+    response = await at_the_engine(Engines(sure=0.3)).respond(request)
+    assert [call.tool_name for call in response.calls] == ["send_mail"]
+
+
+@pytest.mark.usefixtures("embedded")
 async def test_embedded_goes_on_with_the_next_step_after_a_result() -> None:
     found = ToolCall(id="a", tool_name="find_parcel", arguments={"parcel": "W-17"})
     done = (

@@ -103,6 +103,9 @@ export type RunEvent =
     }>
   | Of<"run_resumed", { owner: string }>
   | Of<"strategies_injected", { advice: Advice[] }>
+  | Of<"tools_offered", {
+      iteration: number; reason: string; added: string[]; dropped: string[]; because: string | null;
+    }>
   | Of<"message", {
       iteration: number; text: string; calls: ToolCall[]; usage: Usage; confidence: number | null; model: string;
       started: number;

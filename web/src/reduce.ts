@@ -70,6 +70,8 @@ export interface RunState {
   /** What no tool could do. */
   missing: string[];
   strategies: string[];
+  /** Which of many tools the model was told of, and why. */
+  offers: string[];
   /** When the run stood still and waited for a person. */
   pauses: { from: number; to: number | null }[];
   usage: Usage;
@@ -78,7 +80,7 @@ export interface RunState {
 export function emptyRun(id: string, task = "", sessionId: string | null = null): RunState {
   return {
     id, task, sessionId, seq: 0, status: "queued", place: null, agent: "", model: "", principal: null, startedAt: null,
-    endedAt: null, steps: [], answer: null, error: null, missing: [], strategies: [], pauses: [],
+    endedAt: null, steps: [], answer: null, error: null, missing: [], strategies: [], offers: [], pauses: [],
     usage: { input_tokens: 0, output_tokens: 0, requests: 0 },
   };
 }
@@ -122,6 +124,8 @@ function fact(run: RunState, event: RunEvent): RunState {
       return { ...withoutDrafts(run), status: "running", error: null, pauses: closed(run.pauses, event.time) };
     case "strategies_injected":
       return { ...run, strategies: [...run.strategies, ...event.advice.filter((item) => !item.holdout).map(shown)] };
+    case "tools_offered":
+      return event.added.length ? { ...run, offers: [...run.offers, offer(event)] } : run;
     case "message":
       return onStep({ ...run, usage: sum(run.usage, event.usage) }, event.iteration, (step) => ({
         ...step, draft: "", text: event.text, model: event.model, askedAt: event.started, answeredAt: event.time,
@@ -279,5 +283,15 @@ export const STATUS: Record<RunStatus, string> = {
   cancelled: "Cancelled",
   limit_reached: "Limit reached", unknown: "Written by a newer version",
 };
+
+const REASONS: Record<string, string> = {
+  strategy: "as in earlier runs", used: "as before", chosen: "they fit the request", called: "the model called it",
+  found: "found by the model", fallback: "instead of", cut: "to read a long result",
+};
+
+function offer(event: Extract<RunEvent, { type: "tools_offered" }>): string {
+  const because = event.because === null ? "" : ` ${event.because}`;
+  return `Step ${event.iteration}, ${REASONS[event.reason] ?? event.reason}${because}: ${event.added.join(", ")}`;
+}
 
 const shown = (advice: Advice): string => advice.text || advice.turns.map((turn) => turn.content).join(" → ");

@@ -32,7 +32,7 @@ class Arm:
     kind: str
     settings: LearningSettings
     finish: bool = False
-    policy: Policy = field(default_factory=Policy)
+    policy: Policy = field(default_factory=lambda: Policy(max_offered_tools=None))
 
     @classmethod
     def parse(cls, text: str) -> "Arm":
@@ -41,7 +41,8 @@ class Arm:
             raise SystemExit(f"there is no arm {kind!r}; there are {', '.join(ARMS)}, each with :setting=value,…")
         given: dict[str, Any] = dict(part.split("=", 1) for part in rest.split(",") if part)
         finish = given.pop("finish", "false") == "true"
-        policy = Policy(**{name: given.pop(name) for name in ("grounding",) if name in given})
+        ruled = {name: given.pop(name) for name in ("grounding",) if name in given}
+        policy = Policy(max_offered_tools=None, **ruled)  # what is measured is advice, not the choice of tools
         form = "system" if kind == "prose" else "steps"
         settings = LearningSettings(**{"holdout": 0.0, "form": form, **given})
         return cls(text, kind, settings, finish, policy)

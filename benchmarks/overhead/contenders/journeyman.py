@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from benchmarks.overhead.measure import Run, main
 from benchmarks.overhead.scenarios import Workload
 from benchmarks.overhead.toolbox import Function
-from journeyman import Agent, Limits, RiskLevel, ToolLibrary, tool
+from journeyman import Agent, Limits, Policy, RiskLevel, ToolLibrary, tool
 from journeyman import run as run_agent
 from journeyman.models.openai import OpenAIModel
 
@@ -19,10 +19,12 @@ async def prepare(base_url: str, functions: list[Function], workload: Workload) 
     limits = (
         Limits(iterations=None, history_messages=None) if workload.windows else Limits(iterations=workload.turns + 10)
     )
+    policy = Policy(max_offered_tools=128)  # as many as providers take: what is measured is a long list
     model = OpenAIModel("scripted", base_url=base_url, api_key="none")
 
     async def run(prompt: str) -> object:
-        return (await run_agent(agent, prompt, library=library, model=model, limits=limits)).answer
+        done = await run_agent(agent, prompt, library=library, model=model, limits=limits, policy=policy)
+        return done.answer
 
     yield run
 

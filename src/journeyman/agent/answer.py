@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 
-from journeyman.agent.builtin import FINISH, READ_RESULT
 from journeyman.agent.run import Run
 from journeyman.agent.state import RunState, Turn
+from journeyman.core.specification import RESERVED_NAMES
 from journeyman.execution.rendering import own_words
 
 
@@ -29,5 +29,5 @@ def answer_from_results(state: RunState) -> str:
     """What the run's calls came to; nothing where it has made none."""
     from journeyman.core.rendering import composed  # only models that write no prose need it
 
-    records = (record for step in state.steps for record in step.calls if record.tool_name not in (FINISH, READ_RESULT))
+    records = (record for step in state.steps for record in step.calls if record.tool_name not in RESERVED_NAMES)
     return composed(records, state.renderings)

@@ -1,9 +1,12 @@
-"""The two tools the loop itself offers: ``finish`` (to end a run) and ``read_result`` (to read what was cut)."""
+"""The tools the loop itself offers.
+
+``finish`` ends a run, ``read_result`` reads what was cut, ``find_tools`` finds tools that the model was not told of.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field
@@ -12,8 +15,8 @@ from journeyman.core.calls import Artifact
 from journeyman.core.context import ToolContext
 from journeyman.core.errors import ErrorCategory, ToolError
 from journeyman.core.risk import RiskLevel
-from journeyman.core.specification import ToolSpecification
-from journeyman.tools.schema import function_schema
+from journeyman.core.specification import FIND_TOOLS, ToolSpecification
+from journeyman.tools.schema import FunctionSchema, function_schema
 from journeyman.tools.tool import Tool
 
 if TYPE_CHECKING:
@@ -21,19 +24,30 @@ if TYPE_CHECKING:
 
 FINISH = "finish"
 READ_RESULT = "read_result"
+MOST_FOUND = 10
+LONGEST_LINE = 160
 
 
-def _builtin(name: str, function: Callable[..., Any]) -> Tool[..., Any]:
-    schema = function_schema(function, context_type=ToolContext)
-    specification = ToolSpecification(
-        name=name,
-        description=schema.documentation.description,
-        parameters=schema.parameters,
-        returns=schema.returns,
-        risk=RiskLevel.REVERSIBLE,
-        read_only=True,
-        category="journeyman",
-    )
+_described: dict[str, tuple[ToolSpecification, FunctionSchema]] = {}
+
+
+def _builtin(name: str, function: Callable[..., Any], *, always_alike: bool = True) -> Tool[..., Any]:
+    """The function as a tool. What is described alike in every run is worked out once."""
+    if (described := _described.get(name)) is None:
+        schema = function_schema(function, context_type=ToolContext)
+        specification = ToolSpecification(
+            name=name,
+            description=schema.documentation.description,
+            parameters=schema.parameters,
+            returns=schema.returns,
+            risk=RiskLevel.REVERSIBLE,
+            read_only=True,
+            category="journeyman",
+        )
+        described = specification, schema
+        if always_alike:
+            _described[name] = described
+    specification, schema = described
     return Tool(specification=specification, function=function, schema=schema, repeatable=True, is_async=True)
 
 
@@ -118,9 +132,40 @@ def read_result_tool(texts: dict[str, str | Artifact], *, limit: int, read: Read
         # Text and not JSON: escaping would make it longer than the limit, and it would be cut again.
         return f"{part}\n[characters {offset:,} to {end:,} of {whole:,}; {go_on}]"
 
-    return _builtin(READ_RESULT, read_result)
+    return _builtin(READ_RESULT, read_result, always_alike=False)
 
 
 def without_more(read: str) -> str:
     """What ``read_result`` once gave, when there is nothing left to go on with."""
     return re.sub(r"go on with offset=\d+\]\Z", "the rest is not available any more]", read)
+
+
+Find = Callable[[str, int], Awaitable[Sequence[ToolSpecification]]]
+"""The tools that fit a text best, at most so many."""
+
+
+def find_tools_tool(find: Find) -> Tool[..., Any]:
+    """Finds tools that the model was not told of; it is told of them from the next step on."""
+
+    async def find_tools(
+        query: Annotated[str, Field(pattern=r"\S")], k: Annotated[int, Field(ge=1, le=MOST_FOUND)] = 5
+    ) -> dict[str, Any]:
+        """Find tools by what they do. There are more tools than you are told of.
+
+        Use when no tool that you have fits what is to be done next. The tools it finds can be called afterwards.
+
+        Args:
+            query: What a tool is needed for, in a few words, e.g. "send an invoice by mail".
+            k: How many tools to find at most.
+        """
+        found = {item.name_for_models: _line(item.description) for item in await find(query, k)}
+        if not found:
+            return {"found": {}, "hint": "nothing fits; try other words, or go on without such a tool"}
+        return {"found": found}
+
+    return _builtin(FIND_TOOLS, find_tools)
+
+
+def _line(description: str) -> str:
+    line = description.strip().partition("\n")[0].strip()
+    return line if len(line) <= LONGEST_LINE else line[: LONGEST_LINE - 1] + "…"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from journeyman.agent.builtin import FINISH, READ_RESULT
+from journeyman.agent.builtin import FINISH
 from journeyman.agent.guards import REPEATED
 from journeyman.agent.labels import end_labels
 from journeyman.agent.output import never_valid, typed, with_output, written_in_vain
@@ -15,6 +15,7 @@ from journeyman.core.errors import ErrorCategory, ErrorInfo, Severity
 from journeyman.core.events import Answered, RunFailed, RunFinished, StepFinished
 from journeyman.core.gaps import ToolGapReport
 from journeyman.core.runs import UNSURE, AgentResponse, LimitName, Outcome, RunStatus
+from journeyman.core.specification import RESERVED_NAMES
 from journeyman.execution.outcome import cancelled
 
 _FAILED = (CallStatus.ERROR, CallStatus.TIMEOUT, CallStatus.UNKNOWN)
@@ -190,8 +191,7 @@ def outcome(state: RunState, status: RunStatus) -> Outcome:
     A failed call is made good by a later iteration in which its tool succeeds, not by a sibling in the same one.
     Without any call, only a model that says how sure it is tells something: one that is not has found no tool.
     """
-    ignored = (FINISH, READ_RESULT)
-    steps = [[call for call in step.calls if call.tool_name not in ignored] for step in state.steps]
+    steps = [[call for call in step.calls if call.tool_name not in RESERVED_NAMES] for step in state.steps]
     if not status.ended or any(_uncertain(call) for calls in steps for call in calls):
         return "unknown"
     if state.wants_output and status is RunStatus.COMPLETED and not any(steps):

@@ -71,6 +71,12 @@ class Run:
     """Says of the run, when it has ended, whether it is right."""
     gaps: FindGap | None = None
     """Tells what is missing where the run ends without having done what was asked."""
+    seen_steps: int = 0
+    """How many steps the choice of tools has taken into account."""
+    found: dict[str, int] = field(default_factory=dict)
+    """At which iteration tools were found last, by ``find_tools`` or as a fallback."""
+    fallbacks: set[str] = field(default_factory=set)
+    """Tools that failed for good."""
     system: Message | None = None
     turns: tuple[Message, ...] = ()
     """Demonstrations, which stand in the conversation before the task."""
@@ -133,19 +139,22 @@ class Run:
         tool = self.offer.tools.get(tool_name)
         return tool is None or tool.specification.read_only
 
+    def refresh(self) -> None:
+        """Take over what has changed since the last step: rules, tools, and whether there is something to read on."""
+        if self.before_step is not None:
+            self.before_step(self)
+        if self.state.cut_results:
+            limit = self.executor.policy.max_result_chars
+            self.offer.add_reader(self.state.cut_results, limit=limit, read=self._read_artifact)
+        self.offer.refresh()
+
     def request(self) -> ModelRequest:
         """The next question to the model."""
         state = self.state
-        if self.before_step is not None:
-            self.before_step(self)
         if self.system is None:
             given = [advice for advice in state.advice if not advice.holdout]
             self.system = Message.system(instruction(self.agent, given))
             self.turns = tuple(_marked(turn) for advice in given for turn in advice.turns)
-        if state.cut_results:
-            limit = self.executor.policy.max_result_chars
-            self.offer.add_reader(state.cut_results, limit=limit, read=self._read_artifact)
-        self.offer.refresh(state.tools_called)
         recent = window(
             state.messages, limit=self.limits.history_messages, task_at=state.task_at, before_task=self.turns
         )

@@ -29,6 +29,7 @@ from journeyman.core.events import (
     RunSuspended,
     StepFinished,
     StrategiesInjected,
+    ToolsOffered,
 )
 from journeyman.core.gaps import ToolGapReport
 from journeyman.core.labels import LONGEST_NOTE, Label, LabelSource
@@ -96,12 +97,20 @@ class RunState:
         """The span that the run began with, where it is traced."""
         self.guard = RepeatGuard()
         self.call_ids: set[str] = set()
-        self.tools_called: dict[str, None] = {}
-        """Names of the tools that were called, each once, in order of first use."""
         self.cut_results: dict[str, str | Artifact] = {}
         """Results that were too long for the model, by handle: their whole texts, or where these are kept."""
         self.renderings: dict[str, str] = {}
         """By call: what it came to in the tool's own words, for people."""
+        self.offered: list[str] = []
+        """What the model is told of, in order, where it is told of some tools only."""
+        self.offer_known = False
+        """Whether the first choice was recorded: what came after it is worth nothing by itself."""
+        self.offered_at = 0
+        """Before how many steps that was decided last: what later steps found or called is not in it."""
+        self.found: dict[str, int] = {}
+        """Tools that were added to it because they were found or may do instead of another, and at which iteration."""
+        self.fallbacks: set[str] = set()
+        """Tools that failed for good, in whose place others are offered."""
         self.fruitless = 0
         """Replies in a row that neither called a tool nor answered."""
         self.wants_output = False
@@ -148,6 +157,8 @@ class RunState:
                 self._start(event)
             case StrategiesInjected():
                 self.advice = event.advice
+            case ToolsOffered():
+                self._offer(event)
             case ApprovalRequested():
                 past = self._open(event.approval.call_id)
                 past.approval, past.decision = event.approval, None
@@ -183,6 +194,18 @@ class RunState:
         self.status = RunStatus.RUNNING
         self.wants_output = fact.agent.get("output") is not None
 
+    def _offer(self, fact: ToolsOffered) -> None:
+        kept = [name for name in self.offered if name not in fact.dropped]
+        self.offered = [*kept, *fact.added]
+        if fact.reason in ("found", "fallback"):
+            self.found |= dict.fromkeys(fact.added, fact.iteration)
+        if fact.reason == "chosen":
+            self.offer_known = True
+        if self.offer_known:  # else the first choice was made while an older program could not have read of it
+            self.offered_at = fact.iteration - 1
+            if fact.because is not None:
+                self.fallbacks.add(fact.because)
+
     def _message(self, fact: MessageReceived) -> None:
         self.status = RunStatus.RUNNING
         self.usage += fact.usage
@@ -191,7 +214,6 @@ class RunState:
         self.turn = Turn(fact.iteration, fact.text, fact.calls, fact.started or fact.time, fact.confidence)
         for call in fact.calls:
             self.call_ids.add(call.id)
-            self.tools_called[call.tool_name] = None
 
     def _open(self, call_id: str) -> CallPast:
         if self.turn is None:

@@ -40,6 +40,11 @@ _sendable = re.compile(r"[!-~]{1,64}").fullmatch
 async def ask(run: Run) -> bool:
     """Ask the model and record its reply; False when the run's time is over first."""
     iteration, asked_at = run.iteration, run.clock.time()
+    run.refresh()
+    if run.offer.narrowed and not run.repeatable:  # a chain asks no model
+        from journeyman.agent.choosing import update_choice  # only runs with many tools pay for it
+
+        await update_choice(run)
     response = await _respond(run, iteration)
     if response is None:
         return False

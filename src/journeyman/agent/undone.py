@@ -45,7 +45,7 @@ async def missing_for(run: Run, status: RunStatus) -> ToolGapReport | None:
     state = run.state
     if run.gaps is None or state.task is None or state.wants_output:
         return None
-    tools = [tool for tool in run.offer.offered if tool.name not in RESERVED_NAMES]
+    tools = run.offer.permitted
     if not tools:  # who has none to give expects none to be used
         return None
     undone, sure = left_undone(state, status)

@@ -29,6 +29,7 @@ from journeyman.core.protocols import (
     Model,
     RateLimiter,
     SystemClock,
+    ToolRanker,
     Witness,
 )
 from journeyman.core.runs import Limits, TaskInput
@@ -137,6 +138,8 @@ class Assembly:
     verify: Verify | None = None
     """Says of the run, when it has ended, whether it is right; wins over the agent's."""
     gaps: FindGap | None = None
+    ranker: ToolRanker | None = None
+    """Which tools are offered where there are too many; None for the library's own search."""
     trace_parent: str | None = None
     """The span of whoever ordered the run."""
     system: str | None = None
@@ -149,7 +152,15 @@ class Assembly:
         """The run as its facts leave it. Raises BindingError where a new run's tools are missing."""
         clock = self.resources.clock
         state = self.state or RunState(result_limit=self.policy.max_result_chars)
-        offer = Offer(self.agent, self.library, self.task, self.principal, most=self.policy.max_offered_tools)
+        offer = Offer(
+            self.agent,
+            self.library,
+            self.task,
+            self.principal,
+            most=self.policy.max_offered_tools,
+            ranker=self.ranker,
+            chosen=state.offered if state.offer_known else (),
+        )
         if self.tools != "none":
             # A resumed run goes on under the descriptions it began with.
             skips = self.seq and self.tools == "bind"
@@ -194,6 +205,9 @@ class Assembly:
             verify=self.verify or self.agent.verify,
             gaps=self.gaps,
             wants_text=self.listener is not None,
+            seen_steps=state.offered_at,
+            found=dict(state.found),
+            fallbacks=set(state.fallbacks),
         )
 
     def _listeners(self, state: RunState) -> tuple[list[Listener], SpanListener | None]:
@@ -237,7 +251,7 @@ async def begin(run: Run, started: RunStarted, playbook: StrategySource | None) 
         try:
             found = await playbook.advise(
                 started.task.description,
-                tools=[item.name for item in run.offer.offered],
+                tools=run.offer.names,
                 principal=run.state.principal or started.task.principal,
                 previous=next((call.tool_name for said in reversed(started.history) for call in said.calls[-1:]), None),
                 run_id=run.id,

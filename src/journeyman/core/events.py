@@ -79,6 +79,25 @@ class StrategiesInjected(_Event):
     advice: tuple[Advice, ...] = ()
 
 
+class ToolsOffered(_Event):
+    """Which tools the model is told of, where the agent has more than that: the first choice and every change of it."""
+
+    since: ClassVar[int] = 3
+    type: Literal["tools_offered"] = "tools_offered"
+    iteration: int
+    """From which iteration on."""
+    reason: Literal["strategy", "used", "chosen", "called", "found", "fallback", "cut", "limit"]
+    """They are the tools of a strategy that the run was given; were used or offered before; fit the request;
+    were called unasked; were found by ``find_tools``; may do what ``because`` could not; read a result that was cut.
+    With ``limit`` there are only too many."""
+    added: tuple[str, ...] = ()
+    """They come after all that were offered before."""
+    dropped: tuple[str, ...] = ()
+    """Never used, the latest first, where there would have been too many."""
+    because: str | None = None
+    """The tool that failed for good, where these are tried instead."""
+
+
 class MessageReceived(_Event):
     """The model answered: its text, the calls it asks for, what it cost."""
 
@@ -257,6 +276,7 @@ Fact: TypeAlias = Annotated[
     RunStarted
     | RunResumed
     | StrategiesInjected
+    | ToolsOffered
     | MessageReceived
     | CallsPlanned
     | ApprovalRequested

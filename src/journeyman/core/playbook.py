@@ -94,6 +94,8 @@ class Advice(Entity):
     alike: bool = False
     """Whether the request is worded like the demonstration's, so that its values can be told from its words."""
     lookups: tuple[Lookup, ...] = ()
+    tools: tuple[str, ...] = ()
+    """What its strategy calls: the model is told of these tools, however many others there are."""
     effective: bool = False
     """Whether it shows a call that changes something: a run that has it and changes nothing is reminded once."""
 

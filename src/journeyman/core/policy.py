@@ -99,8 +99,10 @@ class Policy(Entity):
     """How large a tool's result may be as JSON. A larger one is an error that the model reads."""
     max_inline_bytes: int = Field(default=250_000, gt=0)
     """Larger results of durable runs are kept apart, and their records hold a reference."""
-    max_offered_tools: int | None = Field(default=128, gt=0)
-    """How many tools a model is told of; where there are more, those that fit the task best. Providers refuse more."""
+    max_offered_tools: int | None = Field(default=20, gt=0)
+    """How many tools a model is told of at once; of more, those that fit the request, and ``find_tools`` for the rest.
+
+    None tells it of all, up to what its provider takes (128 at most of them)."""
     capture_content: bool = False
     """Whether logs and spans may carry arguments and results."""
 

@@ -14,7 +14,8 @@ from journeyman.core.references import outside_reference
 from journeyman.core.risk import RiskLevel
 from journeyman.core.signature import write_signature
 
-RESERVED_NAMES = frozenset({"finish", "read_result"})
+FIND_TOOLS = "find_tools"
+RESERVED_NAMES = frozenset({"finish", "read_result", FIND_TOOLS})
 """Tools the loop itself offers."""
 
 DEFAULT_TIMEOUT = 30.0

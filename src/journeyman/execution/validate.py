@@ -13,6 +13,7 @@ from journeyman.core.messages import ToolCall
 from journeyman.core.playbook import PLACEHOLDER_CLOSE, PLACEHOLDER_OPEN
 from journeyman.core.policy import Policy
 from journeyman.core.principals import Principal
+from journeyman.core.specification import FIND_TOOLS
 from journeyman.execution.outcome import Refusal, refuse
 from journeyman.tools.library import AnyTool, nearest_names
 from journeyman.tools.tool import ArgumentsError, FrozenArguments
@@ -22,14 +23,16 @@ def resolve(call: ToolCall, tools: Mapping[str, AnyTool], principal: Principal |
     """The tool, if it is bound, enabled and permitted for this principal."""
     tool = tools.get(call.tool_name)
     if tool is None or not tool.specification.enabled:
-        near = nearest_names(call.tool_name, [name for name, item in tools.items() if item.specification.enabled])
+        # Names of tools that the principal may not use are not told.
+        known = [name for name, item in tools.items() if item.specification.enabled and not _missing(item, principal)]
+        near = nearest_names(call.tool_name, known)
         message = f"there is no tool named {call.tool_name!r}" + (
             f"; the nearest are {', '.join(near)}" if near else ""
         )
-        recover = "Call one of the tools you were given, or answer without a tool"
+        look = f"look for one with {FIND_TOOLS}, " if FIND_TOOLS in tools else ""
+        recover = f"Call one of the tools you were given, {look}or answer without a tool"
         return refuse(CallStatus.ERROR, "UNKNOWN_TOOL", message, recover, category=ErrorCategory.INVALID_INPUT)
-    missing = sorted(p for p in tool.specification.permissions if principal is None or not principal.may(p))
-    if missing:
+    if missing := _missing(tool, principal):
         who = "an anonymous caller" if principal is None else repr(principal.id)
         return refuse(
             CallStatus.DENIED,
@@ -40,6 +43,10 @@ def resolve(call: ToolCall, tools: Mapping[str, AnyTool], principal: Principal |
             guidance=f"Give the principal the permission {missing[0]!r}",
         )
     return tool
+
+
+def _missing(tool: AnyTool, principal: Principal | None) -> list[str]:
+    return sorted(p for p in tool.specification.permissions if principal is None or not principal.may(p))
 
 
 async def freeze(tool: AnyTool, call: ToolCall, policy: Policy) -> FrozenArguments | Refusal:

@@ -29,9 +29,8 @@ from journeyman.core.labels import Label, LabelSource, judge
 from journeyman.core.messages import Role
 from journeyman.core.playbook import Advice
 from journeyman.core.runs import AgentResponse, RunStatus
+from journeyman.core.specification import RESERVED_NAMES
 
-BUILT_IN = frozenset({"finish", "read_result"})
-"""Actions of the loop, which are no tools of anybody's."""
 _READING = (
     *("get", "list", "search", "find", "read", "show", "look", "lookup", "fetch", "query", "count", "check"),
     *(
@@ -159,7 +158,7 @@ def from_facts(facts: Sequence[Fact], *, labels: Sequence[Label] = ()) -> Episod
             error=_why(record),
         )
         for call_id, record in records.items()
-        if record.tool_name not in BUILT_IN
+        if record.tool_name not in RESERVED_NAMES
     )
     ended = isinstance(end, RunFinished) and end.status is RunStatus.COMPLETED
     principal = started.principal or started.task.principal
@@ -180,7 +179,7 @@ def from_facts(facts: Sequence[Fact], *, labels: Sequence[Label] = ()) -> Episod
         known=tuple(message.content for message in said),
         previous=before[-1] if before else None,
         labels=(*end.labels, *labels),
-        verdict=judge([record for record in records.values() if record.tool_name not in BUILT_IN], ended=ended),
+        verdict=judge([record for record in records.values() if record.tool_name not in RESERVED_NAMES], ended=ended),
     )
 
 
@@ -222,7 +221,7 @@ def from_response(response: AgentResponse[Any], *, domain: str = "general") -> E
                 error=_why(record),
             )
             for record in response.tool_calls
-            if record.tool_name not in BUILT_IN
+            if record.tool_name not in RESERVED_NAMES
         ),
         answer=response.answer,
         run_id=response.run_id,
@@ -318,7 +317,7 @@ class _Turn:
 
     def finished(self, results: Mapping[str, Any]) -> Iterable[EpisodeCall]:
         for key, tool, arguments in self.calls:
-            if tool in BUILT_IN:
+            if tool in RESERVED_NAMES:
                 continue
             result = results.get(key)
             ok = not (isinstance(result, Mapping) and result.get("error")) and not _says_error(result)

@@ -68,6 +68,7 @@ def as_advice(
     shown = strategy.demonstration
     effective = settings.reminder and shown is not None and any(call.effect for call in shown.calls)
     told: dict[str, Any] = {"strategy_id": strategy.id, "text": strategy.content, "effective": effective}
+    told["tools"] = tuple(dict.fromkeys(strategy.tool_sequence))
     if shown is None or settings.form == "system":
         return Advice(**told)
     if settings.form == "steps":

@@ -39,6 +39,8 @@ logger = logging.getLogger("journeyman.learning")
 
 MOST_TRIES = 50
 """How often a change is made again because somebody else was faster."""
+AT_HAND = 25
+"""Up to so many tools a run is told of their pitfalls, whatever it was asked. Of more, most are not for the request."""
 REFRESH_SECONDS = 2.0
 """How old what is known of the store may be when a run asks for advice."""
 
@@ -188,7 +190,9 @@ class Playbook:
             as_advice(strategy, settings, tools=tools, request=text) for strategy in reversed(found)
         ]  # the best is last
         if settings.pitfalls and self._index is not None:
-            near = list(dict.fromkeys(name for strategy in found for name in strategy.tool_sequence)) or list(tools)
+            near = list(dict.fromkeys(name for strategy in found for name in strategy.tool_sequence))
+            if not near and len(tools) <= AT_HAND:
+                near = list(tools)
             advice += pitfall_advice(self._index.pitfalls(near, owners=_owners(principal), most=settings.pitfalls))
         if settings.lookups and self._index is not None:
             advice = lookup_advice(self._index.lookups(tools, owners=_owners(principal))) + advice

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, TypeAlias, overload
 from weakref import WeakSet
 
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 AnyTool: TypeAlias = Tool[..., Any]
 Missing: TypeAlias = Literal["refuse", "skip"]
 
+ALIASES = "aliases"
+"""In a tool's metadata: other names under which it can be called."""
 _BINDINGS_KEPT = 64
 _WORD_ENDS = re.compile(r"[._-]+|(?<=[a-z0-9])(?=[A-Z])")
 
@@ -56,6 +58,10 @@ class BoundTools:
     """What a model is told; the same object for every run, so that adapters can encode it once."""
     skipped: tuple[str, ...] = ()
     """Names without a fitting implementation, where those are left out."""
+    aliases: Mapping[str, AnyTool] = field(default_factory=dict)
+    """Other names under which a model may call them, and is not told of."""
+    restricted: bool = False
+    """Whether some need a permission."""
 
 
 class ToolLibrary:
@@ -82,7 +88,7 @@ class ToolLibrary:
         self._by_meaning: HybridIndex | None = None
         self._indexed: dict[str, AnyTool] = {}
         """The tools whose texts ``_by_meaning`` holds."""
-        self._bindings: OrderedDict[tuple[int, Missing, bool], tuple[Any, BoundTools]] = OrderedDict()
+        self._bindings: OrderedDict[tuple[int, Missing, bool, bool], tuple[Any, BoundTools]] = OrderedDict()
         self._bases: tuple[ToolLibrary, ...] = ()
         self._derive: Callable[[], Iterable[AnyTool]] = tuple
         self._derived: dict[str, AnyTool] = {}
@@ -339,33 +345,41 @@ class ToolLibrary:
     ) -> AnyTool | None: ...
 
     @overload
-    def bind(self, agent: HasTools, *, missing: Missing = ..., descriptions: bool = ...) -> BoundTools: ...
+    def bind(
+        self, agent: HasTools, *, missing: Missing = ..., descriptions: bool = ..., everything: bool = ...
+    ) -> BoundTools: ...
 
     def bind(
-        self, agent: HasTools | ToolSpecification, *, missing: Missing = "refuse", descriptions: bool = True
+        self,
+        agent: HasTools | ToolSpecification,
+        *,
+        missing: Missing = "refuse",
+        descriptions: bool = True,
+        everything: bool = False,
     ) -> BoundTools | AnyTool | None:
         """Give every specification of an agent its implementation, or one specification its own.
 
         Every mismatch is listed at once in a BindingError; with ``missing="skip"``, what has no fitting implementation
         is left out instead, for runs that go on although tools have come and gone. A run that began under older
-        descriptions goes on with them: then ``descriptions`` need not be equal.
+        descriptions goes on with them: then ``descriptions`` need not be equal. With ``everything`` all other tools of
+        the library are bound as well.
         """
         if isinstance(agent, ToolSpecification):
             found = self._fitting(agent, descriptions=descriptions)
             if not isinstance(found, Tool) and missing == "refuse":
                 raise BindingError(agent.name, found, kind="tool")
             return found if isinstance(found, Tool) else None
-        key = (id(agent.tools), missing, descriptions)
+        key = (id(agent.tools), missing, descriptions, everything)
         kept = self._bindings.get(key)
         if kept is not None and kept[0] is agent.tools:
             return kept[1]
-        bound = self._bind(agent, missing, descriptions=descriptions)
+        bound = self._bind(agent, missing, descriptions=descriptions, everything=everything)
         self._bindings[key] = (agent.tools, bound)
         while len(self._bindings) > _BINDINGS_KEPT:
             self._bindings.popitem(last=False)
         return bound
 
-    def _bind(self, agent: HasTools, missing: Missing, *, descriptions: bool) -> BoundTools:
+    def _bind(self, agent: HasTools, missing: Missing, *, descriptions: bool, everything: bool) -> BoundTools:
         mismatches: dict[str, list[str]] = {}
         by_name: dict[str, AnyTool] = {}
         for wanted in agent.tools:
@@ -376,9 +390,12 @@ class ToolLibrary:
                 mismatches[wanted.name] = found
         if mismatches and missing == "refuse":
             raise BindingError(agent.name, [line for lines in mismatches.values() for line in lines])
+        if everything:
+            by_name |= {name: item for name, item in self._tools.items() if name not in by_name}
         # The library's word counts where the two are free to differ: a tool switched off here is not offered.
         offered = tuple(found.specification for found in by_name.values() if found.specification.enabled)
-        return BoundTools(by_name, offered, tuple(mismatches))
+        restricted = any(item.permissions for item in offered)
+        return BoundTools(by_name, offered, tuple(mismatches), _other_names(by_name.values()), restricted)
 
     def _fitting(self, wanted: ToolSpecification, *, descriptions: bool) -> AnyTool | list[str]:
         """The implementation of a specification, or why there is none."""
@@ -417,6 +434,12 @@ class ToolLibrary:
         hits = await self._by_meaning.search(text, k=k)
         return [(self._tools[hit.id], hit) for hit in hits if hit.id in self._tools]
 
+    async def rank(self, text: str, tools: Sequence[ToolSpecification], *, k: int) -> list[str]:
+        """The names of the ``k`` of these tools that ``find`` puts first: the ranking of a run that is given none."""
+        wanted = {item.name for item in tools}
+        found = await self.find(text, k=k + max(0, len(self._tools) - len(wanted)))
+        return [item.name for item, _ in found if item.name in wanted][:k]
+
     def lint(self) -> list[Finding]:
         """What a model may stumble over; nothing here is an error."""
         from journeyman.tools.checks import lint_tools
@@ -430,6 +453,15 @@ class ToolLibrary:
         counts = self.counts(name)
         counts.success_count += success
         counts.failure_count += not success
+
+
+def _other_names(tools: Iterable[AnyTool]) -> dict[str, AnyTool]:
+    found: dict[str, AnyTool] = {}
+    for item in tools:
+        found.setdefault(item.specification.name_for_models, item)
+        if isinstance(aliases := item.specification.metadata.get(ALIASES), list):
+            found.update(dict.fromkeys(map(str, aliases), item))
+    return found
 
 
 def nearest_names(name: str, known: Iterable[str], *, k: int = 3) -> list[str]:

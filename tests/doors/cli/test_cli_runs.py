@@ -321,3 +321,32 @@ def test_a_run_is_rated_and_shown_with_what_people_say(cli: Cli, serve: Serve) -
     assert "bad · rating by ada: there are four" in shown.out + shown.err
     response = json.loads(cli("runs", "show", run["id"], "--json").out)["response"]
     assert (response["outcome"], response["outcome_source"]) == ("not", "rating")
+
+
+MANY = """
+from journeyman import ToolLibrary, tool
+
+@tool(read_only=True)
+def look(at: str) -> str:
+    \"\"\"Look at something.\"\"\"
+    return "seen"
+
+library = ToolLibrary(
+    look.with_changes(name=f"look_{number}", description=f"Look at shelf {number}.") for number in range(40)
+)
+"""
+
+
+def test_which_of_many_tools_were_offered_is_shown(cli: Cli, serve: Serve, tmp_path: Path) -> None:
+    (tmp_path / "many.py").write_text(MANY)
+    turns = (call("find_tools", query="shelf 39", k=1), call("look_99", at="x"), call("look_39", at="x"), say("Seen."))
+    with serve(*turns) as server:
+        model = ("--model", f"{server.url}#any")
+        ended = cli("run", "Look at shelf 7", "--durable", "--library", "many.py:library", *model)
+    assert (ended.code, ended.out) == (0, "Seen.\n")
+    [run] = listed(cli, "runs", "list")
+    shown = cli("runs", "show", run["id"]).out
+    assert "19 tools offered, as they fit the request: look_7, " in shown
+    assert "1 tool offered, as the model found: look_39" in shown
+    assert "3 tools offered, instead of look_99: " in shown
+    assert "tools_offered" in cli("runs", "show", run["id"], "--events").out

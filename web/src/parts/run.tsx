@@ -19,6 +19,12 @@ export function RunCards({ run }: { run: RunState }) {
           <ul>{run.strategies.map((text) => <li key={text}>{text}</li>)}</ul>
         </details>
       ) : null}
+      {run.offers.length ? (
+        <details class="strategies">
+          <summary>Tools that were offered ({run.offers.length})</summary>
+          <ul>{run.offers.map((text) => <li key={text}>{text}</li>)}</ul>
+        </details>
+      ) : null}
       {run.steps.map((step) => (step === last ? null : <Step key={step.iteration} step={step} run={run} over={over} />))}
       {last ? <Answer text={run.answer?.text ?? (last.text || last.draft)} writing={!run.answer} /> : null}
       {run.answer && !last ? <Answer text={run.answer.text} writing={false} /> : null}

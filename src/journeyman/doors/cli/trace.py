@@ -31,6 +31,15 @@ from journeyman.doors.cli.people import must_be_a_person
 
 THINKING = "thinking"
 SETTLED = {"rerun": "it runs again", "done": "taken as done", "skip": "left out"}
+OFFERED = {
+    "strategy": "as in earlier runs",
+    "used": "as before",
+    "chosen": "as they fit the request",
+    "called": "as it was called",
+    "found": "as the model found",
+    "fallback": "instead of",
+}
+"""Why the model is told of tools, where it is told of some only."""
 TAIL_LINES = 6
 """How much of a growing text is shown."""
 TAIL_CHARS = 4_000
@@ -125,6 +134,10 @@ class Trace:
                 self._think()
             case events.StrategiesInjected(advice=strategies):
                 self._line(f"· {screen.counted(len(strategies), 'piece')} of advice from earlier runs", style="dim")
+            case events.ToolsOffered(added=added, reason=reason) if added and reason in OFFERED:
+                because = "" if event.because is None else f" {event.because}"
+                told = f"{screen.counted(len(added), 'tool')} offered, {OFFERED[reason]}{because}: {', '.join(added)}"
+                self._line(f"· {screen.shortened(told, self._width - 6)}", style="dim")
             case events.TextDelta(text=text):
                 self._under_way.pop(THINKING, None)
                 # Only its end is shown; all of it together would be copied with every piece.

@@ -107,7 +107,8 @@ class EmbeddedModel:
         files = await asyncio.to_thread(engine_files, self._folder)
         conversation = Conversation(request.messages)
         tools = tuple(tool for tool in request.tools if tool.name not in RESERVED_NAMES)
-        weighed = self._weighed(conversation.text, tools)
+        advised = conversation.advised(tools)
+        weighed = self._weighed(conversation.text, tools, advised)
         if not weighed:
             return self._answer(request, cannot_help(()), 0.0, Usage(), deltas)
         if request.suggested is not None:
@@ -118,7 +119,6 @@ class EmbeddedModel:
                 return ModelResponse(
                     calls=(made,), usage=Usage(requests=1), confidence=made.confidence, model=self.name
                 )
-        advised = conversation.advised(weighed)
         if conversation.results and not SEVERAL.search(conversation.text) and advised is None:
             return self._of_results(conversation, Usage())
         proposed = await self._proposed(files, weighed, conversation)
@@ -254,10 +254,14 @@ class EmbeddedModel:
             raise ModelError("MODEL_BAD_ANSWER", f"the embedded engine answered {reason!r}")
         return said
 
-    def _weighed(self, text: str, tools: tuple[ToolSpecification, ...]) -> tuple[ToolSpecification, ...]:
+    def _weighed(
+        self, text: str, tools: tuple[ToolSpecification, ...], advised: ToolSpecification | None
+    ) -> tuple[ToolSpecification, ...]:
+        """As many as it can weigh: those that are nearest to the text, and the one that it is advised to use."""
         if len(tools) <= MOST_TOOLS:
             return tools
-        return tuple(self.rank(text, tools, MOST_TOOLS) if self.rank else tools[:MOST_TOOLS])
+        nearest = tuple(self.rank(text, tools, MOST_TOOLS) if self.rank else tools[:MOST_TOOLS])
+        return nearest if advised is None or advised in nearest else (*nearest[:-1], advised)
 
     def _nearest(
         self, text: str, tools: tuple[ToolSpecification, ...], guessed: Sequence[ToolSpecification]

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from playwright.async_api import BrowserContext, Locator, Page, expect
 
+from journeyman.core.policy import Policy
 from journeyman.core.principals import Principal
 from journeyman.doors.http import Tokens
 from tests.doors.http.web.conftest import PATIENCE_MS, Site, opened
@@ -262,3 +263,14 @@ async def test_a_service_with_tokens_asks_who_one_is(page: Page, tmp_path: Path)
         await decision(page).get_by_role("button", name="Approve").click()
         await expect(card(page, "delete_order")).to_contain_text("Approved by ada")
         await expect(page.locator("[data-answer]")).to_be_visible()
+
+
+async def test_which_of_many_tools_were_offered_can_be_looked_up(page: Page, tmp_path: Path) -> None:
+    async with opened(tmp_path, policy=Policy(max_offered_tools=2)) as site:
+        await opened_at(page, site)
+        await ask(page, "Please weigh an apple")
+        await expect(page.locator("[data-answer]")).to_be_visible()
+        offers = page.locator("details", has_text="Tools that were offered")
+        await offers.locator("summary").click()
+        await expect(offers).to_contain_text("Step 1, they fit the request: weigh")
+        await expect(offers).to_contain_text("Step 2, the model called it: lookup_order")
