@@ -164,6 +164,8 @@ class Run:
 
     def _next_step(self) -> Message | None:
         """The step of the nearest demonstration that comes next, said last, so that all before it stays as it was."""
+        if not self.state.advice:
+            return None
         guide = next((item for item in reversed(self.state.advice) if item.steps and not item.holdout), None)
         return None if guide is None else next_step(guide.steps, self.state.steps)
 

@@ -35,7 +35,7 @@ from journeyman.core.labels import LONGEST_NOTE, Label, LabelSource
 from journeyman.core.messages import Message, Role, ToolCall, Usage
 from journeyman.core.playbook import REMINDER, Advice
 from journeyman.core.principals import Principal
-from journeyman.core.runs import LimitName, Limits, ReasoningStep, RunStatus, TaskInput
+from journeyman.core.runs import AgentResponse, LimitName, Limits, ReasoningStep, RunStatus, TaskInput
 from journeyman.execution.approval import NOBODY
 from journeyman.execution.executor import CallPast
 from journeyman.execution.results import shrink, shrink_artifact, text_for_model, without_the_rest
@@ -91,6 +91,8 @@ class RunState:
         """What people decided, by call."""
         self.labels: tuple[Label, ...] = ()
         """What the run ended with."""
+        self.response: AgentResponse | None = None
+        """What it amounts to, where it has ended in this process."""
         self.gap: ToolGapReport | None = None
         self.trace_parent: str | None = None
         """The span that the run began with, where it is traced."""
@@ -160,7 +162,7 @@ class RunState:
                     self.decisions[event.call_id] = label
             case Answered():
                 self.answer = event
-                self.messages.append(Message(role=Role.ASSISTANT, content=event.text))
+                self.messages.append(Message.unchecked(role=Role.ASSISTANT, content=event.text))
             case RunSuspended():
                 self.status, self.error = event.status, event.error
             case RunFinished() | RunFailed():
@@ -168,7 +170,7 @@ class RunState:
                     self.status, self.limit_reached, self.gap = event.status, event.limit, event.gap
                 else:
                     self.status = RunStatus.FAILED
-                self.error, self.labels = event.error, event.labels
+                self.error, self.labels, self.response = event.error, event.labels, event.response
             case _:
                 pass
 
@@ -178,7 +180,7 @@ class RunState:
         # The whole texts of an earlier run's results are gone: nothing may promise them.
         self.messages = [_without_promise(message) for message in fact.history]
         self.task_at = len(self.messages)
-        self.messages.append(Message.user(fact.task.description))
+        self.messages.append(Message.unchecked(role=Role.USER, content=fact.task.description))
         self.call_ids = {call.id for message in fact.history for call in message.calls}
         self.status = RunStatus.RUNNING
         self.wants_output = fact.agent.get("output") is not None

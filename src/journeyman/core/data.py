@@ -90,11 +90,13 @@ class Entity(BaseModel):
         of field names in each, would be a fifth of the cost of a step. The tests validate all that is created here.
         """
         blank, names = _BLANKS.get(cls) or _blank(cls)
-        entity = cls.__new__(cls)
-        _put(entity, "__dict__", {**blank, **values})
-        _put(entity, "__pydantic_fields_set__", names)
-        _put(entity, "__pydantic_extra__", None)
-        _put(entity, "__pydantic_private__", None)
+        entity = _new(cls)
+        fields = entity.__dict__
+        fields.update(blank)
+        fields.update(values)
+        _set_names(entity, names)
+        _set_extra(entity, None)
+        _set_private(entity, None)
         return entity
 
 
@@ -106,7 +108,11 @@ def reads_stored(info: ValidationInfo) -> bool:
     return info.context is _STORED
 
 
-_put = object.__setattr__
+# Once for all, since looking up a class's slots by name is most of what setting them costs.
+_new = object.__new__
+_set_names, _set_extra, _set_private = (
+    vars(BaseModel)[f"__pydantic_{slot}__"].__set__ for slot in ("fields_set", "extra", "private")
+)
 _BLANKS: dict[type[BaseModel], tuple[dict[str, Any], set[str]]] = {}
 
 

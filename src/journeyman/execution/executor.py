@@ -65,6 +65,7 @@ from journeyman.tools.tool import FrozenArguments
 
 Around: TypeAlias = Callable[[str, str], AbstractContextManager[None]]
 """From call id and tool name to a context manager around each attempt, e.g. a current span."""
+_NOTHING_AROUND = nullcontext()
 Outcome: TypeAlias = Success | Refusal
 MOST_PROGRESS_CHARS = 4_000
 MOST_PAUSE_SECONDS = 3_600.0
@@ -234,7 +235,10 @@ class Executor:
                 await self._trace(current, tool, frozen.arguments)
             if self.policy.grounding == "refuse" and (missing := ungrounded(current.grounding)):
                 return not_grounded(tool.specification, frozen.arguments, missing, current.scope.tools.values())
-        current.risk = await self._grade(tool, frozen.arguments, frozen.text)
+        if len(frozen.text) <= LARGE_TEXT:
+            current.risk = grade(tool.specification, frozen.arguments, self.policy, tool.hazard)
+        else:
+            current.risk = await self._grade(tool, frozen.arguments, frozen.text)
         if requires_approval(
             current.risk, current.call.confidence, threshold=self.policy.approval_confidence
         ) or self._doubtful(current):
@@ -462,7 +466,7 @@ class Executor:
             report=_progress(scope.recorder, call.id) if watched else None,
             settings=tool.settings,
         )
-        with nullcontext() if scope.around is None else scope.around(call.id, tool.name):
+        with _NOTHING_AROUND if scope.around is None else scope.around(call.id, tool.name):
             limit, content = self.policy.max_result_bytes, self.policy.capture_content
             outcome = await self.invoker.attempt(tool, frozen, context, timeout, limit=limit, capture_content=content)
         if self.policy.breaker is not None:

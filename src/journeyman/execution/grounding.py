@@ -85,8 +85,10 @@ class Ledger:
     @property
     def unread(self) -> int:
         """Characters that the next call has to read."""
-        messages = self._conversation.messages
-        return sum(len(messages[at].content) for at in range(self._messages_read, len(messages)))
+        messages, count = self._conversation.messages, 0
+        for at in range(self._messages_read, len(messages)):
+            count += len(messages[at].content)
+        return count
 
     def trace(self, specification: ToolSpecification, arguments: Mapping[str, Any]) -> tuple[ArgumentSource, ...]:
         """Where the value of each argument came from."""
@@ -96,10 +98,11 @@ class Ledger:
         schemas = properties if type(properties) is dict else {}
         found: list[ArgumentSource] = []
         with self._lock:
-            self._catch_up()
+            if len(self._conversation.messages) > self._messages_read:
+                self._catch_up()
             for name, value in arguments.items():
-                schema = schemas.get(name)
-                if type(value) is dict or type(value) is list:
+                schema, kind = schemas.get(name), type(value)
+                if kind is dict or kind is list:
                     inner = _values(name, schema, value, most=MOST_VALUES - len(found))
                     found += [self._source(*item) for item in inner]
                 elif value is not None:
@@ -117,13 +120,13 @@ class Ledger:
             return _unsaid(path, "computed")
         lowered = text.strip().lower()
         at = self._tokens.find_one(lowered)
-        if at is None and type(value) is not str and not is_identifier(name, value):
-            return _unsaid(path, "computed")  # a quantity: that its digits stand somewhere would say nothing
-        if at is None:
-            at = self._tokens.find(lowered.translate(_SPLIT_TOKENS).split())
         if at is None:
             identifier = is_identifier(name, value)
-            at = self._in_parts(lowered, identifier=identifier)
+            if not identifier and type(value) is not str:
+                return _unsaid(path, "computed")  # a quantity: that its digits stand somewhere would say nothing
+            at = self._tokens.find(lowered.translate(_SPLIT_TOKENS).split())
+            if at is None:
+                at = self._in_parts(lowered, identifier=identifier)
             if at is None:
                 return _unsaid(path, "nowhere" if identifier else "computed")
         origin, call_id, tool_name = self._sources[at]
@@ -150,8 +153,6 @@ class Ledger:
     def _catch_up(self) -> None:
         conversation = self._conversation
         messages, read = conversation.messages, self._messages_read
-        if len(messages) == read:
-            return
         if self._system:
             self._hear("system", self._system)
             self._system = ""
@@ -160,8 +161,10 @@ class Ledger:
         steps = conversation.steps
         for at in range(self._steps_read, len(steps)):
             for record in steps[at].calls:
-                if record.grounding:
-                    self._note_invented(record)
+                for source in record.grounding or ():
+                    if source.origin == "nowhere":
+                        self._note_invented(record)
+                        break
         self._steps_read = len(steps)
         task_at = conversation.task_at
         for at in range(read, len(messages)):
@@ -174,11 +177,6 @@ class Ledger:
         self._messages_read = len(messages)
 
     def _note_invented(self, record: ToolCallRecord) -> None:
-        for source in record.grounding or ():
-            if source.origin == "nowhere":
-                break
-        else:
-            return
         if record.success and record.approval_id is not None:
             return  # a person has seen it and said yes
         self._invented[record.call_id] = _forms(record.ungrounded_values)
@@ -287,6 +285,9 @@ class _Index:
 
     def _take_apart(self, at: int) -> None:
         text, but = self._texts[at]
+        if but is None and text.isalnum():  # a number or a word: there is nothing to take apart
+            self._first.setdefault(text, at)
+            return
         for piece in (text,) if len(text) <= PIECE else _pieces(text):
             parts = piece.translate(self._split).split()
             if but:
@@ -332,6 +333,8 @@ def _unsaid(path: str, origin: Origin) -> ArgumentSource:
 
 
 def _text(value: Any) -> str | None:
+    if type(value) is int:
+        return str(value)
     if value is None or isinstance(value, bool | dict | list):
         return None
     if isinstance(value, float) and value.is_integer():

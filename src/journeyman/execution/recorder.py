@@ -48,12 +48,14 @@ class Recorder:
         """Write facts, all or none. With ``sync`` they survive power loss when this returns."""
         if self._closed:
             raise JournalConflictError(f"run {self.run_id!r} was handed over; this process records nothing more")
+        for fact in facts:
+            if fact.since > 1:
+                # An older program at work on this journal could not read it.
+                facts = tuple(fact for fact in facts if fact.since <= self._format())
+                break
+        if not facts:
+            return
         now = self._clock.time()
-        if any(fact.since > 1 for fact in facts):
-            # An older program at work on this journal could not read them.
-            facts = tuple(fact for fact in facts if fact.since <= self._format())
-            if not facts:
-                return
         for fact in facts:
             self._seq += 1
             fact.stamp(self.run_id, self._seq, now)

@@ -104,8 +104,6 @@ def name_secrets(arguments: Mapping[str, Any]) -> bool:
     """Whether arguments name credentials, which raises the risk of any call as far as it goes."""
     looked_at = 0
     for text in _strings(arguments):
-        if len(text) < SHORTEST_SECRET and text.isalnum():
-            continue
         looked_at += 1
         if looked_at > MOST_TEXTS:
             return True
@@ -126,13 +124,15 @@ def _remember(text: str) -> None:
 
 
 def _strings(value: Any) -> Iterator[str]:
+    """The texts in a value that are long enough to name a secret, or are no plain words."""
     # An explicit stack: arguments can be nested deeper than Python recurses.
     stack = [value]
     while stack:
         found = stack.pop()
         kind = type(found)
         if kind is str:
-            yield found
+            if len(found) >= SHORTEST_SECRET or not found.isalnum():
+                yield found
         elif kind in _HOLD_NOTHING:
             continue
         elif isinstance(found, dict | Mapping):
