@@ -211,6 +211,9 @@ class VectorIndex(Protocol):
     def search(self, vector: Vectors, *, k: int = 5, domain: str = "") -> list[tuple[str, float]]:
         """The ids with the highest similarity, best first."""
 
+    def similarities(self, vector: Vectors, ids: Sequence[str], *, domain: str = "") -> dict[str, float]:
+        """The similarities of these ids, as far as they are there."""
+
     def save(self, folder: Path) -> None: ...
 
     def load(self, folder: Path) -> None:
