@@ -79,7 +79,9 @@ class Recorder:
                 if self._fold is not None:
                     self._fold(ready)
                 self._notify(ready)
-                ready = self._out_of_order.pop(self._published + 1, None) if self._out_of_order else None
+                if not self._out_of_order:
+                    break
+                ready = self._out_of_order.pop(self._published + 1, None)
 
     def close(self) -> None:
         """Refuse further facts: another process owns the run now."""
