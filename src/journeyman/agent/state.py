@@ -127,9 +127,10 @@ class RunState:
     def apply(self, event: Event) -> None:
         """Take in one event; signals change nothing."""
         if event.seq is not None:
-            if self._last_time is not None and not isinstance(event, RunResumed):
-                self.active_seconds += max(0.0, event.time - self._last_time)
-            self._last_time = event.time
+            now, before = event.time, self._last_time
+            if before is not None and now > before and not isinstance(event, RunResumed):
+                self.active_seconds += now - before
+            self._last_time = now
         match event:  # the facts of every step first
             case MessageReceived():
                 self._message(event)

@@ -55,10 +55,11 @@ class Recorder:
                 break
         if not facts:
             return
-        now = self._clock.time()
+        now, run_id, seq = self._clock.time(), self.run_id, self._seq
         for fact in facts:
-            self._seq += 1
-            fact.stamp(self.run_id, self._seq, now)
+            seq += 1
+            fact.stamp(run_id, seq, now)
+        self._seq = seq
         try:
             await self._journal.append(self.run_id, facts, sync=sync)
         except asyncio.CancelledError:
