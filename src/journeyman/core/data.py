@@ -24,7 +24,6 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, from_json, to_json
 
 
-
 def _encoder() -> Callable[[Any], str]:
     """One encoder for all: ``json.dumps`` would build one for every call, and ``encode()`` the C part of it."""
     plain = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)

@@ -2,9 +2,9 @@
 
 The rough look compares signs. A vector's sketch is one bit for each coordinate, whether it is above the domain's mean:
 a thirty-second of its size, and two vectors differ in the more bits the wider the angle between them. Reading every
-vector is what an exact search spends its time on; this reads every sketch, and the vectors of ``candidates()``. The order
-among the found is exact. Of requests embedded by MiniLM, with the share of candidates that a hundred thousand have, it
-finds the nearest always, 99.9 % of the nearest five and 99 % of the nearest twenty; what it misses is farther away.
+vector is what an exact search spends its time on; this reads every sketch, and the vectors of ``candidates()``. The
+order among the found is exact. Of requests embedded by MiniLM, with the share of candidates that a hundred thousand
+have, it finds the nearest always, 99.9 % of the nearest five and 99 % of the nearest twenty; what it misses is farther.
 """
 
 from __future__ import annotations
