@@ -1,22 +1,25 @@
 """The command line: everything but the live arms, as one Markdown report and one JSON document.
 
-`python -m benchmarks.learning [--parts retrieval next …] [--tau FILE] [--json FILE] [--report FILE]`
+`python -m benchmarks.learning [--parts retrieval next …] [--tau FILE] [--json FILE] [--report FILE] [--million]`
+
+Beside a report in a file stand its plots.
 """
 
 import argparse
 import asyncio
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.learning import corpus, evidence, finding, speed
+from benchmarks.learning import corpus, evidence, finding, plots, speed
 
 PARTS = ("retrieval", "next", "merged", "tau", "online", "evidence", "speed")
 Row = dict[str, Any]
 
 
-async def measure(parts: list[str], tau: Path | None, *, shuffles: int) -> Row:
+async def measure(parts: list[str], tau: Path | None, *, shuffles: int, sizes: Sequence[int]) -> Row:
     report: Row = {}
     turns = corpus.bfcl_turns()
     report["corpus"] = {"turns": len(turns), "ceiling": corpus.ceiling(turns)}
@@ -37,7 +40,7 @@ async def measure(parts: list[str], tau: Path | None, *, shuffles: int) -> Row:
         report["quarantine"] = await evidence.quarantine()
         report["half false successes"] = await evidence.false_successes(turns)
     if "speed" in parts:
-        report["speed"] = [await speed.measure(size) for size in speed.SIZES]
+        report["speed"] = [await speed.measure(size) for size in sizes]
         report["domains"] = [await speed.domains(10, 10_000), await speed.domains(100, 1_000)]
     return report
 
@@ -78,14 +81,26 @@ def markdown(report: Row) -> str:
         if name in report:
             lines += [f"## {name.capitalize()}", f"```json\n{json.dumps(report[name], indent=1)}\n```", ""]
     if "speed" in report:
-        lines += ["## Speed", "| strategies | p50 ms | p95 ms | CPU ms | update ms | index / numpy |", "|---" * 6 + "|"]
+        heads = ("strategies", "p50 ms", "p95 ms", "CPU ms", "update, CPU ms", "index / numpy", "of 20 nearest found")
+        lines += ["## Speed", f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
         for row in report["speed"]:
             names = ("p50_ms", "p95_ms", "cpu_ms", "update_ms", "ratio")
-            lines.append(f"| {row['strategies']:,} | {' | '.join(f'{row[name]:.2f}' for name in names)} |")
+            cells = [f"{row[name]:.2f}" for name in names] + [f"{row['found']:.1%}"]
+            lines.append(f"| {row['strategies']:,} | {' | '.join(cells)} |")
         for row in report["domains"]:
             what = f"{row['strategies']:,} in {row['domains']} domains"
-            lines.append(f"| {what} | {row['p50_ms']:.2f} | {row['p95_ms']:.2f} | | | |")
+            lines.append(f"| {what} | {row['p50_ms']:.2f} | {row['p95_ms']:.2f} | | | | |")
     return "\n".join(lines)
+
+
+def write(report: Row, file: Path) -> None:
+    """The report, with its plots in files of their own beside it."""
+    links = []
+    for name, (title, drawing) in plots.drawings(report).items():
+        plot = file.with_name(f"{file.stem}-{name}.svg")
+        plot.write_text(drawing, encoding="utf-8")
+        links += [f"![{title}]({plot.name})", ""]
+    file.write_text("\n".join([markdown(report), "", *links]).rstrip() + "\n", encoding="utf-8")
 
 
 def _retrieval(figures: Row) -> list[str]:
@@ -114,12 +129,16 @@ def main() -> int:
     parser.add_argument("--shuffles", type=int, default=evidence.SHUFFLES, help="orders of the online stream")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures there")
     parser.add_argument("--report", type=Path, metavar="FILE", help="write the report there instead of to stdout")
+    parser.add_argument("--million", action="store_true", help="measure the speed of a million strategies, too")
     chosen = parser.parse_args()
-    report = asyncio.run(measure(chosen.parts, chosen.tau, shuffles=chosen.shuffles))
+    for file in filter(None, (chosen.json, chosen.report)):
+        file.parent.mkdir(parents=True, exist_ok=True)  # before the work, not after it
+    sizes = (*speed.SIZES, speed.MILLION) if chosen.million else speed.SIZES
+    report = asyncio.run(measure(chosen.parts, chosen.tau, shuffles=chosen.shuffles, sizes=sizes))
     if chosen.json:
         chosen.json.write_text(json.dumps(report, indent=1), encoding="utf-8")
     if chosen.report:
-        chosen.report.write_text(markdown(report) + "\n", encoding="utf-8")
+        write(report, chosen.report)
     else:
         print(markdown(report), file=sys.stdout)
     return 0

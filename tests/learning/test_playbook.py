@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from journeyman import (
@@ -21,9 +22,12 @@ from journeyman import (
 )
 from journeyman.core.labels import Label, LabelSource
 from journeyman.core.playbook import Advice, StrategyState
+from journeyman.core.protocols import Vectors
+from journeyman.learning import index as learning_index
 from journeyman.learning.episodes import Episode, EpisodeCall
 from journeyman.learning.evidence import lower_bound, upper_bound
 from journeyman.learning.forms import as_advice
+from journeyman.retrieval.index import ExactIndex
 from journeyman.testing import ScriptedModel, call, say
 
 TOOLS = ["find_person", "send_note", "delete_note", "finish"]
@@ -77,6 +81,46 @@ async def test_requests_that_differ_and_sequences_that_differ_are_not_merged() -
     other = replace(told("Anna"), calls=told("Anna").calls[:1])
     await playbook.learn(other, labels=[GOOD])
     assert len(await playbook.strategies()) == 3
+
+
+class Signs:
+    """An embedder that tells requests by their words alone."""
+
+    name = "signs"
+
+    async def embed(self, texts: Sequence[str]) -> Vectors:
+        rows = [np.random.default_rng(list(text.encode())).normal(size=64) for text in texts]
+        return np.array(rows, dtype=np.float32)
+
+
+async def test_what_is_learned_is_compared_with_its_own_sequence_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    playbook = Playbook("office", embedder=Signs(), settings=LearningSettings(holdout=0))
+    await playbook.feed(told("Anna"))
+    await playbook.feed(replace(told("Bert"), request="Send Bert the minutes of the meeting"))
+    compared: list[Sequence[str]] = []
+
+    def similarities(index: ExactIndex, vector: Vectors, ids: Sequence[str], *, domain: str = "") -> dict[str, float]:
+        compared.append(ids)
+        return found(index, vector, ids, domain=domain)
+
+    found = ExactIndex.similarities
+    monkeypatch.setattr(ExactIndex, "similarities", similarities)
+    monkeypatch.delattr(ExactIndex, "search")
+    other = replace(told("Carla"), calls=told("Carla").calls[1:])
+    await playbook.feed(other)
+    assert compared == []
+    await playbook.feed(told("Dora"))
+    assert [len(ids) for ids in compared] == [2]
+    assert [item.helpful_count for item in await playbook.strategies()] == [2, 1, 0]
+
+
+async def test_among_very_many_of_one_sequence_the_nearest_are_still_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(learning_index, "MOST_ALIKE", 1)
+    playbook = Playbook("office", embedder=Signs(), settings=LearningSettings(holdout=0))
+    await playbook.feed(told("Anna"))
+    await playbook.feed(replace(told("Bert"), request="Send Bert the minutes of the meeting"))
+    await playbook.feed(told("Dora"))
+    assert sorted(item.helpful_count for item in await playbook.strategies()) == [1, 2]
 
 
 async def test_good_and_bad_meet_on_one_strategy() -> None:

@@ -14,8 +14,9 @@ from journeyman.core.errors import ConfigurationError
 from journeyman.core.extras import install_command
 from journeyman.core.protocols import VectorIndex, Vectors
 from journeyman.retrieval.index import INDEX_VARIABLE, ExactIndex, FaissIndex, vector_index
+from journeyman.retrieval.sketches import SketchedIndex
 
-INDEXES: list[Callable[[], VectorIndex]] = [ExactIndex, FaissIndex]
+INDEXES: list[Callable[[], VectorIndex]] = [ExactIndex, SketchedIndex, FaissIndex]
 every_index = pytest.mark.parametrize("make", INDEXES)
 
 
@@ -57,6 +58,18 @@ def test_similarity_is_the_cosine_whatever_the_lengths(make: Callable[[], Vector
     found = index.search(np.array([30, 40], dtype=np.float32))
     assert [name for name, _ in found] == ["long", "zero"]
     assert [score for _, score in found] == pytest.approx([1.0, 0.0])
+
+
+@every_index
+def test_single_vectors_are_compared_without_the_others(make: Callable[[], VectorIndex]) -> None:
+    index, vectors = make(), rows(20)
+    index.put(names(20), vectors)
+    query = rows(1, seed=1)[0]
+    found = index.similarities(query, ["n3", "never there", "n17"])
+    everything = dict(index.search(query, k=20))
+    assert found == pytest.approx({name: everything[name] for name in ("n3", "n17")})
+    assert index.similarities(query, ["n3"], domain="other") == {}
+    assert index.similarities(query, ["never there"]) == {}
 
 
 @every_index
@@ -187,10 +200,13 @@ def test_an_index_is_chosen_by_name_and_then_by_the_environment(monkeypatch: pyt
     monkeypatch.setenv(INDEX_VARIABLE, "faiss")
     assert type(vector_index()) is FaissIndex
     assert type(vector_index("exact")) is ExactIndex
+    assert type(vector_index(usual="sketched")) is FaissIndex
+    monkeypatch.delenv(INDEX_VARIABLE)
+    assert type(vector_index(usual="sketched")) is SketchedIndex
 
 
 def test_an_unknown_index_lists_the_known_ones(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(ConfigurationError, match="no vector index is named 'hnsw'; use 'exact' or 'faiss'"):
+    with pytest.raises(ConfigurationError, match="no vector index is named 'hnsw'; use 'exact', 'sketched' or 'faiss'"):
         vector_index("hnsw")
     monkeypatch.setenv(INDEX_VARIABLE, "hnsw")
     with pytest.raises(ConfigurationError, match=r"named 'hnsw' \(JOURNEYMAN_INDEX\)"):

@@ -192,6 +192,8 @@ def outcome(state: RunState, status: RunStatus) -> Outcome:
     Without any call, only a model that says how sure it is tells something: one that is not has found no tool.
     """
     steps = [[call for call in step.calls if call.tool_name not in RESERVED_NAMES] for step in state.steps]
+    if status is RunStatus.COMPLETED and any(steps) and all(call.success for calls in steps for call in calls):
+        return "achieved"
     if not status.ended or any(_uncertain(call) for calls in steps for call in calls):
         return "unknown"
     if state.wants_output and status is RunStatus.COMPLETED and not any(steps):

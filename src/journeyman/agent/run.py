@@ -174,6 +174,8 @@ class Run:
 
     def _hint(self) -> Hint | None:
         """The step of the nearest demonstration that comes next, said last, so that all before it stays as it was."""
+        if not self.state.advice:
+            return None
         guide = next((item for item in reversed(self.state.advice) if item.steps and not item.holdout), None)
         request = "" if self.state.task is None else self.state.task.description
         if guide is not None:

@@ -36,7 +36,7 @@ from journeyman.core.labels import LONGEST_NOTE, Label, LabelSource
 from journeyman.core.messages import Message, Role, ToolCall, Usage
 from journeyman.core.playbook import REMINDER, Advice
 from journeyman.core.principals import Principal
-from journeyman.core.runs import LimitName, Limits, ReasoningStep, RunStatus, TaskInput
+from journeyman.core.runs import AgentResponse, LimitName, Limits, ReasoningStep, RunStatus, TaskInput
 from journeyman.execution.approval import NOBODY
 from journeyman.execution.executor import CallPast
 from journeyman.execution.results import shrink, shrink_artifact, text_for_model, without_the_rest
@@ -92,6 +92,8 @@ class RunState:
         """What people decided, by call."""
         self.labels: tuple[Label, ...] = ()
         """What the run ended with."""
+        self.response: AgentResponse | None = None
+        """What it amounts to, where it has ended in this process."""
         self.gap: ToolGapReport | None = None
         self.trace_parent: str | None = None
         """The span that the run began with, where it is traced."""
@@ -134,9 +136,10 @@ class RunState:
     def apply(self, event: Event) -> None:
         """Take in one event; signals change nothing."""
         if event.seq is not None:
-            if self._last_time is not None and not isinstance(event, RunResumed):
-                self.active_seconds += max(0.0, event.time - self._last_time)
-            self._last_time = event.time
+            now, before = event.time, self._last_time
+            if before is not None and now > before and not isinstance(event, RunResumed):
+                self.active_seconds += now - before
+            self._last_time = now
         match event:  # the facts of every step first
             case MessageReceived():
                 self._message(event)
@@ -171,7 +174,7 @@ class RunState:
                     self.decisions[event.call_id] = label
             case Answered():
                 self.answer = event
-                self.messages.append(Message(role=Role.ASSISTANT, content=event.text))
+                self.messages.append(Message.unchecked(role=Role.ASSISTANT, content=event.text))
             case RunSuspended():
                 self.status, self.error = event.status, event.error
             case RunFinished() | RunFailed():
@@ -179,7 +182,7 @@ class RunState:
                     self.status, self.limit_reached, self.gap = event.status, event.limit, event.gap
                 else:
                     self.status = RunStatus.FAILED
-                self.error, self.labels = event.error, event.labels
+                self.error, self.labels, self.response = event.error, event.labels, event.response
             case _:
                 pass
 
@@ -189,7 +192,7 @@ class RunState:
         # The whole texts of an earlier run's results are gone: nothing may promise them.
         self.messages = [_without_promise(message) for message in fact.history]
         self.task_at = len(self.messages)
-        self.messages.append(Message.user(fact.task.description))
+        self.messages.append(Message.unchecked(role=Role.USER, content=fact.task.description))
         self.call_ids = {call.id for message in fact.history for call in message.calls}
         self.status = RunStatus.RUNNING
         self.wants_output = fact.agent.get("output") is not None

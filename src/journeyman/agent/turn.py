@@ -6,7 +6,7 @@ import asyncio
 import logging
 import re
 import traceback
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Any
 
 from journeyman.agent.answer import answer_from_results
@@ -160,14 +160,14 @@ class _Deltas:
 
 
 def numbered(
-    calls: Iterable[ToolCall], *, iteration: int, taken: set[str], theirs: dict[str, str], bounded: bool = True
+    calls: Sequence[ToolCall], *, iteration: int, taken: set[str], theirs: dict[str, str], bounded: bool = True
 ) -> tuple[ToolCall, ...]:
     """The calls under ids of ours, unique within the run. ``theirs`` takes what the model's server calls them.
 
     A model's own ids may be left out, used twice, or be written to deceive whoever reads them in a list or a command.
     """
     given: list[ToolCall] = []
-    known = set(theirs.values())
+    known = set(theirs.values()) if len(calls) > 1 else theirs.values()
     for index, call in enumerate(calls, start=1):
         wanted = unique = f"call_{iteration}_{index}"
         again = 2
@@ -175,7 +175,8 @@ def numbered(
             unique, again = f"{wanted}_{again}", again + 1
         if call.id not in known and _sendable(call.id) and not _OURS.match(call.id):
             theirs[unique] = call.id
-            known.add(call.id)
+            if isinstance(known, set):
+                known.add(call.id)
         given.append(
             _writable(
                 ToolCall.unchecked(

@@ -197,7 +197,7 @@ async def _whole(
 
     async with _prepared(agent, task, options, listener=listener, last=last) as prepared:
         await advance(prepared)
-    return typed(response(prepared.id, prepared.state), agent)
+    return prepared.state.response or typed(response(prepared.id, prepared.state), agent)
 
 
 def _for_output(agent: Agent, output: Any) -> Agent:
@@ -212,12 +212,13 @@ async def _prepared(
 
     ``last`` says that the event loop ends with this run: then any model lets go of what is bound to it.
     """
+    from journeyman.agent.limits import NO_LIMITS
     from journeyman.app.assembly import Assembly, begin, close_model, model_named, resources_of
     from journeyman.app.finding import find_gap
     from journeyman.core.data import new_id
     from journeyman.core.events import RunStarted
     from journeyman.core.policy import Policy
-    from journeyman.core.runs import Limits, TaskInput
+    from journeyman.core.runs import TaskInput
     from journeyman.execution.approval import AskApprover, NoApprover
     from journeyman.stores.in_memory import MemoryJournal
 
@@ -228,7 +229,7 @@ async def _prepared(
     if (feed := getattr(playbook, "feed", None)) is not None:
         seen: list[Fact] = []
     principal = options.get("principal") or task.principal
-    limits = options.get("limits") or Limits()
+    limits = options.get("limits") or NO_LIMITS
     resources = resources_of(library)
     gate: ApprovalGate = NoApprover()
     if (approver := options.get("approver")) is not None:

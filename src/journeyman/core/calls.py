@@ -180,9 +180,10 @@ def speaks_for_tool(status: str, *, attempts: int) -> bool | None:
     None where it tells nothing: refused before it ran (arguments, permission, a person's no), cancelled, or of a fate
     that nobody knows.
     """
-    if not attempts:
-        return None
-    return {CallStatus.SUCCESS.value: True, CallStatus.ERROR.value: False, CallStatus.TIMEOUT.value: False}.get(status)
+    return _SPEAKS.get(status) if attempts else None
+
+
+_SPEAKS: dict[str, bool] = {CallStatus.SUCCESS: True, CallStatus.ERROR: False, CallStatus.TIMEOUT: False}
 
 
 class CallStore(Protocol):

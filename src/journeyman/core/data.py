@@ -10,6 +10,7 @@ import json
 import os
 import re
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Self
 
 from pydantic import (
@@ -22,8 +23,18 @@ from pydantic import (
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, from_json, to_json
 
-# One encoder for all: json.dumps would build one for every call.
-_encode = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode
+
+def _encoder() -> Callable[[Any], str]:
+    """One encoder for all: ``json.dumps`` would build one for every call, and ``encode()`` the C part of it."""
+    plain = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    make = getattr(json.encoder, "c_make_encoder", None)
+    if make is None:  # an interpreter without the C part
+        return plain.encode
+    chunks = make(None, plain.default, json.encoder.encode_basestring, None, ":", ",", True, False, False)
+    return lambda value: "".join(chunks(value, 0))
+
+
+_encode = _encoder()
 
 
 LOG_FIELDS = "journeyman"
@@ -90,11 +101,13 @@ class Entity(BaseModel):
         of field names in each, would be a fifth of the cost of a step. The tests validate all that is created here.
         """
         blank, names = _BLANKS.get(cls) or _blank(cls)
-        entity = cls.__new__(cls)
-        _put(entity, "__dict__", {**blank, **values})
-        _put(entity, "__pydantic_fields_set__", names)
-        _put(entity, "__pydantic_extra__", None)
-        _put(entity, "__pydantic_private__", None)
+        entity = _new(cls)
+        fields = entity.__dict__
+        fields.update(blank)
+        fields.update(values)
+        _set_names(entity, names)
+        _set_extra(entity, None)
+        _set_private(entity, None)
         return entity
 
 
@@ -106,7 +119,11 @@ def reads_stored(info: ValidationInfo) -> bool:
     return info.context is _STORED
 
 
-_put = object.__setattr__
+# Once for all, since looking up a class's slots by name is most of what setting them costs.
+_new = object.__new__
+_set_names, _set_extra, _set_private = (
+    vars(BaseModel)[f"__pydantic_{slot}__"].__set__ for slot in ("fields_set", "extra", "private")
+)
 _BLANKS: dict[type[BaseModel], tuple[dict[str, Any], set[str]]] = {}
 
 

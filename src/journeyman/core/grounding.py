@@ -48,7 +48,10 @@ WORDS: dict[Origin, str] = {
 
 def ungrounded(sources: tuple[ArgumentSource, ...] | None) -> tuple[str, ...]:
     """The arguments whose values are identifiers that stand nowhere."""
-    return tuple(item.argument for item in sources or () if item.origin == "nowhere")
+    for item in sources or ():
+        if item.origin == "nowhere":
+            return tuple(item.argument for item in sources or () if item.origin == "nowhere")
+    return ()  # as nearly always
 
 
 def value_at(arguments: dict[str, Any], path: str) -> Any:

@@ -65,6 +65,7 @@ from journeyman.tools.tool import FrozenArguments
 
 Around: TypeAlias = Callable[[str, str], AbstractContextManager[None]]
 """From call id and tool name to a context manager around each attempt, e.g. a current span."""
+_NOTHING_AROUND = nullcontext()
 Outcome: TypeAlias = Success | Refusal
 MOST_PROGRESS_CHARS = 4_000
 MOST_PAUSE_SECONDS = 3_600.0
@@ -161,7 +162,9 @@ class Executor:
         """Run a requested call to its outcome, or suspend it until a person has decided."""
         current = self._begin(call, scope, past or CallPast())
         try:
-            outcome = await self._kept(current, await self._govern(current))
+            outcome = await self._govern(current)
+            if self.artifacts is not None and isinstance(outcome, Success):
+                outcome = await self._kept(current, outcome, self.artifacts)
         except asyncio.CancelledError:
             # Nothing may be left started without an outcome.
             await self._finish(current, cancelled(call.tool_name, under_way=current.attempts > 0))
@@ -175,18 +178,16 @@ class Executor:
             return Suspended(call.id, call.id, unknown=True)
         return record
 
-    async def _kept(
-        self, current: _CallInProgress, outcome: Outcome | ToolCallRecord | Suspended
-    ) -> Outcome | ToolCallRecord | Suspended:
+    async def _kept(self, current: _CallInProgress, outcome: Success, artifacts: ArtifactStore) -> Success:
         """A large result is put where it can be read in parts; its record only says where."""
-        if self.artifacts is None or not isinstance(outcome, Success) or outcome.size <= self.policy.inline_bytes:
+        if outcome.size <= self.policy.inline_bytes:
             return outcome
         if current.call.tool_name in RESERVED_NAMES:
             return outcome  # what they give is read by the loop
-        value = await keep_media(outcome.value, current.scope.run_id, self.artifacts)
+        value = await keep_media(outcome.value, current.scope.run_id, artifacts)
         if value is not outcome.value and (size := weigh(value, sys.maxsize)) <= self.policy.inline_bytes:
             return Success(value, cached=outcome.cached, size=size)
-        artifact = await keep(value, current.scope.run_id, self.artifacts, policy=self.policy)
+        artifact = await keep(value, current.scope.run_id, artifacts, policy=self.policy)
         return Success(None, cached=outcome.cached, size=outcome.size, artifact=artifact)
 
     async def refuse(self, call: ToolCall, scope: CallScope, refusal: Refusal) -> ToolCallRecord:
@@ -234,7 +235,10 @@ class Executor:
                 await self._trace(current, tool, frozen.arguments)
             if self.policy.grounding == "refuse" and (missing := ungrounded(current.grounding)):
                 return not_grounded(tool.specification, frozen.arguments, missing, current.scope.tools.values())
-        current.risk = await self._grade(tool, frozen.arguments, frozen.text)
+        if len(frozen.text) <= LARGE_TEXT:
+            current.risk = grade(tool.specification, frozen.arguments, self.policy, tool.hazard)
+        else:
+            current.risk = await self._grade(tool, frozen.arguments, frozen.text)
         if requires_approval(
             current.risk, current.call.confidence, threshold=self.policy.approval_confidence
         ) or self._doubtful(current):
@@ -242,7 +246,9 @@ class Executor:
             if not isinstance(approved, FrozenArguments):
                 return approved
             frozen = approved
-        return await self._cached_or_run(current, tool, frozen)
+        if tool.cache_seconds is None or not tool.specification.read_only:
+            return await self._attempts(current, tool, frozen)
+        return await self._cached_or_run(current, tool, frozen, tool.cache_seconds)
 
     async def _resume(self, current: _CallInProgress, started: CallStarted) -> Outcome | ToolCallRecord | Suspended:
         """A call that another process has begun: repeat it only where that is safe."""
@@ -385,15 +391,15 @@ class Executor:
         current.risk = await self._grade(tool, changed.arguments, changed.text)
         return changed
 
-    async def _cached_or_run(self, current: _CallInProgress, tool: AnyTool, frozen: FrozenArguments) -> Outcome:
-        if tool.cache_seconds is None or not tool.specification.read_only:
-            return await self._attempts(current, tool, frozen)
+    async def _cached_or_run(
+        self, current: _CallInProgress, tool: AnyTool, frozen: FrozenArguments, seconds: float
+    ) -> Outcome:
         key = binding(tool, frozen, current.scope.principal)
         if (hit := self.cache.get(key)) is not MISS:
             return Success(hit, cached=True, size=weigh(hit, sys.maxsize))
         outcome = await self._attempts(current, tool, frozen)
         if isinstance(outcome, Success):
-            self.cache.put(key, outcome.value, seconds=tool.cache_seconds, size=outcome.size)
+            self.cache.put(key, outcome.value, seconds=seconds, size=outcome.size)
         return outcome
 
     async def _attempts(self, current: _CallInProgress, tool: AnyTool, frozen: FrozenArguments) -> Outcome:
@@ -462,7 +468,7 @@ class Executor:
             report=_progress(scope.recorder, call.id) if watched else None,
             settings=tool.settings,
         )
-        with nullcontext() if scope.around is None else scope.around(call.id, tool.name):
+        with _NOTHING_AROUND if scope.around is None else scope.around(call.id, tool.name):
             limit, content = self.policy.max_result_bytes, self.policy.capture_content
             outcome = await self.invoker.attempt(tool, frozen, context, timeout, limit=limit, capture_content=content)
         if self.policy.breaker is not None:

@@ -85,8 +85,10 @@ class Ledger:
     @property
     def unread(self) -> int:
         """Characters that the next call has to read."""
-        messages = self._conversation.messages
-        return sum(len(messages[at].content) for at in range(self._messages_read, len(messages)))
+        messages, count = self._conversation.messages, 0
+        for at in range(self._messages_read, len(messages)):
+            count += len(messages[at].content)
+        return count
 
     def trace(self, specification: ToolSpecification, arguments: Mapping[str, Any]) -> tuple[ArgumentSource, ...]:
         """Where the value of each argument came from."""
@@ -96,10 +98,12 @@ class Ledger:
         schemas = properties if type(properties) is dict else {}
         found: list[ArgumentSource] = []
         with self._lock:
-            self._catch_up()
+            if len(self._conversation.messages) > self._messages_read:
+                self._catch_up()
+                self._tokens.read_on()
             for name, value in arguments.items():
-                schema = schemas.get(name)
-                if type(value) is dict or type(value) is list:
+                schema, kind = schemas.get(name), type(value)
+                if kind is dict or kind is list:
                     inner = _values(name, schema, value, most=MOST_VALUES - len(found))
                     found += [self._source(*item) for item in inner]
                 elif value is not None:
@@ -112,18 +116,25 @@ class Ledger:
                 return _unsaid(path, "default")
             if "enum" in schema or "const" in schema:
                 return _unsaid(path, "enum")
-        text = value if type(value) is str else _text(value)
-        if text is None or len(text) > LONGEST_VALUE:
+        kind = type(value)
+        if kind is str:
+            lowered = value.strip().lower() if len(value) <= LONGEST_VALUE else value
+        elif kind is int:
+            lowered = str(value)
+        elif kind is float:
+            lowered = str(int(value) if value.is_integer() else value)
+        else:
             return _unsaid(path, "computed")
-        lowered = text.strip().lower()
-        at = self._tokens.find_one(lowered)
-        if at is None and type(value) is not str and not is_identifier(name, value):
-            return _unsaid(path, "computed")  # a quantity: that its digits stand somewhere would say nothing
-        if at is None:
-            at = self._tokens.find(lowered.translate(_SPLIT_TOKENS).split())
+        if len(lowered) > LONGEST_VALUE:
+            return _unsaid(path, "computed")
+        at = self._tokens.first.get(lowered)
         if at is None:
             identifier = is_identifier(name, value)
-            at = self._in_parts(lowered, identifier=identifier)
+            if not identifier and kind is not str:
+                return _unsaid(path, "computed")  # a quantity: that its digits stand somewhere would say nothing
+            at = self._tokens.find(lowered.translate(_SPLIT_TOKENS).split())
+            if at is None:
+                at = self._in_parts(lowered, identifier=identifier)
             if at is None:
                 return _unsaid(path, "nowhere" if identifier else "computed")
         origin, call_id, tool_name = self._sources[at]
@@ -150,8 +161,6 @@ class Ledger:
     def _catch_up(self) -> None:
         conversation = self._conversation
         messages, read = conversation.messages, self._messages_read
-        if len(messages) == read:
-            return
         if self._system:
             self._hear("system", self._system)
             self._system = ""
@@ -160,8 +169,10 @@ class Ledger:
         steps = conversation.steps
         for at in range(self._steps_read, len(steps)):
             for record in steps[at].calls:
-                if record.grounding:
-                    self._note_invented(record)
+                for source in record.grounding or ():
+                    if source.origin == "nowhere":
+                        self._note_invented(record)
+                        break
         self._steps_read = len(steps)
         task_at = conversation.task_at
         for at in range(read, len(messages)):
@@ -174,11 +185,6 @@ class Ledger:
         self._messages_read = len(messages)
 
     def _note_invented(self, record: ToolCallRecord) -> None:
-        for source in record.grounding or ():
-            if source.origin == "nowhere":
-                break
-        else:
-            return
         if record.success and record.approval_id is not None:
             return  # a person has seen it and said yes
         self._invented[record.call_id] = _forms(record.ungrounded_values)
@@ -203,23 +209,16 @@ class _Index:
         self._apart = apart
         self._split = split
         self._read = 0
-        self._first: dict[str, int] = {}
+        self.first: dict[str, int] = {}
         self._long: dict[int, int] = {}
         """Texts that are only searched so far, and how often they may be."""
 
-    def find_one(self, part: str) -> int | None:
-        """The source that said exactly this, among the texts that were taken apart."""
-        if self._read < len(self._texts):
-            self._read_on()
-        return self._first.get(part)
-
     def find(self, parts: list[str]) -> int | None:
         """The source that said the last of these parts; None where one of them was not said, or there are none."""
-        if self._read < len(self._texts):
-            self._read_on()
+        self.read_on()
         latest = -1
         for part in parts:
-            found = self._first.get(part)
+            found = self.first.get(part)
             if found is None and self._long:
                 found = self._search(part)
             if found is None and (found := self._written_otherwise(part)) is None:
@@ -227,7 +226,8 @@ class _Index:
             latest = max(latest, found)
         return None if latest < 0 else latest
 
-    def _read_on(self) -> None:
+    def read_on(self) -> None:
+        """Take in what was said since the last time."""
         for at in range(self._read, len(self._texts)):
             length = len(self._texts[at][0])
             if length <= SHORT_TEXT:
@@ -245,7 +245,7 @@ class _Index:
             return found
         for begin in _BEGINS:
             for end in _ENDS:
-                if (found := self._first.get(f"{begin}{bare}{end}")) is not None:
+                if (found := self.first.get(f"{begin}{bare}{end}")) is not None:
                     return found
         return None
 
@@ -262,7 +262,7 @@ class _Index:
             if stands is None:
                 del self._long[at]
                 self._take_apart(at)
-                stands = self._first.get(part) == at
+                stands = self.first.get(part) == at
             else:
                 self._long[at] = left - 1
             if stands:
@@ -287,11 +287,14 @@ class _Index:
 
     def _take_apart(self, at: int) -> None:
         text, but = self._texts[at]
+        if but is None and text.isalnum():  # a number or a word: there is nothing to take apart
+            self.first.setdefault(text, at)
+            return
         for piece in (text,) if len(text) <= PIECE else _pieces(text):
             parts = piece.translate(self._split).split()
             if but:
                 parts = [part for part in parts if part not in but]
-            deque(map(self._first.setdefault, parts, repeat(at)), maxlen=0)  # a loop, four times as fast
+            deque(map(self.first.setdefault, parts, repeat(at)), maxlen=0)  # a loop, four times as fast
 
 
 def _pieces(text: str) -> Iterator[str]:
@@ -329,14 +332,6 @@ def _values(name: str, schema: Any, value: Any, *, most: int) -> Iterator[tuple[
 def _unsaid(path: str, origin: Origin) -> ArgumentSource:
     """A source that is no call's result: few differ, and every call has some."""
     return ArgumentSource.unchecked(argument=path, origin=origin)
-
-
-def _text(value: Any) -> str | None:
-    if value is None or isinstance(value, bool | dict | list):
-        return None
-    if isinstance(value, float) and value.is_integer():
-        return str(int(value))
-    return str(value)
 
 
 def _forms(values: Iterable[Any]) -> set[str]:

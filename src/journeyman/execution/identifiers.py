@@ -6,6 +6,7 @@ Judged by the value's own form and by its parameter's name, never by what the id
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Any
 
 LEAST_DIGITS = 4
@@ -36,10 +37,10 @@ def is_identifier(name: str, value: Any) -> bool:
     if isinstance(value, bool):
         return False
     if isinstance(value, int):
+        if abs(value) < LEAST_NAMED_NUMBER:
+            return False
         digits = str(abs(value))
-        if _named(name):
-            return abs(value) >= LEAST_NAMED_NUMBER
-        return len(digits) >= LEAST_NUMBER and not digits.endswith("000")
+        return _named(name) or (len(digits) >= LEAST_NUMBER and not digits.endswith("000"))
     return isinstance(value, str) and _is_identifier_text(name, value.strip())
 
 
@@ -61,6 +62,7 @@ def _is_identifier_text(name: str, text: str) -> bool:
     return sum(map(str.isdigit, _years.sub("", text))) >= LEAST_DIGITS
 
 
+@lru_cache(maxsize=4_096)
 def _named(name: str) -> bool:
     """Whether a parameter is named as an identifier, e.g. ``order_id``, ``userId`` or ``contact_email``."""
     words = _name_words(name)

@@ -48,15 +48,18 @@ class Recorder:
         """Write facts, all or none. With ``sync`` they survive power loss when this returns."""
         if self._closed:
             raise JournalConflictError(f"run {self.run_id!r} was handed over; this process records nothing more")
-        now = self._clock.time()
-        if any(fact.since > 1 for fact in facts):
-            # An older program at work on this journal could not read them.
-            facts = tuple(fact for fact in facts if fact.since <= self._format())
-            if not facts:
-                return
         for fact in facts:
-            self._seq += 1
-            fact.stamp(self.run_id, self._seq, now)
+            if fact.since > 1:
+                # An older program at work on this journal could not read it.
+                facts = tuple(fact for fact in facts if fact.since <= self._format())
+                break
+        if not facts:
+            return
+        now, run_id, seq = self._clock.time(), self.run_id, self._seq
+        for fact in facts:
+            seq += 1
+            fact.stamp(run_id, seq, now)
+        self._seq = seq
         try:
             await self._journal.append(self.run_id, facts, sync=sync)
         except asyncio.CancelledError:
@@ -77,7 +80,9 @@ class Recorder:
                 if self._fold is not None:
                     self._fold(ready)
                 self._notify(ready)
-                ready = self._out_of_order.pop(self._published + 1, None) if self._out_of_order else None
+                if not self._out_of_order:
+                    break
+                ready = self._out_of_order.pop(self._published + 1, None)
 
     def close(self) -> None:
         """Refuse further facts: another process owns the run now."""

@@ -54,6 +54,8 @@ async def measured_aside(value: Any, secrets: Secrets, *, limit: int) -> tuple[A
     try:
         if kind is str:
             small = len(value) <= SMALL or value.isascii()
+        elif kind is int:
+            small = -SMALL < value < SMALL
         else:
             small = value is None or kind is bool or weigh(value, SMALL) <= SMALL
     except Exception:  # too large, iterators, or whatever a value of somebody's own raises: told below

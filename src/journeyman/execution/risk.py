@@ -102,10 +102,10 @@ def _raised_by_arguments(level: RiskLevel, arguments: Mapping[str, Any]) -> Risk
 
 def name_secrets(arguments: Mapping[str, Any]) -> bool:
     """Whether arguments name credentials, which raises the risk of any call as far as it goes."""
+    if _only_numbers(arguments):
+        return False
     looked_at = 0
     for text in _strings(arguments):
-        if len(text) < SHORTEST_SECRET and text.isalnum():
-            continue
         looked_at += 1
         if looked_at > MOST_TEXTS:
             return True
@@ -118,6 +118,16 @@ def name_secrets(arguments: Mapping[str, Any]) -> bool:
     return False
 
 
+def _only_numbers(arguments: Mapping[str, Any]) -> bool:
+    """Whether nothing in them could be a text, under names that were looked at before or are plain words."""
+    for name, value in arguments.items():
+        if type(value) not in _HOLD_NOTHING:
+            return False
+        if name not in _HARMLESS and (len(name) >= SHORTEST_SECRET or not name.isalnum()):
+            return False
+    return True
+
+
 def _remember(text: str) -> None:
     """Agents ask for the same paths and names again and again; what raises no risk need not be looked at twice."""
     if len(_HARMLESS) >= MOST_REMEMBERED:
@@ -126,13 +136,15 @@ def _remember(text: str) -> None:
 
 
 def _strings(value: Any) -> Iterator[str]:
+    """The texts in a value that are long enough to name a secret, or are no plain words."""
     # An explicit stack: arguments can be nested deeper than Python recurses.
     stack = [value]
     while stack:
         found = stack.pop()
         kind = type(found)
         if kind is str:
-            yield found
+            if len(found) >= SHORTEST_SECRET or not found.isalnum():
+                yield found
         elif kind in _HOLD_NOTHING:
             continue
         elif isinstance(found, dict | Mapping):

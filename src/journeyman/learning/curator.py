@@ -89,12 +89,11 @@ class Curator:
     async def _same(self, lesson: Lesson) -> ToolCallingStrategy | None:
         """The strategy that says the same: an equal sequence, for a similar request, of the same owner."""
         assert lesson.abstracted is not None
-        owner = self._owner(lesson)
-        found = await self._index.search(
+        found = await self._index.alike(
             lesson.abstracted.key,
-            owners=(owner,),
-            k=self._settings.neighbours,
-            wanted=lambda other: other.tool_sequence == lesson.sequence and other.state is not StrategyState.RETIRED,
+            lesson.sequence,
+            owner=self._owner(lesson),
+            wanted=lambda other: other.state is not StrategyState.RETIRED,
         )
         near = [item for item in found if item.similarity >= self._settings.similar]
         return max(near, key=lambda item: item.similarity).strategy if near else None
@@ -254,15 +253,11 @@ class Curator:
                 await self.settle(item.id, StrategyState.RETIRED, why, now=now)
 
     async def _doubles(self, strategy: ToolCallingStrategy) -> list[ToolCallingStrategy]:
-        found = await self._index.search(
+        found = await self._index.alike(
             strategy.texts[0] if strategy.texts else strategy.content,
-            owners=(strategy.principal_id,),
-            k=self._settings.neighbours,
-            wanted=lambda other: (
-                other.id != strategy.id
-                and other.tool_sequence == strategy.tool_sequence
-                and other.state is strategy.state
-            ),
+            strategy.tool_sequence,
+            owner=strategy.principal_id,
+            wanted=lambda other: other.id != strategy.id and other.state is strategy.state,
         )
         return [near.strategy for near in found if near.similarity >= self._settings.similar]
 

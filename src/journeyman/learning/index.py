@@ -6,7 +6,7 @@ Each principal's strategies, and everybody's, are domains of their own in one in
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from journeyman.core.playbook import Lookup, PlaybookBullet, ToolCallingStrategy
@@ -15,6 +15,8 @@ from journeyman.learning.abstraction import find_key
 from journeyman.retrieval.bm25 import terms
 from journeyman.retrieval.search import HybridIndex
 
+MOST_ALIKE = 2_000
+"""Strategies of one sequence that are compared one by one; among more, those near to the request are searched."""
 COMMON = 300
 """Strategies that may share a word before it finds none by itself."""
 _SEPARATOR = "\x00"
@@ -71,13 +73,15 @@ class StrategyIndex:
 
     def __init__(self, *, embedder: Embedder | None = None) -> None:
         self._embeds = embedder is not None
-        self._hybrid = HybridIndex(embedder=embedder, common=COMMON)
+        self._hybrid = HybridIndex(embedder=embedder, usual="sketched", common=COMMON)
         self._texts: dict[str, tuple[str, ...]] = {}
         self.bullets: dict[str, PlaybookBullet] = {}
         self.transitions = Transitions()
         self.by_run: dict[str, set[str]] = defaultdict(set)
         """By run: the bullets that were learned from it."""
         self._pitfalls: dict[str, dict[str, PlaybookBullet]] = defaultdict(dict)
+        self._alike: dict[tuple[str | None, tuple[str, ...]], dict[str, None]] = defaultdict(dict)
+        """By owner and sequence: ids of strategies."""
 
     def __len__(self) -> int:
         return len(self.bullets)
@@ -100,13 +104,15 @@ class StrategyIndex:
                 continue
             if isinstance(before, ToolCallingStrategy):
                 self.transitions.count(before, -1)
+                self._forget_kind(before)
             self.transitions.count(bullet)
+            self._alike[_kind(bullet)][bullet.id] = None
             texts = bullet.texts or (bullet.content,)
             known = self._texts.get(bullet.id, ())
             self._texts[bullet.id] = texts
             for number, text in enumerate(texts):
                 if number >= len(known) or known[number] != text:
-                    fresh[_owner(bullet.principal_id)][f"{bullet.id}{_SEPARATOR}{number}"] = text
+                    fresh[_owner(bullet.principal_id)][_place(bullet.id, number)] = text
         for owner, texts_of in fresh.items():
             await self._hybrid.put(texts_of, domain=owner)
 
@@ -121,7 +127,8 @@ class StrategyIndex:
                 self._pitfalls.get(bullet.tool_name, {}).pop(key, None)
             if isinstance(bullet, ToolCallingStrategy):
                 self.transitions.count(bullet, -1)
-                places = [f"{key}{_SEPARATOR}{number}" for number in range(len(self._texts.pop(key, ())))]
+                self._forget_kind(bullet)
+                places = [_place(key, number) for number in range(len(self._texts.pop(key, ())))]
                 self._hybrid.remove(places, domain=_owner(bullet.principal_id))
 
     async def search(
@@ -150,6 +157,49 @@ class StrategyIndex:
                     found[strategy.id] = Neighbour(strategy, hit.score, similarity)
         return sorted(found.values(), key=lambda near: -near.score)[:k]
 
+    async def alike(
+        self,
+        text: str,
+        sequence: tuple[str, ...],
+        *,
+        owner: str | None,
+        wanted: Callable[[ToolCallingStrategy], bool],
+    ) -> list[Neighbour]:
+        """The wanted strategies with this very sequence, the nearest to a request first.
+
+        Costs what there are of these, not what there is in all.
+        """
+        same = self._alike.get((owner, sequence), {})
+        if len(same) > MOST_ALIKE:
+            return await self.search(
+                text, owners=(owner,), wanted=lambda other: other.tool_sequence == sequence and wanted(other)
+            )
+        there = [item for key in same if isinstance(item := self.bullets.get(key), ToolCallingStrategy)]
+        there = [item for item in there if wanted(item)]
+        if not there:
+            return []
+        key = find_key(text) or text
+        near = await self._similarities(key, {item.id: self._texts[item.id] for item in there}, _owner(owner))
+        found = [Neighbour(item, near[item.id], near[item.id]) for item in there]
+        return sorted(found, key=lambda item: -item.similarity)
+
+    async def _similarities(self, key: str, texts: Mapping[str, Sequence[str]], domain: str) -> dict[str, float]:
+        """By strategy: how near the nearest of its texts is."""
+        if not self._embeds:
+            asked = set(terms(key))
+            return {name: max(_shared(asked, text) for text in held) for name, held in texts.items()}
+        places = {_place(name, number): name for name, held in texts.items() for number in range(len(held))}
+        nearest = dict.fromkeys(texts, 0.0)
+        for place, cosine in (await self._hybrid.similarities(key, list(places), domain=domain)).items():
+            nearest[places[place]] = max(nearest[places[place]], cosine)
+        return nearest
+
+    def _forget_kind(self, strategy: ToolCallingStrategy) -> None:
+        same = self._alike[_kind(strategy)]
+        same.pop(strategy.id, None)
+        if not same:
+            del self._alike[_kind(strategy)]
+
     def pitfalls(self, tools: Sequence[str], *, owners: Sequence[str | None], most: int) -> list[PlaybookBullet]:
         """What to beware of with these tools, those that helped most first."""
         told = [
@@ -171,6 +221,14 @@ class StrategyIndex:
 def _shared(asked: set[str], text: str) -> float:
     held = set(terms(text))
     return len(asked & held) / len(asked | held) if asked else 0.0
+
+
+def _place(bullet_id: str, number: int) -> str:
+    return f"{bullet_id}{_SEPARATOR}{number}"
+
+
+def _kind(strategy: ToolCallingStrategy) -> tuple[str | None, tuple[str, ...]]:
+    return strategy.principal_id, strategy.tool_sequence
 
 
 def _owner(principal_id: str | None) -> str:

@@ -29,17 +29,22 @@ _SMALLEST = 16
 _IDS = "ids.json"
 
 
-def vector_index(kind: str | None = None) -> VectorIndex:
-    """An empty index: ``exact``, or ``faiss`` (extra ``faiss``). None: what JOURNEYMAN_INDEX says, else ``exact``."""
-    wanted = kind or os.environ.get(INDEX_VARIABLE) or ExactIndex.kind
-    for index in (ExactIndex, FaissIndex):
+def vector_index(kind: str | None = None, *, usual: str = "exact") -> VectorIndex:
+    """An empty index: ``exact``, ``sketched``, or ``faiss`` (extra ``faiss``).
+
+    None: what JOURNEYMAN_INDEX says, else the ``usual`` one.
+    """
+    from journeyman.retrieval.sketches import SketchedIndex
+
+    wanted = kind or os.environ.get(INDEX_VARIABLE) or usual
+    for index in (ExactIndex, SketchedIndex, FaissIndex):
         if index.kind == wanted:
             return index()
     where = "" if kind else f" ({INDEX_VARIABLE})"
-    raise ConfigurationError(f"no vector index is named {wanted!r}{where}; use 'exact' or 'faiss'")
+    raise ConfigurationError(f"no vector index is named {wanted!r}{where}; use 'exact', 'sketched' or 'faiss'")
 
 
-class _MatrixDomain:
+class MatrixDomain:
     """A numpy matrix without gaps: the last row takes a removed one's place."""
 
     def __init__(self, rows: Matrix, ids: list[str]) -> None:
@@ -84,11 +89,12 @@ class _MatrixDomain:
                 self._places[last] = place
 
     def search(self, query: Matrix, k: int) -> list[tuple[str, float]]:
-        count = len(self.ids)
-        scores = self.rows[:count] @ query
-        best = scores.argpartition(count - k)[count - k :] if k < count else np.arange(count)
-        best = best[scores[best].argsort()[::-1]]
-        return [(self.ids[place], score) for place, score in zip(best.tolist(), scores[best].tolist(), strict=True)]
+        return [(self.ids[place], score) for place, score in best_of(self.rows[: len(self.ids)] @ query, k)]
+
+    def scores(self, query: Matrix, ids: Sequence[str]) -> list[tuple[str, float]]:
+        known = [key for key in ids if key in self._places]
+        rows = self.rows[[self._places[key] for key in known]]
+        return list(zip(known, (rows @ query).tolist(), strict=True))
 
     def save(self, file: Path) -> None:
         with file.open("wb") as opened:
@@ -102,6 +108,14 @@ class _MatrixDomain:
     @classmethod
     def empty(cls, dimensions: int) -> Self:
         return cls(np.empty((0, dimensions), dtype=np.float32), [])
+
+
+def best_of(scores: Matrix, k: int) -> list[tuple[int, float]]:
+    """Places and scores of the highest, best first."""
+    count = len(scores)
+    best = scores.argpartition(count - k)[count - k :] if k < count else np.arange(count)
+    best = best[scores[best].argsort()[::-1]]
+    return list(zip(best.tolist(), scores[best].tolist(), strict=True))
 
 
 class _FaissDomain:
@@ -151,6 +165,11 @@ class _FaissDomain:
         found = zip(numbers[0].tolist(), scores[0].tolist(), strict=True)
         return [(self._names[number], score) for number, score in found]
 
+    def scores(self, query: Matrix, ids: Sequence[str]) -> list[tuple[str, float]]:
+        known = [key for key in ids if key in self._numbers]
+        rows = [self._flat.reconstruct(self._numbers[key]) for key in known]
+        return list(zip(known, (np.stack(rows) @ query).tolist(), strict=True)) if rows else []
+
     def save(self, file: Path) -> None:
         _faiss().write_index(self._flat, str(file))
 
@@ -164,7 +183,7 @@ class _FaissDomain:
         return cls(faiss.IndexIDMap2(faiss.IndexFlatIP(dimensions)), ())
 
 
-_Domain: TypeAlias = _MatrixDomain | _FaissDomain
+_Domain: TypeAlias = MatrixDomain | _FaissDomain
 
 
 def _faiss() -> Any:
@@ -178,7 +197,7 @@ class ExactIndex:
     """Finds the nearest vectors, surely. Fast enough up to about a million in one domain."""
 
     kind: ClassVar[str] = "exact"
-    _domain: ClassVar[type[_Domain]] = _MatrixDomain
+    _domain: ClassVar[type[_Domain]] = MatrixDomain
     """The vectors of one domain; their rows have length 1."""
 
     def __init__(self) -> None:
@@ -206,13 +225,17 @@ class ExactIndex:
         known = self._domains.get(domain)
         if known is None or k < 1:
             return []
-        query = np.asarray(vector, dtype=np.float32).reshape(-1)
-        _check_rows([domain], query[None], dimensions=known.dimensions)
-        length = math.sqrt(query @ query) or 1.0
-        if not math.isfinite(length):
-            raise ValueError(NOT_A_NUMBER)
+        query, length = _query(vector, known)
         # Only what is returned is brought to the scale of cosines; at a thousand vectors anything more would show.
         return [(key, score / length) for key, score in known.search(query, k)]
+
+    def similarities(self, vector: Matrix, ids: Sequence[str], *, domain: str = "") -> dict[str, float]:
+        """The cosines of these vectors, as far as they are here."""
+        known = self._domains.get(domain)
+        if known is None:
+            return {}
+        query, length = _query(vector, known)
+        return {key: score / length for key, score in known.scores(query, ids)}
 
     def save(self, folder: Path) -> None:
         """Write everything into a folder; a reader sees the old state or the new one, never half of each."""
@@ -258,6 +281,16 @@ def unit(vectors: Matrix) -> Matrix:
     lengths[lengths == 0] = 1
     scaled: Matrix = rows / lengths
     return scaled
+
+
+def _query(vector: Matrix, domain: _Domain) -> tuple[Matrix, float]:
+    """What is looked for, and its length."""
+    query = np.asarray(vector, dtype=np.float32).reshape(-1)
+    _check_rows([""], query[None], dimensions=domain.dimensions)
+    length = math.sqrt(query @ query) or 1.0
+    if not math.isfinite(length):
+        raise ValueError(NOT_A_NUMBER)
+    return query, length
 
 
 def _check_rows(ids: Sequence[str], rows: Matrix, *, dimensions: int | None) -> None:

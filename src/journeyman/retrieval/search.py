@@ -11,7 +11,7 @@ import asyncio
 import json
 import logging
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import nlargest
 from itertools import islice
@@ -20,7 +20,7 @@ from pathlib import Path
 from journeyman.core.budgets import SEARCHED_CHARS
 from journeyman.core.data import digest
 from journeyman.core.errors import ModelError
-from journeyman.core.protocols import Embedder, VectorIndex
+from journeyman.core.protocols import Embedder, VectorIndex, Vectors
 from journeyman.retrieval.bm25 import BM25
 
 CANDIDATES = 50
@@ -48,8 +48,8 @@ class Hit:
 class HybridIndex:
     """Texts by id, in domains that do not see each other.
 
-    ``vectors`` is the index for their vectors, or its name as ``vector_index`` reads it. ``common`` bounds the cost of
-    words that very many texts hold; see ``BM25.shares``.
+    ``vectors`` is the index for their vectors, or its name as ``vector_index`` reads it; ``usual`` is that name where
+    nobody says anything. ``common`` bounds the cost of words that very many texts hold; see ``BM25.shares``.
     """
 
     def __init__(
@@ -57,6 +57,7 @@ class HybridIndex:
         *,
         embedder: Embedder | None = None,
         vectors: VectorIndex | str | None = None,
+        usual: str = "exact",
         common: int | None = None,
     ) -> None:
         self._embedder = embedder
@@ -64,7 +65,7 @@ class HybridIndex:
         if isinstance(vectors, str) or (vectors is None and embedder is not None):
             from journeyman.retrieval.index import vector_index  # numpy: only for those who embed
 
-            vectors = vector_index(vectors)
+            vectors = vector_index(vectors, usual=usual)
         self._vectors: VectorIndex | None = vectors
         self._words: dict[str, BM25] = {}
         self._digests: dict[str, dict[str, str]] = {}
@@ -123,11 +124,25 @@ class HybridIndex:
         if lexical is None or not text.strip() or k < 1:
             return []
         text = text[:SEARCHED_CHARS]
-        near = await self._near(text, k=max(k, CANDIDATES), domain=domain)
+        vector = await self._vector(text, domain)
+        near = self._near(vector, k=max(k, CANDIDATES), domain=domain)
         return fuse(lexical.shares(text, common=self._common, also=near or ()), near, k=k)
 
-    async def _near(self, text: str, *, k: int, domain: str) -> dict[str, float] | None:
-        if self._embedder is None or self._vectors is None:
+    async def similarities(self, text: str, ids: Sequence[str], *, domain: str = "") -> dict[str, float]:
+        """How near these texts are by meaning, as far as that is known. Costs what they are, not what is here."""
+        vector = await self._vector(text[:SEARCHED_CHARS], domain)
+        if vector is None or self._vectors is None:
+            return {}
+        return self._vectors.similarities(vector, ids, domain=domain)
+
+    def _near(self, vector: Vectors | None, *, k: int, domain: str) -> dict[str, float] | None:
+        if vector is None or self._vectors is None:
+            return None
+        return dict(self._vectors.search(vector, k=k, domain=domain))
+
+    async def _vector(self, text: str, domain: str) -> Vectors | None:
+        """A text's vector, once all that are there have theirs; None where there is no embedder, or it fails."""
+        if self._embedder is None:
             return None
         try:
             vectors = await self._embedder.embed([text])
@@ -135,7 +150,8 @@ class HybridIndex:
         except ModelError as error:
             logger.warning("searching by words alone: %s", error)
             return None
-        return dict(self._vectors.search(vectors[0], k=k, domain=domain))
+        vector: Vectors = vectors[0]
+        return vector
 
     def save(self, folder: Path) -> None:
         """Keep the vectors in a folder. Broken off half-way it leaves a folder that ``load`` refuses."""

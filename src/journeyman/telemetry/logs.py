@@ -34,7 +34,7 @@ class LogListener:
         if isinstance(event, events.CallFinished) and event.record.error is not None:
             level = logging.WARNING
         if logger.isEnabledFor(level):
-            fields = {"run_id": event.run_id, "seq": event.seq, **self._fields(event)}
+            fields = {"run_id": event.run_id, "seq": event.seq} | self._fields(event)
             # Logger.log would search the stack for a caller that is always this line.
             record = logger.makeRecord(logger.name, level, __file__, 0, message, (), None)
             setattr(record, LOG_FIELDS, fields)

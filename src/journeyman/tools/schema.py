@@ -222,6 +222,9 @@ def _refuse_secret(schema: dict[str, Any], parameter: Parameter, function: str) 
         )
 
 
+_FINITE = frozenset({str, bool, type(None)})
+
+
 def path_to_non_finite(value: Any) -> tuple[str | int, ...] | None:
     """Where the first number is that no float can hold: JSON has no word for it, so it would not survive freezing."""
     kind = type(value)
@@ -230,6 +233,8 @@ def path_to_non_finite(value: Any) -> tuple[str | int, ...] | None:
     if kind is int:
         return None if -_LARGEST_FLOAT <= value <= _LARGEST_FLOAT else ()
     for key, inner in value.items() if kind is dict else enumerate(value) if kind is list else ():
+        if type(inner) in _FINITE:
+            continue
         path = path_to_non_finite(inner)
         if path is not None:
             return (key, *path)

@@ -118,7 +118,7 @@ class Tool(Generic[P, R]):
     def __repr__(self) -> str:
         return f"<Tool {self.name!r} {self.specification.signature}>"
 
-    @property
+    @cached_property
     def name(self) -> str:
         return self.specification.name
 
