@@ -34,6 +34,8 @@ class LoopbackSlack:
     def __init__(self) -> None:
         self.url = ""
         self.messages: dict[str, list[Json]] = {}
+        self._posted: dict[tuple[str, str], Json] = {}
+        """The bot's messages by channel and moment."""
         self.requests: list[tuple[str, Json]] = []
         self.ephemeral: list[Json] = []
         self.acknowledged: list[str] = []
@@ -74,14 +76,15 @@ class LoopbackSlack:
     def chat_postmessage(self, team: str, given: Json) -> Json:
         message = {"user": BOT[team], "bot_id": f"B{team}", "ts": self.moment(), "team": team, **given}
         self.messages.setdefault(given["channel"], []).append(message)
+        self._posted[given["channel"], message["ts"]] = message
         return {"ts": message["ts"], "channel": given["channel"], "message": message}
 
     def chat_update(self, _: str, given: Json) -> Json:
-        for message in self.messages[given["channel"]]:
-            if message["ts"] == given["ts"]:
-                message |= given | {"edits": message.get("edits", 0) + 1}
-                return {"ts": given["ts"]}
-        return {"error": "message_not_found"}
+        message = self._posted.get((given["channel"], given["ts"]))
+        if message is None:
+            return {"error": "message_not_found"}
+        message |= given | {"edits": message.get("edits", 0) + 1}
+        return {"ts": given["ts"]}
 
     def chat_postephemeral(self, _: str, given: Json) -> Json:
         self.ephemeral.append(given)
@@ -139,14 +142,7 @@ class LoopbackSlack:
         self, url: str, payload: Json, *, secret: str = SECRET, age: float = 0.0, form: bool = False
     ) -> int:
         """Send something over HTTP, signed as Slack signs; the status."""
-        body = urlencode({"payload": json.dumps(payload)}) if form else json.dumps(payload)
-        at = str(int(time.time() - age))
-        signature = hmac.new(secret.encode(), f"v0:{at}:{body}".encode(), hashlib.sha256).hexdigest()
-        headers = {
-            "X-Slack-Request-Timestamp": at,
-            "X-Slack-Signature": f"v0={signature}",
-            "Content-Type": "application/x-www-form-urlencoded" if form else "application/json",
-        }
+        body, headers = signed(payload, secret=secret, age=age, form=form)
         async with aiohttp.ClientSession() as session, session.post(url, data=body, headers=headers) as response:
             return response.status
 
@@ -204,6 +200,18 @@ def envelope(event: Json, team: str = TEAM) -> Json:
     }
 
 
+def signed(payload: Json, *, secret: str = SECRET, age: float = 0.0, form: bool = False) -> tuple[str, dict[str, str]]:
+    """The body of a request and its headers, signed as Slack signs them."""
+    body = urlencode({"payload": json.dumps(payload)}) if form else json.dumps(payload)
+    at = str(int(time.time() - age))
+    signature = hmac.new(secret.encode(), f"v0:{at}:{body}".encode(), hashlib.sha256).hexdigest()
+    return body, {
+        "X-Slack-Request-Timestamp": at,
+        "X-Slack-Signature": f"v0={signature}",
+        "Content-Type": "application/x-www-form-urlencoded" if form else "application/json",
+    }
+
+
 def _thread(message: Json) -> str:
     return str(message.get("thread_ts", message["ts"]))
 
@@ -215,14 +223,20 @@ def _unknown(_: str, __: Json) -> Json:
 @asynccontextmanager
 async def loopback_slack() -> AsyncIterator[LoopbackSlack]:
     slack = LoopbackSlack()
+    async with serving(slack):
+        yield slack
+
+
+@asynccontextmanager
+async def serving(slack: LoopbackSlack) -> AsyncIterator[None]:
     application = web.Application()
     application.router.add_route("*", "/api/{method}", slack.handle)
     application.router.add_get("/socket", slack.socket)
-    runner = web.AppRunner(application, shutdown_timeout=0.1)
+    runner = web.AppRunner(application, shutdown_timeout=0.1, access_log=None)
     await runner.setup()
     try:
         await web.TCPSite(runner, "127.0.0.1", 0).start()
         slack.url = f"http://127.0.0.1:{runner.addresses[0][1]}/api/"
-        yield slack
+        yield
     finally:
         await runner.cleanup()
