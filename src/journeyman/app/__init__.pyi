@@ -20,6 +20,7 @@ from journeyman.app.service import local_library as local_library
 from journeyman.app.service import research_assistant as research_assistant
 from journeyman.app.service import research_library as research_library
 from journeyman.app.service import slack_library as slack_library
+from journeyman.app.service import slack_pace as slack_pace
 from journeyman.app.service import task_assistant as task_assistant
 from journeyman.app.service import task_library as task_library
 from journeyman.experiments import Experiment as Experiment

@@ -484,5 +484,6 @@ async def test_a_run_of_another_door_is_not_shown_in_slack_whatever_its_metadata
         task = TaskInput(description="hello", metadata=place.metadata)
         handle = await door._service.app.start(AGENT, task, principal=Principal("mallory"))
         await handle.wait()
-        await door.recover()
-        assert not door._following
+        await door.open()
+        assert not door._showing._following
+        await door.close()

@@ -166,7 +166,7 @@ def _named_library(reference: str, folder: Path | None, store: SqlStore | None) 
     if reference == RESEARCH:
         return research_library(store or open_store(DEFAULT_STORE), folder or Path.cwd())
     if reference == SLACK:
-        return slack_library(base_url=os.environ.get(SLACK_VARIABLE))
+        return slack_library(base_url=os.environ.get(SLACK_VARIABLE), store=store)
     found = imported(reference, object, option="--library", folder=folder)
     if not isinstance(found, ModuleType):
         return imported(reference, ToolLibrary, option="--library")

@@ -3,8 +3,9 @@
 Needs the extra ``slack``. What people may see and decide is in ``app/desk``; what tools may read of Slack is theirs.
 """
 
+from journeyman.doors.slack.client import SLACK_API
 from journeyman.doors.slack.door import SlackDoor
-from journeyman.doors.slack.people import SLACK_API, People, Workspace, find_workspaces, read_people
+from journeyman.doors.slack.people import People, Workspace, find_workspaces, read_people
 from journeyman.doors.slack.serving import PATH, over_http, over_socket, until_stopped
 
 __all__ = [

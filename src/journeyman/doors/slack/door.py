@@ -12,7 +12,6 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-import aiohttp
 from slack_bolt.async_app import AsyncApp
 from slack_bolt.authorization import AuthorizeResult
 from slack_sdk.errors import SlackApiError
@@ -24,27 +23,17 @@ from journeyman.core.errors import JourneymanError, StoreError
 from journeyman.core.messages import Message
 from journeyman.core.principals import WRITE_ALL, Principal
 from journeyman.core.runs import CHAT_MESSAGE_LIMIT, UNFINISHED, TaskInput
-from journeyman.doors.slack.following import follow
-from journeyman.doors.slack.people import SLACK_API, People, Workspace, web_client
+from journeyman.doors.slack.client import SLACK_API, SlackClient, reason
+from journeyman.doors.slack.people import People, Workspace
 from journeyman.doors.slack.posts import ACTION, person
+from journeyman.doors.slack.showing import DOOR, Showing
 from journeyman.doors.slack.text import escaped, plain
 from journeyman.doors.slack.threads import Place, Thread
 
 logger = logging.getLogger("journeyman.slack")
 
-DOOR = "slack"
 STATUS_SECONDS = 2.0
 """Between two edits of a status message: Slack takes about fifty a minute."""
-MOST_ATTEMPTS = 6
-"""How often a thread is tried again when Slack cannot be reached, ever more seldom."""
-RECENT_SECONDS = 3_600.0
-MOST_RECENT = 20
-"""Runs that have ended lately, which an earlier process may not have answered."""
-MOST_UNFINISHED = 1_000
-LOOKS_AT_ONCE = 4
-"""Threads that are read at once for what an earlier process wrote there: Slack takes about fifty a minute."""
-PASSING = frozenset({"ratelimited", "internal_error", "fatal_error", "service_unavailable", "request_timeout"})
-"""Errors of Slack that are gone after a while."""
 CANCEL_WORDS = frozenset({"cancel", "stop"})
 
 
@@ -67,10 +56,8 @@ class SlackDoor:
         self._workspaces = workspaces
         self._people = people or People(teams=workspaces)
         self._agent = agent or service.default_agent
-        self._seconds = status_seconds
-        self._following: dict[str, asyncio.Task[None]] = {}
         self._taking: dict[str, asyncio.Task[None]] = {}
-        self._looking = asyncio.Semaphore(LOOKS_AT_ONCE)
+        self._showing = Showing(self._app, workspaces, seconds=status_seconds)
 
         # Bolt hands over what a function's parameters are called, and takes a method's "self" for one of them.
         async def authorize(team_id: str | None, enterprise_id: str | None) -> AuthorizeResult | None:
@@ -79,7 +66,7 @@ class SlackDoor:
         self.bolt = AsyncApp(
             name="journeyman",
             logger=logging.getLogger("journeyman.slack.bolt"),
-            client=web_client(None, base_url=base_url),
+            client=SlackClient(None, base_url=base_url),
             authorize=authorize,  # type: ignore[arg-type]  # None refuses, as Bolt's own do
             signing_secret=signing_secret or "",
             # Slack is told that a message has arrived when its run is kept, and sends it again if it never hears so.
@@ -102,23 +89,18 @@ class SlackDoor:
             bot_token=workspace.token,
         )
 
-    async def recover(self) -> None:
-        """Take up the threads of runs that an earlier process has not answered."""
-        runs = self._app.store.runs
-        unfinished = await runs.list(statuses=UNFINISHED, limit=MOST_UNFINISHED)
-        ended = await runs.list(statuses=None, limit=MOST_RECENT)
-        since = self._app.clock.time() - RECENT_SECONDS
-        recent = [row for row in ended if row.status.ended and row.updated_at >= since]
-        for row in (*unfinished, *recent):
-            await self._follow(row.id, again=True)
+    async def open(self) -> None:
+        """Begin to show runs, those first that an earlier process has not answered."""
+        await self._showing.open()
 
     async def close(self) -> None:
         """Stop showing runs; they go on, and the next process shows them."""
-        tasks = [*self._taking.values(), *self._following.values()]
-        for task in tasks:
+        taking = list(self._taking.values())
+        for task in taking:
             task.cancel()
-        if tasks:
-            await asyncio.wait(tasks)
+        if taking:
+            await asyncio.wait(taking)
+        await self._showing.close()
 
     # --- messages
 
@@ -142,7 +124,7 @@ class SlackDoor:
         run_id = desk.run_id_for(DOOR, f"{workspace.team}:{channel}:{ts}")
         assert run_id is not None
         if await self._app.store.runs.get(run_id) is not None:  # delivered again
-            await self._follow(run_id, again=True)
+            await self._showing.follow(run_id, again=True)
             return
         # Slack delivers again what takes long: then the same is waited for, and not begun anew.
         if run_id not in self._taking:
@@ -170,7 +152,7 @@ class SlackDoor:
         except JourneymanError as error:
             await thread.say(f":x: I could not begin: {escaped(str(error))}\nAsk again, or tell whoever runs me.")
             return
-        await self._follow(run_id, again=False)
+        await self._showing.follow(run_id, again=False)
 
     def _refusal(self, text: str) -> str | None:
         if not text:
@@ -194,59 +176,20 @@ class SlackDoor:
         try:
             return list(await thread.history())
         except SlackApiError as error:
-            why = error.response.get("error", "an error")
-            await thread.say(f":warning: I cannot read this thread ({why}), so I answer your last message alone.")
+            await thread.say(
+                f":warning: I cannot read this thread ({reason(error)}), so I answer your last message alone."
+            )
             return []
 
     async def _cancel_in(self, desk: Desk, place: Place) -> str:
         """Cancel what the person has asked for in a thread."""
         count = 0
         for row in await self._app.store.runs.list(statuses=UNFINISHED, principal_id=desk.principal.id):
-            found = await self._place(row.id)
+            found = await self._showing.place(row.id)
             if found is not None and (found.channel, found.thread_ts) == (place.channel, place.thread_ts):
                 await desk.cancel(row.id)
                 count += 1
         return "Cancelled." if count else "There is nothing of yours under way in this thread."
-
-    # --- showing runs
-
-    async def _place(self, run_id: str) -> Place | None:
-        """Where a run was asked for; None for one of another door, whatever its metadata says."""
-        order = await self._app.store.runs.order(run_id)
-        if order is None or not (order.principal_id or "").startswith(f"{DOOR}:"):
-            return None
-        return Place.read(order.task.metadata)
-
-    async def _follow(self, run_id: str, *, again: bool) -> None:
-        """Show a run in its thread, unless that is done already; with ``again``, its messages may be there."""
-        place = await self._place(run_id)
-        if place is None or run_id in self._following or place.team not in self._workspaces:
-            return
-        task = asyncio.create_task(self._shown(run_id, place, again=again))
-        self._following[run_id] = task
-        task.add_done_callback(lambda _: self._following.pop(run_id, None))
-
-    async def _shown(self, run_id: str, place: Place, *, again: bool) -> None:
-        for attempt in range(MOST_ATTEMPTS):
-            try:
-                thread = Thread(self._workspaces[place.team], place)
-                if again or attempt:
-                    async with self._looking:
-                        await thread.look()
-                if not thread.knows(f"end:{run_id}"):
-                    await follow(await self._app.handle(run_id), thread, seconds=self._seconds)
-                return
-            except SlackApiError as error:
-                why = str(error.response.get("error", "an error"))
-                if why not in PASSING:
-                    logger.error("Slack does not take what a run says", extra={"run_id": run_id, "error": why})
-                    return
-            except (aiohttp.ClientError, TimeoutError) as error:
-                logger.warning("Slack cannot be reached", extra={"run_id": run_id, "error": type(error).__name__})
-            except JourneymanError:
-                logger.exception("a run cannot be shown", extra={"run_id": run_id})
-                return
-            await asyncio.sleep(min(60.0, 2.0**attempt))
 
     # --- buttons
 
@@ -273,7 +216,7 @@ class SlackDoor:
         """Do what a button says; what to tell whoever pressed it, and nobody else."""
         approval = await self._app.approvals.get(value) if kind in ("approve", "deny") else None
         run_id, _, call_id = (value if approval is None else approval.run_id).partition("|")
-        row, place = await self._app.store.runs.get(run_id), await self._place(run_id)
+        row, place = await self._app.store.runs.get(run_id), await self._showing.place(run_id)
         if row is None or place is None or place.team != workspace.team:
             return ":no_entry: That is no longer there: it was deleted, as old runs are. Ask again."
         if (why := self._stranger(kind, desk.principal, row.principal_id, workspace)) is not None:
@@ -293,7 +236,7 @@ class SlackDoor:
                 said = "Thank you." if rating == "good" else "Thank you. Say what was wrong, and I try again."
             case _:
                 return ":no_entry: I do not know this button; it may be of a newer version."
-        await self._follow(run_id, again=True)
+        await self._showing.follow(run_id, again=True)
         return said
 
     def _stranger(self, kind: str, who: Principal, owner: str | None, workspace: Workspace) -> str | None:

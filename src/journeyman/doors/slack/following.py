@@ -19,6 +19,7 @@ from journeyman.core.events import (
     CallStarted,
     Event,
     RunQueued,
+    RunStarted,
     RunSuspended,
 )
 from journeyman.core.runs import RunStatus
@@ -55,6 +56,8 @@ class Progress:
 
     def hear(self, event: Event) -> None:
         match event:
+            case RunStarted():
+                self.position = None
             case CallStarted():
                 self.waits = self.position = None
                 self._names[event.call_id] = event.tool_name
@@ -78,7 +81,8 @@ class Progress:
                 self.settled[event.call_id] = f"{SETTLED[event.action]}{by}"
             case RunSuspended():
                 self.waits = event.status
-            case RunQueued():
+            case RunQueued() if self.position is None or event.position * 2 <= self.position:
+                # At each step forward, a thousand that wait would edit a thousand messages.
                 self.position = event.position
             case _:
                 pass
@@ -104,7 +108,7 @@ class Progress:
 async def follow(handle: Handle, thread: Thread, *, seconds: float) -> None:
     """Show a run until it has ended and its answer is in the thread. Its status is edited every so many seconds."""
     progress, news, closing = Progress(), asyncio.Event(), asyncio.Event()
-    await thread.put(status_post(handle.run_id, list(progress.lines())))
+    await thread.put(status_post(handle.run_id, list(progress.lines())), once=True)
 
     async def edit_status() -> None:
         while not closing.is_set():
@@ -113,8 +117,10 @@ async def follow(handle: Handle, thread: Thread, *, seconds: float) -> None:
                     await closing.wait()
             await news.wait()
             news.clear()
-            if not closing.is_set():
-                await thread.put(status_post(handle.run_id, list(progress.lines())))
+            if not closing.is_set() and not await thread.put(
+                status_post(handle.run_id, list(progress.lines())), if_room=True
+            ):
+                news.set()
 
     editing = asyncio.create_task(edit_status())
     trouble: JourneymanError | None = None

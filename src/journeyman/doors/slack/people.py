@@ -9,19 +9,12 @@ from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 from slack_sdk.errors import SlackApiError
-from slack_sdk.http_retry.builtin_async_handlers import (
-    AsyncConnectionErrorRetryHandler,
-    AsyncRateLimitErrorRetryHandler,
-)
-from slack_sdk.web.async_client import AsyncWebClient
 
 from journeyman.app.desk import DECIDE
 from journeyman.core.errors import ConfigurationError
 from journeyman.core.principals import Principal, check_permissions
+from journeyman.doors.slack.client import SLACK_API, Pace, SlackClient, reason
 
-SLACK_API = "https://slack.com/api/"
-MOST_RETRIES = 5
-"""How often a request that Slack asks us to send later is sent again."""
 _PERSON = re.compile(r"slack:(T[A-Z0-9]{2,}):([UW][A-Z0-9]{2,}|\*)")
 _WORKSPACE = re.compile(r"T[A-Z0-9]{2,}")
 
@@ -33,24 +26,19 @@ class Workspace:
     team: str
     bot_user: str
     bot_id: str
-    client: AsyncWebClient
+    client: SlackClient
 
     @property
     def token(self) -> str:
         return self.client.token or ""
 
 
-def web_client(token: str | None, *, base_url: str = SLACK_API) -> AsyncWebClient:
-    """A client that waits as long as Slack asks it to (``Retry-After``), and tries again when a connection breaks."""
-    handlers = [
-        AsyncRateLimitErrorRetryHandler(max_retry_count=MOST_RETRIES),
-        AsyncConnectionErrorRetryHandler(max_retry_count=2),
-    ]
-    return AsyncWebClient(token=token, base_url=base_url.rstrip("/") + "/", retry_handlers=handlers)
-
-
-async def find_workspaces(tokens: Mapping[str, str], *, base_url: str = SLACK_API) -> dict[str, Workspace]:
+async def find_workspaces(
+    tokens: Mapping[str, str], *, base_url: str = SLACK_API, pace: Pace | None = None
+) -> dict[str, Workspace]:
     """The workspaces of bot tokens, which are given by workspace id; under "" is one whose workspace Slack tells.
+
+    With ``pace``, Slack is called as often as it allows; without, a pause that it asks for is kept by each call alone.
 
     Raises ConfigurationError for a token that Slack does not accept, or that is another workspace's.
     """
@@ -59,12 +47,13 @@ async def find_workspaces(tokens: Mapping[str, str], *, base_url: str = SLACK_AP
         about = f"the bot token of workspace {named!r}" if named else "the bot token"
         if named and not _WORKSPACE.fullmatch(named):
             raise ConfigurationError(f"{named!r} is no id of a workspace; it looks like 'T0123ABCD'")
-        client = web_client(token, base_url=base_url)
+        client = SlackClient(token, base_url=base_url, pace=pace)
         try:
             told = await client.auth_test()
         except SlackApiError as error:
-            why = error.response.get("error", "an error")
-            raise ConfigurationError(f"Slack does not accept {about}: {why}; take that of the installed app") from None
+            raise ConfigurationError(
+                f"Slack does not accept {about}: {reason(error)}; take that of the installed app"
+            ) from None
         except Exception as error:  # of several libraries: there is no connection
             raise ConfigurationError(f"Slack cannot be reached at {base_url}: {type(error).__name__}") from None
         team = str(told.get("team_id", ""))
@@ -72,6 +61,7 @@ async def find_workspaces(tokens: Mapping[str, str], *, base_url: str = SLACK_AP
             raise ConfigurationError(f"{about} belongs to workspace {team!r}; name it by that id")
         if team in found:
             raise ConfigurationError(f"there are two bot tokens for workspace {team!r}; leave one out")
+        client.team = team
         found[team] = Workspace(team, str(told.get("user_id", "")), str(told.get("bot_id") or ""), client)
     return found
 

@@ -69,8 +69,11 @@ class Thread:
     def knows(self, block_id: str) -> bool:
         return block_id in self._known
 
-    async def put(self, post: Post, *, once: bool = False) -> None:
-        """Write a message, or bring the one that is there up to date; with ``once``, what is there stays."""
+    async def put(self, post: Post, *, once: bool = False, if_room: bool = False) -> bool:
+        """Write a message, or bring the one that is there up to date; with ``once``, what is there stays.
+
+        With ``if_room``, it is left as it is while Slack takes no more edits: then False.
+        """
         ts, shown = self._known.get(post.key, (None, None))
         if ts is None:
             told = await self._client.chat_postMessage(
@@ -84,12 +87,17 @@ class Thread:
             )
             ts = str(told["ts"])
         elif not once and shown != post:
-            await self._client.chat_update(channel=self.place.channel, ts=ts, text=post.text, blocks=post.blocks)
+            given: dict[str, Any] = {"channel": self.place.channel, "ts": ts, "text": post.text, "blocks": post.blocks}
+            if not if_room:
+                await self._client.chat_update(**given)
+            elif not await self._client.update_if_there_is_room(**given):
+                return False
         else:
-            return
+            return True
         for block in post.blocks:
             self._known[block["block_id"]] = (ts, None)
         self._known[post.key] = (ts, post)
+        return True
 
     async def say(self, text: str) -> None:
         """Write something that needs no keeping."""
