@@ -7,6 +7,7 @@ import re
 import time
 from collections import Counter
 from dataclasses import dataclass, field
+from itertools import count
 from statistics import median, quantiles
 
 import aiohttp
@@ -16,6 +17,7 @@ from tests.doors.slack.loopback import Json, LoopbackSlack, signed
 STALLED_SECONDS = 60.0
 """So long without any answer, and what is not there is lost."""
 QUIET_SECONDS = 1.0
+PEOPLE = 50
 AT_ONCE = 100
 """Signed requests that are under way at once."""
 _ANSWER = re.compile(r"answer to (\S+)")
@@ -67,6 +69,7 @@ class BusySlack(LoopbackSlack):
         super().__init__()
         self._wave = _Wave()
         self._news = asyncio.Event()
+        self._people = count()
         self._sending: set[asyncio.Task[None]] = set()
 
     def chat_postmessage(self, team: str, given: Json) -> Json:
@@ -103,7 +106,8 @@ class BusySlack(LoopbackSlack):
         )
 
     async def _ask(self, session: aiohttp.ClientSession, url: str | None, name: str, number: int) -> None:
-        payload = self.mention(f"look at {name}", channel=f"C0LOAD{number:04d}")
+        user = f"U0LOAD{next(self._people) % PEOPLE:04d}"
+        payload = self.mention(f"look at {name}", channel=f"C0LOAD{number:04d}", user=user)
         event = payload["event"]
         self._wave.asked[name] = (event["channel"], event["ts"], time.perf_counter())
         if url is None:

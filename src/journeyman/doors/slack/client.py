@@ -46,19 +46,19 @@ class SlackClient(AsyncWebClient):
         super().__init__(token=token, base_url=base_url.rstrip("/") + "/", logger=_QUIET, retry_handlers=[])
         self.timeout = int(SECONDS)
         self.team = ""
-        self._pace = pace
+        self.pace = pace
 
     async def api_call(self, api_method: str, **options: Any) -> AsyncSlackResponse:
         """Call a method when it is its turn. Raises SlackApiError, or aiohttp's errors."""
         given: Mapping[str, Any] = options.get("json") or options.get("params") or {}
         channel = str(given.get("channel", ""))
-        if self._pace is not None:
-            await self._pace.turn(self.team, api_method, channel)
+        if self.pace is not None:
+            await self.pace.turn(self.team, api_method, channel)
         return await self._call(api_method, channel, options)
 
     async def update_if_there_is_room(self, **given: Any) -> bool:
         """Edit a message, unless others need what Slack allows: then not, and False."""
-        if self._pace is not None and await self._pace.room(self.team, "chat.update") > 0:
+        if self.pace is not None and await self.pace.room(self.team, "chat.update") > 0:
             return False
         await self._call("chat.update", "", {"json": given})
         return True
@@ -82,11 +82,11 @@ class SlackClient(AsyncWebClient):
                 await asyncio.sleep(2.0 ** (broken - 2))
 
     async def _rest(self, method: str, channel: str, seconds: float) -> None:
-        if self._pace is None:
+        if self.pace is None:
             await asyncio.sleep(seconds)
             return
-        await self._pace.pause(self.team, method, seconds)
-        await self._pace.turn(self.team, method, channel)
+        await self.pace.pause(self.team, method, seconds)
+        await self.pace.turn(self.team, method, channel)
 
 
 def wanted_pause(error: SlackApiError) -> float | None:

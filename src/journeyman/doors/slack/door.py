@@ -118,7 +118,11 @@ class SlackDoor:
         if not user or event.get("bot_id") or user == workspace.bot_user:
             return  # two bots could talk to each other for ever
         # Somebody of another organisation, in a channel that is shared with it, is nobody we know.
-        principal = self._people.principal(event.get("user_team") or event.get("team") or workspace.team, user)
+        home = event.get("user_team") or event.get("team") or workspace.team
+        if (why := self._people.turned_away(workspace.team, home, user, channel)) is not None:
+            await _whisper(workspace, channel, user, event.get("thread_ts"), why)
+            return
+        principal = self._people.principal(home, user)
         place = Place(workspace.team, channel, user, event.get("thread_ts") or ts, ts)
         desk = Desk(self._app, principal)
         run_id = desk.run_id_for(DOOR, f"{workspace.team}:{channel}:{ts}")
@@ -152,7 +156,7 @@ class SlackDoor:
         except JourneymanError as error:
             await thread.say(f":x: I could not begin: {escaped(str(error))}\nAsk again, or tell whoever runs me.")
             return
-        await self._showing.follow(run_id, again=False)
+        await self._showing.follow(run_id, place, again=False)
 
     def _refusal(self, text: str) -> str | None:
         if not text:
@@ -196,21 +200,18 @@ class SlackDoor:
     async def _pressed(self, ack: Any, body: dict[str, Any], action: dict[str, Any]) -> None:
         user = body["user"]
         workspace = self._workspaces[(body.get("team") or {}).get("id") or user.get("team_id")]
-        principal = self._people.principal(user.get("team_id") or workspace.team, user["id"])
+        home, channel = user.get("team_id") or workspace.team, body["channel"]["id"]
+        principal = self._people.principal(home, user["id"])
         kind, value = str(action["action_id"]).removeprefix(ACTION), str(action.get("value", ""))
         try:
-            said = await self._decided(kind, value, Desk(self._app, principal), workspace)
+            said = self._people.turned_away(workspace.team, home, user["id"], channel)
+            said = said or await self._decided(kind, value, Desk(self._app, principal), workspace)
         except JourneymanError as error:
             said = f":no_entry: {escaped(str(error))}."
         await ack()
         if said is not None:
             message = body.get("message") or {}
-            await workspace.client.chat_postEphemeral(
-                channel=body["channel"]["id"],
-                user=user["id"],
-                thread_ts=message.get("thread_ts") or message.get("ts"),
-                text=said,
-            )
+            await _whisper(workspace, channel, user["id"], message.get("thread_ts") or message.get("ts"), said)
 
     async def _decided(self, kind: str, value: str, desk: Desk, workspace: Workspace) -> str | None:
         """Do what a button says; what to tell whoever pressed it, and nobody else."""
@@ -253,3 +254,11 @@ class SlackDoor:
             return None
         asker = person(owner) if owner else "whoever asked"
         return f":no_entry: Only {asker}, who asked for this, can do that."
+
+
+async def _whisper(workspace: Workspace, channel: str, user: str, thread_ts: str | None, text: str) -> None:
+    """Tell somebody something that nobody else sees; where that cannot be, it is left."""
+    try:
+        await workspace.client.chat_postEphemeral(channel=channel, user=user, thread_ts=thread_ts, text=text)
+    except SlackApiError as error:
+        logger.warning("somebody could not be told something", extra={"channel": channel, "error": reason(error)})

@@ -105,8 +105,11 @@ class Progress:
             yield f"{sign} {text}"
 
 
-async def follow(handle: Handle, thread: Thread, *, seconds: float) -> None:
-    """Show a run until it has ended and its answer is in the thread. Its status is edited every so many seconds."""
+async def follow(handle: Handle, thread: Thread, *, seconds: float) -> bool:
+    """Show a run until it has ended and its answer is in the thread. Its status is edited every so many seconds.
+
+    False for one that cannot go on here.
+    """
     progress, news, closing = Progress(), asyncio.Event(), asyncio.Event()
     await thread.put(status_post(handle.run_id, list(progress.lines())), once=True)
 
@@ -148,7 +151,7 @@ async def follow(handle: Handle, thread: Thread, *, seconds: float) -> None:
             f"Tell whoever runs me; run `{handle.run_id}` is kept.",
         ]
         await thread.put(status_post(handle.run_id, lines))
-        return
+        return False
     for approval in progress.approvals.values():
         if approval.id not in progress.decided and thread.knows(f"approval:{approval.id}"):
             await thread.put(withdrawn_post(approval))
@@ -158,6 +161,7 @@ async def follow(handle: Handle, thread: Thread, *, seconds: float) -> None:
     used = ", ".join(f"`{escaped(name)}`" for name in response.tools_used)
     said = f"{response.status.value.replace('_', ' ').capitalize()}{f' with {used}' if used else ''}"
     await thread.put(status_post(handle.run_id, [said], ended=True))
+    return True
 
 
 async def _ask(handle: Handle, thread: Thread, progress: Progress) -> None:

@@ -66,10 +66,26 @@ async def find_workspaces(
     return found
 
 
+@dataclass(frozen=True, slots=True)
+class Admission:
+    """Who may ask in a workspace, and where: by ids, everybody and everywhere unless given."""
+
+    channels: frozenset[str] | None = None
+    users: frozenset[str] | None = None
+    direct_messages: bool = True
+
+
+def _elsewhere(rule: Admission) -> str:
+    if rule.channels:
+        return " Ask me in " + " or ".join(f"<#{channel}>" for channel in sorted(rule.channels)[:5]) + "."
+    return " Write to me directly." if rule.direct_messages else " Ask whoever runs me where I do."
+
+
 class People:
     """What people may do, by principal id: ``slack:TEAM:USER``, or ``slack:TEAM:*`` for everybody of a workspace.
 
     ``everybody`` holds in all workspaces; ``approvers`` may decide about approvals and unknown outcomes besides.
+    ``admitted`` says for workspaces who may ask, and where.
     """
 
     def __init__(
@@ -79,9 +95,11 @@ class People:
         approvers: Iterable[str] = (),
         everybody: Iterable[str] = (),
         teams: Iterable[str] | None = None,
+        admitted: Mapping[str, Admission] | None = None,
     ) -> None:
         self._everybody = check_permissions(everybody)
         self._teams = None if teams is None else frozenset(teams)
+        self._admitted = dict(admitted or {})
         self._held: dict[str, frozenset[str]] = {}
         for person, held in (permissions or {}).items():
             try:
@@ -97,6 +115,17 @@ class People:
         everybody = self._everybody if self._teams is None or team in self._teams else frozenset()
         held = everybody | self._held.get(f"slack:{team}:*", frozenset()) | self._held.get(person, frozenset())
         return Principal(person, permissions=held)
+
+    def turned_away(self, team: str, user_team: str, user: str, channel: str) -> str | None:
+        """Why somebody may not use the bot in a channel of a workspace, in words; None where they may."""
+        rule = self._admitted.get(team, Admission())
+        if rule.users is not None and (user_team != team or user not in rule.users):
+            return ":no_entry: I answer only people whom whoever runs me has named. Ask them to add you."
+        if channel.startswith("D"):
+            return None if rule.direct_messages else f":no_entry: I do not answer direct messages.{_elsewhere(rule)}"
+        if rule.channels is not None and channel not in rule.channels:
+            return f":no_entry: I do not answer in this channel.{_elsewhere(rule)}"
+        return None
 
     def now(self, principal: Principal) -> Principal | None:
         """Who a principal is by now; those of other doors are left as they are."""

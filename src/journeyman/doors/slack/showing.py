@@ -170,11 +170,11 @@ class Showing:
             return None
         return Place.read(order.task.metadata)
 
-    async def follow(self, run_id: str, *, again: bool) -> None:
+    async def follow(self, run_id: str, place: Place | None = None, *, again: bool) -> None:
         """Show a run in its thread, unless that is done already; with ``again``, its messages may be there."""
         if self._since is None or run_id in self._following:
             return
-        place = await self.place(run_id)
+        place = place or await self.place(run_id)
         if place is None or place.team not in self._workspaces:
             self._remember(run_id)
             return
@@ -191,9 +191,11 @@ class Showing:
                     async with self._looking:
                         await thread.look()
                 # An answer without the end of the status was written by a process that died between the two.
-                if not thread.knows(f"end:{run_id}") or thread.knows(f"cancel:{run_id}"):
-                    await follow(await self._app.handle(run_id), thread, seconds=self._seconds)
-                await self._note_answered(run_id)
+                answered = thread.knows(f"end:{run_id}") and not thread.knows(f"cancel:{run_id}")
+                if answered or await follow(await self._app.handle(run_id), thread, seconds=self._seconds):
+                    note = NotedRequest(digest=_answer_key(run_id), run_id=run_id, asked_at=self._app.clock.time())
+                    await self._app.store.requests.note(note)
+                self._remember(run_id)
                 return
             except SlackApiError as error:
                 if reason(error) not in PASSING:
@@ -209,14 +211,6 @@ class Showing:
                 self._remember(run_id)
                 return
             await asyncio.sleep(min(60.0, 2.0**attempt))
-
-    async def _note_answered(self, run_id: str) -> None:
-        """Only for runs that have ended: one that could not go on here is shown again by the next process."""
-        row = await self._app.store.runs.get(run_id)
-        if row is None or row.status.ended:
-            note = NotedRequest(digest=_answer_key(run_id), run_id=run_id, asked_at=self._app.clock.time())
-            await self._app.store.requests.note(note)
-        self._remember(run_id)
 
 
 def _answer_key(run_id: str) -> str:
