@@ -52,7 +52,7 @@ def bot(model_url: str, slack_url: str, session: aiohttp.ClientSession) -> Async
                 result = look(**json.loads(call["function"]["arguments"]))
                 messages.append({"role": "tool", "tool_call_id": call["id"], "content": result})
 
-    @app.event("app_mention")  # type: ignore[untyped-decorator]  # Bolt leaves it so
+    @app.event("app_mention")
     async def mentioned(event: dict[str, Any], client: AsyncWebClient) -> None:
         await answer(event, client)
 

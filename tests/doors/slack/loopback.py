@@ -43,6 +43,10 @@ class LoopbackSlack:
         self.limited: dict[str, int] = {}
         """How many times a method answers 429 before it works."""
         self.retry_after = "1"
+        self.refusing: dict[str, str] = {}
+        """Methods that answer with an error."""
+        self.closed: dict[str, str] = {}
+        """Channels in which nothing can be written, and why."""
         self._sockets: list[web.WebSocketResponse] = []
         self._numbers = count(1)
 
@@ -60,6 +64,8 @@ class LoopbackSlack:
             self.limited[method] -= 1
             headers = {"Retry-After": self.retry_after}
             return web.json_response({"ok": False, "error": "ratelimited"}, status=429, headers=headers)
+        if method in self.refusing:
+            return web.json_response({"ok": False, "error": self.refusing[method]})
         team = next((name for name, known in TOKENS.items() if known == token), None)
         if method == "apps.connections.open":
             good = token == APP_TOKEN
@@ -74,6 +80,8 @@ class LoopbackSlack:
         return {"team_id": team, "user_id": BOT[team], "bot_id": f"B{team}"}
 
     def chat_postmessage(self, team: str, given: Json) -> Json:
+        if given["channel"] in self.closed:
+            return {"error": self.closed[given["channel"]]}
         message = {"user": BOT[team], "bot_id": f"B{team}", "ts": self.moment(), "team": team, **given}
         self.messages.setdefault(given["channel"], []).append(message)
         self._posted[given["channel"], message["ts"]] = message
@@ -91,7 +99,9 @@ class LoopbackSlack:
         return {"message_ts": self.moment()}
 
     def conversations_replies(self, _: str, given: Json) -> Json:
-        return self._page([m for m in self.messages.get(given["channel"], []) if _thread(m) == given["ts"]], given)
+        told = [m for m in self.messages.get(given["channel"], []) if _thread(m) == given["ts"]]
+        oldest = float(given.get("oldest") or 0)
+        return self._page([m for m in told if m["ts"] == given["ts"] or float(m["ts"]) > oldest], given)
 
     def conversations_history(self, _: str, given: Json) -> Json:
         if given["channel"] not in self.messages:
@@ -125,6 +135,12 @@ class LoopbackSlack:
                 self.acknowledged.append(json.loads(message.data)["envelope_id"])
         self._sockets.remove(socket)
         return socket
+
+    async def refresh(self) -> None:
+        """Ask whoever listens to connect anew, as Slack does every few hours, and hang up."""
+        for socket in list(self._sockets):
+            await socket.send_json({"type": "disconnect", "reason": "refresh_requested"})
+            await socket.close()
 
     async def deliver(self, payload: Json, *, kind: str = "events_api", times: int = 1, wait: bool = True) -> None:
         """Send something over the socket; return when it was acknowledged each time."""

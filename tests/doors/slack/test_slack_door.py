@@ -73,12 +73,14 @@ async def opened(slack: LoopbackSlack, tmp_path: Path, model: Model, **options: 
     library = options.pop("library", None) or ToolLibrary([delete_order])
     agents = options.pop("agents", [AGENT])
     tokens = options.pop("tokens", {TEAM: TOKENS[TEAM]})
+    policy = options.pop("policy", None)
     async with open_service(
         store=f"sqlite:///{tmp_path / 'store.db'}",
         library=library,
         agents=agents,
         model=model,
         principals=people.now,
+        policy=policy,
         poll_seconds=0.05,
     ) as service:
         workspaces = await find_workspaces(tokens, base_url=slack.url)
@@ -217,7 +219,7 @@ async def test_an_answer_that_was_not_sent_before_the_end_is_sent_by_the_next_pr
 ) -> None:
     async with opened(slack, tmp_path, ScriptedModel([say("Here.")])) as door:
         payload = slack.mention("where?")
-        await door._take(payload["event"], payload)
+        await door._take(payload["event"], door._workspaces[TEAM])
         run_id = (await door._service.store.runs.list())[0].id
         await door.close()  # before anything was shown
         await (await door._service.app.handle(run_id)).wait()

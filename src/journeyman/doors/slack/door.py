@@ -9,31 +9,37 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
+import secrets
 from collections.abc import Mapping
 from typing import Any
 
 from slack_bolt.async_app import AsyncApp
 from slack_bolt.authorization import AuthorizeResult
+from slack_bolt.context.async_context import AsyncBoltContext
 from slack_sdk.errors import SlackApiError
 
 from journeyman.app import Agent
 from journeyman.app.desk import DECIDE, Desk
 from journeyman.app.service import Service
+from journeyman.core.data import digest
 from journeyman.core.errors import JourneymanError, StoreError
 from journeyman.core.messages import Message
 from journeyman.core.principals import WRITE_ALL, Principal
 from journeyman.core.runs import CHAT_MESSAGE_LIMIT, UNFINISHED, TaskInput
-from journeyman.doors.slack.client import SLACK_API, SlackClient, reason
+from journeyman.core.storing import NotedRequest
+from journeyman.doors.slack.client import PASSING, SLACK_API, SlackClient, reason
 from journeyman.doors.slack.people import People, Workspace
 from journeyman.doors.slack.posts import ACTION, person
 from journeyman.doors.slack.showing import DOOR, Showing
 from journeyman.doors.slack.text import escaped, plain
-from journeyman.doors.slack.threads import Place, Thread
+from journeyman.doors.slack.threads import Place, Thread, say_why_not
 
 logger = logging.getLogger("journeyman.slack")
 
 STATUS_SECONDS = 2.0
 """Between two edits of a status message: Slack takes about fifty a minute."""
+KEPT_SECONDS = 24 * 3_600.0
+"""How long a message counts as seen: Slack delivers one again within an hour or so."""
 CANCEL_WORDS = frozenset({"cancel", "stop"})
 
 
@@ -74,6 +80,7 @@ class SlackDoor:
         )
         self.bolt.event("app_mention")(self._mentioned)
         self.bolt.event("message")(self._messaged)
+        self.bolt.event(re.compile(".*"))(self._ignored)
         self.bolt.action(re.compile(f"^{re.escape(ACTION)}"))(self._pressed)
 
     def _authorized(self, team_id: str | None, enterprise_id: str | None) -> AuthorizeResult | None:
@@ -104,23 +111,31 @@ class SlackDoor:
 
     # --- messages
 
-    async def _mentioned(self, event: dict[str, Any], body: dict[str, Any]) -> None:
-        await self._take(event, body)
+    async def _mentioned(self, event: dict[str, Any], context: AsyncBoltContext) -> None:
+        await self._take(event, self._workspace(context))
 
-    async def _messaged(self, event: dict[str, Any], body: dict[str, Any]) -> None:
+    async def _messaged(self, event: dict[str, Any], context: AsyncBoltContext) -> None:
         # Others than direct ones are for the bot only where it is mentioned, and then come as mentions, too.
         if event.get("channel_type") == "im" and event.get("subtype") in (None, "file_share"):
-            await self._take(event, body)
+            await self._take(event, self._workspace(context))
 
-    async def _take(self, event: dict[str, Any], body: dict[str, Any]) -> None:
-        workspace = self._workspaces[body["team_id"]]
+    async def _ignored(self) -> None:
+        """What else an app may be subscribed to: Slack would send it again and again."""
+
+    def _workspace(self, context: AsyncBoltContext) -> Workspace:
+        """Where the bot is addressed: of an event in a shared channel, ``team_id`` may be the other organisation's."""
+        assert context.authorize_result is not None
+        return self._workspaces[context.authorize_result.team_id or ""]
+
+    async def _take(self, event: dict[str, Any], workspace: Workspace) -> None:
         user, channel, ts = event.get("user"), event["channel"], event["ts"]
         if not user or event.get("bot_id") or user == workspace.bot_user:
             return  # two bots could talk to each other for ever
         # Somebody of another organisation, in a channel that is shared with it, is nobody we know.
         home = event.get("user_team") or event.get("team") or workspace.team
         if (why := self._people.turned_away(workspace.team, home, user, channel)) is not None:
-            await _whisper(workspace, channel, user, event.get("thread_ts"), why)
+            if await self._is_new(f"{workspace.team}:{channel}:{ts}"):
+                await _whisper(workspace, channel, user, event.get("thread_ts"), why)
             return
         principal = self._people.principal(home, user)
         place = Place(workspace.team, channel, user, event.get("thread_ts") or ts, ts)
@@ -132,20 +147,38 @@ class SlackDoor:
             return
         # Slack delivers again what takes long: then the same is waited for, and not begun anew.
         if run_id not in self._taking:
-            self._taking[run_id] = asyncio.create_task(self._begin(event, desk, workspace, place, run_id))
+            self._taking[run_id] = asyncio.create_task(self._taken(event, desk, workspace, place, run_id))
             self._taking[run_id].add_done_callback(lambda _: self._taking.pop(run_id, None))
         await asyncio.shield(self._taking[run_id])
+
+    async def _is_new(self, key: str) -> bool:
+        """Whether a message that starts no run is here for the first time, at any process. It counts as seen then."""
+        now = self._app.clock.time()
+        note = NotedRequest(digest=digest(DOOR, "message", key), run_id=secrets.token_hex(8), asked_at=now)
+        found = await self._app.store.requests.note(note, unless_since=now - KEPT_SECONDS)
+        return found.run_id == note.run_id
+
+    async def _taken(
+        self, event: Mapping[str, Any], desk: Desk, workspace: Workspace, place: Place, run_id: str
+    ) -> None:
+        try:
+            await self._begin(event, desk, workspace, place, run_id)
+        except SlackApiError as error:
+            if reason(error) in PASSING:
+                raise  # Slack sends the message again
+            await say_why_not(workspace, place, reason(error))
 
     async def _begin(
         self, event: Mapping[str, Any], desk: Desk, workspace: Workspace, place: Place, run_id: str
     ) -> None:
         thread = Thread(workspace, place)
         text = plain(str(event.get("text", "")), bot=workspace.bot_user)
-        if text.lower().strip(" .!") in CANCEL_WORDS and event.get("thread_ts"):
-            await thread.say(await self._cancel_in(desk, place))
-            return
-        if (why := self._refusal(text)) is not None:
-            await thread.say(why)
+        cancels = text.lower().strip(" .!") in CANCEL_WORDS and bool(event.get("thread_ts"))
+        why = None if cancels else self._refusal(text)
+        if cancels or why is not None:
+            # Slack may deliver this again, too, when there is something else to cancel.
+            if await self._is_new(f"{place.team}:{place.channel}:{place.ts}"):
+                await thread.say(why or await self._cancel_in(desk, place))
             return
         history = await self._history(thread) if event.get("thread_ts") else ()
         task = TaskInput(description=text, metadata=place.metadata, playbook_bullets=self._where(place))
@@ -197,9 +230,8 @@ class SlackDoor:
 
     # --- buttons
 
-    async def _pressed(self, ack: Any, body: dict[str, Any], action: dict[str, Any]) -> None:
-        user = body["user"]
-        workspace = self._workspaces[(body.get("team") or {}).get("id") or user.get("team_id")]
+    async def _pressed(self, ack: Any, body: dict[str, Any], action: dict[str, Any], context: AsyncBoltContext) -> None:
+        user, workspace = body["user"], self._workspace(context)
         home, channel = user.get("team_id") or workspace.team, body["channel"]["id"]
         principal = self._people.principal(home, user["id"])
         kind, value = str(action["action_id"]).removeprefix(ACTION), str(action.get("value", ""))

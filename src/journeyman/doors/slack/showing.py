@@ -22,7 +22,7 @@ from journeyman.core.storing import NotedRequest, RunRow
 from journeyman.doors.slack.client import PASSING, SECONDS, reason
 from journeyman.doors.slack.following import follow
 from journeyman.doors.slack.people import Workspace
-from journeyman.doors.slack.threads import Place, Thread
+from journeyman.doors.slack.threads import Place, Thread, say_why_not
 
 logger = logging.getLogger("journeyman.slack")
 
@@ -34,10 +34,11 @@ LOOK_SECONDS = 2.0
 MOST_ATTEMPTS = 6
 """How often a thread is tried again when Slack cannot be reached, ever more seldom."""
 RECENT_SECONDS = 24 * 3_600.0
-MOST_RECENT = 1_000
-"""Runs that have ended lately, which an earlier process may not have answered."""
-MOST_OF_OTHERS = 100
-"""Runs that are looked at for what other processes have taken since the last look."""
+"""How long ago a run may have begun that an earlier process has not answered."""
+MOST_RECENT = 2_000
+PAGE = 50
+OVERLAP_SECONDS = 30.0
+"""How far back each look goes besides: clocks differ, and what was stored first may be seen last."""
 MOST_UNFINISHED = 1_000
 LOOKS_AT_ONCE = 4
 """Threads that are read at once for what an earlier process wrote there: Slack takes about fifty a minute."""
@@ -67,6 +68,8 @@ class Showing:
         self._looking = asyncio.Semaphore(LOOKS_AT_ONCE)
         self._name = new_owner()
         self._key = digest("slack", "shows", *sorted(workspaces))
+        self._looked = 0.0
+        """Up to when runs were looked for."""
         self._since: float | None = None
         """When the lease was taken last; None while another process has it."""
         self._keeping: asyncio.Task[None] | None = None
@@ -110,7 +113,7 @@ class Showing:
                     led = self._app.clock.monotonic()
                     await self._lead()
                 if self._since is not None:
-                    await self._catch_up(MOST_OF_OTHERS)
+                    await self._catch_up()
             except JourneymanError as error:
                 logger.warning("runs of Slack cannot be looked for: %s", error)
 
@@ -125,7 +128,8 @@ class Showing:
         held = self._since is not None
         self._since = found.asked_at if found.run_id == self._name else None
         if self._since is not None and not held:
-            await self._catch_up(MOST_RECENT)
+            self._looked = now - RECENT_SECONDS
+            await self._catch_up()
         elif self._since is None and held:
             logger.warning("another process shows the runs of Slack now")
             for task in self._following.values():
@@ -135,22 +139,27 @@ class Showing:
         note = NotedRequest(digest=self._key, run_id=self._name, asked_at=now, unanswered=True)
         return await self._app.store.requests.note(note, unless_since=unless_since)
 
-    async def _catch_up(self, most: int) -> None:
+    async def _catch_up(self) -> None:
         """Show runs that others have taken, or that an earlier process has not answered."""
-        runs = self._app.store.runs
-        since = self._app.clock.time() - RECENT_SECONDS
-        ended = [
-            row
-            for row in await runs.list(limit=most)
-            if self._is_new(row) and row.status.ended and row.updated_at >= since
-        ]
-        unfinished = [row for row in await runs.list(statuses=UNFINISHED, limit=MOST_UNFINISHED) if self._is_new(row)]
-        for row in ended:
+        now = self._app.clock.time()
+        unfinished = await self._app.store.runs.list(statuses=UNFINISHED, limit=MOST_UNFINISHED)
+        ended = [row for row in await self._begun_since(self._looked - OVERLAP_SECONDS) if row.status.ended]
+        for row in filter(self._is_new, ended):
             if await self._app.store.requests.find(_answer_key(row.id)) is not None:
                 self._remember(row.id)
-        for row in (*unfinished, *ended):
-            if row.id not in self._answered:
-                await self.follow(row.id, again=True)
+        for row in filter(self._is_new, (*unfinished, *ended)):
+            await self.follow(row.id, again=True)
+        self._looked = now
+
+    async def _begun_since(self, since: float) -> list[RunRow]:
+        """The latest runs, at least those that have begun since then."""
+        found: list[RunRow] = []
+        while len(found) < MOST_RECENT:
+            page = await self._app.store.runs.list(limit=PAGE, offset=len(found))
+            found += page
+            if len(page) < PAGE or page[-1].created_at < since:
+                break
+        return [row for row in found if row.created_at >= since]
 
     def _is_new(self, row: RunRow) -> bool:
         ours = (row.principal_id or "").startswith(f"{DOOR}:")
@@ -199,9 +208,7 @@ class Showing:
                 return
             except SlackApiError as error:
                 if reason(error) not in PASSING:
-                    logger.error(
-                        "Slack does not take what a run says", extra={"run_id": run_id, "error": reason(error)}
-                    )
+                    await say_why_not(self._workspaces[place.team], place, reason(error), run_id=run_id)
                     self._remember(run_id)
                     return
             except (aiohttp.ClientError, TimeoutError) as error:

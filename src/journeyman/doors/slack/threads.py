@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from slack_sdk.errors import SlackApiError
+
 from journeyman.core.messages import Message, Role
+from journeyman.doors.slack.client import reason
 from journeyman.doors.slack.people import Workspace
 from journeyman.doors.slack.posts import ANSWER, Post
 from journeyman.doors.slack.text import plain
+
+logger = logging.getLogger("journeyman.slack")
 
 MOST_MESSAGES = 100
 """Of a thread, the latest, that a run is told of."""
@@ -61,7 +67,7 @@ class Thread:
 
     async def look(self) -> None:
         """Find the messages that were written before, here or by an earlier process."""
-        for message in await self._messages():
+        for message in await self._messages(oldest=self.place.ts):
             if self._is_own(message):
                 for block_id in _block_ids(message):
                     self._known.setdefault(block_id, (message["ts"], None))
@@ -124,19 +130,43 @@ class Thread:
         by_bot = bool(workspace.bot_id) and message.get("bot_id") == workspace.bot_id
         return by_bot or message.get("user") == workspace.bot_user
 
-    async def _messages(self) -> list[dict[str, Any]]:
+    async def _messages(self, *, oldest: str | None = None) -> list[dict[str, Any]]:
         """The thread, oldest first. Of one with thousands of messages, the first pages and nothing after."""
         found: list[dict[str, Any]] = []
         cursor = ""
         for _ in range(MOST_PAGES):
             told = await self._client.conversations_replies(
-                channel=self.place.channel, ts=self.place.thread_ts, limit=PAGE, cursor=cursor or None
+                channel=self.place.channel, ts=self.place.thread_ts, oldest=oldest, limit=PAGE, cursor=cursor or None
             )
             found += told.get("messages") or []
             cursor = (told.get("response_metadata") or {}).get("next_cursor") or ""
             if not cursor:
                 break
         return found
+
+
+_ADVICE = {
+    "not_in_channel": "Invite me there (`/invite`), and ask again.",
+    "channel_not_found": "Invite me there (`/invite`), and ask again.",
+    "is_archived": "The channel is archived: ask me somewhere else, or here.",
+    "missing_scope": "My app lacks a permission of Slack. Tell whoever runs me: the scopes are in the documentation.",
+}
+
+
+async def say_why_not(workspace: Workspace, place: Place, why: str, *, run_id: str | None = None) -> None:
+    """Tell whoever asked, directly, that their thread cannot be written to."""
+    advice = _ADVICE.get(why, "Tell whoever runs me.")
+    kept = f" What I did is kept as run `{run_id}`." if run_id is not None else ""
+    logger.error(
+        "Slack does not take what is to be said in a channel: %s",
+        why,
+        extra={"run_id": run_id, "channel": place.channel, "team": place.team},
+    )
+    text = f":warning: I cannot answer you in <#{place.channel}> (`{why}`). {advice}{kept}"
+    try:
+        await workspace.client.chat_postMessage(channel=place.user, text=text)
+    except SlackApiError as error:
+        logger.error("nor can its writer be told: %s", reason(error), extra={"run_id": run_id, "team": place.team})
 
 
 def _moment(message: Mapping[str, Any]) -> float:
