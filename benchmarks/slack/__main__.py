@@ -75,14 +75,16 @@ def _cpu(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / 100
 
 
-async def measure(cases: tuple[Case, ...], deliveries: tuple[str, ...]) -> dict[tuple[str, str, str], Figures]:
+async def measure(
+    cases: tuple[Case, ...], deliveries: tuple[str, ...], bots: tuple[str, ...] = BOTS
+) -> dict[tuple[str, str, str], Figures]:
     """What each bot came to, by delivery, bot and case."""
     found: dict[tuple[str, str, str], Figures] = {}
     slack = BusySlack()
     with tempfile.TemporaryDirectory() as folder:
         async with serving(slack), started("model") as (model, _):
             for delivery in deliveries:
-                for bot in BOTS:
+                for bot in bots:
                     store = f"sqlite:///{folder}/{delivery}.db"
                     given = (f"http://127.0.0.1:{model}/v1", slack.url, delivery, store)
                     async with started(bot, *given) as (port, pid):

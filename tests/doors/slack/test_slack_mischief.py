@@ -332,6 +332,7 @@ async def test_two_processes_that_are_both_told_of_everything_write_nothing_twic
         assert len(await doors[0][0]._service.store.runs.list()) == 8
 
 
+@pytest.mark.slow
 async def test_a_button_works_at_a_process_that_does_not_show_the_run(slack: LoopbackSlack, tmp_path: Path) -> None:
     async with several(slack, tmp_path, deletes()) as doors:
         first, second = (f"http://127.0.0.1:{port}/slack/events" for _, port in doors)
