@@ -37,6 +37,9 @@ def slack(
     http: Annotated[
         bool, typer.Option("--http", help="Take signed requests at /slack/events, instead of Socket Mode.")
     ] = False,
+    manifest: Annotated[
+        bool, typer.Option("--manifest", help="Print the manifest to make the app in Slack from, and end.")
+    ] = False,
     host: Annotated[str, typer.Option(metavar="ADDRESS", help="With --http: where to listen.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65_535, help="With --http; 0 takes a free one.")] = 3000,
     people: Annotated[
@@ -80,15 +83,18 @@ def slack(
     Socket Mode needs SLACK_APP_TOKEN, --http SLACK_SIGNING_SECRET. All of it can be said under 'doors.slack' in the
     configuration file.
     """
-    said = file_settings()
-    # Before anything of the caller's is imported: these two are for no tool.
-    app_token = _secret(said, "app_token", APP_VARIABLE, needed=not http)
-    signing_secret = _secret(said, "signing_secret", SIGNING_VARIABLE, needed=http)
     try:
         from journeyman.app.service import Service, open_service
         from journeyman.doors import slack as door
     except ImportError as error:
         raise ConfigurationError(f"Slack needs more packages: {install_command('slack')}") from error
+    if manifest:
+        screen.write(door.manifest(http=http), end="")
+        return
+    said = file_settings()
+    # Before anything of the caller's is imported: these two are for no tool.
+    app_token = _secret(said, "app_token", APP_VARIABLE, needed=not http)
+    signing_secret = _secret(said, "signing_secret", SIGNING_VARIABLE, needed=http)
     if http and not signing_secret:
         raise WrongUsageError(
             f"--http needs {SIGNING_VARIABLE}: 'Signing Secret' under 'Basic Information' of your app"

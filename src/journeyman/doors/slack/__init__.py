@@ -5,6 +5,7 @@ Needs the extra ``slack``. What people may see and decide is in ``app/desk``; wh
 
 from journeyman.doors.slack.client import SLACK_API
 from journeyman.doors.slack.door import STATUS_SECONDS, SlackDoor
+from journeyman.doors.slack.manifest import manifest
 from journeyman.doors.slack.people import Admission, People, Workspace, find_workspaces, read_people
 from journeyman.doors.slack.serving import PATH, over_http, over_socket, until_stopped
 
@@ -17,6 +18,7 @@ __all__ = [
     "SlackDoor",
     "Workspace",
     "find_workspaces",
+    "manifest",
     "over_http",
     "over_socket",
     "read_people",
