@@ -82,6 +82,8 @@ class LoopbackSlack:
     def chat_postmessage(self, team: str, given: Json) -> Json:
         if given["channel"] in self.closed:
             return {"error": self.closed[given["channel"]]}
+        if (wrong := _wrong(given)) is not None:
+            return {"error": wrong}
         message = {"user": BOT[team], "bot_id": f"B{team}", "ts": self.moment(), "team": team, **given}
         self.messages.setdefault(given["channel"], []).append(message)
         self._posted[given["channel"], message["ts"]] = message
@@ -91,6 +93,8 @@ class LoopbackSlack:
         message = self._posted.get((given["channel"], given["ts"]))
         if message is None:
             return {"error": "message_not_found"}
+        if (wrong := _wrong(given)) is not None:
+            return {"error": wrong}
         message |= given | {"edits": message.get("edits", 0) + 1}
         return {"ts": given["ts"]}
 
@@ -135,6 +139,11 @@ class LoopbackSlack:
                 self.acknowledged.append(json.loads(message.data)["envelope_id"])
         self._sockets.remove(socket)
         return socket
+
+    def delete(self, message: Json) -> None:
+        """Somebody deletes a message of the bot's."""
+        self.messages[message["channel"]].remove(message)
+        del self._posted[message["channel"], message["ts"]]
 
     async def refresh(self) -> None:
         """Ask whoever listens to connect anew, as Slack does every few hours, and hang up."""
@@ -203,6 +212,31 @@ class LoopbackSlack:
 
     def counted(self, method: str) -> int:
         return sum(name == method for name, _ in self.requests)
+
+
+def _wrong(given: Json) -> str | None:
+    """What Slack would have against a message."""
+    if len(given.get("text", "")) > 40_000:
+        return "msg_too_long"
+    blocks = given.get("blocks") or []
+    if not blocks:
+        return None if given.get("text", "").strip() else "no_text"
+    ids = [block["block_id"] for block in blocks]
+    buttons = [element for block in blocks if block["type"] == "actions" for element in block["elements"]]
+    texts = [
+        element["text"]
+        for block in blocks
+        if block["type"] in ("section", "context")
+        for element in ([block["text"]] if block["type"] == "section" else block["elements"])
+    ]
+    right = (
+        len(blocks) <= 50
+        and len(set(ids)) == len(ids)
+        and all(0 < len(block_id) <= 255 for block_id in ids)
+        and all(0 < len(text.strip()) <= 3_000 for text in texts)
+        and all(len(button["value"]) <= 2_000 and len(button["text"]["text"]) <= 75 for button in buttons)
+    )
+    return None if right else "invalid_blocks"
 
 
 def envelope(event: Json, team: str = TEAM) -> Json:

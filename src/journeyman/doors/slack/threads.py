@@ -94,10 +94,15 @@ class Thread:
             ts = str(told["ts"])
         elif not once and shown != post:
             given: dict[str, Any] = {"channel": self.place.channel, "ts": ts, "text": post.text, "blocks": post.blocks}
-            if not if_room:
-                await self._client.chat_update(**given)
-            elif not await self._client.update_if_there_is_room(**given):
-                return False
+            try:
+                if not if_room:
+                    await self._client.chat_update(**given)
+                elif not await self._client.update_if_there_is_room(**given):
+                    return False
+            except SlackApiError as error:
+                if reason(error) not in _UNCHANGEABLE:
+                    raise
+                logger.warning("a message is left as it is: %s", reason(error), extra={"channel": self.place.channel})
         else:
             return True
         for block in post.blocks:
@@ -145,7 +150,10 @@ class Thread:
         return found
 
 
+_UNCHANGEABLE = frozenset({"message_not_found", "cant_update_message", "edit_window_closed"})
+"""Somebody has deleted it, or Slack lets nobody edit it any more: no reason to keep the answer back."""
 _ADVICE = {
+    "thread_not_found": "Its message was deleted: ask again.",
     "not_in_channel": "Invite me there (`/invite`), and ask again.",
     "channel_not_found": "Invite me there (`/invite`), and ask again.",
     "is_archived": "The channel is archived: ask me somewhere else, or here.",
