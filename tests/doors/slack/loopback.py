@@ -140,6 +140,10 @@ class LoopbackSlack:
         self._sockets.remove(socket)
         return socket
 
+    @property
+    def listeners(self) -> int:
+        return len(self._sockets)
+
     def delete(self, message: Json) -> None:
         """Somebody deletes a message of the bot's."""
         self.messages[message["channel"]].remove(message)

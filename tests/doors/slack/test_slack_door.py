@@ -74,8 +74,9 @@ async def opened(slack: LoopbackSlack, tmp_path: Path, model: Model, **options: 
     agents = options.pop("agents", [AGENT])
     tokens = options.pop("tokens", {TEAM: TOKENS[TEAM]})
     policy = options.pop("policy", None)
+    store = options.pop("store", None) or f"sqlite:///{tmp_path / 'store.db'}"
     async with open_service(
-        store=f"sqlite:///{tmp_path / 'store.db'}",
+        store=store,
         library=library,
         agents=agents,
         model=model,

@@ -350,21 +350,21 @@ async def test_forged_values_of_buttons_reach_nothing(slack: LoopbackSlack, tmp_
 
 
 @asynccontextmanager
-async def several(slack: LoopbackSlack, tmp_path: Path, model: Any) -> AsyncIterator[list[tuple[SlackDoor, int]]]:
+async def several(
+    slack: LoopbackSlack, tmp_path: Path, model: Any, *, store: str | None = None
+) -> AsyncIterator[list[tuple[SlackDoor, int]]]:
     """Two doors on one store, each with a service of its own and an address."""
     async with AsyncExitStack() as stack:
         found = []
         for _ in range(2):
-            door = await stack.enter_async_context(opened(slack, tmp_path, model))
+            door = await stack.enter_async_context(opened(slack, tmp_path, model, store=store))
             door._showing._look_seconds = 0.05
             found.append((door, await stack.enter_async_context(over_http(door, host="127.0.0.1", port=0))))
         yield found
 
 
-async def test_two_processes_that_are_both_told_of_everything_write_nothing_twice(
-    slack: LoopbackSlack, tmp_path: Path
-) -> None:
-    async with several(slack, tmp_path, Echo()) as doors:
+async def both_told(slack: LoopbackSlack, tmp_path: Path, store: str | None = None) -> None:
+    async with several(slack, tmp_path, Echo(), store=store) as doors:
         payloads = [slack.mention(f"hello {number}") for number in range(8)]
         statuses = await asyncio.gather(
             *(
@@ -378,6 +378,17 @@ async def test_two_processes_that_are_both_told_of_everything_write_nothing_twic
         await until(lambda: all("Completed" in message["text"] for message in slack.said(key="status:")))
         assert len(slack.said(key="status:")) == len(slack.said(key="end:")) == 8
         assert len(await doors[0][0]._service.store.runs.list()) == 8
+
+
+async def test_two_processes_that_are_both_told_of_everything_write_nothing_twice(
+    slack: LoopbackSlack, tmp_path: Path
+) -> None:
+    await both_told(slack, tmp_path)
+
+
+@pytest.mark.slow
+async def test_nor_do_they_on_postgresql(slack: LoopbackSlack, tmp_path: Path, postgres_url: str) -> None:
+    await both_told(slack, tmp_path, postgres_url)
 
 
 @pytest.mark.slow
