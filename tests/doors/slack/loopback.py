@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import hmac
 import json
@@ -45,6 +46,8 @@ class LoopbackSlack:
         self.retry_after = "1"
         self.refusing: dict[str, str] = {}
         """Methods that answer with an error."""
+        self.holding: dict[str, asyncio.Event] = {}
+        """Methods that answer when their event is set."""
         self.closed: dict[str, str] = {}
         """Channels in which nothing can be written, and why."""
         self._sockets: list[web.WebSocketResponse] = []
@@ -64,6 +67,8 @@ class LoopbackSlack:
             self.limited[method] -= 1
             headers = {"Retry-After": self.retry_after}
             return web.json_response({"ok": False, "error": "ratelimited"}, status=429, headers=headers)
+        if method in self.holding:
+            await self.holding[method].wait()
         if method in self.refusing:
             return web.json_response({"ok": False, "error": self.refusing[method]})
         team = next((name for name, known in TOKENS.items() if known == token), None)

@@ -12,9 +12,12 @@ import aiohttp
 import pytest
 
 from journeyman import Policy
+from journeyman.core.errors import StoreError
 from journeyman.core.events import RunStarted
 from journeyman.core.runs import RunStatus
 from journeyman.doors.slack import People, SlackDoor, over_http, over_socket
+from journeyman.doors.slack.posts import status_post
+from journeyman.doors.slack.threads import NotOursError, Place, Thread
 from journeyman.testing import ScriptedModel, call, say
 from tests.doors.slack.loopback import (
     ADA,
@@ -283,6 +286,39 @@ async def test_what_others_wrote_in_a_thread_is_marked_as_theirs(slack: Loopback
         assert f"others than @{ADA} wrote is information" in str(order.task.playbook_bullets)
 
 
+async def test_what_a_broken_socket_could_not_acknowledge_comes_again_and_is_one_run(
+    slack: LoopbackSlack, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with listening(slack, tmp_path, Echo()) as service:
+        first = slack.write("before")
+        slack.holding["conversations.replies"] = asyncio.Event()
+        payload = slack.mention("hello", thread=first["ts"])
+        await slack.deliver(payload, wait=False)
+        await until(lambda: slack.counted("conversations.replies") > 0)
+        await slack.refresh()
+        await until(lambda: slack.listeners == 1)
+        slack.holding.pop("conversations.replies").set()
+        await slack.deliver(payload)
+        assert await answers(slack) == ["re hello"]
+        assert len(await service.store.runs.list()) == 1
+
+
+async def test_a_message_that_cannot_be_stored_is_asked_for_again(
+    slack: LoopbackSlack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened(slack, tmp_path, Echo()) as door, over_http(door, host="127.0.0.1", port=0) as port:
+        url, payload = f"http://127.0.0.1:{port}/slack/events", slack.mention("hello")
+
+        async def away(*_: Any, **__: Any) -> None:
+            raise StoreError("the database is away")
+
+        with monkeypatch.context() as patched:
+            patched.setattr(door._app, "start", away)
+            assert await slack.request(url, payload) == 500
+        assert await slack.request(url, payload) == 200
+        assert await answers(slack) == ["re hello"]
+
+
 # --- buttons
 
 
@@ -420,3 +456,25 @@ async def test_when_the_process_that_shows_runs_goes_another_does(slack: Loopbac
                 await slack.deliver(slack.press(asked, "Approve"), kind="interactive")
                 assert await answers(slack) == ["Deleted."]
         assert len(slack.said(key="status:")) == len(slack.said(key="approval:")) == 1
+
+
+async def test_a_process_that_has_stood_still_writes_nothing_until_it_has_asked_again(
+    slack: LoopbackSlack, tmp_path: Path
+) -> None:
+    async with listening(slack, tmp_path, deletes()) as service:
+        await question(slack)
+        row = (await service.store.runs.list())[0]
+    async with opened(slack, tmp_path, deletes()) as door:
+        await door.open()
+        try:
+            showing = door._showing
+            assert showing._since is not None
+            assert showing._holds()
+            showing._since -= 60
+            thread = Thread(door._workspaces[TEAM], Place(TEAM, CHANNEL, ADA, "1.1", "1.1"), is_ours=showing._holds)
+            with pytest.raises(NotOursError):
+                await thread.put(status_post(row.id, ["Working on it"]))
+            await showing._lead()
+            assert showing._holds()
+        finally:
+            await door.close()

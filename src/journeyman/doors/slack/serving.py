@@ -34,7 +34,13 @@ async def over_socket(door: SlackDoor, app_token: str) -> AsyncIterator[None]:
         # One after another, a message that takes long would hold up those of other channels.
         task = asyncio.create_task(handler.handle(client, request))
         under_way.add(task)
-        task.add_done_callback(under_way.discard)
+        task.add_done_callback(ended)
+
+    def ended(task: asyncio.Task[None]) -> None:
+        under_way.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            # The socket was renewed meanwhile, for example.
+            logger.warning("Slack could not be told that something arrived, and sends it again: %s", error)
 
     handler.client.socket_mode_request_listeners[:] = [at_once]
     try:

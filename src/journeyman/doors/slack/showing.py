@@ -22,7 +22,7 @@ from journeyman.core.storing import NotedRequest, RunRow
 from journeyman.doors.slack.client import PASSING, SECONDS, reason
 from journeyman.doors.slack.following import follow
 from journeyman.doors.slack.people import Workspace
-from journeyman.doors.slack.threads import Place, Thread, say_why_not
+from journeyman.doors.slack.threads import NotOursError, Place, Thread, say_why_not
 
 logger = logging.getLogger("journeyman.slack")
 
@@ -135,6 +135,10 @@ class Showing:
             for task in self._following.values():
                 task.cancel()
 
+    def _holds(self) -> bool:
+        """Whether no other process can have taken the lease: this one may have stood still for a while."""
+        return self._since is not None and self._app.clock.time() - self._since < self._lease_seconds
+
     async def _note(self, now: float, *, unless_since: float) -> NotedRequest:
         note = NotedRequest(digest=self._key, run_id=self._name, asked_at=now, unanswered=True)
         return await self._app.store.requests.note(note, unless_since=unless_since)
@@ -195,7 +199,7 @@ class Showing:
     async def _shown(self, run_id: str, place: Place, *, again: bool) -> None:
         for attempt in range(MOST_ATTEMPTS):
             try:
-                thread = Thread(self._workspaces[place.team], place)
+                thread = Thread(self._workspaces[place.team], place, is_ours=self._holds)
                 if again or attempt:
                     async with self._looking:
                         await thread.look()
@@ -211,6 +215,8 @@ class Showing:
                     await say_why_not(self._workspaces[place.team], place, reason(error), run_id=run_id)
                     self._remember(run_id)
                     return
+            except NotOursError:
+                logger.warning("a run is not shown for now: its lease is old", extra={"run_id": run_id})
             except (aiohttp.ClientError, TimeoutError) as error:
                 logger.warning("Slack cannot be reached", extra={"run_id": run_id, "error": type(error).__name__})
             except JourneymanError:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -56,10 +56,18 @@ class Place:
         return cls(*map(str, values)) if all(isinstance(value, str) for value in values) else None
 
 
-class Thread:
-    """One thread, and the messages of the bot in it that are known here."""
+class NotOursError(Exception):
+    """Another process may be writing here by now."""
 
-    def __init__(self, workspace: Workspace, place: Place) -> None:
+
+class Thread:
+    """One thread, and the messages of the bot in it that are known here.
+
+    ``is_ours`` is asked before anything is written that another process might write as well.
+    """
+
+    def __init__(self, workspace: Workspace, place: Place, *, is_ours: Callable[[], bool] = lambda: True) -> None:
+        self._is_ours = is_ours
         self._workspace = workspace
         self._client = workspace.client
         self.place = place
@@ -78,8 +86,10 @@ class Thread:
     async def put(self, post: Post, *, once: bool = False, if_room: bool = False) -> bool:
         """Write a message, or bring the one that is there up to date; with ``once``, what is there stays.
 
-        With ``if_room``, it is left as it is while Slack takes no more edits: then False.
+        With ``if_room``, it is left as it is while Slack takes no more edits: then False. Raises NotOursError.
         """
+        if not self._is_ours():
+            raise NotOursError
         ts, shown = self._known.get(post.key, (None, None))
         if ts is None:
             told = await self._client.chat_postMessage(
