@@ -35,8 +35,8 @@ def test_who_waits_is_begun_in_order_as_far_as_shares_go() -> None:
     for number, who in enumerate(("ada", "ada", "bob", "bob")):
         places.wait(f"next_{number}", who)
     begun = []
-    for run_id, who in places.next():
-        places.take(run_id, who)
+    for run_id, principal in places.next():
+        places.take(run_id, principal)
         begun.append(run_id)
     assert begun == ["next_2"]
     places.leave("run_0")
