@@ -218,6 +218,37 @@ async def test_a_token_that_is_revoked_ends_nothing_but_what_it_was_for(
         assert len(await service.store.runs.list()) == 2
 
 
+@pytest.mark.parametrize("method", ["chat.postMessage", "chat.update"])
+async def test_an_answer_waits_for_a_slack_that_is_out_of_order(
+    slack: LoopbackSlack, tmp_path: Path, method: str
+) -> None:
+    async with listening(slack, tmp_path, Echo()):
+        slack.refusing = {method: "internal_error"}
+        await slack.deliver(slack.mention("hello"))
+        await until(lambda: slack.counted(method) >= 1)
+        slack.refusing = {}
+        assert await answers(slack) == ["re hello"]
+        await until(lambda: "Completed" in slack.said(key="status:")[0]["text"])
+        assert len(slack.said(key="status:")) == len(slack.said(key="end:")) == 1
+
+
+async def test_a_run_is_shown_although_the_store_was_away(
+    slack: LoopbackSlack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened(slack, tmp_path, Echo()) as door, over_socket(door, APP_TOKEN):
+        failing, handle = [StoreError("the database is away")], door._app.handle
+
+        async def sometimes(run_id: str) -> Any:
+            if failing:
+                raise failing.pop()
+            return await handle(run_id)
+
+        monkeypatch.setattr(door._app, "handle", sometimes)
+        await slack.deliver(slack.mention("hello"))
+        assert await answers(slack) == ["re hello"]
+        assert not failing
+
+
 async def test_a_thread_that_cannot_be_read_is_answered_without_its_history(
     slack: LoopbackSlack, tmp_path: Path
 ) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Mapping
+from itertools import count
 
 import aiohttp
 from slack_sdk.errors import SlackApiError
@@ -31,8 +32,8 @@ LEASE_SECONDS = 20.0
 """After so long without a word of the process that shows runs, another one does. Longer than clocks may differ."""
 LOOK_SECONDS = 2.0
 """How often the process that shows runs looks for those that others have taken."""
-MOST_ATTEMPTS = 6
-"""How often a thread is tried again when Slack cannot be reached, ever more seldom."""
+LONGEST_SLEEP = 60.0
+"""Before a thread is tried again, ever more seldom, when Slack or the store cannot be reached."""
 RECENT_SECONDS = 24 * 3_600.0
 """How long ago a run may have begun that an earlier process has not answered."""
 MOST_RECENT = 2_000
@@ -197,33 +198,44 @@ class Showing:
             task.add_done_callback(lambda _: self._following.pop(run_id, None))
 
     async def _shown(self, run_id: str, place: Place, *, again: bool) -> None:
-        for attempt in range(MOST_ATTEMPTS):
+        for attempt in count():
             try:
-                thread = Thread(self._workspaces[place.team], place, is_ours=self._holds)
-                if again or attempt:
-                    async with self._looking:
-                        await thread.look()
-                # An answer without the end of the status was written by a process that died between the two.
-                answered = thread.knows(f"end:{run_id}") and not thread.knows(f"cancel:{run_id}")
-                if answered or await follow(await self._app.handle(run_id), thread, seconds=self._seconds):
+                if await self._show(run_id, place, again=again or attempt > 0):
                     note = NotedRequest(digest=_answer_key(run_id), run_id=run_id, asked_at=self._app.clock.time())
                     await self._app.store.requests.note(note)
-                self._remember(run_id)
-                return
+                break
             except SlackApiError as error:
-                if reason(error) not in PASSING:
-                    await say_why_not(self._workspaces[place.team], place, reason(error), run_id=run_id)
-                    self._remember(run_id)
-                    return
-            except NotOursError:
-                logger.warning("a run is not shown for now: its lease is old", extra={"run_id": run_id})
+                why = f"Slack: {reason(error)}"
             except (aiohttp.ClientError, TimeoutError) as error:
-                logger.warning("Slack cannot be reached", extra={"run_id": run_id, "error": type(error).__name__})
+                why = f"Slack cannot be reached: {type(error).__name__}"
+            except NotOursError:
+                why = "this process has stood still"
+            except StoreError as error:
+                why = str(error)
             except JourneymanError:
                 logger.exception("a run cannot be shown", extra={"run_id": run_id})
-                self._remember(run_id)
-                return
-            await asyncio.sleep(min(60.0, 2.0**attempt))
+                break
+            # For as long as it takes: nobody else tells whoever asked.
+            logger.warning("a run is shown later: %s", why, extra={"run_id": run_id})
+            await asyncio.sleep(min(LONGEST_SLEEP, 2.0**attempt))
+        self._remember(run_id)
+
+    async def _show(self, run_id: str, place: Place, *, again: bool) -> bool:
+        """Whether whoever asked knows by now what came of a run, or why they cannot be told in its thread."""
+        thread = Thread(self._workspaces[place.team], place, is_ours=self._holds)
+        try:
+            if again:
+                async with self._looking:
+                    await thread.look()
+            # An answer without the end of the status was written by a process that died between the two.
+            if thread.knows(f"end:{run_id}") and not thread.knows(f"cancel:{run_id}"):
+                return True
+            return await follow(await self._app.handle(run_id), thread, seconds=self._seconds)
+        except SlackApiError as error:
+            if reason(error) in PASSING:
+                raise
+            await say_why_not(self._workspaces[place.team], place, reason(error), run_id=run_id)
+            return True
 
 
 def _answer_key(run_id: str) -> str:
