@@ -48,8 +48,8 @@ LEAST_SHARE = 0.8
 
 
 @asynccontextmanager
-async def started(module: str, *arguments: str) -> AsyncIterator[tuple[int, int]]:
-    """A process of this benchmark: its port, and its id."""
+async def started(module: str, *arguments: str, kill: bool = False) -> AsyncIterator[tuple[int, int]]:
+    """A process of this benchmark: its port, and its id. It is asked to end, or killed."""
     command = [sys.executable, "-m", f"benchmarks.slack.{module}", *arguments]
     pipe = asyncio.subprocess.PIPE
     process = await asyncio.create_subprocess_exec(*command, stdin=pipe, stdout=pipe, cwd=PROJECT)
@@ -61,6 +61,8 @@ async def started(module: str, *arguments: str) -> AsyncIterator[tuple[int, int]
     try:
         yield int(line), process.pid
     finally:
+        if kill:
+            process.kill()
         process.stdin.close()
         try:
             async with asyncio.timeout(20):

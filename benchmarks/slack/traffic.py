@@ -100,16 +100,29 @@ class BusySlack(LoopbackSlack):
             seconds=ended - begun,
             taken=[at - wave.asked[name][2] for name, at in wave.answered.items() if name in wave.asked],
             calls=Counter(method for method, _ in self.requests[before:]),
-            lost=len(wave.asked.keys() - wave.answered.keys()),
-            crossed=wave.crossed,
-            doubled=wave.doubled,
+            **self.wrong(),
         )
+
+    def expect(self, name: str, channel: str, ts: str, asked: float) -> None:
+        """Note a message that is to be answered."""
+        self._wave.asked[name] = (channel, ts, asked)
+
+    async def settled(self) -> None:
+        """Return when everything is answered, or nothing happens any more."""
+        await self._answers()
+        await self._quiet()
+
+    def wrong(self) -> dict[str, int]:
+        """What is wrong with the answers so far."""
+        wave = self._wave
+        lost = len(wave.asked.keys() - wave.answered.keys())
+        return {"lost": lost, "crossed": wave.crossed, "doubled": wave.doubled}
 
     async def _ask(self, session: aiohttp.ClientSession, url: str | None, name: str, number: int) -> None:
         user = f"U0LOAD{next(self._people) % PEOPLE:04d}"
         payload = self.mention(f"look at {name}", channel=f"C0LOAD{number:04d}", user=user)
         event = payload["event"]
-        self._wave.asked[name] = (event["channel"], event["ts"], time.perf_counter())
+        self.expect(name, event["channel"], event["ts"], time.perf_counter())
         if url is None:
             await self.deliver(payload, wait=False)
             return

@@ -11,20 +11,20 @@ from tests.doors.slack.loopback import TEAM
 
 def test_answers_that_are_lost_crossed_or_doubled_are_counted() -> None:
     slack = BusySlack()
-    slack._wave.asked = {name: ("C0LOAD0001", f"{number}.1", 0.0) for number, name in enumerate("abcd")}
+    for number, name in enumerate("abcd"):
+        slack.expect(name, "C0LOAD0001", f"{number}.1", 0.0)
 
     def answer(name: str, thread: str, channel: str = "C0LOAD0001") -> None:
         given = {"channel": channel, "thread_ts": thread, "text": f"answer to {name}"}
         slack.chat_postmessage(TEAM, given)
 
     answer("a", "0.1")
-    assert (slack._wave.crossed, slack._wave.doubled) == (0, 0)
+    assert slack.wrong() == {"lost": 3, "crossed": 0, "doubled": 0}
     answer("a", "0.1")
-    assert (slack._wave.crossed, slack._wave.doubled) == (0, 1)
+    assert slack.wrong() == {"lost": 3, "crossed": 0, "doubled": 1}
     answer("b", "0.1")
     answer("c", "2.1", channel="C0LOAD0002")
-    assert (slack._wave.crossed, slack._wave.doubled) == (2, 1)
-    assert slack._wave.asked.keys() - slack._wave.answered.keys() == {"d"}
+    assert slack.wrong() == {"lost": 1, "crossed": 2, "doubled": 1}
 
 
 @pytest.mark.slow
