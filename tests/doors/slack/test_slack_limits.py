@@ -20,10 +20,13 @@ from journeyman.core.context import Secrets, ToolContext
 from journeyman.core.errors import StoreError, ToolError
 from journeyman.core.principals import Principal
 from journeyman.doors.slack.client import SlackClient, wanted_pause
+from journeyman.doors.slack.people import Workspace
+from journeyman.doors.slack.posts import Post, status_post
+from journeyman.doors.slack.threads import Place, Thread
 from journeyman.execution.limits import TokenBuckets
 from journeyman.testing import FakeClock
 from journeyman.toolkits.slack import METHODS, Pace, SlackTools
-from tests.doors.slack.loopback import ADA, CHANNEL, TEAM, TOKENS, LoopbackSlack, loopback_slack, serving
+from tests.doors.slack.loopback import ADA, BOT, CHANNEL, TEAM, TOKENS, LoopbackSlack, loopback_slack, serving
 
 
 @pytest.fixture
@@ -55,7 +58,8 @@ async def test_a_pause_holds_for_everybody_who_calls_the_method_and_for_no_other
     assert clock.monotonic() == pytest.approx(30)
     assert client.pace is not None
     await client.pace.pause(TEAM, "chat.update", 60)
-    assert not await client.update_if_there_is_room(channel=CHANNEL, ts=told["ts"], text="never")
+    given = {"channel": CHANNEL, "ts": told["ts"], "text": "never"}
+    assert await client.call_if_there_is_room("chat.update", given) is None
     await client.chat_postMessage(channel=CHANNEL, text="of another method")
     assert clock.monotonic() == pytest.approx(30)
 
@@ -99,6 +103,21 @@ async def test_methods_keep_to_their_tiers_and_posts_to_one_a_second_in_each_cha
         await pace.turn(TEAM, "chat.postMessage", CHANNEL)
     assert clock.monotonic() - begun == pytest.approx(10)
     assert await pace.room(TEAM, "chat.postMessage", "C0OTHER001") == 0
+
+
+async def test_where_there_is_little_room_answers_go_before_what_is_said_meanwhile(slack: LoopbackSlack) -> None:
+    clock = FakeClock()
+    client = paced(slack, clock, limits={"chat.postMessage": RateLimit(calls=1, seconds=1)})
+    threads = [
+        Thread(Workspace(TEAM, BOT[TEAM], "", client), Place(TEAM, CHANNEL, ADA, ts, ts)) for ts in ("1.1", "1.2")
+    ]
+    assert await threads[0].put(status_post("run_0", ["…"]), if_room=True)
+    assert not await threads[1].put(status_post("run_1", ["…"]), if_room=True)
+    assert not threads[1].knows("status:run_1")
+    for number, thread in enumerate(threads):
+        await thread.put(Post(f"answer:{number}", "done", [{"type": "divider", "block_id": f"answer:{number}"}]))
+    assert clock.monotonic() == pytest.approx(2)
+    assert [message["text"] for message in slack.messages[CHANNEL]] == ["…", "done", "done"]
 
 
 async def test_a_store_that_is_away_holds_up_no_message() -> None:

@@ -56,12 +56,12 @@ class SlackClient(AsyncWebClient):
             await self.pace.turn(self.team, api_method, channel)
         return await self._call(api_method, channel, options)
 
-    async def update_if_there_is_room(self, **given: Any) -> bool:
-        """Edit a message, unless others need what Slack allows: then not, and False."""
-        if self.pace is not None and await self.pace.room(self.team, "chat.update") > 0:
-            return False
-        await self._call("chat.update", "", {"json": given})
-        return True
+    async def call_if_there_is_room(self, method: str, given: Mapping[str, Any]) -> AsyncSlackResponse | None:
+        """The same for what can be left out: None, and nothing is called, where others need what Slack allows."""
+        channel = str(given.get("channel", ""))
+        if self.pace is not None and await self.pace.room(self.team, method, channel) > 0:
+            return None
+        return await self._call(method, channel, {"json": dict(given)})
 
     async def _call(self, method: str, channel: str, options: Mapping[str, Any]) -> AsyncSlackResponse:
         limited = broken = 0

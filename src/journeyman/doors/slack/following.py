@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from journeyman.app import Handle
 from journeyman.core.approvals import Approval
 from journeyman.core.calls import ToolCallRecord
-from journeyman.core.errors import JourneymanError
+from journeyman.core.errors import JourneymanError, StoreError
 from journeyman.core.events import (
     ApprovalDecided,
     ApprovalRequested,
@@ -111,7 +111,9 @@ async def follow(handle: Handle, thread: Thread, *, seconds: float) -> bool:
     False for one that cannot go on here.
     """
     progress, news, closing = Progress(), asyncio.Event(), asyncio.Event()
-    await thread.put(status_post(handle.run_id, list(progress.lines())), once=True)
+    # Where many ask at once, answers go before what is said meanwhile.
+    if not await thread.put(status_post(handle.run_id, list(progress.lines())), once=True, if_room=True):
+        news.set()
 
     async def edit_status() -> None:
         while not closing.is_set():
@@ -140,6 +142,8 @@ async def follow(handle: Handle, thread: Thread, *, seconds: float) -> bool:
         closing.set()
         news.set()
         await editing
+    except StoreError:
+        raise  # that passes
     except JourneymanError as error:
         trouble = error
     finally:
@@ -160,7 +164,8 @@ async def follow(handle: Handle, thread: Thread, *, seconds: float) -> bool:
         await thread.put(post, once=True)
     used = ", ".join(f"`{escaped(name)}`" for name in response.tools_used)
     said = f"{response.status.value.replace('_', ' ').capitalize()}{f' with {used}' if used else ''}"
-    await thread.put(status_post(handle.run_id, [said], ended=True))
+    if thread.knows(f"status:{handle.run_id}"):
+        await thread.put(status_post(handle.run_id, [said], ended=True))
     return True
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from slack_sdk.errors import SlackApiError
+from slack_sdk.web.async_slack_response import AsyncSlackResponse
 
 from journeyman.core.messages import Message, Role
 from journeyman.doors.slack.client import reason
@@ -86,39 +87,38 @@ class Thread:
     async def put(self, post: Post, *, once: bool = False, if_room: bool = False) -> bool:
         """Write a message, or bring the one that is there up to date; with ``once``, what is there stays.
 
-        With ``if_room``, it is left as it is while Slack takes no more edits: then False. Raises NotOursError.
+        With ``if_room``, it is left as it is while Slack takes no more of them: then False. Raises NotOursError.
         """
         if not self._is_ours():
             raise NotOursError
         ts, shown = self._known.get(post.key, (None, None))
+        if ts is not None and (once or shown == post):
+            return True
+        given: dict[str, Any] = {"channel": self.place.channel, "text": post.text, "blocks": post.blocks}
         if ts is None:
-            told = await self._client.chat_postMessage(
-                channel=self.place.channel,
-                thread_ts=self.place.thread_ts,
-                text=post.text,
-                blocks=post.blocks,
-                # A link that a model wrote is fetched by nobody before a person follows it.
-                unfurl_links=False,
-                unfurl_media=False,
-            )
+            # A link that a model wrote is fetched by nobody before a person follows it.
+            given |= {"thread_ts": self.place.thread_ts, "unfurl_links": False, "unfurl_media": False}
+            told = await self._call("chat.postMessage", given, if_room=if_room)
+            if told is None:
+                return False
             ts = str(told["ts"])
-        elif not once and shown != post:
-            given: dict[str, Any] = {"channel": self.place.channel, "ts": ts, "text": post.text, "blocks": post.blocks}
+        else:
             try:
-                if not if_room:
-                    await self._client.chat_update(**given)
-                elif not await self._client.update_if_there_is_room(**given):
+                if await self._call("chat.update", {**given, "ts": ts}, if_room=if_room) is None:
                     return False
             except SlackApiError as error:
                 if reason(error) not in _UNCHANGEABLE:
                     raise
                 logger.warning("a message is left as it is: %s", reason(error), extra={"channel": self.place.channel})
-        else:
-            return True
         for block in post.blocks:
             self._known[block["block_id"]] = (ts, None)
         self._known[post.key] = (ts, post)
         return True
+
+    async def _call(self, method: str, given: dict[str, Any], *, if_room: bool) -> AsyncSlackResponse | None:
+        if if_room:
+            return await self._client.call_if_there_is_room(method, given)
+        return await self._client.api_call(method, json=given)
 
     async def say(self, text: str) -> None:
         """Write something that needs no keeping."""
