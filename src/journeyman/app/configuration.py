@@ -142,7 +142,7 @@ class Configuration:
             "tasks": self._task_tools,
             "local": lambda: local_library(folder),
             "hello": hello_library,
-            "slack": self._slack_tools,
+            "slack": lambda: self._slack_tools(loaded),
         }
 
     def _task_tools(self) -> ToolLibrary:
@@ -156,13 +156,15 @@ class Configuration:
             self._tasks = task_library(self._database)
         return self._tasks
 
-    def _slack_tools(self) -> ToolLibrary:
+    def _slack_tools(self, loaded: Loaded) -> ToolLibrary:
         """Made once, too."""
-        from journeyman.app.service import slack_library
+        from journeyman.app.service import slack_library, slack_pace
 
         if self._slack is None:
             address = (os.environ if self._environ is None else self._environ).get(SLACK_VARIABLE)
-            self._slack = slack_library(base_url=address, store=self._database)
+            limits = loaded.settings.doors.slack.limits
+            pace = None if self._database is None else slack_pace(self._database, limits)
+            self._slack = slack_library(base_url=address, pace=pace)
         return self._slack
 
     # --- following the file

@@ -288,18 +288,13 @@ def slack_pace(store: SqlStore, limits: Mapping[str, RateLimit] | None = None) -
     return Pace(store.limiter, limits={**METHODS, **(limits or {})})
 
 
-def slack_library(
-    *, model: str | None = None, base_url: str | None = None, store: SqlStore | None = None, pace: Pace | None = None
-) -> ToolLibrary:
+def slack_library(*, model: str | None = None, base_url: str | None = None, pace: Pace | None = None) -> ToolLibrary:
     """Tools over Slack's conversations; ``model`` is asked for summaries, or else whatever model is found here.
 
-    With a ``store``, all processes on it keep to Slack's limits together; ``pace`` are limits of one's own.
+    ``pace`` keeps to Slack's limits: see ``slack_pace``.
     """
     from journeyman.models.resolve import model_from_name
     from journeyman.toolkits.slack import SLACK_API, SlackTools
-
-    if pace is None and store is not None:
-        pace = slack_pace(store)
 
     kept: list[Model] = []  # one in this process takes long to load
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, AliasChoices, Field, model_validator
 
-from journeyman.core.policy import BreakerRule, Policy
+from journeyman.core.policy import BreakerRule, Policy, RateLimit
 from journeyman.core.principals import check_permissions
 from journeyman.core.risk import RiskLevel
 from journeyman.core.specification import Environment
@@ -315,6 +315,15 @@ class Slack(Section):
     rate_limits: dict[SlackMethod, RateText] = Field(
         default_factory=dict, description="other limits than Slack's own, by method"
     )
+
+    @property
+    def limits(self) -> dict[str, RateLimit]:
+        """The rates to the letter: Slack forgives no burst that nobody has asked for."""
+        rates = self.rate_limits.items()
+        return {
+            name: rate.limit() if "burst" in rate.model_fields_set else rate.limit().model_copy(update={"burst": 1.0})
+            for name, rate in rates
+        }
 
 
 class Doors(Section):

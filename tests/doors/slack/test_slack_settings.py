@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from journeyman.app import Configuration, slack_pace
+from journeyman.core.context import Secrets, ToolContext
 from journeyman.doors.cli.configured import forget
 from journeyman.doors.cli.options import WrongUsageError
 from journeyman.doors.cli.slack import slack as slack_command
@@ -118,6 +120,33 @@ def test_tokens_are_looked_up_by_the_one_command_that_needs_them(
 def test_the_methods_that_can_be_limited_are_those_that_are_called() -> None:
     schema = Slack.model_json_schema()["properties"]["rate_limits"]
     assert set(schema["propertyNames"]["enum"]) == set(METHODS)
+
+
+def test_limits_are_taken_to_the_letter_unless_bursts_are_asked_for(tmp_path: Path) -> None:
+    rates = "rate_limits: {chat.update: 1/min, conversations.replies: {calls: 5, seconds: 60, burst: 3}}"
+    limits = read_settings(written(tmp_path, rates)).settings.doors.slack.limits
+    assert limits["chat.update"].capacity == 1
+    assert limits["conversations.replies"].capacity == 15
+
+
+async def test_the_toolkit_of_a_file_keeps_to_its_limits(tmp_path: Path) -> None:
+    path = tmp_path / "journeyman.yaml"
+    path.write_text(
+        f"version: 1\nstore: sqlite:///{tmp_path}/s.db\ntoolkits: [slack]\n"
+        "doors: {slack: {rate_limits: {conversations.history: 1/h}}}\n"
+    )
+    async with loopback_slack() as slack:
+        slack.write("hello")
+        configuration = Configuration(path, environ={"SLACK_API_URL": slack.url})
+        await configuration.database.open()
+        try:
+            fetch = configuration.library["fetch_slack_messages"]
+            context = ToolContext(secrets=Secrets({"SLACK_BOT_TOKEN": TOKENS[TEAM]}))
+            assert (await fetch(CHANNEL, context=context))["count"] == 1
+            pace = slack_pace(configuration.database, configuration.settings.doors.slack.limits)
+            assert await pace.room(TEAM, "conversations.history") > 3_000
+        finally:
+            await configuration.database.close()
 
 
 def test_who_may_ask_and_where() -> None:

@@ -117,9 +117,7 @@ def slack(
     seconds = door.STATUS_SECONDS if given is None else given.status
     database = open_at(store)
     policy, followed = rules_given(approval_time, database)
-    pace = slack_pace(
-        database, {} if given is None else {name: rate.limit() for name, rate in given.rate_limits.items()}
-    )
+    pace = slack_pace(database, None if given is None else given.limits)
     if agent is None and library is None and (followed is None or not _brings_tools(followed)):
         library = SLACK
     if agent is None and library == SLACK:

@@ -21,7 +21,7 @@ logger = logging.getLogger("journeyman.slack")
 MOST_MESSAGES = 100
 """Of a thread, the latest, that a run is told of."""
 MOST_PAGES = 10
-PAGE = 200
+PAGE = 1_000
 
 
 @dataclass(frozen=True, slots=True)

@@ -236,7 +236,7 @@ class SlackTools:
         found: list[dict[str, Any]] = []
         cursor = ""
         for _ in range(10):
-            page = {**given, "ts": thread_ts, "limit": "200", "cursor": cursor}
+            page = {**given, "ts": thread_ts, "limit": "1000", "cursor": cursor}
             told = await self._reader.ask("conversations.replies", page, token=token)
             found = [*found, *_items(told)][-limit:]
             cursor = next_cursor(told)
