@@ -51,19 +51,24 @@ class Pace:
         self._clock = clock or SystemClock()
         self._turns: dict[str, asyncio.Lock] = {}
         """One of those that wait for the same looks at the store, and the others stand behind it."""
+        self._short: set[str] = set()
+        """What somebody waits for, who goes first."""
 
     async def turn(self, team: str, method: str, channel: str = "") -> None:
         """Wait until a method may be called, in the order in which this process asks."""
         bucket = self._bucket(team, method, channel)
         async with self._turns.setdefault(bucket, asyncio.Lock()):
-            while (wait := await self._take(team, method, bucket)) > 0:
-                await self._clock.sleep(min(wait, LONGEST_SLEEP))
+            try:
+                while (wait := await self._take(team, method, bucket)) > 0:
+                    self._short.add(bucket)
+                    await self._clock.sleep(min(wait, LONGEST_SLEEP))
+            finally:
+                self._short.discard(bucket)
 
     async def room(self, team: str, method: str, channel: str = "") -> float:
         """0 when a method may be called right now, which then counts as called; else the seconds to wait at least."""
         bucket = self._bucket(team, method, channel)
-        turns = self._turns.get(bucket)
-        return 1.0 if turns is not None and turns.locked() else await self._take(team, method, bucket)
+        return 1.0 if bucket in self._short else await self._take(team, method, bucket)
 
     async def _take(self, team: str, method: str, bucket: str) -> float:
         limits = {bucket: self._limits[method]} if method in self._limits else {}
