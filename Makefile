@@ -61,6 +61,8 @@ bench: .venv/.dev ## the benchmarks, each with its targets; takes a while
 	$(BIN)/python -m benchmarks.injection
 	$(BIN)/python -m benchmarks.service
 	$(BIN)/python -m benchmarks.rate_limits
+	$(BIN)/python -m benchmarks.slack
+	$(BIN)/python -m benchmarks.slack.kills
 	$(BIN)/python -m benchmarks.mcp
 
 web: ## build the web page again after a change in web/; needs Node and npm

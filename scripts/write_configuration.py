@@ -55,6 +55,8 @@ TITLES = {
     "Runs": "`runs`",
     "Learning": "`learning`",
     "Http": "`doors.http`",
+    "Slack": "`doors.slack`",
+    "SlackWorkspace": "`doors.slack.workspaces.ID`",
 }
 
 

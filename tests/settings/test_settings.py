@@ -206,7 +206,7 @@ def test_a_secret_that_is_written_out_is_refused_and_not_repeated(file: Path, li
 
 def test_a_variable_is_not_looked_up_where_no_secret_can_stand(file: Path) -> None:
     [found] = problems(file, "version: 1\nagent: ${HOME}/a.gram\n", {"HOME": "/home/ada"})
-    assert "only in store, model and an MCP server's url, headers, oauth and env" in found
+    assert "only in store, model, an MCP server's url, headers, oauth and env, and Slack's tokens" in found
 
 
 # --- where values come from

@@ -20,6 +20,7 @@ from journeyman.app.service import local_library as local_library
 from journeyman.app.service import research_assistant as research_assistant
 from journeyman.app.service import research_library as research_library
 from journeyman.app.service import slack_library as slack_library
+from journeyman.app.service import slack_pace as slack_pace
 from journeyman.app.service import task_assistant as task_assistant
 from journeyman.app.service import task_library as task_library
 from journeyman.experiments import Experiment as Experiment
@@ -36,6 +37,8 @@ from journeyman.settings.published import json_schema as json_schema
 from journeyman.settings.reading import Loaded as Loaded
 from journeyman.settings.reading import find_file as find_file
 from journeyman.settings.reading import read_settings as read_settings
+from journeyman.settings.schema import Slack as Slack
+from journeyman.settings.schema import SlackWorkspace as SlackWorkspace
 from journeyman.settings.showing import setting_values as setting_values
 from journeyman.stores.in_memory import AuditedJournal as AuditedJournal
 from journeyman.stores.store import SqlStore as SqlStore

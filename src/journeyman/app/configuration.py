@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
+import os
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("journeyman.settings")
 
+SLACK_VARIABLE = "SLACK_API_URL"
+"""Another server than slack.com, for tests."""
 AGAIN_SECONDS = 5.0
 """After a fault in watching."""
 
@@ -63,6 +66,7 @@ class Configuration:
         self._options, self._environ = dict(options or {}), environ
         self._database = database
         self._tasks: ToolLibrary | None = None
+        self._slack: ToolLibrary | None = None
         loaded, tools = self._checked(read_bytes(self.path))
         self.loaded = self._started = loaded
         self.rules = rules_of(loaded)
@@ -134,7 +138,12 @@ class Configuration:
         from journeyman.app.service import hello_library, local_library
 
         folder = loaded.path.absolute().parent
-        return {"tasks": self._task_tools, "local": lambda: local_library(folder), "hello": hello_library}
+        return {
+            "tasks": self._task_tools,
+            "local": lambda: local_library(folder),
+            "hello": hello_library,
+            "slack": lambda: self._slack_tools(loaded),
+        }
 
     def _task_tools(self) -> ToolLibrary:
         """Made once: the store stays, and tools that stay the same objects are not offered anew."""
@@ -146,6 +155,17 @@ class Configuration:
         if self._tasks is None:
             self._tasks = task_library(self._database)
         return self._tasks
+
+    def _slack_tools(self, loaded: Loaded) -> ToolLibrary:
+        """Made once, too."""
+        from journeyman.app.service import slack_library, slack_pace
+
+        if self._slack is None:
+            address = (os.environ if self._environ is None else self._environ).get(SLACK_VARIABLE)
+            limits = loaded.settings.doors.slack.limits
+            pace = None if self._database is None else slack_pace(self._database, limits)
+            self._slack = slack_library(base_url=address, pace=pace)
+        return self._slack
 
     # --- following the file
 

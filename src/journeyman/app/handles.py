@@ -50,6 +50,9 @@ _POLL_SECONDS = 0.25
 """How often a run that another process works on is looked at."""
 _IDLE_SECONDS = 5.0
 """How often a run is looked at that waits for a person, or that is worked on here: of those one is told."""
+_SECONDS_A_PLACE = 0.01
+"""How much later a run is looked at for each that is begun before it: a thousand that wait must not keep the store busy
+with questions how long."""
 _AWAY_SECONDS = 1.0
 """How long to wait before a store is tried again that was away."""
 _FACTS_AT_ONCE = 500
@@ -216,7 +219,10 @@ class Handle(Generic[OutputT]):
                     return
                 if not here and (trouble := self._runner.trouble(self.run_id, row)) is not None:
                     raise trouble
-                await watch.wait(_IDLE_SECONDS if here or row.status.waiting else _POLL_SECONDS)
+                if here or row.status.waiting:
+                    await watch.wait(_IDLE_SECONDS)
+                else:
+                    await watch.wait(_POLL_SECONDS + min(_IDLE_SECONDS, (position or 0) * _SECONDS_A_PLACE))
 
     async def _facts(self, row: RunRow, after: int) -> Sequence[Fact]:
         if row.last_seq <= after:

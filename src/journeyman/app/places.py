@@ -6,6 +6,7 @@ begun when a place is free, without another look at the store; the next regular 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 NOT_KNOWN = "?"
@@ -21,6 +22,8 @@ class Places:
         self.count = places
         """Runs worked on here at once."""
         self._taken: dict[str, str | None] = {}
+        self._by_principal: Counter[str | None] = Counter()
+        """The same counted, since everybody who waits is looked at whenever a place is free."""
         self._waiting: dict[str, str | None] = {}
 
     @property
@@ -42,10 +45,13 @@ class Places:
         return len(self._waiting) >= MOST_WAITING
 
     def take(self, run_id: str, principal_id: str | None) -> None:
+        self.leave(run_id)
         self._taken[run_id] = principal_id
+        self._by_principal[principal_id] += 1
 
     def leave(self, run_id: str) -> None:
-        self._taken.pop(run_id, None)
+        if run_id in self._taken:
+            self._by_principal[self._taken.pop(run_id)] -= 1
 
     def free_for(self, principal_id: str | None) -> bool:
         """Whether there is a place for a run of this principal. Who has none is not held to a share."""
@@ -53,10 +59,9 @@ class Places:
             return True
         if len(self._taken) >= self.count:
             return False
-        return principal_id is None or self._of(principal_id) < self.share
-
-    def _of(self, principal_id: str) -> int:
-        return sum(taken in (principal_id, NOT_KNOWN) for taken in self._taken.values())
+        if principal_id is None:
+            return True
+        return self._by_principal[principal_id] + self._by_principal[NOT_KNOWN] < self.share
 
     def wait(self, run_id: str, principal_id: str | None) -> None:
         self._waiting[run_id] = principal_id

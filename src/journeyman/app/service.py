@@ -20,7 +20,7 @@ from journeyman.app.splits import Split
 from journeyman.core.calls import CallRow, speaks_for_tool
 from journeyman.core.errors import ConfigurationError
 from journeyman.core.experiments import ExperimentStore, StoredExperiment
-from journeyman.core.policy import Policy
+from journeyman.core.policy import Policy, RateLimit
 from journeyman.core.principals import Principal
 from journeyman.core.protocols import Embedder, Model
 from journeyman.core.risk import RiskLevel
@@ -36,6 +36,7 @@ from journeyman.tools.library import ToolLibrary
 
 if TYPE_CHECKING:
     from journeyman.app.configuration import Configuration
+    from journeyman.toolkits.slack import Pace
 
 ASSISTANT = "assistant"
 """The agent that answers when none is named: the same at every door, so that each can resume the runs of another."""
@@ -280,8 +281,18 @@ def research_assistant(library: ToolLibrary) -> Agent:
     return Agent(name=ASSISTANT, instruction=RESEARCHING, tools=tuple(library.specifications()))
 
 
-def slack_library(*, model: str | None = None, base_url: str | None = None) -> ToolLibrary:
-    """Tools over Slack's conversations; ``model`` is asked for summaries, or else whatever model is found here."""
+def slack_pace(store: SqlStore, limits: Mapping[str, RateLimit] | None = None) -> Pace:
+    """Slack's own limits, shared by all processes on a store; ``limits`` are others for single methods."""
+    from journeyman.toolkits.slack import METHODS, Pace
+
+    return Pace(store.limiter, limits={**METHODS, **(limits or {})})
+
+
+def slack_library(*, model: str | None = None, base_url: str | None = None, pace: Pace | None = None) -> ToolLibrary:
+    """Tools over Slack's conversations; ``model`` is asked for summaries, or else whatever model is found here.
+
+    ``pace`` keeps to Slack's limits: see ``slack_pace``.
+    """
     from journeyman.models.resolve import model_from_name
     from journeyman.toolkits.slack import SLACK_API, SlackTools
 
@@ -300,7 +311,7 @@ def slack_library(*, model: str | None = None, base_url: str | None = None) -> T
             kept.append(one)
         return one
 
-    return ToolLibrary(SlackTools(model=found, base_url=base_url or SLACK_API).tools())
+    return ToolLibrary(SlackTools(model=found, base_url=base_url or SLACK_API, pace=pace).tools())
 
 
 def hello_library() -> ToolLibrary:

@@ -8,7 +8,7 @@ from typing import Any
 
 from journeyman.settings.problems import Key
 from journeyman.settings.schema import Settings
-from journeyman.settings.values import SECRET_MARK
+from journeyman.settings.values import LATE, SECRET_MARK
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
@@ -32,6 +32,11 @@ def fields_at(key: Key) -> list[str]:
 def is_secret(key: Key) -> bool:
     """Whether what stands there may stand for a secret."""
     return any(SECRET_MARK in found for found in _at(key))
+
+
+def is_late(key: Key) -> bool:
+    """Whether what stands there is a secret that only one command looks up."""
+    return any(found.get(SECRET_MARK) == LATE for found in _at(key))
 
 
 def _at(key: Key) -> list[dict[str, Any]]:

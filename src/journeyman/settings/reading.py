@@ -14,7 +14,7 @@ from journeyman.core.data import digest
 from journeyman.core.errors import shortened_json, validation_problems
 from journeyman.settings.document import MOST_BYTES, Document, DocumentError, Position, read_document, without
 from journeyman.settings.problems import Key, Problem, SettingsError, key_text, nearest
-from journeyman.settings.published import fields_at, is_secret
+from journeyman.settings.published import fields_at, is_late, is_secret
 from journeyman.settings.schema import VARIABLES, VERSION, Settings
 from journeyman.settings.secrets import UnresolvedError, literal_secret, references, resolve
 
@@ -281,18 +281,21 @@ def _secrets(values: Any, loaded: Loaded, key: Key = ()) -> Iterator[tuple[Key, 
         return
     if not isinstance(values, str):
         return
-    secret = is_secret(key)
+    secret, late = is_secret(key), is_late(key)
     if key not in loaded.origins:
         named = next((str(step) for step in reversed(key) if isinstance(step, str)), "")
-        free = any(step in _FREE for step in key[:-1])
+        free = late or any(step in _FREE for step in key[:-1])
         if (why := literal_secret(named if free else "", values)) is not None:
             hint = "write ${NAME} for an environment variable, or file:PATH"
             yield key, f"{why}; {hint if secret else 'secrets do not belong here: a tool declares those it needs'}"
             return
+    if late:
+        return
     if secret and references(values):
         try:
             loaded.secret(values)
         except UnresolvedError as error:
             yield key, f"{error}; set it, or put it into a file and write file:PATH"
     elif "${" in values and not any(step in _FREE for step in key):
-        yield key, "${NAME} is not looked up here, only in store, model and an MCP server's url, headers, oauth and env"
+        where = "store, model, an MCP server's url, headers, oauth and env, and Slack's tokens"
+        yield key, f"${{NAME}} is not looked up here, only in {where}"

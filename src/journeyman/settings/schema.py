@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, AliasChoices, Field, model_validator
 
-from journeyman.core.policy import BreakerRule, Policy
+from journeyman.core.policy import BreakerRule, Policy, RateLimit
 from journeyman.core.principals import check_permissions
 from journeyman.core.risk import RiskLevel
 from journeyman.core.specification import Environment
-from journeyman.settings.values import Duration, RateText, Retention, SecretText, Section
+from journeyman.settings.values import Duration, LateSecretText, RateText, Retention, SecretText, Section
 
 VERSION = 1
 _DEFAULTS = Policy()
@@ -248,10 +249,88 @@ class Http(Section):
     connections_per_address: int = Field(500, gt=0)
 
 
+SlackMethod = Literal[
+    "apps.connections.open",
+    "auth.test",
+    "chat.postEphemeral",
+    "chat.postMessage",
+    "chat.update",
+    "conversations.history",
+    "conversations.info",
+    "conversations.members",
+    "conversations.replies",
+]
+"""The methods of Slack's Web API that are called."""
+
+
+def _ids(pattern: str, example: str) -> AfterValidator:
+    whole = re.compile(pattern)
+
+    def checked(value: str) -> str:
+        if not whole.fullmatch(value):
+            raise ValueError(f"must be an id of Slack such as {example}, and no name")
+        return value
+
+    return AfterValidator(checked)
+
+
+SlackTeam = Annotated[str, _ids(r"T[A-Z0-9]{2,}", "T0123ABCD")]
+SlackUser = Annotated[str, _ids(r"[UW][A-Z0-9]{2,}", "U0456EFGH")]
+SlackUsers = Annotated[str, _ids(r"[UW][A-Z0-9]{2,}|\*", "U0456EFGH, or '*' for everybody")]
+SlackChannel = Annotated[str, _ids(r"[CG][A-Z0-9]{2,}", "C0789IJKL")]
+
+
+class SlackWorkspace(Section):
+    """A workspace of Slack, by its id: who may ask there, where, and what they may do."""
+
+    bot_token: LateSecretText | None = Field(
+        None, description="the app's Bot User OAuth Token there; only by `${NAME}` or `file:PATH`"
+    )
+    channels: list[SlackChannel] | None = Field(None, description="where it answers, by id; in all unless given")
+    direct_messages: bool = Field(True, description="whether it answers those, too")
+    users: list[SlackUser] | None = Field(None, description="who may ask, by member id; everybody unless given")
+    permissions: dict[SlackUsers, Permissions] = Field(
+        default_factory=dict, description="what people may do, by member id; `*` is everybody of the workspace"
+    )
+    approvers: list[SlackUser] = Field(
+        default_factory=list, description="who may decide about approvals and unknown outcomes, by member id"
+    )
+
+
+class Slack(Section):
+    """`journeyman slack`."""
+
+    mode: Literal["socket", "http"] = Field("socket", description="how Slack reaches it: Socket Mode, or requests")
+    app_token: LateSecretText | None = Field(
+        None, description="for Socket Mode; only by `${NAME}` or `file:PATH`; SLACK_APP_TOKEN unless given"
+    )
+    signing_secret: LateSecretText | None = Field(
+        None, description="for requests; only by `${NAME}` or `file:PATH`; SLACK_SIGNING_SECRET unless given"
+    )
+    host: str = Field("127.0.0.1", description="where to listen for requests")
+    port: int = Field(3000, ge=0, le=65_535)
+    workspaces: dict[SlackTeam, SlackWorkspace] = Field(default_factory=dict, description="by id")
+    permissions: Permissions = Field(default_factory=list, description="of everybody in these workspaces")
+    status: Duration = Field(2.0, description="between two edits of a status message")
+    rate_limits: dict[SlackMethod, RateText] = Field(
+        default_factory=dict, description="other limits than Slack's own, by method"
+    )
+
+    @property
+    def limits(self) -> dict[str, RateLimit]:
+        """The rates to the letter: Slack forgives no burst that nobody has asked for."""
+        rates = self.rate_limits.items()
+        return {
+            name: rate.limit() if "burst" in rate.model_fields_set else rate.limit().model_copy(update={"burst": 1.0})
+            for name, rate in rates
+        }
+
+
 class Doors(Section):
     """Ways in for people and programs."""
 
     http: Http = Http()
+    slack: Slack = Slack()
 
 
 class Settings(Section):
@@ -266,7 +345,7 @@ class Settings(Section):
     agent: str | None = Field(None, description="who answers: module:agent or FILE.gram; else an assistant")
     toolkits: list[str] | None = Field(
         None,
-        description="tools that come with Journeyman: tasks, local, hello; or module:library. "
+        description="tools that come with Journeyman: tasks, local, hello, slack; or module:library. "
         "Unless given, tasks where the file brings no tools of its own",
     )
     tools: dict[str, Tool] = Field(default_factory=dict, description="by name")

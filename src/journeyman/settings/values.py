@@ -64,6 +64,10 @@ SECRET_MARK = "x-journeyman-secret"
 SecretText = Annotated[str, WithJsonSchema({"type": "string", SECRET_MARK: True})]
 """A text with ``${NAME}`` for environment variables, or ``file:PATH``: resolved when it is used, never kept."""
 
+LATE = "late"
+LateSecretText = Annotated[str, WithJsonSchema({"type": "string", SECRET_MARK: LATE})]
+"""The same for one that a single command needs: no other asks whether what it names is there."""
+
 
 class Rate(Section):
     """So many calls in so long, written ``20/min``, ``5/s``, ``100/10min`` or ``20/min per principal``."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import hmac
 import json
@@ -34,6 +35,8 @@ class LoopbackSlack:
     def __init__(self) -> None:
         self.url = ""
         self.messages: dict[str, list[Json]] = {}
+        self._posted: dict[tuple[str, str], Json] = {}
+        """The bot's messages by channel and moment."""
         self.requests: list[tuple[str, Json]] = []
         self.ephemeral: list[Json] = []
         self.acknowledged: list[str] = []
@@ -41,6 +44,12 @@ class LoopbackSlack:
         self.limited: dict[str, int] = {}
         """How many times a method answers 429 before it works."""
         self.retry_after = "1"
+        self.refusing: dict[str, str] = {}
+        """Methods that answer with an error."""
+        self.holding: dict[str, asyncio.Event] = {}
+        """Methods that answer when their event is set."""
+        self.closed: dict[str, str] = {}
+        """Channels in which nothing can be written, and why."""
         self._sockets: list[web.WebSocketResponse] = []
         self._numbers = count(1)
 
@@ -58,6 +67,10 @@ class LoopbackSlack:
             self.limited[method] -= 1
             headers = {"Retry-After": self.retry_after}
             return web.json_response({"ok": False, "error": "ratelimited"}, status=429, headers=headers)
+        if method in self.holding:
+            await self.holding[method].wait()
+        if method in self.refusing:
+            return web.json_response({"ok": False, "error": self.refusing[method]})
         team = next((name for name, known in TOKENS.items() if known == token), None)
         if method == "apps.connections.open":
             good = token == APP_TOKEN
@@ -72,23 +85,32 @@ class LoopbackSlack:
         return {"team_id": team, "user_id": BOT[team], "bot_id": f"B{team}"}
 
     def chat_postmessage(self, team: str, given: Json) -> Json:
+        if given["channel"] in self.closed:
+            return {"error": self.closed[given["channel"]]}
+        if (wrong := _wrong(given)) is not None:
+            return {"error": wrong}
         message = {"user": BOT[team], "bot_id": f"B{team}", "ts": self.moment(), "team": team, **given}
         self.messages.setdefault(given["channel"], []).append(message)
+        self._posted[given["channel"], message["ts"]] = message
         return {"ts": message["ts"], "channel": given["channel"], "message": message}
 
     def chat_update(self, _: str, given: Json) -> Json:
-        for message in self.messages[given["channel"]]:
-            if message["ts"] == given["ts"]:
-                message |= given | {"edits": message.get("edits", 0) + 1}
-                return {"ts": given["ts"]}
-        return {"error": "message_not_found"}
+        message = self._posted.get((given["channel"], given["ts"]))
+        if message is None:
+            return {"error": "message_not_found"}
+        if (wrong := _wrong(given)) is not None:
+            return {"error": wrong}
+        message |= given | {"edits": message.get("edits", 0) + 1}
+        return {"ts": given["ts"]}
 
     def chat_postephemeral(self, _: str, given: Json) -> Json:
         self.ephemeral.append(given)
         return {"message_ts": self.moment()}
 
     def conversations_replies(self, _: str, given: Json) -> Json:
-        return self._page([m for m in self.messages.get(given["channel"], []) if _thread(m) == given["ts"]], given)
+        told = [m for m in self.messages.get(given["channel"], []) if _thread(m) == given["ts"]]
+        oldest = float(given.get("oldest") or 0)
+        return self._page([m for m in told if m["ts"] == given["ts"] or float(m["ts"]) > oldest], given)
 
     def conversations_history(self, _: str, given: Json) -> Json:
         if given["channel"] not in self.messages:
@@ -123,6 +145,21 @@ class LoopbackSlack:
         self._sockets.remove(socket)
         return socket
 
+    @property
+    def listeners(self) -> int:
+        return len(self._sockets)
+
+    def delete(self, message: Json) -> None:
+        """Somebody deletes a message of the bot's."""
+        self.messages[message["channel"]].remove(message)
+        del self._posted[message["channel"], message["ts"]]
+
+    async def refresh(self) -> None:
+        """Ask whoever listens to connect anew, as Slack does every few hours, and hang up."""
+        for socket in list(self._sockets):
+            await socket.send_json({"type": "disconnect", "reason": "refresh_requested"})
+            await socket.close()
+
     async def deliver(self, payload: Json, *, kind: str = "events_api", times: int = 1, wait: bool = True) -> None:
         """Send something over the socket; return when it was acknowledged each time."""
         await until(lambda: bool(self._sockets))
@@ -139,14 +176,7 @@ class LoopbackSlack:
         self, url: str, payload: Json, *, secret: str = SECRET, age: float = 0.0, form: bool = False
     ) -> int:
         """Send something over HTTP, signed as Slack signs; the status."""
-        body = urlencode({"payload": json.dumps(payload)}) if form else json.dumps(payload)
-        at = str(int(time.time() - age))
-        signature = hmac.new(secret.encode(), f"v0:{at}:{body}".encode(), hashlib.sha256).hexdigest()
-        headers = {
-            "X-Slack-Request-Timestamp": at,
-            "X-Slack-Signature": f"v0={signature}",
-            "Content-Type": "application/x-www-form-urlencoded" if form else "application/json",
-        }
+        body, headers = signed(payload, secret=secret, age=age, form=form)
         async with aiohttp.ClientSession() as session, session.post(url, data=body, headers=headers) as response:
             return response.status
 
@@ -193,6 +223,31 @@ class LoopbackSlack:
         return sum(name == method for name, _ in self.requests)
 
 
+def _wrong(given: Json) -> str | None:
+    """What Slack would have against a message."""
+    if len(given.get("text", "")) > 40_000:
+        return "msg_too_long"
+    blocks = given.get("blocks") or []
+    if not blocks:
+        return None if given.get("text", "").strip() else "no_text"
+    ids = [block["block_id"] for block in blocks]
+    buttons = [element for block in blocks if block["type"] == "actions" for element in block["elements"]]
+    texts = [
+        element["text"]
+        for block in blocks
+        if block["type"] in ("section", "context")
+        for element in ([block["text"]] if block["type"] == "section" else block["elements"])
+    ]
+    right = (
+        len(blocks) <= 50
+        and len(set(ids)) == len(ids)
+        and all(0 < len(block_id) <= 255 for block_id in ids)
+        and all(0 < len(text.strip()) <= 3_000 for text in texts)
+        and all(len(button["value"]) <= 2_000 and len(button["text"]["text"]) <= 75 for button in buttons)
+    )
+    return None if right else "invalid_blocks"
+
+
 def envelope(event: Json, team: str = TEAM) -> Json:
     return {
         "type": "event_callback",
@@ -201,6 +256,18 @@ def envelope(event: Json, team: str = TEAM) -> Json:
         "event_id": f"Ev{event['ts']}",
         "event": event,
         "authorizations": [{"team_id": team, "user_id": BOT[team], "is_bot": True}],
+    }
+
+
+def signed(payload: Json, *, secret: str = SECRET, age: float = 0.0, form: bool = False) -> tuple[str, dict[str, str]]:
+    """The body of a request and its headers, signed as Slack signs them."""
+    body = urlencode({"payload": json.dumps(payload)}) if form else json.dumps(payload)
+    at = str(int(time.time() - age))
+    signature = hmac.new(secret.encode(), f"v0:{at}:{body}".encode(), hashlib.sha256).hexdigest()
+    return body, {
+        "X-Slack-Request-Timestamp": at,
+        "X-Slack-Signature": f"v0={signature}",
+        "Content-Type": "application/x-www-form-urlencoded" if form else "application/json",
     }
 
 
@@ -215,14 +282,20 @@ def _unknown(_: str, __: Json) -> Json:
 @asynccontextmanager
 async def loopback_slack() -> AsyncIterator[LoopbackSlack]:
     slack = LoopbackSlack()
+    async with serving(slack):
+        yield slack
+
+
+@asynccontextmanager
+async def serving(slack: LoopbackSlack) -> AsyncIterator[None]:
     application = web.Application()
     application.router.add_route("*", "/api/{method}", slack.handle)
     application.router.add_get("/socket", slack.socket)
-    runner = web.AppRunner(application, shutdown_timeout=0.1)
+    runner = web.AppRunner(application, shutdown_timeout=0.1, access_log=None)
     await runner.setup()
     try:
         await web.TCPSite(runner, "127.0.0.1", 0).start()
         slack.url = f"http://127.0.0.1:{runner.addresses[0][1]}/api/"
-        yield slack
+        yield
     finally:
         await runner.cleanup()

@@ -73,12 +73,15 @@ async def opened(slack: LoopbackSlack, tmp_path: Path, model: Model, **options: 
     library = options.pop("library", None) or ToolLibrary([delete_order])
     agents = options.pop("agents", [AGENT])
     tokens = options.pop("tokens", {TEAM: TOKENS[TEAM]})
+    policy = options.pop("policy", None)
+    store = options.pop("store", None) or f"sqlite:///{tmp_path / 'store.db'}"
     async with open_service(
-        store=f"sqlite:///{tmp_path / 'store.db'}",
+        store=store,
         library=library,
         agents=agents,
         model=model,
         principals=people.now,
+        policy=policy,
         poll_seconds=0.05,
     ) as service:
         workspaces = await find_workspaces(tokens, base_url=slack.url)
@@ -217,7 +220,7 @@ async def test_an_answer_that_was_not_sent_before_the_end_is_sent_by_the_next_pr
 ) -> None:
     async with opened(slack, tmp_path, ScriptedModel([say("Here.")])) as door:
         payload = slack.mention("where?")
-        await door._take(payload["event"], payload)
+        await door._take(payload["event"], door._workspaces[TEAM])
         run_id = (await door._service.store.runs.list())[0].id
         await door.close()  # before anything was shown
         await (await door._service.app.handle(run_id)).wait()
@@ -484,5 +487,6 @@ async def test_a_run_of_another_door_is_not_shown_in_slack_whatever_its_metadata
         task = TaskInput(description="hello", metadata=place.metadata)
         handle = await door._service.app.start(AGENT, task, principal=Principal("mallory"))
         await handle.wait()
-        await door.recover()
-        assert not door._following
+        await door.open()
+        assert not door._showing._following
+        await door.close()

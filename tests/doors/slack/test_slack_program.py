@@ -90,6 +90,27 @@ async def test_kill_9_with_a_pending_approval_and_in_the_middle_of_a_call_loses_
         assert deleted.read_text().splitlines() == ["W-17"]
 
 
+@pytest.mark.slow
+async def test_kill_9_of_the_process_that_shows_runs_leaves_them_to_the_other(tmp_path: Path) -> None:
+    (tmp_path / "shop.py").write_text(SHOP.replace("os.kill(os.getpid(), signal.SIGKILL)", "return 'deleted'"))
+    server = ScriptedServer([call("delete_order", order_id="W-17"), say("It is gone.")])
+    async with loopback_slack() as slack, server:
+        given = ("--agent", "shop.py:AGENT", "--model", f"{server.url}#any", "--approver", f"slack:{TEAM}:{GRACE}")
+        async with program(tmp_path, *given, **settings(slack)) as first:
+            await until(lambda: slack.listeners == 1)
+            async with program(tmp_path, *given, **settings(slack)):
+                await until(lambda: slack.listeners == 2)
+                await slack.deliver(slack.mention("delete W-17"))  # to the second
+                await until(lambda: bool(slack.said(key="decide:")))
+                first.kill()
+                await first.wait()
+                await slack.deliver(slack.press(dict(slack.said(key="decide:")[0]), "Approve"), kind="interactive")
+                await until(lambda: bool(slack.said(key="end:")))
+        assert slack.said()[-1]["blocks"][0]["text"]["text"] == "It is gone."
+        assert len(slack.said(key="status:")) == len(slack.said(key="approval:")) == 1
+        assert (tmp_path / "deleted.txt").read_text() == "W-17\n"
+
+
 @pytest.mark.parametrize(
     ("variables", "options", "told"),
     [

@@ -29,6 +29,15 @@ from journeyman.doors.slack.text import FENCE, code, mrkdwn, parts, plain
         ("2 * 3 * 4", "2 * 3 * 4"),
         ("| a | bb |\n|---|---|\n| ccc | d |\nafter", "```\na    bb\nccc  d\n```\nafter"),
         ("a\n\n---\n\nb", "a\n\n———\n\nb"),
+        ("***both*** of them", "*_both_* of them"),
+        ("[page](https://a.example/c_(d)) (see)", "<https://a.example/c_(d)|page> (see)"),
+        ("> one\n>> two", "> one\n> two"),
+        ("~~~js\na <b>\n~~~\nafter", "```\na &lt;b&gt;\n```\nafter"),
+        ("````md\n```\nx\n```\n````\nafter", "```\n`\u200b``\nx\n`\u200b``\n```\nafter"),
+        ("| a | b |\n|:--|--:|\n| x \\| y | 2 |\n| 日本 | 3 |", "```\na      b\nx | y  2\n日本   3\n```"),
+        ("| only |\n|---|\n| ``` |", "```\nonly\n`\u200b``\n```"),
+        ("```x``` stays *in* its line\n\nand so on", "```x``` stays _in_ its line\n\nand so on"),
+        ("Hi :wave: 😀 @here @channel", "Hi :wave: 😀 @here @channel"),
     ],
 )
 def test_markdown_is_written_as_slack_writes_it(markdown: str, written: str) -> None:
@@ -60,6 +69,29 @@ def test_parts_are_cut_between_paragraphs_and_code_is_closed_and_opened_again() 
     assert found[0] == "First paragraph.\n\nSecond one."
     assert all(part.count(FENCE) % 2 == 0 for part in found)
     assert found[-1].endswith("The end.")
+
+
+def test_an_answer_of_12_000_characters_with_tables_and_code_comes_in_whole_parts() -> None:
+    table = "| order | state |\n|---|---|\n" + "\n".join(f"| W-{number} | <open> & *new* |" for number in range(120))
+    source = "\n".join(f"    print({number}, 'a < b')  # {'x' * 40}" for number in range(80))
+    prose = "\n\n".join(f"Paragraph {number} says **something** about <@U1>. " * 4 for number in range(20))
+    found = parts(mrkdwn(f"# Report\n\n{table}\n\n```python\n{source}\n```\n\n{prose}"))
+    whole = "\n".join(found)
+    assert sum(map(len, found)) > 12_000
+    assert all(len(part) <= 2_900 for part in found)
+    assert all(part.count(FENCE) % 2 == 0 for part in found)
+    assert all(whole.count(f"W-{number} ") == 1 for number in range(120))
+    assert all(whole.count(f"print({number}, ") == 1 for number in range(80))
+    assert "<@" not in whole
+    # A line of code is never cut where it need not be.
+    assert all(line.rstrip().endswith("x" * 40) for line in whole.splitlines() if "print(" in line)
+
+
+@given(st.text(alphabet="ab`~|-\\ \n>*", max_size=300))
+def test_boxes_are_always_closed_in_every_part(text: str) -> None:
+    for part in parts(mrkdwn(text), limit=60):
+        lines = [line for line in part.split("\n") if line.startswith(FENCE)]
+        assert len([line for line in lines if line == FENCE]) % 2 == 0
 
 
 def test_links_and_escapes_are_not_cut_in_two() -> None:

@@ -176,6 +176,9 @@ def _defaults(loaded: Loaded, command: str) -> dict[str, Any]:
     if command == "serve":
         found |= {name: getattr(http, name) for name in type(http).model_fields if name != "origins"}
         found |= {"origin": http.origins or None, "forwarded_allow_ips": ",".join(http.forwarded_allow_ips)}
+    if command == "slack":
+        slack = settings.doors.slack
+        found |= {"http": slack.mode == "http", "host": slack.host, "port": slack.port}
     return {name: value for name, value in found.items() if value is not None}
 
 

@@ -31,6 +31,7 @@ from journeyman.app import (
     research_library,
     rules_of,
     slack_library,
+    slack_pace,
     split_path,
     sqlite_file,
     task_assistant,
@@ -166,7 +167,10 @@ def _named_library(reference: str, folder: Path | None, store: SqlStore | None) 
     if reference == RESEARCH:
         return research_library(store or open_store(DEFAULT_STORE), folder or Path.cwd())
     if reference == SLACK:
-        return slack_library(base_url=os.environ.get(SLACK_VARIABLE))
+        said = file_settings()
+        limits = None if said is None else said.settings.doors.slack.limits
+        pace = None if store is None else slack_pace(store, limits)
+        return slack_library(base_url=os.environ.get(SLACK_VARIABLE), pace=pace)
     found = imported(reference, object, option="--library", folder=folder)
     if not isinstance(found, ModuleType):
         return imported(reference, ToolLibrary, option="--library")

@@ -6,30 +6,39 @@ import asyncio
 import os
 import re
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from journeyman.app import ToolLibrary, slack_library
+from journeyman.app import ToolLibrary, slack_library, slack_pace
 from journeyman.core.context import SECRET_PREFIX
 from journeyman.core.errors import ConfigurationError
 from journeyman.core.extras import install_command
 from journeyman.doors.cli import options, screen
+from journeyman.doors.cli.configured import file_settings
 from journeyman.doors.cli.loading import SLACK, SLACK_VARIABLE, assistant, open_at
 from journeyman.doors.cli.options import DEFAULT_STORE, WrongUsageError
 from journeyman.doors.cli.origins import RememberedTools, origin_of, remember
 from journeyman.doors.cli.secret import take_from_environment
 from journeyman.doors.cli.serve import ApprovalTime, agents_and_tools, operation_given, rules_given, who_answers
 
+if TYPE_CHECKING:
+    from journeyman.app import Configuration, Loaded, Slack, SlackWorkspace
+    from journeyman.doors.slack import Admission
+
 BOT_VARIABLE = f"{SECRET_PREFIX}SLACK_BOT_TOKEN"
 APP_VARIABLE = "SLACK_APP_TOKEN"
 SIGNING_VARIABLE = "SLACK_SIGNING_SECRET"
+_REFERENCES = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _BOT_TOKENS = re.compile(rf"{BOT_VARIABLE}(?:_([A-Z0-9]+))?")
 
 
 def slack(
     http: Annotated[
         bool, typer.Option("--http", help="Take signed requests at /slack/events, instead of Socket Mode.")
+    ] = False,
+    manifest: Annotated[
+        bool, typer.Option("--manifest", help="Print the manifest to make the app in Slack from, and end.")
     ] = False,
     host: Annotated[str, typer.Option(metavar="ADDRESS", help="With --http: where to listen.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65_535, help="With --http; 0 takes a free one.")] = 3000,
@@ -69,17 +78,23 @@ def slack(
 ) -> None:
     """An assistant in Slack: mentions and direct messages are durable runs, answered and decided in their threads.
 
-    Without --agent, --library and a configuration file its tools are those of the library 'slack', which read channels.
-    JOURNEYMAN_SECRET_SLACK_BOT_TOKEN is the bot's token, …_TOKEN_TEAM that of one of several workspaces. Socket Mode
-    needs SLACK_APP_TOKEN, --http SLACK_SIGNING_SECRET.
+    Without --agent, --library and tools in a configuration file its tools are those of the library 'slack', which read
+    channels. JOURNEYMAN_SECRET_SLACK_BOT_TOKEN is the bot's token, …_TOKEN_TEAM that of one of several workspaces.
+    Socket Mode needs SLACK_APP_TOKEN, --http SLACK_SIGNING_SECRET. All of it can be said under 'doors.slack' in the
+    configuration file.
     """
-    # Before anything of the caller's is imported: these two are for no tool.
-    app_token, signing_secret = take_from_environment(APP_VARIABLE), take_from_environment(SIGNING_VARIABLE)
     try:
         from journeyman.app.service import Service, open_service
         from journeyman.doors import slack as door
     except ImportError as error:
         raise ConfigurationError(f"Slack needs more packages: {install_command('slack')}") from error
+    if manifest:
+        screen.write(door.manifest(http=http), end="")
+        return
+    said = file_settings()
+    # Before anything of the caller's is imported: these two are for no tool.
+    app_token = _secret(said, "app_token", APP_VARIABLE, needed=not http)
+    signing_secret = _secret(said, "signing_secret", SIGNING_VARIABLE, needed=http)
     if http and not signing_secret:
         raise WrongUsageError(
             f"--http needs {SIGNING_VARIABLE}: 'Signing Secret' under 'Basic Information' of your app"
@@ -89,19 +104,24 @@ def slack(
             f"Socket Mode needs {APP_VARIABLE}: make one with the scope 'connections:write' under 'Basic Information' "
             "of your app; or give --http"
         )
-    tokens = _bot_tokens()
+    tokens = _bot_tokens(said)
+    given = None if said is None else said.settings.doors.slack
+    deciding = [*(approver or ()), *_approvers(given)]
     try:
-        listed = None if people is None else door.read_people(people)
-        door.People(listed, approvers=approver or ())  # for its mistakes, before Slack is asked for anything
+        listed = _permissions(given) if people is None else _permissions(given) | door.read_people(people)
+        door.People(listed, approvers=deciding)  # for its mistakes, before Slack is asked for anything
     except ConfigurationError as error:
         raise WrongUsageError(f"{'--people' if people is not None else '--approver'}: {error}") from None
-    everybody = options.user_with(permission).permissions
+    everybody = options.user_with(permission).permissions | frozenset(() if given is None else given.permissions)
+    admitted = {} if given is None else {team: _admission(item) for team, item in given.workspaces.items()}
+    seconds = door.STATUS_SECONDS if given is None else given.status
     database = open_at(store)
     policy, followed = rules_given(approval_time, database)
-    if agent is None and library is None and followed is None:
+    pace = slack_pace(database, None if given is None else given.limits)
+    if agent is None and library is None and (followed is None or not _brings_tools(followed)):
         library = SLACK
     if agent is None and library == SLACK:
-        tools = slack_library(model=model, base_url=api_url)
+        tools = slack_library(model=model, base_url=api_url, pace=pace)
         loaded: ToolLibrary | None = tools if followed is None else followed.governing(tools)
         agents = [assistant(tools)]
     else:
@@ -116,7 +136,10 @@ def slack(
     async def whole() -> None:
         base_url = api_url or door.SLACK_API
         workspaces = await door.find_workspaces(tokens, base_url=base_url)
-        who = door.People(listed, approvers=approver or (), everybody=everybody, teams=workspaces)
+        for team, workspace in workspaces.items():  # where tools find it, whatever the file calls it
+            os.environ.setdefault(f"{BOT_VARIABLE}_{team}", workspace.token)
+            workspace.client.pace = pace
+        who = door.People(listed, approvers=deciding, everybody=everybody, teams=workspaces, admitted=admitted)
         async with open_service(
             store=store,
             database=database,
@@ -131,7 +154,14 @@ def slack(
             **operation_given(concurrency, None, None),
         ) as service:
             remember(began_with, service.agents.values())
-            found = door.SlackDoor(service, workspaces, people=who, signing_secret=signing_secret, base_url=base_url)
+            found = door.SlackDoor(
+                service,
+                workspaces,
+                people=who,
+                signing_secret=signing_secret,
+                base_url=base_url,
+                status_seconds=seconds,
+            )
             named = ", ".join(workspaces)
             if http:
                 async with door.over_http(found, host=host, port=port) as bound:
@@ -144,12 +174,62 @@ def slack(
     asyncio.run(whole())
 
 
-def _bot_tokens() -> dict[str, str]:
+def _secret(said: Loaded | None, name: str, variable: str, *, needed: bool) -> str | None:
+    """A secret by the file, or else of a variable; no variable that holds it is left in the environment."""
+    text = None if said is None else getattr(said.settings.doors.slack, name)
+    if said is None or text is None:
+        return take_from_environment(variable)
+    value = _resolved(said, ("doors", "slack", name), text) if needed else None
+    for named in (variable, *_REFERENCES.findall(text)):
+        take_from_environment(named)
+    return value
+
+
+def _resolved(said: Loaded, key: tuple[str, ...], text: str) -> str:
+    try:
+        return said.secret(text)
+    except ConfigurationError as error:
+        raise WrongUsageError(
+            str(said.problem(key, f"{error}; set it, or put it into a file and write file:PATH"))
+        ) from None
+
+
+def _bot_tokens(said: Loaded | None) -> dict[str, str]:
     """The bot tokens by workspace; under "" the one whose workspace Slack tells. They stay where tools find them."""
     found = ((_BOT_TOKENS.fullmatch(name), value) for name, value in os.environ.items())
     tokens = {(name[1] or ""): value for name, value in found if name is not None and value}
+    for team, workspace in ({} if said is None else said.settings.doors.slack.workspaces).items():
+        if said is not None and workspace.bot_token is not None:
+            key = ("doors", "slack", "workspaces", team, "bot_token")
+            tokens[team] = _resolved(said, key, workspace.bot_token)
     if not tokens:
         raise WrongUsageError(
-            f"set {BOT_VARIABLE} to the 'Bot User OAuth Token' of your app, or {BOT_VARIABLE}_TEAM for each workspace"
+            f"set {BOT_VARIABLE} to the 'Bot User OAuth Token' of your app, or {BOT_VARIABLE}_TEAM for each workspace, "
+            "or name it in the configuration file: doors.slack.workspaces.ID.bot_token"
         )
     return tokens
+
+
+def _permissions(given: Slack | None) -> dict[str, list[str]]:
+    spaces = {} if given is None else given.workspaces
+    return {f"slack:{team}:{who}": held for team, item in spaces.items() for who, held in item.permissions.items()}
+
+
+def _approvers(given: Slack | None) -> list[str]:
+    spaces = {} if given is None else given.workspaces
+    return [f"slack:{team}:{who}" for team, item in spaces.items() for who in item.approvers]
+
+
+def _admission(item: SlackWorkspace) -> Admission:
+    from journeyman.doors.slack import Admission
+
+    return Admission(
+        channels=None if item.channels is None else frozenset(item.channels),
+        users=None if item.users is None else frozenset(item.users),
+        direct_messages=item.direct_messages,
+    )
+
+
+def _brings_tools(followed: Configuration) -> bool:
+    settings = followed.settings
+    return bool(settings.toolkits or settings.mcp or any(item.import_ for item in settings.tools.values()))

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from journeyman.app import Handle
 from journeyman.core.approvals import Approval
 from journeyman.core.calls import ToolCallRecord
-from journeyman.core.errors import JourneymanError
+from journeyman.core.errors import JourneymanError, StoreError
 from journeyman.core.events import (
     ApprovalDecided,
     ApprovalRequested,
@@ -19,6 +19,7 @@ from journeyman.core.events import (
     CallStarted,
     Event,
     RunQueued,
+    RunStarted,
     RunSuspended,
 )
 from journeyman.core.runs import RunStatus
@@ -55,6 +56,8 @@ class Progress:
 
     def hear(self, event: Event) -> None:
         match event:
+            case RunStarted():
+                self.position = None
             case CallStarted():
                 self.waits = self.position = None
                 self._names[event.call_id] = event.tool_name
@@ -78,7 +81,8 @@ class Progress:
                 self.settled[event.call_id] = f"{SETTLED[event.action]}{by}"
             case RunSuspended():
                 self.waits = event.status
-            case RunQueued():
+            case RunQueued() if self.position is None or event.position * 2 <= self.position:
+                # At each step forward, a thousand that wait would edit a thousand messages.
                 self.position = event.position
             case _:
                 pass
@@ -101,10 +105,15 @@ class Progress:
             yield f"{sign} {text}"
 
 
-async def follow(handle: Handle, thread: Thread, *, seconds: float) -> None:
-    """Show a run until it has ended and its answer is in the thread. Its status is edited every so many seconds."""
+async def follow(handle: Handle, thread: Thread, *, seconds: float) -> bool:
+    """Show a run until it has ended and its answer is in the thread. Its status is edited every so many seconds.
+
+    False for one that cannot go on here.
+    """
     progress, news, closing = Progress(), asyncio.Event(), asyncio.Event()
-    await thread.put(status_post(handle.run_id, list(progress.lines())))
+    # Where many ask at once, answers go before what is said meanwhile.
+    if not await thread.put(status_post(handle.run_id, list(progress.lines())), once=True, if_room=True):
+        news.set()
 
     async def edit_status() -> None:
         while not closing.is_set():
@@ -113,8 +122,10 @@ async def follow(handle: Handle, thread: Thread, *, seconds: float) -> None:
                     await closing.wait()
             await news.wait()
             news.clear()
-            if not closing.is_set():
-                await thread.put(status_post(handle.run_id, list(progress.lines())))
+            if not closing.is_set() and not await thread.put(
+                status_post(handle.run_id, list(progress.lines())), if_room=True
+            ):
+                news.set()
 
     editing = asyncio.create_task(edit_status())
     trouble: JourneymanError | None = None
@@ -131,6 +142,8 @@ async def follow(handle: Handle, thread: Thread, *, seconds: float) -> None:
         closing.set()
         news.set()
         await editing
+    except StoreError:
+        raise  # that passes
     except JourneymanError as error:
         trouble = error
     finally:
@@ -142,7 +155,7 @@ async def follow(handle: Handle, thread: Thread, *, seconds: float) -> None:
             f"Tell whoever runs me; run `{handle.run_id}` is kept.",
         ]
         await thread.put(status_post(handle.run_id, lines))
-        return
+        return False
     for approval in progress.approvals.values():
         if approval.id not in progress.decided and thread.knows(f"approval:{approval.id}"):
             await thread.put(withdrawn_post(approval))
@@ -151,7 +164,9 @@ async def follow(handle: Handle, thread: Thread, *, seconds: float) -> None:
         await thread.put(post, once=True)
     used = ", ".join(f"`{escaped(name)}`" for name in response.tools_used)
     said = f"{response.status.value.replace('_', ' ').capitalize()}{f' with {used}' if used else ''}"
-    await thread.put(status_post(handle.run_id, [said], ended=True))
+    if thread.knows(f"status:{handle.run_id}"):
+        await thread.put(status_post(handle.run_id, [said], ended=True))
+    return True
 
 
 async def _ask(handle: Handle, thread: Thread, progress: Progress) -> None:

@@ -9,19 +9,12 @@ from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 from slack_sdk.errors import SlackApiError
-from slack_sdk.http_retry.builtin_async_handlers import (
-    AsyncConnectionErrorRetryHandler,
-    AsyncRateLimitErrorRetryHandler,
-)
-from slack_sdk.web.async_client import AsyncWebClient
 
 from journeyman.app.desk import DECIDE
 from journeyman.core.errors import ConfigurationError
 from journeyman.core.principals import Principal, check_permissions
+from journeyman.doors.slack.client import SLACK_API, Pace, SlackClient, reason
 
-SLACK_API = "https://slack.com/api/"
-MOST_RETRIES = 5
-"""How often a request that Slack asks us to send later is sent again."""
 _PERSON = re.compile(r"slack:(T[A-Z0-9]{2,}):([UW][A-Z0-9]{2,}|\*)")
 _WORKSPACE = re.compile(r"T[A-Z0-9]{2,}")
 
@@ -33,24 +26,19 @@ class Workspace:
     team: str
     bot_user: str
     bot_id: str
-    client: AsyncWebClient
+    client: SlackClient
 
     @property
     def token(self) -> str:
         return self.client.token or ""
 
 
-def web_client(token: str | None, *, base_url: str = SLACK_API) -> AsyncWebClient:
-    """A client that waits as long as Slack asks it to (``Retry-After``), and tries again when a connection breaks."""
-    handlers = [
-        AsyncRateLimitErrorRetryHandler(max_retry_count=MOST_RETRIES),
-        AsyncConnectionErrorRetryHandler(max_retry_count=2),
-    ]
-    return AsyncWebClient(token=token, base_url=base_url.rstrip("/") + "/", retry_handlers=handlers)
-
-
-async def find_workspaces(tokens: Mapping[str, str], *, base_url: str = SLACK_API) -> dict[str, Workspace]:
+async def find_workspaces(
+    tokens: Mapping[str, str], *, base_url: str = SLACK_API, pace: Pace | None = None
+) -> dict[str, Workspace]:
     """The workspaces of bot tokens, which are given by workspace id; under "" is one whose workspace Slack tells.
+
+    With ``pace``, Slack is called as often as it allows; without, a pause that it asks for is kept by each call alone.
 
     Raises ConfigurationError for a token that Slack does not accept, or that is another workspace's.
     """
@@ -59,12 +47,13 @@ async def find_workspaces(tokens: Mapping[str, str], *, base_url: str = SLACK_AP
         about = f"the bot token of workspace {named!r}" if named else "the bot token"
         if named and not _WORKSPACE.fullmatch(named):
             raise ConfigurationError(f"{named!r} is no id of a workspace; it looks like 'T0123ABCD'")
-        client = web_client(token, base_url=base_url)
+        client = SlackClient(token, base_url=base_url, pace=pace)
         try:
             told = await client.auth_test()
         except SlackApiError as error:
-            why = error.response.get("error", "an error")
-            raise ConfigurationError(f"Slack does not accept {about}: {why}; take that of the installed app") from None
+            raise ConfigurationError(
+                f"Slack does not accept {about}: {reason(error)}; take that of the installed app"
+            ) from None
         except Exception as error:  # of several libraries: there is no connection
             raise ConfigurationError(f"Slack cannot be reached at {base_url}: {type(error).__name__}") from None
         team = str(told.get("team_id", ""))
@@ -72,14 +61,31 @@ async def find_workspaces(tokens: Mapping[str, str], *, base_url: str = SLACK_AP
             raise ConfigurationError(f"{about} belongs to workspace {team!r}; name it by that id")
         if team in found:
             raise ConfigurationError(f"there are two bot tokens for workspace {team!r}; leave one out")
+        client.team = team
         found[team] = Workspace(team, str(told.get("user_id", "")), str(told.get("bot_id") or ""), client)
     return found
+
+
+@dataclass(frozen=True, slots=True)
+class Admission:
+    """Who may ask in a workspace, and where: by ids, everybody and everywhere unless given."""
+
+    channels: frozenset[str] | None = None
+    users: frozenset[str] | None = None
+    direct_messages: bool = True
+
+
+def _elsewhere(rule: Admission) -> str:
+    if rule.channels:
+        return " Ask me in " + " or ".join(f"<#{channel}>" for channel in sorted(rule.channels)[:5]) + "."
+    return " Write to me directly." if rule.direct_messages else " Ask whoever runs me where I do."
 
 
 class People:
     """What people may do, by principal id: ``slack:TEAM:USER``, or ``slack:TEAM:*`` for everybody of a workspace.
 
     ``everybody`` holds in all workspaces; ``approvers`` may decide about approvals and unknown outcomes besides.
+    ``admitted`` says for workspaces who may ask, and where.
     """
 
     def __init__(
@@ -89,9 +95,11 @@ class People:
         approvers: Iterable[str] = (),
         everybody: Iterable[str] = (),
         teams: Iterable[str] | None = None,
+        admitted: Mapping[str, Admission] | None = None,
     ) -> None:
         self._everybody = check_permissions(everybody)
         self._teams = None if teams is None else frozenset(teams)
+        self._admitted = dict(admitted or {})
         self._held: dict[str, frozenset[str]] = {}
         for person, held in (permissions or {}).items():
             try:
@@ -107,6 +115,17 @@ class People:
         everybody = self._everybody if self._teams is None or team in self._teams else frozenset()
         held = everybody | self._held.get(f"slack:{team}:*", frozenset()) | self._held.get(person, frozenset())
         return Principal(person, permissions=held)
+
+    def turned_away(self, team: str, user_team: str, user: str, channel: str) -> str | None:
+        """Why somebody may not use the bot in a channel of a workspace, in words; None where they may."""
+        rule = self._admitted.get(team, Admission())
+        if rule.users is not None and (user_team != team or user not in rule.users):
+            return ":no_entry: I answer only people whom whoever runs me has named. Ask them to add you."
+        if channel.startswith("D"):
+            return None if rule.direct_messages else f":no_entry: I do not answer direct messages.{_elsewhere(rule)}"
+        if rule.channels is not None and channel not in rule.channels:
+            return f":no_entry: I do not answer in this channel.{_elsewhere(rule)}"
+        return None
 
     def now(self, principal: Principal) -> Principal | None:
         """Who a principal is by now; those of other doors are left as they are."""

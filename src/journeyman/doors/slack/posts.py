@@ -130,7 +130,7 @@ def ending_posts(run_id: str, response: AgentResponse) -> list[Post]:
         texts.append(f":warning: Stopped at its limit of {response.limit_reached or 'work'}: this may be incomplete.")
     elif response.status is not RunStatus.COMPLETED:
         texts = [failure_text(response.error, run_id)]
-    texts = texts or [escaped(response.answer)]  # of marks alone nothing is left
+    texts = texts or [escaped(response.answer.strip()) or "_(There is nothing to say.)_"]  # of marks nothing is left
     posts = []
     for number, text in enumerate(texts):
         key = f"{ANSWER}{run_id}:{number}"

@@ -15,6 +15,7 @@ from slack_bolt.adapter.socket_mode.aiohttp import AsyncSocketModeHandler
 from slack_sdk.errors import SlackApiError
 
 from journeyman.core.errors import ConfigurationError
+from journeyman.doors.slack.client import reason
 from journeyman.doors.slack.door import SlackDoor
 
 PATH = "/slack/events"
@@ -33,20 +34,25 @@ async def over_socket(door: SlackDoor, app_token: str) -> AsyncIterator[None]:
         # One after another, a message that takes long would hold up those of other channels.
         task = asyncio.create_task(handler.handle(client, request))
         under_way.add(task)
-        task.add_done_callback(under_way.discard)
+        task.add_done_callback(ended)
+
+    def ended(task: asyncio.Task[None]) -> None:
+        under_way.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            # The socket was renewed meanwhile, for example.
+            logger.warning("Slack could not be told that something arrived, and sends it again: %s", error)
 
     handler.client.socket_mode_request_listeners[:] = [at_once]
     try:
         try:
             await handler.client.issue_new_wss_url()  # the client itself would try for ever
         except SlackApiError as error:
-            why = error.response.get("error", "an error")
             raise ConfigurationError(
-                f"Slack does not accept the app token: {why}; make one with the scope 'connections:write' "
+                f"Slack does not accept the app token: {reason(error)}; make one with the scope 'connections:write' "
                 "under 'Basic Information', and switch Socket Mode on"
             ) from None
+        await door.open()
         await handler.client.connect()  # type: ignore[no-untyped-call]  # the SDK leaves it so
-        await door.recover()
         yield
     finally:
         await handler.client.close()  # type: ignore[no-untyped-call]  # the SDK leaves it so
@@ -67,6 +73,7 @@ async def over_http(door: SlackDoor, *, host: str, port: int) -> AsyncIterator[i
     runner = web.AppRunner(application, access_log=None)
     await runner.setup()
     try:
+        await door.open()
         site = web.TCPSite(runner, host, port)
         try:
             await site.start()
@@ -74,7 +81,6 @@ async def over_http(door: SlackDoor, *, host: str, port: int) -> AsyncIterator[i
             raise ConfigurationError(
                 f"cannot listen on {host}:{port}: {error.strerror}; choose another port, or stop what uses this one"
             ) from None
-        await door.recover()
         yield runner.addresses[0][1]
     finally:
         await runner.cleanup()

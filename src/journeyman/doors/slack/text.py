@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterator
 
 LONGEST_PART = 2_900
@@ -10,14 +11,19 @@ LONGEST_PART = 2_900
 FENCE = "```"
 
 _CODE = re.compile(r"(`[^`\n]+`)")
-_IMAGE_OR_LINK = re.compile(r"!?\[([^\]\n]{0,500})\]\(((?:https?://|mailto:)[^\s()<>|]{1,2000})\)")
+_IMAGE_OR_LINK = re.compile(
+    r"!?\[([^\]\n]{0,500})\]\(((?:https?://|mailto:)(?:[^\s()<>|]|\([^\s()<>|]{0,200}\)){1,2000})\)"
+)
 _AUTOLINK = re.compile(r"&lt;((?:https?://|mailto:)[^\s<>|&]{1,2000})&gt;")
 _BOLD = re.compile(r"\*\*(?=\S)(.+?)(?<=\S)\*\*|(?<!\w)__(?=\S)(.+?)(?<=\S)__(?!\w)")
+_BOTH = re.compile(r"(?<![\w*])\*\*\*(?=[^\s*])([^*\n]+?)(?<=[^\s*])\*\*\*(?![\w*])")
 _ITALIC = re.compile(r"(?<![\w*])\*(?=[^\s*])([^*\n]+?)(?<=[^\s*])\*(?![\w*])")
 _STRIKE = re.compile(r"~~(?=\S)(.+?)(?<=\S)~~")
 _HEADING = re.compile(r"^ {0,3}#{1,6}\s+(.*?)\s*#*$")
 _BULLET = re.compile(r"^(\s*)[-*+]\s+(?:\[( |x|X)\]\s+)?")
 _RULE = re.compile(r"^ {0,3}(?:-{3,}|\*{3,}|_{3,})\s*$")
+_FENCES = re.compile(r"^\s*(`{3,}(?=[^`]*$)|~{3,})")
+_CELL = re.compile(r"(?<!\\)\|")
 _TABLE_RULE = re.compile(r"^\s*\|?\s*:?-{2,}:?\s*(?:\|\s*:?-{2,}:?\s*)*\|?\s*$")
 _MARK, _OPEN, _CLOSE = "\x01", "\x02", "\x03"
 """Stand for the star of bold text and the brackets of links, until italics are found and all else is escaped."""
@@ -31,8 +37,11 @@ def escaped(text: str) -> str:
 
 def code(text: str) -> str:
     """Text in a box of its own, whatever is in it."""
-    harmless = escaped(text).replace(FENCE, "`\u200b``")  # an invisible character keeps them from ending the box
-    return f"{FENCE}\n{harmless}\n{FENCE}"
+    return f"{FENCE}\n{_boxed(text)}\n{FENCE}"
+
+
+def _boxed(text: str) -> str:
+    return escaped(text).replace(FENCE, "`\u200b``")  # an invisible character keeps them from ending the box
 
 
 def mrkdwn(markdown: str) -> str:
@@ -42,12 +51,11 @@ def mrkdwn(markdown: str) -> str:
     place = 0
     while place < len(lines):
         line = lines[place]
-        if line.lstrip().startswith(FENCE):
-            end = next(
-                (n for n in range(place + 1, len(lines)) if lines[n].strip().startswith(FENCE)),
-                len(lines),
-            )
-            written += [FENCE, *(escaped(inner) for inner in lines[place + 1 : end]), FENCE]
+        if (fence := _FENCES.match(line)) is not None:
+            # Closed by at least as many of the same.
+            closing = re.compile(rf"^\s*{fence[1][0]}{{{len(fence[1])},}}\s*$")
+            end = next((n for n in range(place + 1, len(lines)) if closing.match(lines[n])), len(lines))
+            written += [FENCE, *(_boxed(inner) for inner in lines[place + 1 : end]), FENCE]
             place = end + 1
         elif "|" in line and place + 1 < len(lines) and "|" in lines[place + 1] and _TABLE_RULE.match(lines[place + 1]):
             end = next((n for n in range(place + 2, len(lines)) if "|" not in lines[n]), len(lines))
@@ -60,10 +68,21 @@ def mrkdwn(markdown: str) -> str:
 
 
 def _table(rows: list[str]) -> Iterator[str]:
-    cells = [[cell.strip() for cell in row.strip().strip("|").split("|")] for row in rows]
-    widths = [max(len(row[n]) if n < len(row) else 0 for row in cells) for n in range(max(map(len, cells)))]
+    cells = [[cell.replace("\\|", "|").strip() for cell in _CELL.split(_row(row))] for row in rows]
+    widths = [max(_width(row[n]) if n < len(row) else 0 for row in cells) for n in range(max(map(len, cells)))]
     for row in cells:
-        yield escaped("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=False)).rstrip())
+        padded = (cell + " " * (width - _width(cell)) for cell, width in zip(row, widths, strict=False))
+        yield _boxed("  ".join(padded).rstrip())
+
+
+def _row(line: str) -> str:
+    line = line.strip().removeprefix("|")
+    return line[:-1] if line.endswith("|") and not line.endswith("\\|") else line
+
+
+def _width(text: str) -> int:
+    """In columns: some letters take two."""
+    return sum(2 if unicodedata.east_asian_width(letter) in "WF" else 1 for letter in text)
 
 
 def _line(line: str) -> str:
@@ -73,7 +92,7 @@ def _line(line: str) -> str:
         return f"*{_inline(heading[1].replace('**', '').replace('*', ''))}*" if heading[1] else ""
     quote = ""
     if line.startswith(">"):
-        quote, line = "> ", line[1:].lstrip()
+        quote, line = "> ", line.lstrip("> ")  # Slack has no quotes in quotes
     bullet = ""
     if (found := _BULLET.match(line)) is not None:
         box = {None: "", " ": "☐ "}.get(found[2], "☑ ")
@@ -89,6 +108,7 @@ def _styled(text: str) -> str:
     text = _IMAGE_OR_LINK.sub(lambda found: f"{_OPEN}{found[2]}|{found[1].replace('|', '/') or found[2]}{_CLOSE}", text)
     text = escaped(text)
     text = _AUTOLINK.sub(r"<\1>", text)
+    text = _BOTH.sub(rf"{_MARK}_\1_{_MARK}", text)
     text = _BOLD.sub(lambda found: f"{_MARK}{found[1] or found[2]}{_MARK}", text)
     text = _ITALIC.sub(r"_\1_", text)
     text = _STRIKE.sub(r"~\1~", text)
@@ -114,7 +134,7 @@ def _units(text: str) -> Iterator[str]:
     held: list[str] = []
     in_code = False
     for line in text.split("\n"):
-        fence = line.startswith(FENCE)
+        fence = line == FENCE
         if fence and not in_code and held:
             yield "\n".join(held)
             held = []
@@ -135,7 +155,7 @@ def _units(text: str) -> Iterator[str]:
 def _cut(unit: str, limit: int) -> list[str]:
     if len(unit) <= limit:
         return [unit]
-    if unit.startswith(FENCE):
+    if unit.startswith(f"{FENCE}\n"):
         inner = unit.removeprefix(FENCE).removesuffix(FENCE).strip("\n")
         return [f"{FENCE}\n{piece}\n{FENCE}" for piece in _pieces(inner, limit - 2 * len(FENCE) - 2)]
     return _pieces(unit, limit)

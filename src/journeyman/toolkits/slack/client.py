@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -13,23 +14,30 @@ from journeyman.core.budgets import check_containers, read_at_most
 from journeyman.core.context import ToolContext
 from journeyman.core.errors import ErrorCategory, ToolError
 from journeyman.toolkits.addresses import check_address
+from journeyman.toolkits.slack.pace import Pace, retry_after
 
 SLACK_API = "https://slack.com/api/"
 TOKEN = "SLACK_BOT_TOKEN"
 """The secret; followed by ``_TEAM`` that of one of several workspaces."""
 SECONDS = 15.0
+LONGEST_WAIT = 15.0
+"""Seconds that a tool waits for its turn; what takes longer, the model is told to leave for now."""
 MOST_BYTES = 4_000_000
 MOST_MEMBER_PAGES = 10
 _PERSON = re.compile(r"slack:([A-Z0-9]+):([A-Z0-9]+)")
 
 
 class SlackReader:
-    """A client for what tools read. ``base_url`` may be that of another server, as tests need it."""
+    """A client for what tools read, as often as ``pace`` lets it.
 
-    def __init__(self, *, base_url: str = SLACK_API) -> None:
+    ``base_url`` may be that of another server, as tests need it.
+    """
+
+    def __init__(self, *, base_url: str = SLACK_API, pace: Pace | None = None) -> None:
         self._base_url = base_url.rstrip("/") + "/"
         self._private = self._base_url != SLACK_API
         check_address(self._base_url, private=self._private)
+        self._pace = pace
         self._teams: dict[str, str] = {}
         """Which workspace a token belongs to, by the token; it does not change."""
 
@@ -46,12 +54,14 @@ class SlackReader:
                 recover_action="Tell the user that Slack cannot be read; calling again will not help",
                 user_guidance=f"Put the app's bot token into JOURNEYMAN_SECRET_{TOKEN}",
             )
-        if person is not None and own is None:
-            if token not in self._teams:
-                self._teams[token] = str((await self.ask("auth.test", {}, token=token)).get("team_id"))
-            if self._teams[token] != person[1]:
-                raise forbidden("Slack's token is of another workspace than the user")
+        if person is not None and own is None and await self._team(token) != person[1]:
+            raise forbidden("Slack's token is of another workspace than the user")
         return token
+
+    async def _team(self, token: str) -> str:
+        if token not in self._teams:
+            self._teams[token] = str((await self._ask("auth.test", {}, token=token)).get("team_id"))
+        return self._teams[token]
 
     async def must_be_open_to(self, channel: str, context: ToolContext, *, token: str) -> None:
         """Refuse a private channel to a person of Slack who is not in it: the bot may be, and must not tell."""
@@ -73,7 +83,25 @@ class SlackReader:
         raise forbidden(f"the user is not a member of the private channel {channel}")
 
     async def ask(self, method: str, given: Mapping[str, str], *, token: str) -> dict[str, Any]:
-        """Call a method that reads. Raises ToolError."""
+        """Call a method that reads, when it is its turn. Raises ToolError."""
+        pace = self._pace
+        if pace is None:
+            return await self._ask(method, given, token=token)
+        team = await self._team(token)
+        if wait := await pace.room(team, method):
+            try:
+                async with asyncio.timeout(LONGEST_WAIT):
+                    await pace.turn(team, method)
+            except TimeoutError:
+                raise _rate_limited(max(wait, 1.0)) from None
+        try:
+            return await self._ask(method, given, token=token)
+        except ToolError as error:
+            if error.info.code == "RATE_LIMITED":
+                await pace.pause(team, method, error.info.retry_after or 0.0)
+            raise
+
+    async def _ask(self, method: str, given: Mapping[str, str], *, token: str) -> dict[str, Any]:
         status, headers, body = await self._get(method, given, token=token)
         found: Any = None
         if status == 200:
@@ -84,7 +112,7 @@ class SlackReader:
                 found = None
         error = found.get("error") if isinstance(found, dict) else None
         if status == 429 or error == "ratelimited":
-            raise _rate_limited(headers.get("retry-after", ""))
+            raise _rate_limited(retry_after(headers.get("retry-after")))
         if not isinstance(found, dict):
             raise _failed(f"Slack answered {status} to {method}, which cannot be read")
         if not found.get("ok"):
@@ -127,8 +155,7 @@ def forbidden(why: str) -> ToolError:
     )
 
 
-def _rate_limited(wait: str) -> ToolError:
-    seconds = float(wait) if wait.isdigit() else 30.0
+def _rate_limited(seconds: float) -> ToolError:
     return ToolError(
         "RATE_LIMITED",
         "Slack answers no more questions for now",

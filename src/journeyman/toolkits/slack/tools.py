@@ -20,6 +20,7 @@ from journeyman.core.risk import RiskLevel
 from journeyman.toolkits import invalid
 from journeyman.toolkits.slack import extracts
 from journeyman.toolkits.slack.client import SLACK_API, SlackReader, next_cursor
+from journeyman.toolkits.slack.pace import Pace
 from journeyman.tools.decorator import tool
 from journeyman.tools.tool import Tool
 
@@ -68,11 +69,17 @@ _INSTRUCTION = (
 class SlackTools:
     """Tools over Slack. ``model`` gives a model for one question, which is closed after it; None where there is none.
 
-    ``base_url`` is that of another server than Slack's, as tests need it.
+    ``pace`` says how often Slack is called. ``base_url`` is that of another server than Slack's, as tests need it.
     """
 
-    def __init__(self, *, model: Callable[[], Model | None] | None = None, base_url: str = SLACK_API) -> None:
-        self._reader = SlackReader(base_url=base_url)
+    def __init__(
+        self,
+        *,
+        model: Callable[[], Model | None] | None = None,
+        base_url: str = SLACK_API,
+        pace: Pace | None = None,
+    ) -> None:
+        self._reader = SlackReader(base_url=base_url, pace=pace)
         self._model = model or (lambda: None)
 
     def tools(self) -> list[Tool[..., Any]]:
@@ -229,7 +236,7 @@ class SlackTools:
         found: list[dict[str, Any]] = []
         cursor = ""
         for _ in range(10):
-            page = {**given, "ts": thread_ts, "limit": "200", "cursor": cursor}
+            page = {**given, "ts": thread_ts, "limit": "1000", "cursor": cursor}
             told = await self._reader.ask("conversations.replies", page, token=token)
             found = [*found, *_items(told)][-limit:]
             cursor = next_cursor(told)

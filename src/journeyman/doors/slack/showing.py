@@ -1,0 +1,242 @@
+"""Which runs are shown in their threads: of several processes on one store, one shows them all.
+
+The others take messages and buttons, and carry runs out; when the one that shows falls silent, another goes on with
+it. So nothing is written twice, and what an earlier process has not answered is answered by the next.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from itertools import count
+
+import aiohttp
+from slack_sdk.errors import SlackApiError
+
+from journeyman.app import Journeyman
+from journeyman.app.owners import dead_owners, new_owner
+from journeyman.core.data import digest
+from journeyman.core.errors import JourneymanError, StoreError
+from journeyman.core.runs import UNFINISHED
+from journeyman.core.storing import NotedRequest, RunRow
+from journeyman.doors.slack.client import PASSING, SECONDS, reason
+from journeyman.doors.slack.following import follow
+from journeyman.doors.slack.people import Workspace
+from journeyman.doors.slack.threads import NotOursError, Place, Thread, say_why_not
+
+logger = logging.getLogger("journeyman.slack")
+
+DOOR = "slack"
+LEASE_SECONDS = 20.0
+"""After so long without a word of the process that shows runs, another one does. Longer than clocks may differ."""
+LOOK_SECONDS = 2.0
+"""How often the process that shows runs looks for those that others have taken."""
+LONGEST_SLEEP = 60.0
+"""Before a thread is tried again, ever more seldom, when Slack or the store cannot be reached."""
+RECENT_SECONDS = 24 * 3_600.0
+"""How long ago a run may have begun that an earlier process has not answered."""
+MOST_RECENT = 2_000
+PAGE = 50
+OVERLAP_SECONDS = 30.0
+"""How far back each look goes besides: clocks differ, and what was stored first may be seen last."""
+MOST_UNFINISHED = 1_000
+LOOKS_AT_ONCE = 4
+"""Threads that are read at once for what an earlier process wrote there: Slack takes about fifty a minute."""
+MOST_REMEMBERED = 10_000
+_LATER = 1e-6
+
+
+class Showing:
+    """Shows runs, as long as no other process does."""
+
+    def __init__(
+        self,
+        app: Journeyman,
+        workspaces: Mapping[str, Workspace],
+        *,
+        seconds: float,
+        lease_seconds: float = LEASE_SECONDS,
+        look_seconds: float = LOOK_SECONDS,
+    ) -> None:
+        self._app = app
+        self._workspaces = workspaces
+        self._seconds = seconds
+        self._lease_seconds, self._look_seconds = lease_seconds, look_seconds
+        self._following: dict[str, asyncio.Task[None]] = {}
+        self._answered: dict[str, None] = {}
+        """Runs that need not be looked at again."""
+        self._looking = asyncio.Semaphore(LOOKS_AT_ONCE)
+        self._name = new_owner()
+        self._key = digest("slack", "shows", *sorted(workspaces))
+        self._looked = 0.0
+        """Up to when runs were looked for."""
+        self._since: float | None = None
+        """When the lease was taken last; None while another process has it."""
+        self._keeping: asyncio.Task[None] | None = None
+        self._session: aiohttp.ClientSession | None = None
+
+    async def open(self) -> None:
+        """Begin to show runs, those first that an earlier process has not answered."""
+        # One for all calls, or each of them would shake hands with Slack anew; of cookies none is kept.
+        self._session = aiohttp.ClientSession(
+            timeout=aiohttp.ClientTimeout(total=SECONDS), cookie_jar=aiohttp.DummyCookieJar()
+        )
+        for workspace in self._workspaces.values():
+            workspace.client.session = self._session
+        await self._lead()
+        self._keeping = asyncio.create_task(self._keep())
+
+    async def close(self) -> None:
+        """Stop showing runs; they go on, and the next process shows them."""
+        tasks = [*self._following.values(), *((self._keeping,) if self._keeping is not None else ())]
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
+        if self._since is not None:
+            self._since = None
+            try:
+                await self._app.store.requests.forget(self._key, self._name)
+            except StoreError as error:
+                logger.warning("the next process must wait before it shows runs: %s", error)
+        if self._session is not None:
+            await self._session.close()
+
+    # --- one of several processes
+
+    async def _keep(self) -> None:
+        led = self._app.clock.monotonic()
+        while True:
+            await asyncio.sleep(self._look_seconds)
+            try:
+                if self._since is None or self._app.clock.monotonic() - led >= self._lease_seconds / 4:
+                    led = self._app.clock.monotonic()
+                    await self._lead()
+                if self._since is not None:
+                    await self._catch_up()
+            except JourneymanError as error:
+                logger.warning("runs of Slack cannot be looked for: %s", error)
+
+    async def _lead(self) -> None:
+        """Take the lease, or renew it; on losing it, stop."""
+        now = self._app.clock.time()
+        # Mine as it was noted last, or anybody's that is too old.
+        old = now - self._lease_seconds
+        found = await self._note(now, unless_since=old if self._since is None else max(old, self._since + _LATER))
+        if dead_owners([found.run_id]):  # it cannot come back, so nobody waits for it
+            found = await self._note(now, unless_since=found.asked_at + _LATER)
+        held = self._since is not None
+        self._since = found.asked_at if found.run_id == self._name else None
+        if self._since is not None and not held:
+            self._looked = now - RECENT_SECONDS
+            await self._catch_up()
+        elif self._since is None and held:
+            logger.warning("another process shows the runs of Slack now")
+            for task in self._following.values():
+                task.cancel()
+
+    def _holds(self) -> bool:
+        """Whether no other process can have taken the lease: this one may have stood still for a while."""
+        return self._since is not None and self._app.clock.time() - self._since < self._lease_seconds
+
+    async def _note(self, now: float, *, unless_since: float) -> NotedRequest:
+        note = NotedRequest(digest=self._key, run_id=self._name, asked_at=now, unanswered=True)
+        return await self._app.store.requests.note(note, unless_since=unless_since)
+
+    async def _catch_up(self) -> None:
+        """Show runs that others have taken, or that an earlier process has not answered."""
+        now = self._app.clock.time()
+        unfinished = await self._app.store.runs.list(statuses=UNFINISHED, limit=MOST_UNFINISHED)
+        ended = [row for row in await self._begun_since(self._looked - OVERLAP_SECONDS) if row.status.ended]
+        for row in filter(self._is_new, ended):
+            if await self._app.store.requests.find(_answer_key(row.id)) is not None:
+                self._remember(row.id)
+        for row in filter(self._is_new, (*unfinished, *ended)):
+            await self.follow(row.id, again=True)
+        self._looked = now
+
+    async def _begun_since(self, since: float) -> list[RunRow]:
+        """The latest runs, at least those that have begun since then."""
+        found: list[RunRow] = []
+        while len(found) < MOST_RECENT:
+            page = await self._app.store.runs.list(limit=PAGE, offset=len(found))
+            found += page
+            if len(page) < PAGE or page[-1].created_at < since:
+                break
+        return [row for row in found if row.created_at >= since]
+
+    def _is_new(self, row: RunRow) -> bool:
+        ours = (row.principal_id or "").startswith(f"{DOOR}:")
+        return ours and row.id not in self._following and row.id not in self._answered
+
+    def _remember(self, run_id: str) -> None:
+        self._answered[run_id] = None
+        if len(self._answered) > MOST_REMEMBERED:
+            del self._answered[next(iter(self._answered))]
+
+    # --- one run
+
+    async def place(self, run_id: str) -> Place | None:
+        """Where a run was asked for; None for one of another door, whatever its metadata says."""
+        order = await self._app.store.runs.order(run_id)
+        if order is None or not (order.principal_id or "").startswith(f"{DOOR}:"):
+            return None
+        return Place.read(order.task.metadata)
+
+    async def follow(self, run_id: str, place: Place | None = None, *, again: bool) -> None:
+        """Show a run in its thread, unless that is done already; with ``again``, its messages may be there."""
+        if self._since is None or run_id in self._following:
+            return
+        place = place or await self.place(run_id)
+        if place is None or place.team not in self._workspaces:
+            self._remember(run_id)
+            return
+        if run_id not in self._following:
+            task = asyncio.create_task(self._shown(run_id, place, again=again))
+            self._following[run_id] = task
+            task.add_done_callback(lambda _: self._following.pop(run_id, None))
+
+    async def _shown(self, run_id: str, place: Place, *, again: bool) -> None:
+        for attempt in count():
+            try:
+                if await self._show(run_id, place, again=again or attempt > 0):
+                    note = NotedRequest(digest=_answer_key(run_id), run_id=run_id, asked_at=self._app.clock.time())
+                    await self._app.store.requests.note(note)
+                break
+            except SlackApiError as error:
+                why = f"Slack: {reason(error)}"
+            except (aiohttp.ClientError, TimeoutError) as error:
+                why = f"Slack cannot be reached: {type(error).__name__}"
+            except NotOursError:
+                why = "this process has stood still"
+            except StoreError as error:
+                why = str(error)
+            except JourneymanError:
+                logger.exception("a run cannot be shown", extra={"run_id": run_id})
+                break
+            # For as long as it takes: nobody else tells whoever asked.
+            logger.warning("a run is shown later: %s", why, extra={"run_id": run_id})
+            await asyncio.sleep(min(LONGEST_SLEEP, 2.0**attempt))
+        self._remember(run_id)
+
+    async def _show(self, run_id: str, place: Place, *, again: bool) -> bool:
+        """Whether whoever asked knows by now what came of a run, or why they cannot be told in its thread."""
+        thread = Thread(self._workspaces[place.team], place, is_ours=self._holds)
+        try:
+            if again:
+                async with self._looking:
+                    await thread.look()
+            # An answer without the end of the status was written by a process that died between the two.
+            if thread.knows(f"end:{run_id}") and not thread.knows(f"cancel:{run_id}"):
+                return True
+            return await follow(await self._app.handle(run_id), thread, seconds=self._seconds)
+        except SlackApiError as error:
+            if reason(error) in PASSING:
+                raise
+            await say_why_not(self._workspaces[place.team], place, reason(error), run_id=run_id)
+            return True
+
+
+def _answer_key(run_id: str) -> str:
+    return digest("slack", "answered", run_id)
