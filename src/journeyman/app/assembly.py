@@ -29,6 +29,7 @@ from journeyman.core.protocols import (
     Model,
     RateLimiter,
     SystemClock,
+    ToolRanker,
     Witness,
 )
 from journeyman.core.runs import Limits, TaskInput
@@ -137,6 +138,8 @@ class Assembly:
     verify: Verify | None = None
     """Says of the run, when it has ended, whether it is right; wins over the agent's."""
     gaps: FindGap | None = None
+    ranker: ToolRanker | None = None
+    """Which tools are offered where there are too many; None for the library's own search."""
     trace_parent: str | None = None
     """The span of whoever ordered the run."""
     system: str | None = None

@@ -103,6 +103,20 @@ class Model(Protocol):
     async def respond(self, request: ModelRequest, deltas: Deltas | None = None) -> ModelResponse: ...
 
 
+# --- choosing tools --------------------------------------------------------------------------------------------------
+
+
+class ToolRanker(Protocol):
+    """Says which tools fit a request best; asked where an agent has more tools than its model is told of."""
+
+    async def rank(self, text: str, tools: Sequence[ToolSpecification], *, k: int) -> Sequence[str]:
+        """The names of at most ``k`` of these tools, best first; fewer where no other fits.
+
+        ``text`` is the user's request, or what a model says that it looks for. Only tools that are there, enabled and
+        permitted are given. Names that are not among them are left out, and an exception counts as no names.
+        """
+
+
 # --- facts -----------------------------------------------------------------------------------------------------------
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, TypeAlias, overload
@@ -416,6 +416,12 @@ class ToolLibrary:
             await self._by_meaning.put({name: searchable(item.specification) for name, item in self._indexed.items()})
         hits = await self._by_meaning.search(text, k=k)
         return [(self._tools[hit.id], hit) for hit in hits if hit.id in self._tools]
+
+    async def rank(self, text: str, tools: Sequence[ToolSpecification], *, k: int) -> list[str]:
+        """The names of the ``k`` of these tools that ``find`` puts first: the ranking of a run that is given none."""
+        wanted = {item.name for item in tools}
+        found = await self.find(text, k=len(self._tools))
+        return [item.name for item, _ in found if item.name in wanted][:k]
 
     def lint(self) -> list[Finding]:
         """What a model may stumble over; nothing here is an error."""
