@@ -1,0 +1,1 @@
+"""Which tool serves a request, and which tools are offered where there are very many."""

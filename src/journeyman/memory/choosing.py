@@ -1,0 +1,279 @@
+"""Which tools serve a request, best first: the choice that needs no language model.
+
+Several things are weighed: what the texts mean (where there is an embedder), which words they share, whether the verb
+of the request and that of the tool's name agree, and whether the values in the request are those that the tool takes.
+How much each counts was fitted on tuning halves alone: ``python -m benchmarks.choosing.weights``.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import re
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import astuple, dataclass, fields
+from typing import TYPE_CHECKING
+
+from journeyman.core.budgets import SEARCHED_CHARS
+from journeyman.core.errors import ModelError
+from journeyman.core.protocols import Embedder
+from journeyman.core.specification import ToolSpecification
+from journeyman.core.words import stem, words
+from journeyman.memory.actions import CHANGES, READS, asked_actions, near, tool_actions
+from journeyman.memory.fitting import Asked, compare
+from journeyman.memory.value_kinds import kinds_required, kinds_said, kinds_taken
+from journeyman.retrieval.bm25 import BM25, terms
+from journeyman.tools.library import searchable
+
+if TYPE_CHECKING:
+    from journeyman.core.protocols import Vectors
+
+SHORTLIST = 64
+"""Tools that are compared in full: of more, those that seem nearest at first sight."""
+CATALOGUES_KEPT = 8
+MOST_CLAUSES = 4
+QUOTED = re.compile(r"\"[^\"]{3,}\"|“[^”]{3,}”|(?<!\w)'[^']{3,}'(?!\w)|```.*?```", re.DOTALL)
+_CLAUSES = re.compile(r"(?<=[.!?;\n])\s+|,\s+(?:and|then|but)\s+")
+_FIRST_SENTENCE = re.compile(r"(?<=[.!?])\s|\n")
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Signals:
+    """What speaks for and against one tool; nearly all of it lies between 0 and 1."""
+
+    similarity: float = 0.0
+    """Of the request and all that is said of the tool; this and the next five are 0 without an embedder."""
+    described: float = 0.0
+    """Of the request and the first sentence of the description."""
+    named: float = 0.0
+    """Of the request and the tool's name as words."""
+    parameters: float = 0.0
+    """Of the request and the names of the parameters, with what is said of them."""
+    plain: float = 0.0
+    """Of the request without its quotations and what is said of the tool first: name and first sentence."""
+    clause: float = 0.0
+    """The same, of the part of the request that is nearest."""
+    example: float = 0.0
+    """Of the request and the nearest of the tool's examples; as ``similarity`` where it has none."""
+    words: float = 0.0
+    """How much of the request's words all that is said of the tool holds, rare words counting more."""
+    words_first: float = 0.0
+    """The same of what is said first: name and first sentence."""
+    words_named: float = 0.0
+    """The same of the name."""
+    name_said: float = 0.0
+    """How much of the tool's name the request says, rare words counting more."""
+    same_action: float = 0.0
+    """Whether the request's first verb and the tool's are of one action; half where people do not tell them apart."""
+    any_action: float = 0.0
+    """The same for any verb of the request."""
+    other_effect: float = 0.0
+    """Whether one of them changes something and the other only reads."""
+    numbers_missing: float = 0.0
+    values_missing: float = 0.0
+    choices_said: float = 0.0
+    kinds_taken: float = 0.0
+    """The share of the request's addresses, dates, files and the like that the tool has a parameter for."""
+    kinds_missing: float = 0.0
+    """The share of such values that the tool requires and the request does not have."""
+
+
+WEIGHTS = dict.fromkeys((one.name for one in fields(Signals)), 1.0)
+WEIGHTS_BY_WORDS = dict.fromkeys((one.name for one in fields(Signals)), 1.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """Tools for a request."""
+
+    tools: tuple[tuple[str, float], ...]
+    """Names, best first, each with the chance that it is the one, if one of them is; together 1."""
+    by_words: bool = False
+    """Whether nothing but words could be compared."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(name for name, _ in self.tools)
+
+
+class ToolRanking:
+    """Orders tools by how well they serve a request. Without an ``embedder`` words alone are compared."""
+
+    def __init__(self, *, embedder: Embedder | None = None) -> None:
+        self._embedder = embedder
+        self._catalogues: OrderedDict[tuple[int, ...], Catalogue] = OrderedDict()
+
+    async def rank(self, text: str, tools: Sequence[ToolSpecification], *, k: int) -> list[str]:
+        """The names of at most ``k`` of these tools, best first."""
+        return list((await self.ranked(text, tools)).names[:k])
+
+    async def ranked(self, text: str, tools: Sequence[ToolSpecification]) -> Ranked:
+        """All of these tools with how likely each is."""
+        signals, rest, by_words = await self.signals(text, tools)
+        weights = tuple((WEIGHTS_BY_WORDS if by_words else WEIGHTS).values())
+        scores = {name: sum(map(_product, weights, astuple(each))) for name, each in signals.items()}
+        best = max(scores.values(), default=0.0)
+        chances = {name: math.exp(score - best) for name, score in scores.items()}
+        total = sum(chances.values())
+        ordered = sorted(chances.items(), key=lambda item: -item[1])
+        return Ranked(
+            (*((name, chance / total) for name, chance in ordered), *((name, 0.0) for name in rest)), by_words
+        )
+
+    async def signals(
+        self, text: str, tools: Sequence[ToolSpecification]
+    ) -> tuple[dict[str, Signals], list[str], bool]:
+        """The evidence for the tools that seem nearest; the names of the others; whether there were only words."""
+        text = text[:SEARCHED_CHARS]
+        if not tools or not any(map(str.isalnum, text)):
+            return {}, [tool.name for tool in tools], self._embedder is None
+        catalogue = self._catalogue(tools)
+        try:
+            meanings = await catalogue.meanings(text, self._embedder)
+        except ModelError as error:
+            logger.warning("choosing tools by words alone: %s", error)
+            meanings = None
+        found, rest = catalogue.compare(text, meanings)
+        return found, rest, meanings is None
+
+    def _catalogue(self, tools: Sequence[ToolSpecification]) -> Catalogue:
+        # Whose identities these are, the catalogue holds: they cannot be given to others meanwhile.
+        key = tuple(map(id, tools))
+        if (kept := self._catalogues.get(key)) is None:
+            kept = self._catalogues[key] = Catalogue(tools)
+            while len(self._catalogues) > CATALOGUES_KEPT:
+                self._catalogues.popitem(last=False)
+        self._catalogues.move_to_end(key)
+        return kept
+
+
+def _product(one: float, other: float) -> float:
+    return one * other
+
+
+class Catalogue:
+    """Some tools, prepared once for all requests."""
+
+    def __init__(self, tools: Sequence[ToolSpecification]) -> None:
+        self.tools = {tool.name: tool for tool in tools}
+        self._said = {name: searchable(tool) for name, tool in self.tools.items()}
+        self._names = {name: " ".join(words(name)) for name in self.tools}
+        self._first = {name: f"{self._names[name]}. {first_sentence(tool)}" for name, tool in self.tools.items()}
+        self._by_all, self._by_first, self._by_name = BM25(self._said), BM25(self._first), BM25(self._names)
+        self._actions = {name: tool_actions(tool) for name, tool in self.tools.items()}
+        self._name_terms = {name: frozenset(terms(spelled)) for name, spelled in self._names.items()}
+        holders: dict[str, int] = {}
+        for each in self._name_terms.values():
+            for one in each:
+                holders[one] = holders.get(one, 0) + 1
+        self._rarity = {one: math.log(1 + len(self.tools) / count) for one, count in holders.items()}
+        self._kinds = {name: (kinds_taken(tool), kinds_required(tool)) for name, tool in self.tools.items()}
+        self._places = {name: place for place, name in enumerate(self.tools)}
+        self._vectors: Vectors | None = None
+        self._examples: list[tuple[int, int]] = []
+
+    async def meanings(self, text: str, embedder: Embedder | None) -> Vectors | None:
+        """A row for each tool: how alike the request is to what is said of it, in seven ways."""
+        if embedder is None:
+            return None
+        import numpy as np
+
+        if self._vectors is None:
+            self._vectors = _unit(await embedder.embed(self._texts()))
+        bare = " ".join(QUOTED.sub(" ", text).split()) or text
+        clauses = [part for part in _CLAUSES.split(bare) if sum(map(str.isalpha, part)) > 3]
+        clauses = clauses[:MOST_CLAUSES] if len(clauses) > 1 else []
+        asked = _unit(await embedder.embed([text, bare, *clauses]))
+        count = len(self.tools)
+        whole, first, described, named, parameters = (
+            self._vectors[part * count : (part + 1) * count] for part in range(5)
+        )
+        said, plain = asked[0], asked[1]
+        similarity, alike = whole @ said, first @ plain
+        clause = (first @ asked[2:].T).max(axis=1) if clauses else alike
+        example = similarity.copy()
+        for row, place in self._examples:
+            example[place] = max(example[place], float(self._vectors[row] @ said))
+        return np.stack([similarity, described @ said, named @ said, parameters @ said, alike, clause, example], axis=1)
+
+    def _texts(self) -> list[str]:
+        tools = self.tools.values()
+        texts = [*self._said.values(), *self._first.values(), *map(first_sentence, tools), *self._names.values()]
+        texts += [parameters_text(tool) or self._names[tool.name] for tool in tools]
+        self._examples = []
+        for place, tool in enumerate(tools):
+            for request in tool.requests[:5]:
+                self._examples.append((len(texts), place))
+                texts.append(request)
+        return texts
+
+    def compare(self, text: str, meanings: Vectors | None) -> tuple[dict[str, Signals], list[str]]:
+        """The evidence for those tools that seem nearest at first sight, and the names of the others."""
+        by_all, by_first, by_name = (index.shares(text) for index in (self._by_all, self._by_first, self._by_name))
+        sight = {name: by_all.get(name, 0.0) + by_first.get(name, 0.0) for name in self.tools}
+        if meanings is not None:
+            alike = (meanings[:, 0] + meanings[:, 4]).tolist()
+            sight = {name: sight[name] + alike[place] for name, place in self._places.items()}
+        ordered = sorted(self.tools, key=lambda name: -sight[name])
+        near_ones, rest = ordered[:SHORTLIST], ordered[SHORTLIST:]
+        asked, said = Asked.of(text), frozenset(stem(word) for word in words(text))
+        bare = QUOTED.sub(" ", text)
+        first_verb, verbs = asked_actions(bare)
+        kinds = kinds_said(text)
+        rows = None if meanings is None else meanings.tolist()
+        found = {}
+        for name in near_ones:
+            tool, actions = self.tools[name], self._actions[name]
+            evidence = compare(asked, tool, searchable=self._said[name], similarity=0.0, described=0.0)
+            spelled = self._name_terms[name]
+            rarity = sum(self._rarity[one] for one in spelled)
+            takes, needs = self._kinds[name]
+            alike = (0.0,) * 7 if rows is None else tuple(rows[self._places[name]])
+            found[name] = Signals(
+                *alike,
+                words=by_all.get(name, 0.0),
+                words_first=by_first.get(name, 0.0),
+                words_named=by_name.get(name, 0.0),
+                name_said=sum(self._rarity[one] for one in spelled & said) / rarity if rarity else 0.0,
+                same_action=near(first_verb, actions),
+                any_action=near(verbs, actions),
+                other_effect=_other_effect(first_verb, actions),
+                numbers_missing=evidence.numbers_missing,
+                values_missing=evidence.values_missing,
+                choices_said=evidence.choices_said,
+                kinds_taken=len(kinds & takes) / len(kinds) if kinds else 0.0,
+                kinds_missing=len(needs - kinds) / len(needs) if needs else 0.0,
+            )
+        return found, rest
+
+
+def _other_effect(asked: frozenset[str], does: frozenset[str]) -> float:
+    """1 where one of them surely changes something and the other surely only reads."""
+    if not asked or not does:
+        return 0.0
+    return float((asked <= CHANGES and does <= READS) or (asked <= READS and does <= CHANGES))
+
+
+def first_sentence(tool: ToolSpecification) -> str:
+    return _FIRST_SENTENCE.split(tool.description.strip(), maxsplit=1)[0][:300]
+
+
+def parameters_text(tool: ToolSpecification) -> str:
+    """The names of the parameters with what is said of them."""
+    properties: Mapping[str, object] = tool.parameters.get("properties", {})
+    said = []
+    for name, schema in properties.items():
+        told = str(schema.get("description", "")) if isinstance(schema, dict) else ""
+        said.append(f"{' '.join(words(name))} {told}".strip())
+    return "; ".join(said)[:2_000]
+
+
+def _unit(rows: Vectors) -> Vectors:
+    import numpy as np
+
+    found = np.asarray(rows, dtype=np.float32)
+    scaled: Vectors = found / np.maximum(np.linalg.norm(found, axis=1, keepdims=True), 1e-9)
+    return scaled
