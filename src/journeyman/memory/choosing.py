@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import math
 import re
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass, fields
 from typing import TYPE_CHECKING
@@ -20,9 +20,18 @@ from journeyman.core.errors import ModelError
 from journeyman.core.protocols import Embedder
 from journeyman.core.specification import ToolSpecification
 from journeyman.core.words import stem, words
-from journeyman.memory.actions import CHANGES, READS, asked_actions, near, tool_actions
+from journeyman.memory.actions import CHANGES, POLITE, READS, asked_actions, near, tool_actions
+from journeyman.memory.concepts import concepts
 from journeyman.memory.fitting import Asked, compare
-from journeyman.memory.value_kinds import kinds_required, kinds_said, kinds_taken
+from journeyman.memory.value_kinds import (
+    example_shapes,
+    identifier_prefixes,
+    kinds_required,
+    kinds_said,
+    kinds_taken,
+    needs_identifier,
+    shapes_of,
+)
 from journeyman.retrieval.bm25 import BM25, terms
 from journeyman.tools.library import searchable
 
@@ -35,6 +44,8 @@ CATALOGUES_KEPT = 8
 MOST_CLAUSES = 4
 QUOTED = re.compile(r"\"[^\"]{3,}\"|“[^”]{3,}”|(?<!\w)'[^']{3,}'(?!\w)|```.*?```", re.DOTALL)
 _CLAUSES = re.compile(r"(?<=[.!?;\n])\s+|,\s+(?:and|then|but)\s+")
+OPENING_WORDS = 8
+_OPENING_ENDS = re.compile(r"[:;]\s|[.!?]\s|,\s|\s(?:that|then|and then|because|so that)\s", re.IGNORECASE)
 _FIRST_SENTENCE = re.compile(r"(?<=[.!?])\s|\n")
 
 logger = logging.getLogger(__name__)
@@ -57,7 +68,7 @@ class Signals:
     clause: float = 0.0
     """The same, of the part of the request that is nearest."""
     example: float = 0.0
-    """Of the request and the nearest of the tool's examples; as ``similarity`` where it has none."""
+    """By how much the request is nearer to one of the tool's examples than to what is said of it."""
     words: float = 0.0
     """How much of the request's words all that is said of the tool holds, rare words counting more."""
     words_first: float = 0.0
@@ -66,12 +77,28 @@ class Signals:
     """The same of the name."""
     name_said: float = 0.0
     """How much of the tool's name the request says, rare words counting more."""
+    concepts: float = 0.0
+    """How much of what the request speaks of what is said of the tool speaks of, in whatever words."""
+    concepts_first: float = 0.0
+    """The same of what is said first."""
+    concepts_named: float = 0.0
+    """The same of the name."""
+    name_meant: float = 0.0
+    """How much of what the tool's name speaks of the request speaks of."""
+    opening: float = 0.0
+    """How much of what the beginning of the request speaks of what is said first speaks of."""
+    opening_named: float = 0.0
+    """The same of the name."""
     same_action: float = 0.0
     """Whether the request's first verb and the tool's are of one action; half where people do not tell them apart."""
     any_action: float = 0.0
     """The same for any verb of the request."""
     other_effect: float = 0.0
     """Whether one of them changes something and the other only reads."""
+    reads: float = 0.0
+    """Whether the tool says that it only reads, and the request wants nothing changed."""
+    identified: float = 0.0
+    """1 where the request names one thing by its identifier and the tool needs one, -1 where only one of the two."""
     numbers_missing: float = 0.0
     values_missing: float = 0.0
     choices_said: float = 0.0
@@ -79,6 +106,10 @@ class Signals:
     """The share of the request's addresses, dates, files and the like that the tool has a parameter for."""
     kinds_missing: float = 0.0
     """The share of such values that the tool requires and the request does not have."""
+    shape: float = 0.0
+    """Whether a value in the request is written like one that the tool gives as an example: "e.g. ABC-123"."""
+    prefix: float = 0.0
+    """Whether an identifier in the request begins like a word of the tool's name: INC-17 like an incident."""
 
 
 WEIGHTS = dict.fromkeys((one.name for one in fields(Signals)), 1.0)
@@ -171,6 +202,15 @@ class Catalogue:
                 holders[one] = holders.get(one, 0) + 1
         self._rarity = {one: math.log(1 + len(self.tools) / count) for one, count in holders.items()}
         self._kinds = {name: (kinds_taken(tool), kinds_required(tool)) for name, tool in self.tools.items()}
+        self._meant = {name: concepts(said) for name, said in self._said.items()}
+        self._meant_first = {name: concepts(said) for name, said in self._first.items()}
+        self._meant_name = {name: concepts(said) for name, said in self._names.items()}
+        spoken = Counter(one for each in self._meant_first.values() for one in each)
+        self._concept_rarity = {one: math.log(1 + len(self.tools) / count) for one, count in spoken.items()}
+        self._unspoken = math.log(1 + len(self.tools))
+        self._identifies = {name: needs_identifier(tool) for name, tool in self.tools.items()}
+        self._words_of = {name: words(name) for name in self.tools}
+        self._shapes = {name: example_shapes(tool) for name, tool in self.tools.items()}
         self._places = {name: place for place, name in enumerate(self.tools)}
         self._vectors: Vectors | None = None
         self._examples: list[tuple[int, int]] = []
@@ -194,9 +234,9 @@ class Catalogue:
         said, plain = asked[0], asked[1]
         similarity, alike = whole @ said, first @ plain
         clause = (first @ asked[2:].T).max(axis=1) if clauses else alike
-        example = similarity.copy()
+        example = np.zeros_like(similarity)
         for row, place in self._examples:
-            example[place] = max(example[place], float(self._vectors[row] @ said))
+            example[place] = max(example[place], float(self._vectors[row] @ said) - float(similarity[place]))
         return np.stack([similarity, described @ said, named @ said, parameters @ said, alike, clause, example], axis=1)
 
     def _texts(self) -> list[str]:
@@ -209,6 +249,9 @@ class Catalogue:
                 self._examples.append((len(texts), place))
                 texts.append(request)
         return texts
+
+    def _weight(self, spoken: frozenset[int]) -> float:
+        return sum(self._concept_rarity.get(one, self._unspoken) for one in spoken)
 
     def compare(self, text: str, meanings: Vectors | None) -> tuple[dict[str, Signals], list[str]]:
         """The evidence for those tools that seem nearest at first sight, and the names of the others."""
@@ -223,6 +266,10 @@ class Catalogue:
         bare = QUOTED.sub(" ", text)
         first_verb, verbs = asked_actions(bare)
         kinds = kinds_said(text)
+        meant, begins = concepts(bare), concepts(opening(bare))
+        written, prefixes = shapes_of(text), identifier_prefixes(text)
+        weight, weight_begins = self._weight(meant), self._weight(begins)
+        coded = "key" in kinds or bool(prefixes)
         rows = None if meanings is None else meanings.tolist()
         found = {}
         for name in near_ones:
@@ -238,14 +285,24 @@ class Catalogue:
                 words_first=by_first.get(name, 0.0),
                 words_named=by_name.get(name, 0.0),
                 name_said=sum(self._rarity[one] for one in spelled & said) / rarity if rarity else 0.0,
+                concepts=self._weight(meant & self._meant[name]) / weight if weight else 0.0,
+                concepts_first=self._weight(meant & self._meant_first[name]) / weight if weight else 0.0,
+                concepts_named=self._weight(meant & self._meant_name[name]) / weight if weight else 0.0,
+                name_meant=self._weight(meant & self._meant_name[name]) / own if (own := self._weight(self._meant_name[name])) else 0.0,
+                opening=self._weight(begins & self._meant_first[name]) / weight_begins if weight_begins else 0.0,
+                opening_named=self._weight(begins & self._meant_name[name]) / weight_begins if weight_begins else 0.0,
                 same_action=near(first_verb, actions),
                 any_action=near(verbs, actions),
                 other_effect=_other_effect(first_verb, actions),
+                reads=float(tool.read_only and bool(first_verb) and not first_verb & CHANGES),
+                identified=_identified(coded, self._identifies[name]),
                 numbers_missing=evidence.numbers_missing,
                 values_missing=evidence.values_missing,
                 choices_said=evidence.choices_said,
                 kinds_taken=len(kinds & takes) / len(kinds) if kinds else 0.0,
                 kinds_missing=len(needs - kinds) / len(needs) if needs else 0.0,
+                shape=float(bool(written & self._shapes[name])),
+                prefix=float(any(word.startswith(one) for one in prefixes for word in self._words_of[name])),
             )
         return found, rest
 
@@ -255,6 +312,15 @@ def _other_effect(asked: frozenset[str], does: frozenset[str]) -> float:
     if not asked or not does:
         return 0.0
     return float((asked <= CHANGES and does <= READS) or (asked <= READS and does <= CHANGES))
+
+
+def _identified(said: bool, needed: bool) -> float:
+    return float(said and needed) - float(said != needed)
+
+
+def opening(text: str) -> str:
+    """The first words of a request, in which people say what they want before they say the rest."""
+    return " ".join(_OPENING_ENDS.split(POLITE.sub("", text), maxsplit=1)[0].split()[:OPENING_WORDS])
 
 
 def first_sentence(tool: ToolSpecification) -> str:

@@ -63,7 +63,7 @@ def kinds_of(name: str, schema: Mapping[str, Any]) -> frozenset[str]:
         return frozenset((kind,))
     if schema.get("type") == "boolean" or schema.get("enum"):
         return frozenset()
-    spelled = frozenset(words(name))
+    spelled = frozenset(words(name)) | frozenset(words(str(schema.get("description", "")))[:8])
     return frozenset(kind for kind, those in TAKEN.items() if spelled & those)
 
 
@@ -83,3 +83,36 @@ def kinds_required(tool: ToolSpecification) -> frozenset[str]:
     required = set(tool.parameters.get("required", ()))
     found = (kinds_of(name, schema) for name, schema in _parameters(tool) if name in required)
     return frozenset().union(*(each for each in found if len(each) == 1))
+
+
+_EXAMPLES = re.compile(r"(?:e\.?g\.?|for example|such as|like|example:?)[,:]?\s+(.{1,80})", re.IGNORECASE)
+_CODED = re.compile(r"#?(?=[\w-]*\d)(?=[\w#-]*[A-Za-z#])[\w-]{3,30}")
+"""An identifier: letters and digits, such as ABC-123, v2.1 or T017."""
+
+
+def shapes_of(text: str) -> frozenset[str]:
+    """How the identifiers of a text are written: a run of letters as A or a, of digits as 9."""
+    found = (re.sub(r"\d+", "9", re.sub(r"[A-Z]+", "A", re.sub(r"[a-z]+", "a", one[0]))) for one in _CODED.finditer(text))
+    return frozenset(found)
+
+
+def example_shapes(tool: ToolSpecification) -> frozenset[str]:
+    """The shapes of the identifiers that a tool's parameters give as examples."""
+    found: set[str] = set()
+    for _, schema in _parameters(tool):
+        for example in _EXAMPLES.finditer(str(schema.get("description", ""))):
+            found |= shapes_of(example[1])
+        for example in schema.get("examples") or ():
+            found |= shapes_of(str(example))
+    return frozenset(found)
+
+
+def identifier_prefixes(text: str) -> frozenset[str]:
+    """The letters that identifiers begin with: ``inc`` of INC-17."""
+    return frozenset(one[1].lower() for one in re.finditer(r"\b([A-Za-z]{2,8})[-_ ]?\d{2,}\b", text))
+
+
+def needs_identifier(tool: ToolSpecification) -> bool:
+    """Whether a tool cannot be called without naming one thing by its identifier."""
+    required = set(tool.parameters.get("required", ()))
+    return any(words(name)[-1:] in (["id"], ["key"], ["number"]) for name, _ in _parameters(tool) if name in required)
