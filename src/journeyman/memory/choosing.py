@@ -73,22 +73,16 @@ class Signals:
     """How much of the request's words all that is said of the tool holds, rare words counting more."""
     words_first: float = 0.0
     """The same of what is said first: name and first sentence."""
-    words_named: float = 0.0
-    """The same of the name."""
     name_said: float = 0.0
     """How much of the tool's name the request says, rare words counting more."""
     concepts: float = 0.0
     """How much of what the request speaks of what is said of the tool speaks of, in whatever words."""
     concepts_first: float = 0.0
     """The same of what is said first."""
-    concepts_named: float = 0.0
-    """The same of the name."""
     name_meant: float = 0.0
     """How much of what the tool's name speaks of the request speaks of."""
     opening: float = 0.0
     """How much of what the beginning of the request speaks of what is said first speaks of."""
-    opening_named: float = 0.0
-    """The same of the name."""
     same_action: float = 0.0
     """Whether the request's first verb and the tool's are of one action; half where people do not tell them apart."""
     any_action: float = 0.0
@@ -112,8 +106,62 @@ class Signals:
     """Whether an identifier in the request begins like a word of the tool's name: INC-17 like an incident."""
 
 
-WEIGHTS = dict.fromkeys((one.name for one in fields(Signals)), 1.0)
-WEIGHTS_BY_WORDS = dict.fromkeys((one.name for one in fields(Signals)), 1.0)
+WEIGHTS = {
+    "similarity": 2.16,
+    "described": 2.07,
+    "named": 1.26,
+    "parameters": 1.77,
+    "plain": 2.01,
+    "clause": 2.37,
+    "example": 3.0,
+    "words": 1.23,
+    "words_first": 0.43,
+    "name_said": 0.34,
+    "concepts": 1.94,
+    "concepts_first": 0.92,
+    "name_meant": 3.76,
+    "opening": 1.3,
+    "same_action": 0.48,
+    "any_action": 0.37,
+    "other_effect": -0.34,
+    "reads": 1.06,
+    "identified": 0.61,
+    "numbers_missing": -0.65,
+    "values_missing": -0.59,
+    "choices_said": 0.6,
+    "kinds_taken": 1.48,
+    "kinds_missing": -0.92,
+    "shape": 1.64,
+    "prefix": 0.68,
+}
+WEIGHTS_BY_WORDS = {
+    "similarity": 0.0,
+    "described": 0.0,
+    "named": 0.0,
+    "parameters": 0.0,
+    "plain": 0.0,
+    "clause": 0.0,
+    "example": 0.0,
+    "words": 3.09,
+    "words_first": 1.36,
+    "name_said": 1.4,
+    "concepts": 2.83,
+    "concepts_first": 1.32,
+    "name_meant": 4.23,
+    "opening": 1.58,
+    "same_action": 0.48,
+    "any_action": 0.38,
+    "other_effect": -0.43,
+    "reads": 1.02,
+    "identified": 0.55,
+    "numbers_missing": -0.71,
+    "values_missing": -0.56,
+    "choices_said": 1.11,
+    "kinds_taken": 1.7,
+    "kinds_missing": -0.82,
+    "shape": 1.46,
+    "prefix": 0.64,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +241,7 @@ class Catalogue:
         self._said = {name: searchable(tool) for name, tool in self.tools.items()}
         self._names = {name: " ".join(words(name)) for name in self.tools}
         self._first = {name: f"{self._names[name]}. {first_sentence(tool)}" for name, tool in self.tools.items()}
-        self._by_all, self._by_first, self._by_name = BM25(self._said), BM25(self._first), BM25(self._names)
+        self._by_all, self._by_first = BM25(self._said), BM25(self._first)
         self._actions = {name: tool_actions(tool) for name, tool in self.tools.items()}
         self._name_terms = {name: frozenset(terms(spelled)) for name, spelled in self._names.items()}
         holders: dict[str, int] = {}
@@ -255,20 +303,21 @@ class Catalogue:
 
     def compare(self, text: str, meanings: Vectors | None) -> tuple[dict[str, Signals], list[str]]:
         """The evidence for those tools that seem nearest at first sight, and the names of the others."""
-        by_all, by_first, by_name = (index.shares(text) for index in (self._by_all, self._by_first, self._by_name))
-        sight = {name: by_all.get(name, 0.0) + by_first.get(name, 0.0) for name in self.tools}
+        by_all, by_first = self._by_all.shares(text), self._by_first.shares(text)
+        bare = QUOTED.sub(" ", text)
+        meant, begins = concepts(bare), concepts(opening(bare))
+        weight, weight_begins = self._weight(meant) + self._unspoken, self._weight(begins) + self._unspoken
+        shared = {name: self._weight(meant & each) / weight for name, each in self._meant.items()}
+        sight = {name: by_all.get(name, 0.0) + by_first.get(name, 0.0) + shared[name] for name in self.tools}
         if meanings is not None:
             alike = (meanings[:, 0] + meanings[:, 4]).tolist()
             sight = {name: sight[name] + alike[place] for name, place in self._places.items()}
         ordered = sorted(self.tools, key=lambda name: -sight[name])
         near_ones, rest = ordered[:SHORTLIST], ordered[SHORTLIST:]
         asked, said = Asked.of(text), frozenset(stem(word) for word in words(text))
-        bare = QUOTED.sub(" ", text)
         first_verb, verbs = asked_actions(bare)
         kinds = kinds_said(text)
-        meant, begins = concepts(bare), concepts(opening(bare))
         written, prefixes = shapes_of(text), identifier_prefixes(text)
-        weight, weight_begins = self._weight(meant), self._weight(begins)
         coded = "key" in kinds or bool(prefixes)
         rows = None if meanings is None else meanings.tolist()
         found = {}
@@ -283,14 +332,12 @@ class Catalogue:
                 *alike,
                 words=by_all.get(name, 0.0),
                 words_first=by_first.get(name, 0.0),
-                words_named=by_name.get(name, 0.0),
                 name_said=sum(self._rarity[one] for one in spelled & said) / rarity if rarity else 0.0,
-                concepts=self._weight(meant & self._meant[name]) / weight if weight else 0.0,
-                concepts_first=self._weight(meant & self._meant_first[name]) / weight if weight else 0.0,
-                concepts_named=self._weight(meant & self._meant_name[name]) / weight if weight else 0.0,
-                name_meant=self._weight(meant & self._meant_name[name]) / own if (own := self._weight(self._meant_name[name])) else 0.0,
-                opening=self._weight(begins & self._meant_first[name]) / weight_begins if weight_begins else 0.0,
-                opening_named=self._weight(begins & self._meant_name[name]) / weight_begins if weight_begins else 0.0,
+                concepts=shared[name],
+                concepts_first=self._weight(meant & self._meant_first[name]) / weight,
+                name_meant=self._weight(meant & self._meant_name[name])
+                / (self._weight(self._meant_name[name]) + self._unspoken / 2),
+                opening=self._weight(begins & self._meant_first[name]) / weight_begins,
                 same_action=near(first_verb, actions),
                 any_action=near(verbs, actions),
                 other_effect=_other_effect(first_verb, actions),

@@ -92,7 +92,9 @@ _CODED = re.compile(r"#?(?=[\w-]*\d)(?=[\w#-]*[A-Za-z#])[\w-]{3,30}")
 
 def shapes_of(text: str) -> frozenset[str]:
     """How the identifiers of a text are written: a run of letters as A or a, of digits as 9."""
-    found = (re.sub(r"\d+", "9", re.sub(r"[A-Z]+", "A", re.sub(r"[a-z]+", "a", one[0]))) for one in _CODED.finditer(text))
+    found = (
+        re.sub(r"\d+", "9", re.sub(r"[A-Z]+", "A", re.sub(r"[a-z]+", "a", one[0]))) for one in _CODED.finditer(text)
+    )
     return frozenset(found)
 
 

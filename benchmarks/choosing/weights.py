@@ -1,0 +1,99 @@
+"""How the weights of ``journeyman.memory.choosing`` were found: a conditional logit on the tuning halves alone.
+
+Requests of the written set count several times: there are few of them, and they are asked as people ask. Beside the
+weights it prints how often the best tool is right where none of the requests for that tool was fitted on.
+``python -m benchmarks.choosing.weights``
+"""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import astuple, fields
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.choosing.cases import MULTIPLE, Case, bfcl, written
+from benchmarks.gaps.vectors import RememberedVectors
+from journeyman.core.protocols import Embedder
+from journeyman.memory.choosing import Signals, ToolRanking
+
+PENALTY = 3.0
+WRITTEN_COUNT = 3
+FOLDS = 5
+EXAMPLE = 3.0
+"""No tool of the tuning halves has examples: what they count is set by hand, about as much as a similarity does."""
+Rows = NDArray[np.float64]
+Choice = tuple[Rows, NDArray[np.bool_]]
+"""The evidence for each tool of a case, and whether it is right."""
+
+
+async def choices(cases: Sequence[Case], embedder: Embedder | None) -> list[Choice]:
+    ranking, found = ToolRanking(embedder=embedder), []
+    for case in cases:
+        signals, _, _ = await ranking.signals(case.request, case.tools)
+        rows = np.array([astuple(each) for each in signals.values()])
+        found.append((rows, np.array([name in case.right for name in signals])))
+    return found
+
+
+def fitted(data: Sequence[Choice]) -> Rows:
+    """Newton's method, in steps that are kept short, on the penalised likelihood of the right tool among all."""
+    data = [(rows, right) for rows, right in data if right.any() and not right.all()]
+    weights = np.zeros(data[0][0].shape[1])
+    for _ in range(100):
+        slope, curve = PENALTY * weights, PENALTY * np.eye(len(weights))
+        for rows, right in data:
+            chance = _chances(rows @ weights)
+            wanted = np.where(right, chance, 0.0)
+            mean = chance @ rows
+            slope = slope + mean - wanted / wanted.sum() @ rows
+            centred = rows - mean
+            curve = curve + (centred * chance[:, None]).T @ centred
+        step = np.linalg.solve(curve, slope)
+        weights = weights - step * min(1.0, 1.0 / np.abs(step).max())
+        if np.abs(step).max() < 1e-4:
+            break
+    return weights
+
+
+def _chances(scores: Rows) -> Rows:
+    raised = np.exp(scores - scores.max())
+    return np.asarray(raised / raised.sum())
+
+
+def hits(data: Sequence[Choice], weights: Rows) -> NDArray[np.bool_]:
+    return np.array([bool(right[(rows @ weights).argmax()]) for rows, right in data])
+
+
+def cross_validated(cases: Sequence[Case], data: Sequence[Choice], others: Sequence[Choice]) -> NDArray[np.bool_]:
+    """Whether the best tool is right, by weights that no request for the same tool went into."""
+    names = sorted({min(case.right) for case in cases})
+    fold = np.array([names.index(min(case.right)) % FOLDS for case in cases])
+    found = np.zeros(len(cases), dtype=bool)
+    for number in range(FOLDS):
+        kept = [each for each, other in zip(data, fold, strict=True) if other != number]
+        weights = fitted([*kept * WRITTEN_COUNT, *others])
+        found[fold == number] = hits([each for each, own in zip(data, fold, strict=True) if own == number], weights)
+    return found
+
+
+def main() -> None:
+    embedder = RememberedVectors()
+    cases = written("tune")
+    common = np.array([case.common for case in cases])
+    names = [one.name for one in fields(Signals)]
+    for title, chosen in (("WEIGHTS", embedder), ("WEIGHTS_BY_WORDS", None)):
+        data = asyncio.run(choices(cases, chosen))
+        others = [each for kind in MULTIPLE for each in asyncio.run(choices(bfcl(kind, "tune"), chosen))]
+        own = cross_validated(cases, data, others)
+        weights = dict(zip(names, np.round(fitted([*data * WRITTEN_COUNT, *others]), 2).tolist(), strict=True))
+        if chosen is not None:
+            weights["example"] = EXAMPLE
+        print(f"# cross-validated by tool: {own[common].mean():.3f} of common requests, {own.mean():.3f} of all")
+        print(f"{title} = {{")
+        print("".join(f'    "{name}": {value},\n' for name, value in weights.items()) + "}")
+    embedder.save()
+
+
+if __name__ == "__main__":
+    main()
