@@ -33,11 +33,12 @@ ACTIONS = {
         catch_me catch_up did_i_miss i_miss highlight takeaway main_point key_point short_version nutshell skim""",
     "analyze": """analyze analyse analysis examine investigate assess evaluate study trend correlate detect forecast
         predict pattern gone_up going_up going_down getting_worse getting_busier busier driving breakdown insight
-        statistics break_down""",
+        statistics break_down doubled grow grew rise rose rising fell falling dropped happening_with""",
     "explain": """explain why clarify describe define definition meaning mean interpret understand stand_for how_come
-        what_happened makes_no_sense walk_me went_wrong""",
+        what_happened makes_no_sense walk_me went_wrong how_do how_does how_to how_can""",
     "translate": "translate translation",
-    "run": "run execute trigger deploy restart invoke rerun call launch start play apply ship roll_out put_live go_live",
+    "run": """run execute trigger deploy restart invoke rerun call launch start play apply ship roll_out put_live
+        go_live""",
     "revert": "revert rollback undo restore roll_back go_back",
     "stop": "stop halt pause kill abort cancel end shut mute disable turn_off",
     "download": "download export save dump back_up backup",
@@ -67,9 +68,13 @@ NEAR = (
     frozenset(("update", "revert")),
 )
 """Actions that people do not tell apart well."""
-CHANGES = frozenset(
-    """create update complete delete send comment remind run revert stop merge copy buy approve reject""".split()
-)
+_CHANGING = "create update complete delete send comment remind run revert stop merge copy buy approve reject"
+FAMILIES = {
+    **dict.fromkeys(("remind", "copy", "buy"), "create"),
+    **dict.fromkeys(("complete", "comment", "run", "revert", "stop", "merge", "approve", "reject"), "update"),
+}
+"""What an action counts as where nobody tells it apart."""
+CHANGES = frozenset(_CHANGING.split())
 READS = frozenset(("get", "list", "search", "compute", "compare", "summarize", "analyze", "explain"))
 POLITE = re.compile(
     r"^\W*(?:(?:please|pls|now|hi|hello|hey|ok|okay|and|then|so|also|just|kindly|quickly)\b[,\s]*"
@@ -86,6 +91,7 @@ _ASKS = re.compile(
     re.IGNORECASE,
 )
 """How a question begins that is answered with something looked up."""
+_SPECIAL = frozenset(("summarize", "analyze", "explain", "compare", "compute", "translate"))
 _LOOKED_UP = frozenset(("get", "list", "search"))
 
 
@@ -119,11 +125,14 @@ def asked_actions(text: str) -> tuple[frozenset[str], frozenset[str]]:
     bare = POLITE.sub("", text)
     found = actions_of(words(bare)[:40])
     every = frozenset[str]().union(*found)
+    special = every & _SPECIAL
     if _ASKS.match(bare):
         # A question names what it asks about with verbs of all kinds: "is it resolved?", "who opened it?".
-        special = every & {"summarize", "analyze", "explain", "compare", "compute", "translate"}
         return special or _LOOKED_UP, every | _LOOKED_UP
-    return (found[0], every) if found else (frozenset(), frozenset())
+    if not found:
+        return frozenset(), frozenset()
+    # "Give me the gist", "show me why": the verb says less than what is to be given.
+    return (special if special and found[0] <= _LOOKED_UP else found[0]), every
 
 
 def tool_actions(tool: ToolSpecification) -> frozenset[str]:

@@ -12,7 +12,7 @@ import math
 import re
 from collections import Counter, OrderedDict
 from collections.abc import Mapping, Sequence
-from dataclasses import astuple, dataclass, fields
+from dataclasses import astuple, dataclass
 from typing import TYPE_CHECKING
 
 from journeyman.core.budgets import SEARCHED_CHARS
@@ -107,32 +107,32 @@ class Signals:
 
 
 WEIGHTS = {
-    "similarity": 2.16,
-    "described": 2.07,
-    "named": 1.26,
-    "parameters": 1.77,
+    "similarity": 2.15,
+    "described": 2.08,
+    "named": 1.27,
+    "parameters": 1.75,
     "plain": 2.01,
-    "clause": 2.37,
+    "clause": 2.36,
     "example": 3.0,
-    "words": 1.23,
+    "words": 1.21,
     "words_first": 0.43,
-    "name_said": 0.34,
-    "concepts": 1.94,
-    "concepts_first": 0.92,
-    "name_meant": 3.76,
-    "opening": 1.3,
-    "same_action": 0.48,
-    "any_action": 0.37,
-    "other_effect": -0.34,
-    "reads": 1.06,
-    "identified": 0.61,
+    "name_said": 0.38,
+    "concepts": 1.96,
+    "concepts_first": 0.95,
+    "name_meant": 3.72,
+    "opening": 1.25,
+    "same_action": 0.57,
+    "any_action": 0.27,
+    "other_effect": -0.36,
+    "reads": 1.04,
+    "identified": 0.63,
     "numbers_missing": -0.65,
-    "values_missing": -0.59,
-    "choices_said": 0.6,
-    "kinds_taken": 1.48,
-    "kinds_missing": -0.92,
-    "shape": 1.64,
-    "prefix": 0.68,
+    "values_missing": -0.62,
+    "choices_said": 0.66,
+    "kinds_taken": 1.63,
+    "kinds_missing": -0.86,
+    "shape": 1.63,
+    "prefix": 0.69,
 }
 WEIGHTS_BY_WORDS = {
     "similarity": 0.0,
@@ -142,26 +142,29 @@ WEIGHTS_BY_WORDS = {
     "plain": 0.0,
     "clause": 0.0,
     "example": 0.0,
-    "words": 3.09,
-    "words_first": 1.36,
-    "name_said": 1.4,
-    "concepts": 2.83,
-    "concepts_first": 1.32,
-    "name_meant": 4.23,
-    "opening": 1.58,
-    "same_action": 0.48,
-    "any_action": 0.38,
-    "other_effect": -0.43,
-    "reads": 1.02,
-    "identified": 0.55,
+    "words": 3.06,
+    "words_first": 1.35,
+    "name_said": 1.43,
+    "concepts": 2.84,
+    "concepts_first": 1.37,
+    "name_meant": 4.19,
+    "opening": 1.52,
+    "same_action": 0.6,
+    "any_action": 0.27,
+    "other_effect": -0.42,
+    "reads": 0.99,
+    "identified": 0.56,
     "numbers_missing": -0.71,
-    "values_missing": -0.56,
-    "choices_said": 1.11,
-    "kinds_taken": 1.7,
-    "kinds_missing": -0.82,
-    "shape": 1.46,
-    "prefix": 0.64,
+    "values_missing": -0.59,
+    "choices_said": 1.16,
+    "kinds_taken": 1.85,
+    "kinds_missing": -0.78,
+    "shape": 1.45,
+    "prefix": 0.65,
 }
+
+_MEANINGS = ("similarity", "described", "named", "parameters", "plain", "clause", "example")
+"""The signals that take an embedder, in the order of ``Catalogue.meanings``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -327,9 +330,9 @@ class Catalogue:
             spelled = self._name_terms[name]
             rarity = sum(self._rarity[one] for one in spelled)
             takes, needs = self._kinds[name]
-            alike = (0.0,) * 7 if rows is None else tuple(rows[self._places[name]])
+            alike = {} if rows is None else dict(zip(_MEANINGS, rows[self._places[name]], strict=True))
             found[name] = Signals(
-                *alike,
+                **alike,
                 words=by_all.get(name, 0.0),
                 words_first=by_first.get(name, 0.0),
                 name_said=sum(self._rarity[one] for one in spelled & said) / rarity if rarity else 0.0,

@@ -33,9 +33,9 @@ SAID = {
 """How such values are written in a request."""
 _TAKEN_WORDS = {
     "email": "email mail recipient recipients to cc attendees invitee invitees participants",
-    "url": "url uri link website webpage page site address domain",
+    "url": "permalink url uri link website webpage page site address domain",
     "channel": "channel channels room",
-    "mention": "user username assignee member handle mention reviewer",
+    "mention": "person user username assignee member handle mention reviewer",
     "file": "file filename path document folder directory attachment",
     "repository": "repo repository",
     "time": "time hour at start end when",
