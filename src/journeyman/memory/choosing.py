@@ -55,20 +55,15 @@ logger = logging.getLogger(__name__)
 class Signals:
     """What speaks for and against one tool; nearly all of it lies between 0 and 1."""
 
-    similarity: float = 0.0
-    """Of the request and all that is said of the tool; this and the next five are 0 without an embedder."""
-    described: float = 0.0
-    """Of the request and the first sentence of the description."""
-    named: float = 0.0
-    """Of the request and the tool's name as words."""
-    parameters: float = 0.0
-    """Of the request and the names of the parameters, with what is said of them."""
     plain: float = 0.0
-    """Of the request without its quotations and what is said of the tool first: name and first sentence."""
+    """How alike the request without its quotations is to what is said of the tool first: name and first sentence. This
+    and the next three are 0 without an embedder."""
     clause: float = 0.0
-    """The same, of the part of the request that is nearest."""
+    """The same for the part of the request that is nearest."""
+    parameters: float = 0.0
+    """How alike the request is to the names of the parameters, with what is said of them."""
     example: float = 0.0
-    """By how much the request is nearer to one of the tool's examples than to what is said of it."""
+    """By how much the request is nearer to one of the tool's examples than to what is said first."""
     words: float = 0.0
     """How much of the request's words all that is said of the tool holds, rare words counting more."""
     words_first: float = 0.0
@@ -107,40 +102,34 @@ class Signals:
 
 
 WEIGHTS = {
-    "similarity": 2.15,
-    "described": 2.08,
-    "named": 1.27,
-    "parameters": 1.75,
-    "plain": 2.01,
-    "clause": 2.36,
+    "plain": 3.21,
+    "clause": 3.46,
+    "parameters": 2.51,
     "example": 3.0,
-    "words": 1.21,
-    "words_first": 0.43,
-    "name_said": 0.38,
-    "concepts": 1.96,
-    "concepts_first": 0.95,
-    "name_meant": 3.72,
-    "opening": 1.25,
-    "same_action": 0.57,
-    "any_action": 0.27,
-    "other_effect": -0.36,
-    "reads": 1.04,
-    "identified": 0.63,
-    "numbers_missing": -0.65,
+    "words": 1.44,
+    "words_first": 0.54,
+    "name_said": 0.61,
+    "concepts": 2.08,
+    "concepts_first": 1.0,
+    "name_meant": 3.77,
+    "opening": 1.32,
+    "same_action": 0.6,
+    "any_action": 0.25,
+    "other_effect": -0.34,
+    "reads": 1.03,
+    "identified": 0.62,
+    "numbers_missing": -0.6,
     "values_missing": -0.62,
-    "choices_said": 0.66,
-    "kinds_taken": 1.63,
-    "kinds_missing": -0.86,
-    "shape": 1.63,
-    "prefix": 0.69,
+    "choices_said": 0.71,
+    "kinds_taken": 1.64,
+    "kinds_missing": -0.87,
+    "shape": 1.55,
+    "prefix": 0.62,
 }
 WEIGHTS_BY_WORDS = {
-    "similarity": 0.0,
-    "described": 0.0,
-    "named": 0.0,
-    "parameters": 0.0,
     "plain": 0.0,
     "clause": 0.0,
+    "parameters": 0.0,
     "example": 0.0,
     "words": 3.06,
     "words_first": 1.35,
@@ -163,7 +152,7 @@ WEIGHTS_BY_WORDS = {
     "prefix": 0.65,
 }
 
-_MEANINGS = ("similarity", "described", "named", "parameters", "plain", "clause", "example")
+_MEANINGS = ("plain", "clause", "parameters", "example")
 """The signals that take an embedder, in the order of ``Catalogue.meanings``."""
 
 
@@ -267,7 +256,7 @@ class Catalogue:
         self._examples: list[tuple[int, int]] = []
 
     async def meanings(self, text: str, embedder: Embedder | None) -> Vectors | None:
-        """A row for each tool: how alike the request is to what is said of it, in seven ways."""
+        """A row for each tool: how alike the request is to what is said of it, in four ways."""
         if embedder is None:
             return None
         import numpy as np
@@ -279,21 +268,17 @@ class Catalogue:
         clauses = clauses[:MOST_CLAUSES] if len(clauses) > 1 else []
         asked = _unit(await embedder.embed([text, bare, *clauses]))
         count = len(self.tools)
-        whole, first, described, named, parameters = (
-            self._vectors[part * count : (part + 1) * count] for part in range(5)
-        )
-        said, plain = asked[0], asked[1]
-        similarity, alike = whole @ said, first @ plain
-        clause = (first @ asked[2:].T).max(axis=1) if clauses else alike
-        example = np.zeros_like(similarity)
+        first, parameters = self._vectors[:count], self._vectors[count : 2 * count]
+        plain = first @ asked[1]
+        clause = (first @ asked[2:].T).max(axis=1) if clauses else plain
+        example = np.zeros_like(plain)
         for row, place in self._examples:
-            example[place] = max(example[place], float(self._vectors[row] @ said) - float(similarity[place]))
-        return np.stack([similarity, described @ said, named @ said, parameters @ said, alike, clause, example], axis=1)
+            example[place] = max(example[place], float(self._vectors[row] @ asked[0]) - float(plain[place]))
+        return np.stack([plain, clause, parameters @ asked[0], example], axis=1)
 
     def _texts(self) -> list[str]:
         tools = self.tools.values()
-        texts = [*self._said.values(), *self._first.values(), *map(first_sentence, tools), *self._names.values()]
-        texts += [parameters_text(tool) or self._names[tool.name] for tool in tools]
+        texts = [*self._first.values(), *(parameters_text(tool) or self._names[tool.name] for tool in tools)]
         self._examples = []
         for place, tool in enumerate(tools):
             for request in tool.requests[:5]:
@@ -313,8 +298,8 @@ class Catalogue:
         shared = {name: self._weight(meant & each) / weight for name, each in self._meant.items()}
         sight = {name: by_all.get(name, 0.0) + by_first.get(name, 0.0) + shared[name] for name in self.tools}
         if meanings is not None:
-            alike = (meanings[:, 0] + meanings[:, 4]).tolist()
-            sight = {name: sight[name] + alike[place] for name, place in self._places.items()}
+            alike = meanings[:, 0].tolist()
+            sight = {name: sight[name] + 2 * alike[place] for name, place in self._places.items()}
         ordered = sorted(self.tools, key=lambda name: -sight[name])
         near_ones, rest = ordered[:SHORTLIST], ordered[SHORTLIST:]
         asked, said = Asked.of(text), frozenset(stem(word) for word in words(text))
