@@ -19,6 +19,8 @@ from journeyman import ToolSpecification
 
 SETS = Path(__file__).with_name("sets")
 MULTIPLE = ("multiple", "live_multiple")
+SAMPLED = 100
+"""Cases of each category of BFCL that are asked among many tools."""
 MANY = 500
 """Tools among which the right one must be found."""
 
@@ -71,6 +73,20 @@ def distractors() -> tuple[ToolSpecification, ...]:
     names = sorted(found)
     random.Random(0).shuffle(names)
     return tuple(found[name] for name in names)
+
+
+def pool(half: Half) -> tuple[list[Case], tuple[ToolSpecification, ...]]:
+    """BFCL's cases of which all functions fit into one list of tools with different names, and that list."""
+    known: dict[str, ToolSpecification] = {}
+    kept: list[Case] = []
+    for kind in MULTIPLE:
+        for case in bfcl(kind, half)[:SAMPLED]:
+            if all(known.get(tool.name, tool) is tool for tool in case.tools):
+                fresh = {tool.name: tool for tool in case.tools}
+                if len(known | fresh) <= MANY:
+                    known |= fresh
+                    kept.append(case)
+    return kept, among_many(list(known.values()))
 
 
 def among_many(tools: Sequence[ToolSpecification], count: int = MANY) -> tuple[ToolSpecification, ...]:

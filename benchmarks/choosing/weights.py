@@ -1,21 +1,23 @@
 """How the weights of ``journeyman.memory.choosing`` were found: a conditional logit on the tuning halves alone.
 
-Requests of the written set count several times: there are few of them, and they are asked as people ask. Beside the
-weights it prints how often the best tool is right where none of the requests for that tool was fitted on.
+Each request is asked among the tools it came with and among 500. Those of the written set count several times: there
+are few of them, and they are asked as people ask. Beside the weights it prints how often the best tool
+is right where no request for that tool was fitted on.
 ``python -m benchmarks.choosing.weights``
 """
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import astuple, fields
+from dataclasses import astuple, fields, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.choosing.cases import MULTIPLE, Case, bfcl, written
+from benchmarks.choosing.cases import MULTIPLE, Case, among_many, bfcl, pool, toolbox, written
 from benchmarks.gaps.vectors import RememberedVectors
 from journeyman.core.protocols import Embedder
-from journeyman.memory.choosing import Signals, ToolRanking
+from journeyman.memory.catalogue import Signals
+from journeyman.memory.choosing import ToolRanking
 
 PENALTY = 3.0
 WRITTEN_COUNT = 3
@@ -65,13 +67,16 @@ def hits(data: Sequence[Choice], weights: Rows) -> NDArray[np.bool_]:
     return np.array([bool(right[(rows @ weights).argmax()]) for rows, right in data])
 
 
-def cross_validated(cases: Sequence[Case], data: Sequence[Choice], others: Sequence[Choice]) -> NDArray[np.bool_]:
+def cross_validated(
+    cases: Sequence[Case], data: Sequence[Choice], among_all: Sequence[Choice], others: Sequence[Choice]
+) -> NDArray[np.bool_]:
     """Whether the best tool is right, by weights that no request for the same tool went into."""
     names = sorted({min(case.right) for case in cases})
     fold = np.array([names.index(min(case.right)) % FOLDS for case in cases])
     found = np.zeros(len(cases), dtype=bool)
     for number in range(FOLDS):
-        kept = [each for each, other in zip(data, fold, strict=True) if other != number]
+        rows = zip(data, among_all, fold, strict=True)
+        kept = [each for few, many, other in rows if other != number for each in (few, many)]
         weights = fitted([*kept * WRITTEN_COUNT, *others])
         found[fold == number] = hits([each for each, own in zip(data, fold, strict=True) if own == number], weights)
     return found
@@ -81,12 +86,16 @@ def main() -> None:
     embedder = RememberedVectors()
     cases = written("tune")
     common = np.array([case.common for case in cases])
+    many, (kept, tools) = among_many(toolbox("tune")), pool("tune")
     names = [one.name for one in fields(Signals)]
     for title, chosen in (("WEIGHTS", embedder), ("WEIGHTS_BY_WORDS", None)):
         data = asyncio.run(choices(cases, chosen))
+        among_all = asyncio.run(choices([replace(case, tools=many) for case in cases], chosen))
         others = [each for kind in MULTIPLE for each in asyncio.run(choices(bfcl(kind, "tune"), chosen))]
-        own = cross_validated(cases, data, others)
-        weights = dict(zip(names, np.round(fitted([*data * WRITTEN_COUNT, *others]), 2).tolist(), strict=True))
+        others += asyncio.run(choices([replace(case, tools=tools) for case in kept], chosen))
+        own = cross_validated(cases, data, among_all, others)
+        found = fitted([*[*data, *among_all] * WRITTEN_COUNT, *others])
+        weights = dict(zip(names, np.round(found, 2).tolist(), strict=True))
         if chosen is not None:
             weights["example"] = EXAMPLE
         print(f"# cross-validated by tool: {own[common].mean():.3f} of common requests, {own.mean():.3f} of all")

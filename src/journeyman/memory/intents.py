@@ -24,7 +24,8 @@ from journeyman.core.protocols import Clock, Embedder, Model, ModelRequest, Syst
 from journeyman.core.specification import ToolSpecification
 from journeyman.core.words import words
 from journeyman.memory.actions import ACTIONS, CHANGES, FAMILIES, actions_of, asked_actions, near, tool_actions
-from journeyman.memory.choosing import QUOTED, Ranked, ToolRanking, first_sentence
+from journeyman.memory.catalogue import QUOTED, first_sentence
+from journeyman.memory.choosing import Ranked, ToolRanking
 from journeyman.memory.parameters import fitting_values, missing_parameters, read_parameters
 from journeyman.memory.small_talk import asks_for_something
 from journeyman.retrieval.bm25 import terms
