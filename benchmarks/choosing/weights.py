@@ -8,7 +8,7 @@ is right where no request for that tool was fitted on.
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import astuple, fields, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,7 +33,7 @@ async def choices(cases: Sequence[Case], embedder: Embedder | None) -> list[Choi
     ranking, found = ToolRanking(embedder=embedder), []
     for case in cases:
         signals, _, _ = await ranking.signals(case.request, case.tools)
-        rows = np.array([astuple(each) for each in signals.values()])
+        rows = np.array([*signals.values()])
         found.append((rows, np.array([name in case.right for name in signals])))
     return found
 
@@ -87,7 +87,7 @@ def main() -> None:
     cases = written("tune")
     common = np.array([case.common for case in cases])
     many, (kept, tools) = among_many(toolbox("tune")), pool("tune")
-    names = [one.name for one in fields(Signals)]
+    names = list(Signals._fields)
     for title, chosen in (("WEIGHTS", embedder), ("WEIGHTS_BY_WORDS", None)):
         data = asyncio.run(choices(cases, chosen))
         among_all = asyncio.run(choices([replace(case, tools=many) for case in cases], chosen))

@@ -213,7 +213,7 @@ async def _prepared(
     ``last`` says that the event loop ends with this run: then any model lets go of what is bound to it.
     """
     from journeyman.app.assembly import Assembly, begin, close_model, model_named, resources_of
-    from journeyman.app.finding import find_gap
+    from journeyman.app.finding import DefaultRanker, find_gap
     from journeyman.core.data import new_id
     from journeyman.core.events import RunStarted
     from journeyman.core.policy import Policy
@@ -257,6 +257,7 @@ async def _prepared(
             model=named,
             verify=options.get("verify"),
             gaps=find_gap,
+            ranker=DefaultRanker(),
             listener=listener if feed is None else _collected(seen, listener),
         ).build()
         prepared.wants_text = listener is not None

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from journeyman.core.protocols import Embedder
 from journeyman.core.specification import ToolSpecification
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 
 MOST_COMPARED = 500
 """Tools that are compared in full: of more, those that seem nearest at first sight."""
+FIRST_SECONDS = 3.0
+"""How long a request waits for the vectors of tools that are new."""
 MOST_CLAUSES = 4
 MOST_EXAMPLES = 5
 OPENING_WORDS = 8
@@ -41,8 +44,7 @@ _OPENING_ENDS = re.compile(r"[:;]\s|[.!?]\s|,\s|\s(?:that|then|and then|because|
 _FIRST_SENTENCE = re.compile(r"(?<=[.!?])\s|\n")
 
 
-@dataclass(frozen=True, slots=True)
-class Signals:
+class Signals(NamedTuple):
     """What speaks for and against one tool; nearly all of it lies between 0 and 1."""
 
     plain: float = 0.0
@@ -91,8 +93,8 @@ class Signals:
     """Whether an identifier in the request begins like a word of the tool's name: INC-17 like an incident."""
 
 
-_MEANINGS = ("plain", "clause", "parameters", "example")
-"""The signals that take an embedder, in the order of ``Catalogue.meanings``."""
+_NO_MEANING = (0.0,) * 4
+"""The first signals, where there is no embedder; else those of ``Catalogue.meanings``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +161,7 @@ class Catalogue:
         }
         self._name_weight = {name: self._weight(each.meant_name) for name, each in self._profiles.items()}
         self._vectors: Vectors | None = None
+        self._making: asyncio.Task[None] | None = None
         self._examples: list[tuple[int, int]] = []
 
     def _profile(self, place: int, tool: ToolSpecification) -> _Profile:
@@ -185,8 +188,9 @@ class Catalogue:
             return None
         import numpy as np
 
-        if self._vectors is None:
-            self._vectors = _unit(await embedder.embed(self._texts()))
+        if self._vectors is None and not await self._embedded(embedder):
+            return None
+        assert self._vectors is not None
         bare = " ".join(QUOTED.sub(" ", text).split()) or text
         clauses = [part for part in _CLAUSES.split(bare) if sum(map(str.isalpha, part)) > 3]
         clauses = clauses[:MOST_CLAUSES] if len(clauses) > 1 else []
@@ -200,6 +204,18 @@ class Catalogue:
             example[place] = max(example[place], float(self._vectors[row] @ asked[0]) - float(plain[place]))
         return np.stack([plain, clause, parameters @ asked[0], example], axis=1)
 
+    async def _embedded(self, embedder: Embedder) -> bool:
+        """Whether the tools' vectors are there. Those of hundreds take seconds: until then, words must do."""
+        if self._making is None or self._making.done() or self._making.get_loop() is not asyncio.get_running_loop():
+            self._making = asyncio.create_task(self._embed(embedder), name="vectors of tools")
+        done, _ = await asyncio.wait({self._making}, timeout=FIRST_SECONDS)
+        for made in done:
+            made.result()
+        return bool(done)
+
+    async def _embed(self, embedder: Embedder) -> None:
+        self._vectors = _unit(await embedder.embed(self._texts()))
+
     def _texts(self) -> list[str]:
         tools = self.tools.values()
         texts = [*self._first.values(), *(parameters_text(tool) or self._names[tool.name] for tool in tools)]
@@ -211,7 +227,11 @@ class Catalogue:
         return texts
 
     def _weight(self, spoken: frozenset[int]) -> float:
-        return sum(self._concept_rarity.get(one, self._unspoken) for one in spoken)
+        # Nearly always there is nothing in common.
+        return sum(self._concept_rarity.get(one, self._unspoken) for one in spoken) if spoken else 0.0
+
+    def _named(self, those: frozenset[str]) -> float:
+        return sum(self._rarity[one] for one in those) if those else 0.0
 
     def compare(self, text: str, meanings: Vectors | None) -> tuple[dict[str, Signals], list[str]]:
         """The evidence for those tools that seem nearest at first sight, and the names of the others."""
@@ -228,12 +248,16 @@ class Catalogue:
         found = {}
         for name in near_ones:
             each = self._profiles[name]
+            plain, clause, parameters, example = _NO_MEANING if rows is None else rows[each.place]
             same, any_one, other = asked.agreement(each.actions)
             found[name] = Signals(
-                **({} if rows is None else dict(zip(_MEANINGS, rows[each.place], strict=True))),
+                plain=plain,
+                clause=clause,
+                parameters=parameters,
+                example=example,
                 words=by_all.get(name, 0.0),
                 words_first=by_first.get(name, 0.0),
-                name_said=_part(sum(self._rarity[one] for one in each.terms & asked.said), self._name_rarity[name]),
+                name_said=_part(self._named(each.terms & asked.said), self._name_rarity[name]),
                 concepts=self._weight(asked.meant & each.meant) / weight,
                 concepts_first=self._weight(asked.meant & each.meant_first) / weight,
                 name_meant=self._weight(asked.meant & each.meant_name) / (self._name_weight[name] + self._unspoken / 2),

@@ -11,7 +11,7 @@ import logging
 import math
 from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from operator import mul
 
 from journeyman.core.budgets import SEARCHED_CHARS
@@ -105,7 +105,7 @@ class ToolRanking:
         """All of these tools with how likely each is."""
         signals, rest, by_words = await self.signals(text, tools)
         weights = tuple((WEIGHTS_BY_WORDS if by_words else WEIGHTS).values())
-        scores = {name: sum(map(mul, weights, astuple(each))) for name, each in signals.items()}
+        scores = {name: sum(map(mul, weights, each)) for name, each in signals.items()}
         best = max(scores.values(), default=0.0)
         chances = {name: math.exp(score - best) for name, score in scores.items()}
         total = sum(chances.values())
