@@ -14,13 +14,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from operator import mul
 
-from journeyman.core.budgets import SEARCHED_CHARS
 from journeyman.core.errors import ModelError
 from journeyman.core.protocols import Embedder
 from journeyman.core.specification import ToolSpecification
 from journeyman.memory.catalogue import Catalogue, Signals
 
 CATALOGUES_KEPT = 8
+LONGEST_REQUEST = 8_000
+"""In characters; of a longer one the beginning counts."""
 
 logger = logging.getLogger(__name__)
 
@@ -118,7 +119,7 @@ class ToolRanking:
         self, text: str, tools: Sequence[ToolSpecification]
     ) -> tuple[dict[str, Signals], list[str], bool]:
         """The evidence for the tools that seem nearest; the names of the others; whether there were only words."""
-        text = text[:SEARCHED_CHARS]
+        text = text[:LONGEST_REQUEST]
         if not tools or not any(map(str.isalnum, text)):
             return {}, [tool.name for tool in tools], self._embedder is None
         catalogue = self._catalogue(tools)

@@ -16,7 +16,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from journeyman.core.budgets import SEARCHED_CHARS
 from journeyman.core.errors import ModelError
 from journeyman.core.intents import IntentType, UserIntent, intent_types
 from journeyman.core.messages import Message
@@ -25,7 +24,7 @@ from journeyman.core.specification import ToolSpecification
 from journeyman.core.words import words
 from journeyman.memory.actions import ACTIONS, CHANGES, FAMILIES, actions_of, asked_actions, near, tool_actions
 from journeyman.memory.catalogue import QUOTED, first_sentence
-from journeyman.memory.choosing import Ranked, ToolRanking
+from journeyman.memory.choosing import LONGEST_REQUEST, Ranked, ToolRanking
 from journeyman.memory.parameters import fitting_values, missing_parameters, read_parameters
 from journeyman.memory.small_talk import asks_for_something
 from journeyman.retrieval.bm25 import terms
@@ -52,6 +51,8 @@ BASE_ACTIONS = {
 }
 ASKED, ANY_ASKED, DOES, EFFECT, EXAMPLE = 2.5, 0.8, 1.5, 1.5, 1.5
 """What counts for a type: the first verb, any verb, what the best tool does, whether it changes anything, examples."""
+BY_EXAMPLE, LEAST_ALIKE = 10.0, 0.35
+"""What counts for a type whose name is no verb: how much nearer than this its examples are."""
 UNKNOWN = ""
 """Stands for everything that is of no known type."""
 
@@ -98,7 +99,7 @@ class IntentReader:
         ``context`` is what is known besides, by name: a parameter that the request leaves open takes its value from
         there.
         """
-        text = request[:SEARCHED_CHARS]
+        text = request[:LONGEST_REQUEST]
         if not any(map(str.isalnum, text)) or not asks_for_something(text):
             return None
         tools = [tool for tool in self._specifications() if tool.enabled]
@@ -134,18 +135,19 @@ class IntentReader:
             for name, own in actions.items()
         }
         others = frozenset(ACTIONS).difference(*actions.values())
-        alike = await self._alike(text, kinds)
+        examples = await self._alike(text, kinds)
         scores = {}
         for name, own in {**actions, UNKNOWN: others}.items():
             score = ASKED * near(first, own) + ANY_ASKED * bool(every & own) + DOES * bool(does & own)
             if best is not None and own:
                 score -= EFFECT * (best.read_only and own <= CHANGES)
                 score -= EFFECT * (not best.read_only and bool(does) and does <= CHANGES and not own & CHANGES)
-            scores[name] = score + EXAMPLE * alike.get(name, 0.0)
+            alike = examples.get(name, 0.0)
+            scores[name] = score + (EXAMPLE * alike if own else BY_EXAMPLE * max(0.0, alike - LEAST_ALIKE))
         highest = max(scores.values())
         chances = {name: math.exp(score - highest) for name, score in scores.items()}
         chosen = max(scores, key=lambda name: (scores[name], name != UNKNOWN))
-        if not first and not every and not does and chosen not in alike:
+        if not first and not every and not does and chosen not in examples:
             return _Guess(UNKNOWN, 0.0)
         return _Guess(chosen, chances[chosen] / sum(chances.values()))
 
@@ -260,14 +262,11 @@ def _merged(
 
 
 def type_actions(kind: IntentType) -> frozenset[str]:
-    """The actions of a type: those of its name, else of the first verbs of its examples."""
+    """The actions of a type whose name is a verb; others are told by their examples alone."""
     if kind.name in BASE_ACTIONS:
         return BASE_ACTIONS[kind.name]
     named = actions_of(words(kind.name))
-    if named:
-        return named[0]
-    found = [asked_actions(example)[0] for example in kind.examples]
-    return frozenset[str]().union(*found)
+    return named[0] if named else frozenset()
 
 
 def _report_tool(kinds: Mapping[str, IntentType], offered: Sequence[ToolSpecification]) -> ToolSpecification:

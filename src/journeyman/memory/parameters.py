@@ -17,7 +17,7 @@ from journeyman.core.specification import ToolSpecification
 from journeyman.core.words import stem, words
 from journeyman.memory.value_kinds import SAID, kinds_of
 
-LONGEST_TEXT = 2_000
+LONGEST_TEXT = 1_000
 """Characters of a request that are looked at."""
 MOST_VALUES = 20
 COPIED = ("email", "url", "channel", "mention", "file", "repository", "key")
@@ -147,7 +147,8 @@ class _Reading:
     def values(self) -> dict[str, Any]:
         found: dict[str, Any] = {}
         schema = {**self._tool.parameters, "properties": self._properties}
-        if (told := dates_told(schema, self._text, self._today)) is not None:
+        dated = any(map(is_date, self._properties.values()))
+        if dated and (told := dates_told(schema, self._text, self._today)) is not None:
             found |= told.arguments
         flags = {name: {"default": False, **part} for name, part in self._properties.items()}
         found |= flags_told({"properties": flags}, self._text)

@@ -10,14 +10,14 @@ from journeyman.core.specification import ToolSpecification
 from journeyman.core.words import words
 
 SAID = {
-    "email": re.compile(r"[\w.+-]+@[\w-]+\.[\w.-]+"),
-    "url": re.compile(r"https?://\S+|\bwww\.\S+|\b[\w-]+\.(?:com|org|net|io|dev|ai)\b(?!\w)", re.IGNORECASE),
+    "email": re.compile(r"(?<![\w.+-])[\w.+-]+@[\w-]+\.[\w.-]+"),
+    "url": re.compile(r"https?://\S+|\bwww\.\S+|(?<![\w-])[\w-]+\.(?:com|org|net|io|dev|ai)\b", re.IGNORECASE),
     "channel": re.compile(r"(?<![\w/&])#[a-z][\w-]+"),
     "mention": re.compile(r"(?<![\w.])@[a-z][\w.-]*", re.IGNORECASE),
     "file": re.compile(
-        r"(?<![\w@])[\w~./\\-]*\.(?!com\b|org\b|net\b|io\b)[a-z]{2,5}\b(?<![.\d])|(?:^|\s)[~.]?/[\w./-]+"
+        r"(?<![\w@~./\\-])[\w~./\\-]*\.(?!com\b|org\b|net\b|io\b)[a-z]{2,5}\b(?<![.\d])|(?:^|\s)[~.]?/[\w./-]+"
     ),
-    "repository": re.compile(r"(?<![\w/:.])[A-Za-z][\w.-]+/[A-Za-z][\w.-]+(?![\w/])"),
+    "repository": re.compile(r"(?<![\w/:.-])[A-Za-z][\w.-]+/[A-Za-z][\w.-]+(?![\w/])"),
     "time": re.compile(r"\b\d{1,2}(?::\d\d)\b|\b\d{1,2}\s?[ap]\.?m\b|\bnoon\b|\bmidnight\b", re.IGNORECASE),
     "date": re.compile(
         r"\b\d{4}-\d\d(?:-\d\d)?\b|\b\d{1,2}/\d{1,2}/\d{2,4}\b|\b(?:to(?:day|morrow|night)|yesterday)\b"
@@ -86,7 +86,7 @@ def kinds_required(tool: ToolSpecification) -> frozenset[str]:
 
 
 _EXAMPLES = re.compile(r"(?:e\.?g\.?|for example|such as|like|example:?)[,:]?\s+(.{1,80})", re.IGNORECASE)
-_CODED = re.compile(r"#?(?=[\w-]*\d)(?=[\w#-]*[A-Za-z#])[\w-]{3,30}")
+_CODED = re.compile(r"(?<![\w-])#?(?=[\w-]{0,30}\d)(?=[\w#-]{0,30}[A-Za-z#])[\w-]{3,30}")
 """An identifier: letters and digits, such as ABC-123, v2.1 or T017."""
 
 
