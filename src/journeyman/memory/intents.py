@@ -51,7 +51,7 @@ BASE_ACTIONS = {
 }
 ASKED, ANY_ASKED, DOES, EFFECT, EXAMPLE = 2.5, 0.8, 1.5, 1.5, 1.5
 """What counts for a type: the first verb, any verb, what the best tool does, whether it changes anything, examples."""
-BY_EXAMPLE, LEAST_ALIKE = 10.0, 0.35
+BY_EXAMPLE, LEAST_ALIKE = 14.0, 0.35
 """What counts for a type whose name is no verb: how much nearer than this its examples are."""
 UNKNOWN = ""
 """Stands for everything that is of no known type."""
