@@ -23,6 +23,7 @@ from journeyman.memory.value_kinds import (
     kinds_said,
     kinds_taken,
     needs_identifier,
+    optional_values,
     shapes_of,
 )
 from journeyman.retrieval.bm25 import BM25, terms
@@ -83,6 +84,8 @@ class Signals(NamedTuple):
     numbers_missing: float = 0.0
     values_missing: float = 0.0
     choices_said: float = 0.0
+    options_said: float = 0.0
+    """Whether the request names a value of one of the tool's optional choices, or a flag of it."""
     kinds_taken: float = 0.0
     """The share of the request's addresses, dates, files and the like that the tool has a parameter for."""
     kinds_missing: float = 0.0
@@ -116,6 +119,8 @@ class _Profile:
     requires: frozenset[str]
     identified: bool
     shapes: frozenset[str]
+    options: tuple[frozenset[str], ...]
+    """The words of the values of its optional choices, and of its flags."""
 
 
 class _Asked:
@@ -180,6 +185,7 @@ class Catalogue:
             requires=kinds_required(tool),
             identified=needs_identifier(tool),
             shapes=example_shapes(tool),
+            options=optional_values(tool),
         )
 
     async def meanings(self, text: str, embedder: Embedder | None) -> Vectors | None:
@@ -270,6 +276,7 @@ class Catalogue:
                 numbers_missing=each.needs.numbers_missing(asked.values),
                 values_missing=each.needs.values_missing(asked.values),
                 choices_said=each.needs.choices_said(asked.values),
+                options_said=float(any(one <= asked.said for one in each.options)),
                 kinds_taken=_part(len(asked.kinds & each.takes), len(asked.kinds)),
                 kinds_missing=_part(len(each.requires - asked.kinds), len(each.requires)),
                 shape=float(not asked.shapes.isdisjoint(each.shapes)),

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from journeyman.core.specification import ToolSpecification
-from journeyman.core.words import words
+from journeyman.core.words import stem, words
 
 SAID = {
     "email": re.compile(r"(?<![\w.+-])[\w.+-]+@[\w-]+\.[\w.-]+"),
@@ -46,6 +46,7 @@ _TAKEN_WORDS = {
 }
 TAKEN = {kind: frozenset(said.split()) for kind, said in _TAKEN_WORDS.items()}
 """Words in the name of a parameter that takes such a value."""
+MOST_OPTIONS = 50
 FORMATS = {"email": "email", "uri": "url", "date": "date", "date-time": "date", "time": "time"}
 
 
@@ -118,3 +119,14 @@ def needs_identifier(tool: ToolSpecification) -> bool:
     """Whether a tool cannot be called without naming one thing by its identifier."""
     required = set(tool.parameters.get("required", ()))
     return any(words(name)[-1:] in (["id"], ["key"], ["number"]) for name, _ in _parameters(tool) if name in required)
+
+
+def optional_values(tool: ToolSpecification) -> tuple[frozenset[str], ...]:
+    """The words of each value that an optional choice of a tool can have, and of each of its flags."""
+    required = set(tool.parameters.get("required", ()))
+    found = []
+    for name, schema in _parameters(tool):
+        if name not in required:
+            values = [name] if schema.get("type") == "boolean" else (schema.get("enum") or ())[:MOST_OPTIONS]
+            found += [frozenset(stem(word) for word in words(str(value))) for value in values]
+    return tuple(one for one in found if one)
