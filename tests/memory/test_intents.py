@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from journeyman import IntentReader, ModelError, ToolSpecification, UserIntent
 from journeyman.core.intents import IntentType, add_intent_type, intent_types, remove_intent_type
 from journeyman.core.protocols import Deltas, ModelRequest, ModelResponse
+from journeyman.memory import catalogue
 from journeyman.memory.choosing import ToolRanking
 from journeyman.testing import FakeClock, ScriptedModel, call, say
 from journeyman.tools.tool import ForeignSchema
@@ -248,11 +249,34 @@ class Counting:
         return np.array([[1.0, len(text) % 7, text.count("e")] for text in texts], dtype=np.float32)
 
 
+class Slow(Counting):
+    def __init__(self) -> None:
+        super().__init__()
+        self.go = asyncio.Event()
+
+    async def embed(self, texts: Any) -> Any:
+        await self.go.wait()
+        return await super().embed(texts)
+
+
 async def test_tools_are_embedded_once_whatever_is_asked() -> None:
     embedder = Counting()
     ranking = ToolRanking(embedder=embedder)
     for text in ("find orders", "send a message", "find orders"):
         assert set(await ranking.rank(text, TOOLS, k=3)) <= BY_NAME.keys()
+    assert len([text for text in embedder.texts if text.startswith("search orders.")]) == 1
+
+
+async def test_words_do_until_the_vectors_of_many_tools_are_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(catalogue, "FIRST_SECONDS", 0.01)
+    embedder = Slow()
+    ranking = ToolRanking(embedder=embedder)
+    assert (await ranking.ranked("find orders", TOOLS)).by_words
+    assert (await ranking.ranked("find orders", TOOLS)).by_words
+    embedder.go.set()
+    for _ in range(10):  # the task that makes the vectors gets its turns
+        await asyncio.sleep(0)
+    assert not (await ranking.ranked("find orders", TOOLS)).by_words
     assert len([text for text in embedder.texts if text.startswith("search orders.")]) == 1
 
 

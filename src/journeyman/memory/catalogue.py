@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 MOST_COMPARED = 500
 """Tools that are compared in full: of more, those that seem nearest at first sight."""
 FIRST_SECONDS = 3.0
-"""How long a request waits for the vectors of tools that are new."""
+"""How long the first request waits for the vectors of tools that are new; until they are there, others do not."""
 MOST_CLAUSES = 4
 MOST_EXAMPLES = 5
 OPENING_WORDS = 8
@@ -167,6 +167,7 @@ class Catalogue:
         self._name_weight = {name: self._weight(each.meant_name) for name, each in self._profiles.items()}
         self._vectors: Vectors | None = None
         self._making: asyncio.Task[None] | None = None
+        self._waited = False
         self._examples: list[tuple[int, int]] = []
 
     def _profile(self, place: int, tool: ToolSpecification) -> _Profile:
@@ -214,7 +215,8 @@ class Catalogue:
         """Whether the tools' vectors are there. Those of hundreds take seconds: until then, words must do."""
         if self._making is None or self._making.done() or self._making.get_loop() is not asyncio.get_running_loop():
             self._making = asyncio.create_task(self._embed(embedder), name="vectors of tools")
-        done, _ = await asyncio.wait({self._making}, timeout=FIRST_SECONDS)
+        done, _ = await asyncio.wait({self._making}, timeout=0 if self._waited else FIRST_SECONDS)
+        self._waited = True
         for made in done:
             made.result()
         return bool(done)
