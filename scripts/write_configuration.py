@@ -50,6 +50,7 @@ TITLES = {
     "Tool": "`tools.NAME`",
     "ToolOverride": "`tools.NAME.environments.ENVIRONMENT`",
     "Category": "`categories.NAME`",
+    "Intent": "`intents.NAME`",
     "McpServer": "`mcp.NAME`",
     "OAuth": "`mcp.NAME.oauth`",
     "Runs": "`runs`",

@@ -31,6 +31,7 @@ from journeyman.core.budgets import (
     read_at_most,
 )
 from journeyman.core.data import safe_json
+from journeyman.core.days import as_iso
 from journeyman.core.errors import JourneymanError, ToolError
 from journeyman.core.words import words
 from journeyman.doors.http.common import read_json
@@ -39,7 +40,6 @@ from journeyman.execution.results import without_the_rest
 from journeyman.execution.risk import categorize_action_risk
 from journeyman.memory.gaps import ToolGapDetector, phrase
 from journeyman.models.answer import EventParser, StreamedAnswer, read_answer, read_arguments, read_body
-from journeyman.models.embedded.days import as_iso
 from journeyman.models.embedded.format import small_talk
 from journeyman.models.embedded.relevant import stems
 from journeyman.models.faults import readable, retry_after

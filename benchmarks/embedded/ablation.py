@@ -13,10 +13,11 @@ from unittest.mock import patch
 
 from benchmarks.embedded.__main__ import measure
 from benchmarks.embedded.kinds import KINDS
+from journeyman.core import arguments
+from journeyman.core.arguments import is_date
+from journeyman.core.days import as_iso
 from journeyman.core.specification import ToolSpecification
-from journeyman.models.embedded import arguments, model, tools
-from journeyman.models.embedded.arguments import is_date
-from journeyman.models.embedded.days import as_iso
+from journeyman.models.embedded import model, tools
 
 Said = Mapping[str, Any]
 

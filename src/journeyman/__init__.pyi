@@ -35,8 +35,10 @@ from journeyman.core.errors import ToolDefinitionError as ToolDefinitionError
 from journeyman.core.errors import ToolError as ToolError
 from journeyman.core.gaps import Gap as Gap
 from journeyman.core.gaps import ToolGapReport as ToolGapReport
-from journeyman.core.gaps import UserIntent as UserIntent
 from journeyman.core.grounding import ArgumentSource as ArgumentSource
+from journeyman.core.intents import IntentType as IntentType
+from journeyman.core.intents import UserIntent as UserIntent
+from journeyman.core.intents import add_intent_type as add_intent_type
 from journeyman.core.labels import Label as Label
 from journeyman.core.labels import LabelSource as LabelSource
 from journeyman.core.memory import MemoryDocument as MemoryDocument
@@ -80,6 +82,7 @@ from journeyman.learning.forms import LearningSettings as LearningSettings
 from journeyman.learning.playbook import Playbook as Playbook
 from journeyman.learning.reflector import Reflector as Reflector
 from journeyman.memory.gaps import ToolGapDetector as ToolGapDetector
+from journeyman.memory.intents import IntentReader as IntentReader
 from journeyman.stores.playbook_files import FilePlaybooks as FilePlaybooks
 from journeyman.tools.decorator import tool as tool
 from journeyman.tools.library import ToolLibrary as ToolLibrary

@@ -11,7 +11,7 @@ from pydantic import BaseModel, TypeAdapter
 import journeyman
 from journeyman import ToolCall, ToolCallRecord, ToolError, UserIntent
 from journeyman.core.errors import InvalidDataError
-from journeyman.core.gaps import add_intent_type
+from journeyman.core.intents import add_intent_type
 from journeyman.core.samples import SAMPLES
 from journeyman.core.specification import ToolConfiguration
 from journeyman.core.tasks import Attachment, Task

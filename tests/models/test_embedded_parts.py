@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
+from journeyman.core.days import as_iso
 from journeyman.core.errors import ModelError
 from journeyman.core.messages import Message
 from journeyman.core.specification import ToolSpecification
 from journeyman.models.embedded import EmbeddedModel, files
-from journeyman.models.embedded.days import as_iso
 from journeyman.models.embedded.format import cannot_help, small_talk
 from journeyman.models.embedded.tools import MOST_NAMES, choice_of, form_of, plain_schema, whole_of
 from tests.models.asking import asked

@@ -108,7 +108,7 @@ surprise: 1
         "14:3: mcp.both: give either 'command' or 'url'",
         "15:16: doors.http.port: must be less than or equal to 65535, got 70000",
         "16:1: surprise: unknown key; there are version, environment, store, model, agent, toolkits, tools, "
-        "categories, mcp, limits, policy, approvals, runs, learning, doors",
+        "categories, intents, mcp, limits, policy, approvals, runs, learning, doors",
     ]
 
 

@@ -5,6 +5,7 @@ from journeyman.agent.documents import AgentFile as AgentFile
 from journeyman.agent.documents import files_noted as files_noted
 from journeyman.agent.documents import load_agents as load_agents
 from journeyman.app.approvals import checked_arguments as checked_arguments
+from journeyman.app.assembly import model_named as model_named
 from journeyman.app.configuration import Configuration as Configuration
 from journeyman.app.configuration import found_file as found_file
 from journeyman.app.configuration import rules_of as rules_of
@@ -13,6 +14,8 @@ from journeyman.app.direct import run_sync as run_sync
 from journeyman.app.direct import stream as stream
 from journeyman.app.handles import Handle as Handle
 from journeyman.app.handles import Session as Session
+from journeyman.app.intents import add_configured as add_configured
+from journeyman.app.intents import understand as understand
 from journeyman.app.journeyman import Journeyman as Journeyman
 from journeyman.app.service import following_assistant as following_assistant
 from journeyman.app.service import hello_library as hello_library

@@ -18,9 +18,10 @@ from pydantic_core import from_json
 
 from journeyman.core.data import canonical_json
 from journeyman.core.errors import ConfigurationError, ToolDefinitionError, validation_problems
+from journeyman.core.intents import wrong_type_name
 from journeyman.settings.problems import Key, Problem, nearest
 from journeyman.settings.reading import Loaded
-from journeyman.settings.schema import Category, Settings, ToolOverride
+from journeyman.settings.schema import Category, Intent, Settings, ToolOverride
 from journeyman.settings.schema import Tool as ToolSettings
 from journeyman.tools.library import AnyTool, ToolLibrary
 from journeyman.tools.paths import import_path, split_path, tools_at
@@ -67,6 +68,8 @@ class _Finder:
             self._check(name, settings, ("tools", name))
         for name, category in self._settings.categories.items():
             self._check_category(name, category, ("categories", name))
+        for name, intent in self._settings.intents.items():
+            self._check_intent(name, intent, ("intents", name))
 
     def _toolkit_names(self) -> list[str]:
         if self._settings.toolkits is not None:
@@ -137,12 +140,26 @@ class _Finder:
             self.problems.append(((*key, "cache"), "only results of tools that are read-only can be reused"))
         self.problems += [((*key, "parameters", *rest), why) for rest, why in wrong_values(item, settings.parameters)]
 
-    def _check_category(self, name: str, category: Category, key: Key) -> None:
+    def _must_have_category(self, name: str, key: Key) -> None:
         known = {item.specification.category for item in self.tools.values()} | set(KNOWN_CATEGORIES)
         known |= {item.category for item in self._settings.tools.values() if item.category}
         known |= {item.category or server for server, item in self._settings.mcp.items()}
         if name not in known:
             self.problems.append((key, f"no tool has this category; {nearest(name, sorted(known))}"))
+
+    def _check_intent(self, name: str, intent: Intent, key: Key) -> None:
+        if (why := wrong_type_name(name)) is not None:
+            self.problems.append((key, why))
+        for number, tool in enumerate(intent.tools):
+            # What a server brings is known only when it is reached.
+            if tool not in self.tools and tool.partition(".")[0] not in self._settings.mcp:
+                hint = nearest(tool, self.tools) if self.tools else "nothing brings tools here"
+                self.problems.append(((*key, "tools", number), f"there is no tool {tool!r}; {hint}"))
+        for number, category in enumerate(intent.categories):
+            self._must_have_category(category, (*key, "categories", number))
+
+    def _check_category(self, name: str, category: Category, key: Key) -> None:
+        self._must_have_category(name, key)
         if category.schema_ is not None:
             self.problems += [((*key, *rest), why) for rest, why in _misfits(category, self._place)]
 

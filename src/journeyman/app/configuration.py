@@ -17,8 +17,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from journeyman.app.config_tools import ConfiguredTools, Toolkit, find_tools
+from journeyman.app.intents import add_configured
 from journeyman.core.data import LOG_FIELDS
 from journeyman.core.errors import ConfigurationError
+from journeyman.core.intents import IntentType, remove_intent_type
 from journeyman.core.policy import BreakerRule, Policy
 from journeyman.core.risk import RiskLevel
 from journeyman.core.runs import Limits
@@ -81,6 +83,7 @@ class Configuration:
         self._views: list[ToolLibrary] = []
         self.library = self.governing(ToolLibrary())
         self._watching: asyncio.Task[None] | None = None
+        self._intents: list[IntentType] = []
         self._watched = True
         self._changed: Callable[[Rules], None] = lambda rules: None
         self._audit: Callable[[], Awaitable[None]] | None = None
@@ -180,16 +183,24 @@ class Configuration:
         ``audit`` writes down which version holds: the one of now, and each that takes effect later.
         """
         self._changed, self._audit = changed, audit
+        self._take_intents(self.settings)
         await audit()
         if not self._watched:
             return
         self._watching = asyncio.create_task(self._follow(), name=f"edits of {self.path}")
 
     async def close(self) -> None:
+        self._take_intents(None)
         if self._watching is not None:
             self._watching.cancel()
             await asyncio.gather(self._watching, return_exceptions=True)
             self._watching = None
+
+    def _take_intents(self, settings: Settings | None) -> None:
+        """The types of requests that the file names hold while it does."""
+        for kind in self._intents:
+            remove_intent_type(kind)
+        self._intents = [] if settings is None else add_configured(settings)
 
     async def _follow(self) -> None:
         last: bytes | None = self.loaded.document.source
@@ -224,6 +235,7 @@ class Configuration:
             for view in self._views:
                 view.refresh()
             self.loaded, self.rules = loaded, rules
+            self._take_intents(loaded.settings)
             self._sources = {name: item for name, item in self._sources.items() if name not in gone} | new
             self._changed(rules)
 

@@ -6,7 +6,7 @@ A ``Desk`` is the app as one principal may use it. It knows no protocol; doors t
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
@@ -18,6 +18,7 @@ from journeyman.core.conversations import SessionPlace, SessionRow
 from journeyman.core.data import digest
 from journeyman.core.errors import JourneymanError, SessionTakenError
 from journeyman.core.gaps import Gap, ToolGapReport
+from journeyman.core.intents import UserIntent
 from journeyman.core.labels import Label, Rating
 from journeyman.core.messages import Message
 from journeyman.core.principals import ANY_PRINCIPAL, WRITE_ALL, Principal, PrincipalFilter
@@ -333,6 +334,14 @@ class Desk:
     async def _must_decide(self, approval_id: str) -> None:
         await self.approval(approval_id)
         self.must_hold(DECIDE)
+
+    # --- intents
+
+    async def understand(
+        self, text: str, *, context: Mapping[str, Any] | None = None, offline: bool = False
+    ) -> UserIntent | None:
+        """What a request asks for, among the tools that the principal may use."""
+        return await self.app.understand(text, principal=self.principal, context=context, offline=offline)
 
     # --- gaps
 

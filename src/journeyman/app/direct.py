@@ -214,7 +214,7 @@ async def _prepared(
     """
     from journeyman.agent.limits import NO_LIMITS
     from journeyman.app.assembly import Assembly, begin, close_model, model_named, resources_of
-    from journeyman.app.finding import find_gap
+    from journeyman.app.finding import DefaultRanker, find_gap
     from journeyman.core.data import new_id
     from journeyman.core.events import RunStarted
     from journeyman.core.policy import Policy
@@ -258,6 +258,7 @@ async def _prepared(
             model=named,
             verify=options.get("verify"),
             gaps=find_gap,
+            ranker=DefaultRanker(),
             listener=listener if feed is None else _collected(seen, listener),
         ).build()
         prepared.wants_text = listener is not None

@@ -14,7 +14,7 @@ from journeyman.agent.state import RunState
 from journeyman.app.approvals import StoreGate
 from journeyman.app.assembly import Assembly, Resources, begin, close_model, model_named
 from journeyman.app.chains import ChainPlanner
-from journeyman.app.finding import find_gap
+from journeyman.app.finding import DefaultRanker, find_gap
 from journeyman.app.splits import Split
 from journeyman.core.data import FORMAT, canonical_json
 from journeyman.core.errors import ConfigurationError
@@ -42,6 +42,7 @@ FACTS_AT_ONCE = 500
 """Facts to a page. A run may have a hundred thousand, and nobody else may wait for them."""
 AUTO = "auto"
 """The model of an agent that names none."""
+EMBEDDED = "embedded"
 MOST_VERIFIERS = 10_000
 """Of runs that were started here and may wait for a person."""
 MOST_AGENTS = 100
@@ -138,6 +139,7 @@ class RunFactory:
             defaults=self.limits,
             before_step=self._follow_policy,
             gaps=None if order.chain else find_gap,
+            ranker=DefaultRanker(),
             format=lambda: self.format,
             verify=self.verifiers.get(run_id),
             trace_parent=order.trace_parent,
@@ -250,6 +252,17 @@ class RunFactory:
         self.verifiers[run_id] = by
         if len(self.verifiers) > MOST_VERIFIERS:
             del self.verifiers[next(iter(self.verifiers))]
+
+    def own_model(self) -> Model | None:
+        """The model that the app was given or its configuration names, if it can do more than call tools."""
+        name = self.model if self.model is not None or self.default_model is None else self.default_model()
+        if name is None or not isinstance(name, str):
+            return name
+        if name == EMBEDDED:
+            return None
+        if name not in self._models:
+            self._models[name] = model_named(name)
+        return self._models[name]
 
     def model_for(self, agent: Agent, named: str | None = None) -> Model:
         """The app's model, or the one that a run was begun with, or the one the agent names; kept open."""

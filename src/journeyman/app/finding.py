@@ -1,13 +1,17 @@
-"""How runs look for what is missing. Nothing is loaded before the first look."""
+"""How runs choose among many tools and look for what is missing. Nothing is loaded before the first look."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
+from typing import TYPE_CHECKING
 
 from journeyman.core.gaps import ToolGapReport
 from journeyman.core.protocols import Embedder
 from journeyman.core.specification import ToolSpecification
+
+if TYPE_CHECKING:
+    from journeyman.memory.choosing import ToolRanking
 
 
 @cache
@@ -16,6 +20,21 @@ def gap_embedder() -> Embedder | None:
     from journeyman.retrieval.embedders import default_embedder
 
     return default_embedder()
+
+
+@cache
+def tool_ranking() -> ToolRanking:
+    """The one of this process: it keeps what it knows of the tools that it has ranked."""
+    from journeyman.memory.choosing import ToolRanking
+
+    return ToolRanking(embedder=gap_embedder())
+
+
+class DefaultRanker:
+    """Says which tools fit a request, where a run has more than its model is told of."""
+
+    async def rank(self, text: str, tools: Sequence[ToolSpecification], *, k: int) -> Sequence[str]:
+        return await tool_ranking().rank(text, tools, k=k)
 
 
 async def find_gap(

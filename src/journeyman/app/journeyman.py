@@ -18,6 +18,7 @@ from journeyman.app.chains import chain_results, start_chain
 from journeyman.app.factory import RunFactory
 from journeyman.app.gaps import Gaps
 from journeyman.app.handles import Handle, Session
+from journeyman.app.intents import understand
 from journeyman.app.owners import new_owner
 from journeyman.app.playbooks import Playbooks, learning_of
 from journeyman.app.runner import Runner, RunnerSettings
@@ -26,6 +27,7 @@ from journeyman.app.traces import Traces
 from journeyman.core.audit import CONFIGURATION_CHANGED
 from journeyman.core.data import new_id
 from journeyman.core.errors import ConfigurationError
+from journeyman.core.intents import UserIntent
 from journeyman.core.messages import Message
 from journeyman.core.playbook import StrategySource
 from journeyman.core.policy import Policy
@@ -404,6 +406,23 @@ class Journeyman:
     async def cancel(self, run_id: str, *, by: str | None = None) -> None:
         """Cancel a run wherever it is worked on; ``by`` whom is in the audit."""
         await self.runner.cancel(run_id, by=by)
+
+    async def understand(
+        self,
+        text: str,
+        *,
+        principal: Principal | None = None,
+        context: Mapping[str, Any] | None = None,
+        offline: bool = False,
+    ) -> UserIntent | None:
+        """What a request asks for, among the tools that ``principal`` may use; nothing is run for it.
+
+        None where it asks for nothing, or for nothing of a known type. The model that the app was given, or that its
+        configuration names, is asked once, unless ``offline`` is set; where it fails, the answer is made without it.
+        ``context`` has values for parameters that the text leaves open.
+        """
+        model = None if offline else self._factory.own_model()
+        return await understand(text, self.library, principal=principal, context=context, model=model, clock=self.clock)
 
     def model_for(self, agent: Agent) -> Model:
         """The model that answers for an agent here: the app's, or the one the agent names."""

@@ -1,21 +1,16 @@
-"""What a person wants (intents) and what cannot be done for them (gaps), as data."""
+"""What cannot be done for a person (gaps), as data."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, Protocol, TypeAlias
+from typing import Protocol, TypeAlias
 
-from pydantic import Field, ValidationInfo, field_validator
+from pydantic import Field, field_validator
 
-from journeyman.core.data import Entity, digest, reads_stored
-from journeyman.core.errors import ConfigurationError
+from journeyman.core.data import Entity, digest
 from journeyman.core.principals import ANY_PRINCIPAL, PrincipalFilter
 from journeyman.core.specification import ToolSpecification
 from journeyman.core.words import stem, words
-
-INTENT_TYPES = ("summarize", "analyze", "fetch", "explain")
-"""The intents every installation knows; ``add_intent_type`` adds an installation's own."""
 
 NEAREST = 5
 """How many of the tools that were looked at a person is told."""
@@ -24,36 +19,6 @@ _WORDS_THAT_SAY_LITTLE = """
     get retrieve fetch show find give list tell display look up see check view read the a an my our your of me for
 """
 _SAYS_LITTLE = frozenset(map(stem, _WORDS_THAT_SAY_LITTLE.split()))
-
-_added_types: set[str] = set()
-
-
-def add_intent_type(name: str) -> None:
-    """Let intents be of this type, too: a word in small letters, digits and underscores."""
-    if not re.fullmatch(r"[a-z][a-z0-9_]{0,63}", name):
-        raise ConfigurationError(
-            f"intent type {name!r}: use a small letter, then small letters, digits or underscores, at most 64"
-        )
-    _added_types.add(name)
-
-
-class UserIntent(Entity):
-    """What a request asks for."""
-
-    intent_type: str = Field(min_length=1)
-    confidence: float = Field(ge=0, le=1)
-    parameters: dict[str, Any] = Field(default_factory=dict)
-    context_requirements: tuple[str, ...] = ()
-    suggested_tools: tuple[str, ...] = ()
-    fallback_options: tuple[str, ...] = ()
-
-    @field_validator("intent_type")
-    @classmethod
-    def _known(cls, value: str, info: ValidationInfo) -> str:
-        known = (*INTENT_TYPES, *sorted(_added_types))
-        if value not in known and not reads_stored(info):
-            raise ValueError(f"intent_type: must be one of {', '.join(known)} (add_intent_type() adds others)")
-        return value
 
 
 class ToolGapReport(Entity):

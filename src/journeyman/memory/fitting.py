@@ -7,7 +7,7 @@ public set of requests and judged on the other: ``python -m benchmarks.gaps``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import astuple, dataclass
 from typing import Any
 
@@ -77,35 +77,60 @@ class Asked:
         return cls(text, " ".join(words(text)), frozenset(terms(text)), numbers, values)
 
 
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """What a tool's required parameters ask for, taken apart once for all requests."""
+
+    numbers: int
+    free: int
+    """Values of any kind, but for choices, flags and texts in which any words will do."""
+    choices: tuple[tuple[str, ...], ...]
+    """For each choice its values in words, with a blank at both ends."""
+
+    @classmethod
+    def of(cls, tool: ToolSpecification) -> Needs:
+        properties: Mapping[str, Any] = tool.parameters.get("properties", {})
+        names = [name for name in tool.parameters.get("required", ()) if name in properties]
+        schemas: list[Mapping[str, Any]] = [properties[name] for name in names if isinstance(properties[name], dict)]
+        anything = sum(name in FREE_TEXT for name in tool.parameters.get("required", ()))
+        choices = [schema["enum"][:MOST_CHOICES] for schema in schemas if schema.get("enum")]
+        return cls(
+            numbers=sum(schema.get("type") in NUMBERS for schema in schemas),
+            free=sum(schema.get("type") != "boolean" and not schema.get("enum") for schema in schemas) - anything,
+            choices=tuple(tuple(f" {' '.join(words(str(one)))} " for one in values) for values in choices),
+        )
+
+    def numbers_missing(self, asked: Asked) -> float:
+        return _share(max(0, self.numbers - asked.numbers), self.numbers)
+
+    def values_missing(self, asked: Asked) -> float:
+        return _share(max(0, self.free - asked.values), max(0, self.free))
+
+    def choices_said(self, asked: Asked) -> float:
+        padded = f" {asked.lowered} "
+        return _share(
+            sum(any(one.strip() and one in padded for one in each) for each in self.choices), len(self.choices)
+        )
+
+
 def compare(asked: Asked, tool: ToolSpecification, *, searchable: str, similarity: float, described: float) -> Evidence:
     """The evidence for one tool. ``searchable`` is all that is said of it."""
     named = frozenset(terms(tool.name))
     said = frozenset(terms(searchable))
-    properties: Mapping[str, Any] = tool.parameters.get("properties", {})
-    required = [properties[name] for name in tool.parameters.get("required", ()) if name in properties]
-    schemas: list[Mapping[str, Any]] = [schema for schema in required if isinstance(schema, dict)]
-    anything = sum(name in FREE_TEXT for name in tool.parameters.get("required", ()))
-    choices = [schema["enum"] for schema in schemas if schema.get("enum")]
-    numbers = sum(schema.get("type") in NUMBERS for schema in schemas)
-    free = sum(schema.get("type") != "boolean" and not schema.get("enum") for schema in schemas) - anything
+    needs = Needs.of(tool)
     return Evidence(
         similarity=similarity,
         described=described,
         named=_share(len(named & asked.terms), len(named)),
         covered=_share(len(said & asked.terms), len(asked.terms)),
-        numbers_missing=_share(max(0, numbers - asked.numbers), numbers),
-        values_missing=_share(max(0, free - asked.values), max(0, free)),
-        choices_said=_share(sum(_names_one(asked, values) for values in choices), len(choices)),
+        numbers_missing=needs.numbers_missing(asked),
+        values_missing=needs.values_missing(asked),
+        choices_said=needs.choices_said(asked),
     )
 
 
 def _share(part: int, whole: int) -> float:
     return part / whole if whole else 0.0
-
-
-def _names_one(asked: Asked, choices: Sequence[Any]) -> bool:
-    padded = f" {asked.lowered} "
-    return any((named := " ".join(words(str(choice)))) and f" {named} " in padded for choice in choices[:MOST_CHOICES])
 
 
 def _values(text: str) -> tuple[int, int]:

@@ -162,6 +162,17 @@ class Category(Section):
     )
 
 
+class Intent(Section):
+    """A type of request, by its name; or what else is to be known of summarize, analyze, fetch and explain."""
+
+    description: str = Field("", max_length=500, description="what such requests ask for, in a sentence")
+    examples: list[Annotated[str, Field(min_length=1, max_length=500)]] = Field(
+        default_factory=list, max_length=50, description="such requests, as people write them"
+    )
+    tools: list[str] = Field(default_factory=list, description="the tools that serve it; any, unless given")
+    categories: list[str] = Field(default_factory=list, description="the categories whose tools serve it")
+
+
 class OAuth(Section):
     """Who we are to a server that asks for an access token (OAuth's client-credentials grant)."""
 
@@ -350,6 +361,7 @@ class Settings(Section):
     )
     tools: dict[str, Tool] = Field(default_factory=dict, description="by name")
     categories: dict[str, Category] = Field(default_factory=dict, description="by name")
+    intents: dict[str, Intent] = Field(default_factory=dict, description="types of requests, by name")
     mcp: dict[str, McpServer] = Field(default_factory=dict, description="by name")
     limits: Limits = Limits()
     policy: Rules = Rules()

@@ -48,6 +48,7 @@ COMMANDS = {  # name: (module, help)
     "experiment": ("experiments", "Which tools, model or playbook serve an agent better."),
     "memory": ("memory", "Documents that agents and you remember: kept, imported, found, forgotten."),
     "playbook": ("playbook", "What was learned from runs: list, show, learn, roll back."),
+    "intent": ("intent", "What a request asks for, and which tools would serve it. Runs nothing."),
     "gaps": ("gaps", "What people asked for and no tool could do."),
 }
 

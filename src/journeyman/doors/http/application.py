@@ -17,6 +17,7 @@ from journeyman.doors.http import (
     experiments,
     gaps,
     health,
+    intents,
     me,
     memory,
     playbooks,
@@ -71,6 +72,7 @@ def create_app(service: Service, *, tokens: Tokens | None = None, options: Serve
         playbooks.router,
         experiments.router,
         gaps.router,
+        intents.router,
         configuration.router,
         completions.router,
     ):

@@ -15,13 +15,13 @@ from datetime import date
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from journeyman.core.arguments import is_excepted
 from journeyman.core.errors import ErrorCategory, ModelError
 from journeyman.core.messages import Message, Role, ToolCall, Usage
 from journeyman.core.playbook import DEMONSTRATION, NEXT_STEP, REMINDER
 from journeyman.core.protocols import Clock, Deltas, ModelRequest, ModelResponse, SystemClock, moment
 from journeyman.core.specification import RESERVED_NAMES, ToolSpecification
 from journeyman.core.words import stem, words
-from journeyman.models.embedded.arguments import is_excepted
 from journeyman.models.embedded.files import EngineFiles, engine_files
 from journeyman.models.embedded.format import cannot_help, not_said, small_talk
 from journeyman.models.embedded.relevant import stems

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping
 from datetime import date
 from typing import Any
 
+from journeyman.core.arguments import DATES
+from journeyman.core.days import LONGEST, as_iso
 from journeyman.core.specification import ToolSpecification
 from journeyman.core.words import WORD, stem, words
-from journeyman.models.embedded.arguments import DATES
-from journeyman.models.embedded.days import LONGEST, as_iso
 
 # fmt: off
 EVERYWHERE = frozenset((

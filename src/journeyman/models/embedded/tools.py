@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
+from journeyman.core.arguments import DATES, Told, dates_told, flags_told, grounded
 from journeyman.core.messages import ToolCall
 from journeyman.core.specification import ToolSpecification
 from journeyman.core.words import words
-from journeyman.models.embedded.arguments import DATES, Told, dates_told, flags_told, grounded
 from journeyman.models.embedded.relevant import EVERYWHERE, relevant
 from journeyman.models.wire import alias_names, is_safe_name
 

@@ -1,4 +1,4 @@
-"""Days in words as dates: the engine copies "Friday" well and reckons badly which day that is."""
+"""Days in words as dates: a small model copies "Friday" well and reckons badly which day that is."""
 
 from __future__ import annotations
 

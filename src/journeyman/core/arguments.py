@@ -1,7 +1,7 @@
 """Arguments that the request itself settles: the days it names, the addresses and the words for a value in it.
 
-The engine copies long addresses with letters missing, refuses a form because of a "tomorrow", and takes "finished" for
-something in progress. What can be read in the request for certain is read there.
+A small model copies long addresses with letters missing, refuses a form because of a "tomorrow", and takes "finished"
+for something in progress. What can be read in the request for certain is read there.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from datetime import date, timedelta
 from difflib import SequenceMatcher
 from typing import Any
 
+from journeyman.core.days import Mention, as_iso, mentions, one_day, without
 from journeyman.core.words import stem, words
-from journeyman.models.embedded.days import Mention, as_iso, mentions, one_day, without
 
 DATES = ("date", "date-time")
 ISO = re.compile(r"\byyyy-mm-dd\b|\biso[ -]?8601\b", re.IGNORECASE)
