@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from journeyman.app.finding import gap_embedder, tool_ranking
 from journeyman.core.intents import IntentType, UserIntent, add_intent_type
 from journeyman.core.principals import Principal
 from journeyman.core.protocols import Clock, Model
-from journeyman.settings.schema import Settings
 from journeyman.tools.library import ToolLibrary
+
+if TYPE_CHECKING:
+    from journeyman.settings.schema import Settings
 
 
 async def understand(
