@@ -143,15 +143,19 @@ class Offer:
         """Offer these as well, after the others; returns which are new, and which had to go because of them.
 
         ``used`` says of the tools that were called when that was last, ``found`` of those that the model has just
-        found when that was. Others go first, the latest before the earlier; then what was found, the oldest first; and
-        what was used only where there is nothing else, the one that was not used for longest.
+        found when that was. Others go first, the latest before the earlier; then what was found, the oldest first and
+        of one search the last; and what was used only where there is nothing else, the one that was not for longest.
         """
-        kept, wanted = [name for name in self.chosen if self.there(name)], dict.fromkeys(names)
+        kept = [name for name in self.chosen if self.there(name)]
+        wanted = {name: place for place, name in enumerate(dict.fromkeys(names))}
         new = [name for name in wanted if name not in self.chosen and self.there(name)]
-        new = new[: max(1, self.room - sum(name in used or name in wanted or name == READ_RESULT for name in kept))]
+        staying = [name for name in kept if name in used or name in wanted or name == READ_RESULT]
+        again = [place for name, place in wanted.items() if name in kept]
+        at_least = 0 if new and again and wanted[new[0]] > max(again) else 1
+        new = new[: max(at_least, self.room - len(staying))]
         going = sorted(
             (name for name in kept if name != READ_RESULT),
-            key=lambda name: (used.get(name, -1), found.get(name, -1), -kept.index(name)),
+            key=lambda name: (used.get(name, -1), found.get(name, -1), -wanted.get(name, kept.index(name))),
         )[: max(0, len(kept) + len(new) - self.room)]
         if new or going:
             self.chosen = [name for name in self.chosen if name not in going] + new
