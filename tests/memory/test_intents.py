@@ -267,6 +267,18 @@ async def test_tools_are_embedded_once_whatever_is_asked() -> None:
     assert len([text for text in embedder.texts if text.startswith("search orders.")]) == 1
 
 
+async def test_tools_that_are_left_out_cost_no_new_vectors_and_are_not_named() -> None:
+    others = [specification(f"turn_dial_{number}", f"Turns dial number {number}.") for number in range(100)]
+    embedder = Counting()
+    ranking = ToolRanking(embedder=embedder)
+    assert (await ranking.rank("find orders", [*TOOLS, *others], k=1)) == ["search_orders"]
+    asked = len(embedder.texts)
+    left = await ranking.rank("find orders", [*TOOLS[1:], *others], k=200)
+    assert len(left) == len(TOOLS) + 99
+    assert "search_orders" not in left
+    assert len(embedder.texts) - asked < 5
+
+
 async def test_words_do_until_the_vectors_of_many_tools_are_there(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(catalogue, "FIRST_SECONDS", 0.01)
     embedder = Slow()

@@ -241,14 +241,21 @@ class Catalogue:
     def _named(self, those: frozenset[str]) -> float:
         return sum(self._rarity[one] for one in those) if those else 0.0
 
-    def compare(self, text: str, meanings: Vectors | None) -> tuple[dict[str, Signals], list[str]]:
-        """The evidence for those tools that seem nearest at first sight, and the names of the others."""
+    def covers(self, tools: Sequence[ToolSpecification]) -> bool:
+        """Whether it holds all of these, as they are."""
+        return all(self.tools.get(tool.name) is tool for tool in tools)
+
+    def compare(
+        self, text: str, meanings: Vectors | None, *, among: Sequence[str]
+    ) -> tuple[dict[str, Signals], list[str]]:
+        """The evidence for those of some tools that seem nearest at first sight, and the names of the others."""
         by_all, by_first, asked = self._by_all.shares(text), self._by_first.shares(text), _Asked(text)
         rows = None if meanings is None else meanings.tolist()
-        near_ones = list(self.tools)
+        near_ones = list(dict.fromkeys(among))
         if len(near_ones) > MOST_COMPARED:
             sight = {name: by_all.get(name, 0.0) + by_first.get(name, 0.0) for name in near_ones}
-            for name, profile in self._profiles.items():
+            for name in near_ones:
+                profile = self._profiles[name]
                 sight[name] += 0.1 * len(asked.meant & profile.meant) + (2 * rows[profile.place][0] if rows else 0.0)
             near_ones.sort(key=lambda name: -sight[name])
         near_ones, rest = near_ones[:MOST_COMPARED], near_ones[MOST_COMPARED:]

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 import math
-from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from operator import mul
@@ -20,6 +19,8 @@ from journeyman.core.specification import ToolSpecification
 from journeyman.memory.catalogue import Catalogue, Signals
 
 CATALOGUES_KEPT = 8
+MANY, MOST_MORE = 64, 200
+"""From how many tools on a catalogue that holds so many more is used for them as well."""
 LONGEST_REQUEST = 8_000
 """In characters; of a longer one the beginning counts."""
 
@@ -98,7 +99,8 @@ class ToolRanking:
 
     def __init__(self, *, embedder: Embedder | None = None) -> None:
         self._embedder = embedder
-        self._catalogues: OrderedDict[tuple[int, ...], Catalogue] = OrderedDict()
+        self._catalogues: list[Catalogue] = []
+        """The latest first."""
 
     async def rank(self, text: str, tools: Sequence[ToolSpecification], *, k: int) -> list[str]:
         """The names of at most ``k`` of these tools, best first."""
@@ -130,15 +132,16 @@ class ToolRanking:
         except ModelError as error:
             logger.warning("choosing tools by words alone: %s", error)
             meanings = None
-        found, rest = catalogue.compare(text, meanings)
+        found, rest = catalogue.compare(text, meanings, among=[tool.name for tool in tools])
         return found, rest, meanings is None
 
     def _catalogue(self, tools: Sequence[ToolSpecification]) -> Catalogue:
-        # Whose identities these are, the catalogue holds: they cannot be given to others meanwhile.
-        key = tuple(map(id, tools))
-        if (kept := self._catalogues.get(key)) is None:
-            kept = self._catalogues[key] = Catalogue(tools)
-            while len(self._catalogues) > CATALOGUES_KEPT:
-                self._catalogues.popitem(last=False)
-        self._catalogues.move_to_end(key)
-        return kept
+        """These tools, prepared; of many, also some more: a run that looks again leaves out what it has."""
+        for place, kept in enumerate(self._catalogues):
+            same = len(kept.tools) == len(tools)
+            if (same or len(kept.tools) - MOST_MORE <= len(tools) >= MANY) and kept.covers(tools):
+                self._catalogues.insert(0, self._catalogues.pop(place))
+                return kept
+        self._catalogues.insert(0, Catalogue(tools))
+        del self._catalogues[CATALOGUES_KEPT:]
+        return self._catalogues[0]
