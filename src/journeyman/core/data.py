@@ -10,7 +10,6 @@ import json
 import os
 import re
 import time
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Self
 
 from pydantic import (
@@ -23,18 +22,8 @@ from pydantic import (
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, from_json, to_json
 
-
-def _encoder() -> Callable[[Any], str]:
-    """One encoder for all: ``json.dumps`` would build one for every call, and ``encode()`` the C part of it."""
-    plain = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
-    make = getattr(json.encoder, "c_make_encoder", None)
-    if make is None:  # an interpreter without the C part
-        return plain.encode
-    chunks = make(None, plain.default, json.encoder.encode_basestring, None, ":", ",", True, False, False)
-    return lambda value: "".join(chunks(value, 0))
-
-
-_encode = _encoder()
+_encode = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode
+"""One encoder for all: ``json.dumps`` would make one for every call."""
 
 
 LOG_FIELDS = "journeyman"
