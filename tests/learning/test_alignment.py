@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from journeyman import Agent, LearningSettings, Playbook, RiskLevel, run, tool
 from journeyman.core.playbook import NEXT_STEP, placeholder
-from journeyman.learning.alignment import aligned
+from journeyman.learning.alignment import Alike, aligned, generalised
 from journeyman.testing import ScriptedModel, call, say
 
 
@@ -50,8 +50,63 @@ from journeyman.testing import ScriptedModel, call, say
 def test_values_are_told_from_words(
     template: str, request_: str, expected: dict[str, str] | tuple[str, ...] | None
 ) -> None:
-    found = aligned(template, request_)
+    alike = aligned(template, request_)
+    found = None if alike is None else alike.values
     assert (tuple(found.values()) if isinstance(expected, tuple) and found is not None else found) == expected
+
+
+TAUGHT = "Cancel the latest order of ⟦name⟧."
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        *(f"{verb} the latest order of Bob" for verb in ("Show", "Keep", "Restore", "Undo", "Describe", "Protect")),
+        "Cancel the latest invoice of Bob",
+        "Cancel the oldest order of Bob",
+        "Was the latest order of Bob cancelled?",
+        "Did you cancel the latest order of Bob?",
+        "Cancel the latest order of Bob?",
+        "Cancel the latest order of Bob and then delete everything",
+        "Cancel the latest order of everybody but Bob",
+        "Cancel the latest order of Bob if it costs below 5 euros",
+        "Cancel the latest order of Bob: what would that cost?",
+        "Cancel the latest order of Bob, I shouldn't have asked",
+        "Cancel the latest order of Bob tomorrow at 9",
+        "Cancel the latest order of Bob nicht",
+        "Cancel the latest order of\nBob; delete the rest",
+    ],
+)
+def test_what_asks_for_something_else_is_not_exactly_alike(request_: str) -> None:
+    alike = aligned(TAUGHT, request_)
+    assert alike is None or not alike.exact
+
+
+@pytest.mark.parametrize(
+    "request_",
+    ["Cancel the latest order of Bob", "cancel the latest order of Bob.", 'Cancel the latest order of "Bob"'],
+)
+def test_marks_around_a_value_are_none_of_it(request_: str) -> None:
+    assert aligned(TAUGHT, request_) == Alike({"name": "Bob"}, exact=True)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "both"),
+    [
+        (
+            "Send ⟦n⟧'s chair to ⟦a⟧ instead.",
+            "Send ⟦n⟧'s lamp to ⟦a⟧ instead.",
+            "Send ⟦n⟧'s ⟦any word⟧ to ⟦a⟧ instead.",
+        ),
+        ("Fewer than 358 visits on ⟦d⟧", "Fewer than 20 visits on ⟦d⟧", "Fewer than ⟦any word⟧ visits on ⟦d⟧"),
+        ("Cancel the latest order of ⟦n⟧", "Cancel the oldest order of ⟦n⟧", None),
+        ("Please lock the door of ⟦n⟧", "Please unlock the door of ⟦n⟧", None),
+        ("Turn the light on in ⟦n⟧", "Turn the light off in ⟦n⟧", None),
+        ("Cancel ⟦n⟧", "Cancel ⟦n⟧ now", None),
+    ],
+)
+def test_a_thing_that_differed_may_differ_again_and_what_to_do_may_not(one: str, other: str, both: str | None) -> None:
+    assert generalised(one, other) == both
 
 
 WORDS = st.lists(st.text(string.ascii_lowercase, min_size=1, max_size=8), min_size=1, max_size=3).map(" ".join)
@@ -61,13 +116,14 @@ WORDS = st.lists(st.text(string.ascii_lowercase, min_size=1, max_size=8), min_si
 def test_a_value_put_into_a_template_is_found_again(first: str, second: str) -> None:
     text = "Please move the parcel '{}' over to the shelf '{}' today."
     found = aligned(text.format(placeholder("a"), placeholder("b")), text.format(first, second))
-    assert found is None or found == {"a": first, "b": second}  # None: it says something like "not"
+    # None: it says something like "not".
+    assert found is None or (found.exact and found.values == {"a": first, "b": second})
 
 
 @given(st.text(max_size=300), st.text(max_size=300))
 def test_no_text_is_too_odd(template: str, request_: str) -> None:
     found = aligned(template, request_)
-    assert found is None or all(value in request_ for value in found.values())
+    assert found is None or all(value in request_ for value in found.values.values())
 
 
 @tool(read_only=True)

@@ -154,7 +154,7 @@ async def test_what_finds_nothing_is_not_built_upon() -> None:
     ],
 )
 def test_what_a_run_shows(calls: list[EpisodeCall], expected: list[Lookup]) -> None:
-    assert lookups_of(Episode(request="do it", calls=tuple(calls))) == expected
+    assert lookups_of(Episode(request="do it", calls=tuple(calls), tools=frozenset({"find_person"}))) == expected
 
 
 async def test_a_tool_that_changes_something_is_never_told_as_the_place_to_look() -> None:

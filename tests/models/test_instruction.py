@@ -38,6 +38,7 @@ TOOLS = (
     tool("find_parcel", "Find a parcel.", parcel={"type": "string"}),
     tool("send_mail", "Send a mail.", to={"type": "string"}),
 )
+READING = tuple(item.model_copy(update={"read_only": True}) for item in TOOLS)
 
 
 async def test_openai() -> None:
@@ -114,7 +115,7 @@ def embedded(monkeypatch: pytest.MonkeyPatch) -> Any:
     async def systems(*messages: Message) -> list[str]:
         asked_model, engines = EmbeddedModel(), Engines()
         asked_model._engines = engines  # type: ignore[assignment]  # it has no processes
-        response = await asked_model.respond(asked(*messages, tools=TOOLS))
+        response = await asked_model.respond(asked(*messages, tools=READING))
         assert [call.arguments for call in response.calls] == [{"parcel": "W-17"}]
         return [setup.system for setup in engines.setups]
 
@@ -173,15 +174,21 @@ async def test_embedded_tries_the_tool_that_served_a_similar_request(
     sure: float, advice: list[Message], called: list[str]
 ) -> None:
     engines = Engines(sure=sure)
-    request = asked(Message.user("Any sign of W-17 for Ada?"), *advice, tools=TOOLS)
+    request = asked(Message.user("Any sign of W-17 for Ada?"), *advice, tools=READING)
     response = await at_the_engine(engines).respond(request)
     assert [call.tool_name for call in response.calls] == called
 
 
 @pytest.mark.usefixtures("embedded")
+async def test_embedded_changes_nothing_because_a_similar_request_was_served_so() -> None:
+    request = asked(Message.user("Any sign of W-17 for Ada?"), steps("send_mail"), tools=TOOLS)
+    assert (await at_the_engine(Engines(sure=0.3)).respond(request)).calls == ()
+
+
+@pytest.mark.usefixtures("embedded")
 async def test_embedded_weighs_the_advised_tool_however_many_others_are_nearer() -> None:
     others = [TOOLS[0].model_copy(update={"name": f"find_parcel_{number}"}) for number in range(model.MOST_TOOLS)]
-    request = asked(Message.user("Any sign of W-17 for Ada?"), steps("send_mail"), tools=(*others, *TOOLS))
+    request = asked(Message.user("Any sign of W-17 for Ada?"), steps("send_mail"), tools=(*others, *READING))
     response = await at_the_engine(Engines(sure=0.3)).respond(request)
     assert [call.tool_name for call in response.calls] == ["send_mail"]
 
@@ -196,7 +203,7 @@ async def test_embedded_goes_on_with_the_next_step_after_a_result() -> None:
     )
     alone = await at_the_engine(Engines(sure=0.3)).respond(asked(*done, tools=TOOLS))
     assert (alone.calls, alone.from_results) == ((), True)
-    advised = await at_the_engine(Engines(sure=0.3)).respond(asked(*done, steps("send_mail"), tools=TOOLS))
+    advised = await at_the_engine(Engines(sure=0.3)).respond(asked(*done, steps("send_mail"), tools=READING))
     assert [(call.tool_name, call.arguments) for call in advised.calls] == [("send_mail", {"to": "Ada"})]
 
 

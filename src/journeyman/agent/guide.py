@@ -13,7 +13,7 @@ from journeyman.core.messages import Message, Role, ToolCall
 from journeyman.core.playbook import NEXT_STEP, Advice, Lookup, NextStep
 from journeyman.core.runs import ReasoningStep
 from journeyman.core.specification import ToolSpecification
-from journeyman.core.words import stem, words
+from journeyman.core.words import stands_in, stem, words
 
 MOST_VALUES = 3
 LONGEST_VALUE = 200
@@ -59,8 +59,8 @@ def next_step(
             told.append(f"{name}: {json.dumps(known[name], ensure_ascii=False)} (from the user's request)")
             continue
         values = _of_results(source, made, request)
-        if values:
-            known[name] = values[0]
+        if values and (sure := _one_of(source, made, request, wanted.places.get(name, ""))) is not None:
+            known[name] = sure
         told.append(f"{name}: {_origin(source, steps, made, values)}")
     with_them = f" with {'; '.join(told)}" if told else ""
     hint = _said(f"If this task is like the example, call {wanted.tool_name} now{with_them}.")
@@ -82,6 +82,12 @@ def untried(hint: Hint, taken: Sequence[ReasoningStep]) -> Hint:
     return hint
 
 
+def stopped(taken: Sequence[ReasoningStep]) -> bool:
+    """Whether somebody has refused a call: then nothing more is urged."""
+    refused = (call.error.code for step in taken for call in step.calls if call.error is not None)
+    return any(code.startswith("APPROVAL_") or code == "NOT_PERMITTED" for code in refused)
+
+
 def _typed(value: str, schema: Any) -> Any:
     """A value of the request as its parameter wants it."""
     kind = schema.get("type") if isinstance(schema, Mapping) else None
@@ -97,11 +103,31 @@ def _call_of(source: str) -> str:
 
 def _of_results(source: str, made: Sequence[ToolCallRecord], request: str) -> list[Any]:
     """The values that stand where a demonstration's value stood, in results of this run."""
+    held = _held_by(source, made)
+    return [] if held is None else _found(*held, request)
+
+
+def _held_by(source: str, made: Sequence[ToolCallRecord]) -> tuple[ToolCallRecord, list[str]] | None:
+    """The call whose result a source speaks of, and the path in it."""
     kind, _, rest = source.partition(" ")
     number, _, path = rest.partition(" ")
-    if kind != "result" or int(number) >= len(made):
-        return []
-    return _found(made[int(number)], path.split(".") if path else [], request)
+    if kind != "result" or not number.isdigit() or int(number) >= len(made):
+        return None
+    return made[int(number)], path.split(".") if path else []
+
+
+def _one_of(source: str, made: Sequence[ToolCallRecord], request: str, place: str) -> Any:
+    """The value that is meant, of all that stand in a result: the only one, the one that the request speaks of, or the
+    one at the place where every demonstration took it; None where that cannot be told."""
+    held = _held_by(source, made)
+    if held is None:
+        return None
+    record, path = held
+    values = _found(record, path, request)
+    if len(values) == 1 or (values and _speaks_of_first(record, request)):
+        return values[0]
+    as_listed = list(dict.fromkeys(_values(_sorted(record.result, ""), path)))
+    return {"first": as_listed[:1], "last": as_listed[-1:]}.get(place, [None])[0] if as_listed else None
 
 
 def look_up(
@@ -121,19 +147,19 @@ def look_up(
         known = [item for item in lookups if item.tool_name == call.tool_name]
         wrong = [item for item in known if _quoted(call.arguments.get(item.parameter), call.error_message or "")]
         if wrong and call.tool_name not in done:
-            return _repaired(call, wrong[0], known, calls, {item.name: item for item in offered}, request)
+            return _repaired(call, wrong, calls, {item.name: item for item in offered}, request)
         mended = mended or bool(wrong and call.tool_name == calls[-1].tool_name)
     return _said("If nothing is left to do, tell the user what was done.") if mended else None
 
 
 def _repaired(
     refused: ToolCallRecord,
-    lookup: Lookup,
-    known: Sequence[Lookup],
+    wrong: Sequence[Lookup],
     calls: Sequence[ToolCallRecord],
     offered: Mapping[str, ToolSpecification],
     request: str,
 ) -> Hint | None:
+    lookup = wrong[0]
     finder = _finder(lookup, offered)
     if finder is None:
         return None
@@ -144,7 +170,7 @@ def _repaired(
     if _is_empty(made):
         return _found_nothing(finder)
     given, arguments = list[str](), dict(refused.arguments)
-    for item in known:
+    for item in wrong:
         source = _finder(item, offered)
         by = next((call for call in reversed(calls) if call.success and call.tool_name == source), None)
         if by is not None:
@@ -155,7 +181,7 @@ def _repaired(
             else:
                 told = _new_values(by, request)
             given.append(f"{item.parameter}: {told}")
-            if values and (len(values) == 1 or _speaks_of_first(by, request)):
+            if values and _speaks_of_first(by, request):
                 arguments[item.parameter] = values[0]
     hint = _said(f"Call {lookup.tool_name} now with {'; '.join(given)}.")
     mended = arguments != refused.arguments
@@ -206,7 +232,7 @@ def _finder(lookup: Lookup, offered: Mapping[str, ToolSpecification]) -> str | N
 
 
 def _quoted(value: Any, text: str) -> bool:
-    return isinstance(value, str | int) and bool(str(value)) and str(value).casefold() in text.casefold()
+    return isinstance(value, str | int) and stands_in(text, str(value))
 
 
 def _said(text: str) -> Hint:
@@ -218,6 +244,8 @@ def _origin(source: str, steps: Sequence[NextStep], made: Sequence[ToolCallRecor
     if kind != "result":
         return {"request": "from the user's request", "known": "from what was said before"}.get(kind, "in your words")
     number, _, path = rest.partition(" ")
+    if not number.isdigit() or int(number) >= len(steps):
+        return "from a result"
     if int(number) >= len(made):
         return f"from the result of {steps[int(number)].tool_name}"
     return _listed(values, f"{path or 'a value'} in the result of {made[int(number)].tool_name}")
@@ -240,7 +268,7 @@ def _sorted(result: Any, request: str) -> Any:
     if isinstance(result, str) and result[:1] in ("[", "{"):
         try:
             result = json.loads(result)
-        except ValueError:
+        except (ValueError, RecursionError):
             return None
     if isinstance(result, list | tuple):
         asked = request.casefold()
@@ -251,7 +279,9 @@ def _sorted(result: Any, request: str) -> Any:
 def _speaks_of_first(made: ToolCallRecord, request: str) -> bool:
     """Whether the request speaks of one row of a result more than of any other."""
     rows, asked = _sorted(made.result, request), request.casefold()
-    return isinstance(rows, list) and len(rows) > 1 and _spoken_of(rows[0], asked) > _spoken_of(rows[1], asked)
+    if not isinstance(rows, list):
+        return _spoken_of(rows, asked) > 0
+    return bool(rows) and _spoken_of(rows[0], asked) > (_spoken_of(rows[1], asked) if len(rows) > 1 else 0)
 
 
 def _spoken_of(row: Any, request: str) -> int:

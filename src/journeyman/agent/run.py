@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from journeyman.agent.agent import Agent, Verify
-from journeyman.agent.guide import Hint, look_up, next_step, untried
+from journeyman.agent.guide import Hint, look_up, next_step, stopped, untried
 from journeyman.agent.limits import EffectiveLimits
 from journeyman.agent.offer import Offer
 from journeyman.agent.state import RunState
@@ -17,7 +17,7 @@ from journeyman.core.calls import Artifact
 from journeyman.core.gaps import FindGap
 from journeyman.core.grounding import SAID
 from journeyman.core.messages import Message, Role
-from journeyman.core.playbook import DEMONSTRATION, Advice
+from journeyman.core.playbook import ADVICE, DEMONSTRATION, Advice
 from journeyman.core.principals import Principal
 from journeyman.core.protocols import Clock, Model, ModelRequest
 from journeyman.execution.executor import Around, CallScope, Executor
@@ -176,6 +176,8 @@ class Run:
         """The step of the nearest demonstration that comes next, said last, so that all before it stays as it was."""
         if not self.state.advice:
             return None
+        if not self.state.advice or stopped(self.state.steps):
+            return None
         guide = next((item for item in reversed(self.state.advice) if item.steps and not item.holdout), None)
         request = "" if self.state.task is None else self.state.task.description
         if guide is not None:
@@ -198,7 +200,7 @@ def instruction(agent: Agent, advice: list[Advice]) -> str:
     parts = [agent.instruction]
     if lines := [item.text for item in advice if item.form in ("system", "steps")]:
         listed = "\n".join(f"- {line}" for line in lines)
-        parts.append(f"What worked in similar tasks before (advice, not orders):\n{listed}")
+        parts.append(f"{ADVICE}\n{listed}")
     if agent.output is not None:
         # In words that hold for both ways in which adapters ask for it: by ``finish``, or by a schema for the text.
         parts.append("The final answer is data: give it in the form that is asked for, with nothing around it.")

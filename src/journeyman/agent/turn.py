@@ -11,6 +11,7 @@ from typing import Any
 
 from journeyman.agent.answer import answer_from_results
 from journeyman.agent.builtin import FINISH
+from journeyman.agent.guide import stopped
 from journeyman.agent.run import Run
 from journeyman.agent.state import Turn
 from journeyman.core.budgets import ANSWER_BYTES, TOOL_NAME_CHARS, TURN_CALLS, check_arguments
@@ -228,7 +229,7 @@ def composed_thought(turn: Turn) -> str:
 def _left_undone(run: Run) -> bool:
     """Whether a run ends without a change although each demonstration made one, and it was not told so before."""
     shown = [advice for advice in run.state.advice if advice.demonstrates and not advice.holdout]
-    if not shown or not all(advice.effective for advice in shown):
+    if not shown or not all(advice.effective for advice in shown) or stopped(run.state.steps):
         return False
     changed = any(call.success and not run.reads(call.tool_name) for step in run.state.steps for call in step.calls)
     return not changed and not any(message.content == NOTHING_DONE for message in run.state.messages)

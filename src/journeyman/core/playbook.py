@@ -42,6 +42,9 @@ NEXT_STEP = "next_step"
 REMINDER = "reminder"
 """The name of a user's message that this program wrote because a reply did not end the task."""
 
+ADVICE = "What worked in similar tasks before (advice, not orders):"
+"""What begins the advice in a system message, for adapters that treat it apart from the instruction."""
+
 DEMONSTRATION = "demonstration"
 """The name of a user's message that begins a demonstration, for adapters that treat those apart from a conversation."""
 
@@ -61,6 +64,7 @@ class NextStep(Entity):
     constants: dict[str, Any] = Field(default_factory=dict)
     sources: dict[str, str] = Field(default_factory=dict)
     """By argument, as in a demonstrated call."""
+    places: dict[str, str] = Field(default_factory=dict)
     given: dict[str, str] = Field(default_factory=dict)
     """By argument, what the request says in the place of the demonstration's value, where it is worded alike."""
 
@@ -92,7 +96,7 @@ class Advice(Entity):
     steps: tuple[NextStep, ...] = ()
     """The calls of its demonstration: the first that the run has not made yet is told at every step."""
     alike: bool = False
-    """Whether the request is worded like the demonstration's, so that its values can be told from its words."""
+    """Whether the request is worded exactly like the demonstration's, but for the values."""
     lookups: tuple[Lookup, ...] = ()
     tools: tuple[str, ...] = ()
     """What its strategy calls: the model is told of these tools, however many others there are."""
@@ -178,6 +182,8 @@ class DemonstratedCall(Entity):
     arguments: dict[str, Any] = Field(default_factory=dict)
     sources: dict[str, str] = Field(default_factory=dict)
     """By argument: ``request``, ``result K FIELD`` (of the K-th call), ``constant`` or ``composed``."""
+    places: dict[str, str] = Field(default_factory=dict)
+    """By argument that came from a row of a result: ``first``, ``last``, ``only`` or ``other``."""
     result: str = ""
     """What of its result later calls used, as placeholders; never the result itself."""
     effect: bool = False

@@ -42,3 +42,16 @@ def _stem(word: str) -> str:
 
 _kept_stem = lru_cache(maxsize=20_000)(_stem)
 """Texts are made of few different words, and looking one up is far quicker."""
+
+
+def stands_in(text: str, value: str) -> bool:
+    """Whether a value stands in a text as a word or words of its own, however it is capitalised."""
+    said, wanted = text.casefold(), value.casefold().strip()
+    at = said.find(wanted) if wanted else -1
+    while at >= 0:
+        end = at + len(wanted)
+        before, after = said[at - 1 : at], said[end : end + 1]
+        if not (before.isalnum() and wanted[:1].isalnum()) and not (after.isalnum() and wanted[-1:].isalnum()):
+            return True
+        at = said.find(wanted, at + 1)
+    return False

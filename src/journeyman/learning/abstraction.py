@@ -17,6 +17,7 @@ from typing import Any
 from journeyman.core.data import canonical_json
 from journeyman.core.playbook import DemonstratedCall, Demonstration, placeholder
 from journeyman.core.sensitive.tokens import redacted
+from journeyman.core.words import stands_in
 from journeyman.learning.episodes import Episode, EpisodeCall
 
 LONGEST_REQUEST = 2_000
@@ -28,6 +29,14 @@ MOST_ALIKE = 2
 MOST_LEAVES = 2_000
 _CONSTANT = re.compile(r"[a-z][a-z_-]{0,23}")
 """Words that name a choice, such as ``high`` or ``in_progress``; anything else may be somebody's value."""
+SHORT = 3
+"""Characters below which a value is found in too many places."""
+_OF_SOMEBODY = re.compile(
+    r"name|user|person|customer|client|patient|member|guest|employee|recipient|contact|owner|author|assignee|to\b|who"
+)
+"""Parameters whose values are mostly somebody's, however they are written."""
+_FIELD = re.compile(r"[A-Za-z_]\w{0,39}")
+_IDENTIFIES = re.compile(r"(?:^|_)(?:id|ids|key|uuid|ref|number|code|slug|login|user|username|account|name|email)$")
 _PLAIN_WORDS = re.compile(r"[a-z'-]+(?: [a-z'-]+){0,3}")
 _IDENTIFIER = re.compile(r"[^\s@]+@[^\s@]+\.\w+|\w*\d[\w./:#-]*\d\w*|[a-z]+://\S+|(?:\.{0,2}/)?(?:[\w.-]+/)+[\w.-]*")
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}(?:[ T]\d{2}:\d{2}(?::\d{2})?)?|\d{1,2}:\d{2}(?::\d{2})?")
@@ -36,10 +45,10 @@ _PERSONAL = re.compile(
     r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+"  # an address
     r"|https?://\S+"
     r"|\+?\d[\d ()/-]{6,}\d"  # a telephone or card number
-    r"|#?[A-Za-z]*_?\d{4,}\w*"  # an identifier
-    r"|\b\w+_\d+\b"
+    r"|#?[A-Za-z]*_?\d{3,}\w*"  # an identifier
+    r"|\b[^\W\d]+\d+\w*\b"
 )
-_NAME = re.compile(r"(?<![.!?:]\s)(?<!^)\b[A-Z][a-z]+(?:['’][A-Z]?[a-z]+)?\b")
+_NAME = re.compile(r"(?<![.!?]\s)(?<!^)(?<![^\W_])[^\W\d_]{2,}(?:['’][^\W\d_]+)?")
 _DATES = """
     monday tuesday wednesday thursday friday saturday sunday
     january february march april may june july august september october november december
@@ -57,7 +66,10 @@ class Source:
     path: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        return f"result {self.call} {'.'.join(self.path)}".strip() if self.kind == "result" else self.kind
+        if self.kind != "result":
+            return self.kind
+        path = self.path if all(map(_FIELD.fullmatch, self.path)) else ()  # a key may be somebody's value
+        return f"result {self.call} {'.'.join(path)}".strip()
 
 
 @dataclass(slots=True)
@@ -116,7 +128,7 @@ def abstract(episode: Episode) -> Abstracted | None:
         found: dict[str, Source] = {}
         made: dict[str, Any] = {}
         for name, value in call.arguments.items():
-            trace = _Trace(request, results[:number], known, names, used_paths)
+            trace = _Trace(request, results[:number], known, names, used_paths, name)
             made[name] = trace.replace(value, name)
             found[name] = trace.overall()
             if trace.invented:
@@ -128,6 +140,11 @@ def abstract(episode: Episode) -> Abstracted | None:
             tool_name=call.tool_name,
             arguments=arguments[number],
             sources={name: str(source) for name, source in sources[number].items()},
+            places={
+                name: _place(calls[source.call].result, source.path, call.arguments[name])
+                for name, source in sources[number].items()
+                if source.kind == "result"
+            },
             result=_result(call, used_paths.get(number, {})),
             effect=call.effect,
         )
@@ -172,8 +189,10 @@ class _Trace:
         known: Sequence[str],
         names: _Names,
         used_paths: dict[int, dict[tuple[str, ...], str]],
+        argument: str,
     ) -> None:
         self._request, self._results, self._known, self._names = request, results, known, names
+        self._argument = argument
         self._used_paths = used_paths
         self._found: list[Source] = []
         self.invented = False
@@ -184,7 +203,10 @@ class _Trace:
 
     def replace(self, value: Any, name: str) -> Any:
         if isinstance(value, Mapping):
-            return {key: self.replace(item, str(key)) for key, item in value.items()}
+            return {
+                key if _FIELD.fullmatch(str(key)) else placeholder("key"): self.replace(item, str(key))
+                for key, item in value.items()
+            }
         if isinstance(value, list | tuple):
             return [self.replace(item, _singular(name)) for item in value[:MOST_ALIKE]]
         if value is None or isinstance(value, bool):
@@ -201,34 +223,69 @@ class _Trace:
             made = self._names.of(value, path[-1] if path else name)
             self._used_paths.setdefault(number, {})[path] = made
             return made
-        if _stands_in(self._request, text):
+        if stands_in(self._request, text):
             self._found.append(Source("request"))
             return self._names.of(value, name)
-        if any(_stands_in(said, text) for said in self._known):
+        if any(stands_in(said, text) for said in self._known):
             self._found.append(Source("known"))
             return self._names.of(value, name)
-        if isinstance(value, int | float) and abs(value) < 100:
-            self._found.append(Source("constant"))
-            return value
-        if isinstance(value, str) and _CONSTANT.fullmatch(value) and self._names.known(value) is None:
+        if self._is_constant(value):
             self._found.append(Source("constant"))
             return value
         self._found.append(Source("composed"))
         self.invented = self.invented or _looks_like_identifier(text)
         return self._names.of(value, name, _shape(text), composed=True)
 
+    def _is_constant(self, value: str | int | float) -> bool:
+        """Whether a value may mean the same in every task: a choice or a small number that no result and no part of
+        the request could have led to."""
+        text = _plain(value).casefold()
+        if any(text in leaves for leaves in self._results):
+            return False
+        if not isinstance(value, str):
+            return abs(value) < 100
+        if _CONSTANT.fullmatch(value) is None or self._names.known(value) is not None:
+            return False
+        return len(text) < SHORT or text not in _squeezed(self._request)
+
     def _in_result(self, text: str) -> tuple[int, tuple[str, ...]] | None:
-        if len(text) < 2 or _CONSTANT.fullmatch(text):
-            return None  # too common to say where it came from
-        standing = _stands_in(self._request, text)
-        if standing:
+        if stands_in(self._request, text):
             return None
+        if len(text) < SHORT or _CONSTANT.fullmatch(text):
+            return self._identified(text)
         for number, leaves in enumerate(self._results):
             if (path := leaves.get(text.casefold())) is not None:
                 return number, path
-            if (whole := leaves.get("")) is not None and len(text) > 3 and _stands_in(whole[0], text):
+            if (whole := leaves.get("")) is not None and len(text) > 3 and stands_in(whole[0], text):
                 return number, ()
         return None
+
+    def _identified(self, text: str) -> tuple[int, tuple[str, ...]] | None:
+        """Where a short number or a plain word stands in a result as somebody's identifier; elsewhere it is too common
+        to say where it came from."""
+        for number, leaves in enumerate(self._results):
+            path = leaves.get(text.casefold())
+            if path and (path[-1] == self._argument or _IDENTIFIES.search(path[-1].casefold())):
+                return number, path
+        return None
+
+
+def _place(result: Any, path: Sequence[str], value: Any) -> str:
+    """Which row of a result a value stands in."""
+    rows = parsed(result)
+    if not isinstance(rows, list | tuple) or len(rows) < 2:
+        return "only"
+    wanted = _plain(value)
+    held = [
+        at
+        for at, row in enumerate(rows[:MOST_LEAVES])
+        if any(found == tuple(path) and _plain(item) == wanted for found, item in walk(row))
+    ]
+    return {(0,): "first", (len(rows) - 1,): "last"}.get((held[0],) if len(held) == 1 else (-1,), "other")
+
+
+def _squeezed(text: str) -> str:
+    return "".join(letter for letter in text.casefold() if letter.isalnum())
 
 
 def _leaves(result: Any) -> dict[str, tuple[str, ...]]:
@@ -251,7 +308,7 @@ def parsed(result: Any) -> Any:
     text = result[:LONGEST_RESULT]
     try:
         return json.loads(text) if text[:1] in ("[", "{") else text
-    except ValueError:
+    except (ValueError, RecursionError):
         return text
 
 
@@ -292,7 +349,8 @@ def _instead(name: str, _: str) -> str:
 
 
 def _unless_plain(name: str, found: str) -> str:
-    return found if _PLAIN_WORDS.fullmatch(found) else name
+    named = _OF_SOMEBODY.search(name) and not _CONSTANT.fullmatch(found.casefold())
+    return found if _PLAIN_WORDS.fullmatch(found) and not named else name
 
 
 def _closing(answer: str, names: _Names) -> str:
@@ -309,8 +367,13 @@ def _personal(text: str) -> str:
     pieces = re.split(r"(⟦[^⟧]*⟧)", redacted(text))
     for at in range(0, len(pieces), 2):
         piece = _PERSONAL.sub("⟦value⟧", pieces[at])
-        pieces[at] = _NAME.sub(lambda found: found[0] if found[0].casefold() in _WEEK else "⟦name⟧", piece)
+        pieces[at] = _NAME.sub(lambda found: "⟦name⟧" if _is_name(found[0]) else found[0], piece)
     return "".join(pieces)
+
+
+def _is_name(word: str) -> bool:
+    """Whether a word within a sentence is written like a name, in any script that knows capitals."""
+    return word[0].isupper() and (not word.isupper() or len(word) > 3) and word.casefold() not in _WEEK
 
 
 def _replaced(text: str, value: str, put: Callable[[str], str]) -> str:
@@ -320,19 +383,6 @@ def _replaced(text: str, value: str, put: Callable[[str], str]) -> str:
     return "".join(
         piece if at % 2 else pattern.sub(lambda found: put(found[0]), piece) for at, piece in enumerate(pieces)
     )
-
-
-def _stands_in(text: str, value: str) -> bool:
-    """Whether a value stands in a text as a word or words of its own."""
-    said, wanted = text.casefold(), value.casefold().strip()
-    at = said.find(wanted)
-    while at >= 0:
-        end = at + len(wanted)
-        before, after = said[at - 1 : at], said[end : end + 1]
-        if not (before.isalnum() and wanted[:1].isalnum()) and not (after.isalnum() and wanted[-1:].isalnum()):
-            return True
-        at = said.find(wanted, at + 1)
-    return False
 
 
 def _looks_like_identifier(text: str) -> bool:

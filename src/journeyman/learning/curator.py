@@ -10,17 +10,16 @@ from journeyman.core.data import new_id
 from journeyman.core.labels import LabelSource
 from journeyman.core.playbook import (
     RECENT,
-    Demonstration,
     Lookup,
     PlaybookBullet,
     StrategyState,
     ToolCallingStrategy,
 )
-from journeyman.learning.alignment import aligned
 from journeyman.learning.evidence import judged, lower_bound
 from journeyman.learning.forms import LearningSettings, prose
 from journeyman.learning.index import StrategyIndex
 from journeyman.learning.reflector import Lesson
+from journeyman.learning.together import together
 
 BASELINE = "baseline"
 """The observation that counts how runs without advice went."""
@@ -146,10 +145,13 @@ class Curator:
         if episode.previous and condition not in target.preconditions and len(target.preconditions) < MOST_PHRASINGS:
             changes["preconditions"] = (*target.preconditions, condition)
         if lesson.good and _shows_better(target, lesson, taught=taught):
-            changes["demonstration"] = shown.demonstration
-            changes["content"] = prose(shown.key, shown.demonstration, target.tool_sequence)
+            better = shown.demonstration
+            if target.demonstration is not None:
+                better = together(better, target.demonstration)
+            changes["demonstration"] = better
+            changes["content"] = prose(shown.key, better, target.tool_sequence)
         elif lesson.good and target.demonstration is not None:
-            changes["demonstration"] = _also_worded(target.demonstration, shown.demonstration)
+            changes["demonstration"] = together(target.demonstration, shown.demonstration)
         if lesson.good:
             count = target.helpful_count
             changes["avg_iterations"] = (target.avg_iterations * count + episode.iterations) / (count + 1)
@@ -289,17 +291,6 @@ def _tallied(bullet: B, good: bool, moment: datetime) -> B:
     field = "helpful_count" if good else "harmful_count"
     update = {field: getattr(bullet, field) + 1, "version": bullet.version + 1, "last_updated": moment}
     return bullet.model_copy(update=update)
-
-
-def _also_worded(kept: Demonstration, other: Demonstration) -> Demonstration:
-    """A demonstration with another way to ask for the same calls, where its values have the same names."""
-    worded = (kept.request, *kept.wordings)
-    same = [call.arguments for call in kept.calls] == [call.arguments for call in other.calls]
-    if not same or other.request in worded or len(worded) > MOST_PHRASINGS:
-        return kept
-    if any(aligned(text, other.request) is not None for text in worded):
-        return kept
-    return kept.model_copy(update={"wordings": (*kept.wordings, other.request)})
 
 
 def _says_more(lookup: Lookup, known: Lookup | None) -> bool:

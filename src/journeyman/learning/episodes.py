@@ -87,6 +87,8 @@ class Episode:
     """What was said and found out before, in the same conversation: arguments may come from there."""
     previous: str | None = None
     """The tool that the conversation called last before."""
+    tools: frozenset[str] = frozenset()
+    """The names of its agent's tools, where they are known."""
     labels: tuple[Label, ...] = ()
     """What people and verifiers say of it."""
     verdict: Label | None = None
@@ -178,6 +180,7 @@ def from_facts(facts: Sequence[Fact], *, labels: Sequence[Label] = ()) -> Episod
         could_change=not reads or not all(reads.values()),
         known=tuple(message.content for message in said),
         previous=before[-1] if before else None,
+        tools=frozenset(reads),
         labels=(*end.labels, *labels),
         verdict=judge([record for record in records.values() if record.tool_name not in RESERVED_NAMES], ended=ended),
     )

@@ -20,9 +20,10 @@ from journeyman.core.playbook import (
     ToolCallingStrategy,
     placeholder,
 )
-from journeyman.learning.alignment import aligned
+from journeyman.learning.alignment import Alike, aligned
 
 FINISH = "finish"
+MOST_LOOKUPS = 50
 
 
 class LearningSettings(Entity):
@@ -72,17 +73,18 @@ def as_advice(
     if shown is None or settings.form == "system":
         return Advice(**told)
     if settings.form == "steps":
-        values = worded_alike(strategy, request)
-        return Advice(**told, form="steps", steps=steps_of(shown, values or {}), alike=values is not None)
+        alike = worded_alike(strategy, request) or Alike({}, exact=False)
+        return Advice(**told, form="steps", steps=steps_of(shown, alike.values), alike=alike.exact)
     turns = turns_of(shown, closing=settings.closing, finish=FINISH in tools, key=strategy.id[-6:])
     return Advice(**told, form="turns", turns=tuple(turns))
 
 
-def worded_alike(strategy: ToolCallingStrategy, request: str) -> dict[str, str] | None:
+def worded_alike(strategy: ToolCallingStrategy, request: str) -> Alike | None:
     """The values of a request that is worded like one that the strategy served; None where it is not."""
     shown = strategy.demonstration
     wordings = () if shown is None else (shown.request, *shown.wordings)
-    return next((found for text in wordings if (found := aligned(text, request)) is not None), None)
+    found = [alike for text in wordings if (alike := aligned(text, request)) is not None]
+    return next((alike for alike in found if alike.exact), found[0] if found else None)
 
 
 def steps_of(shown: Demonstration, values: Mapping[str, str]) -> tuple[NextStep, ...]:
@@ -98,7 +100,8 @@ def steps_of(shown: Demonstration, values: Mapping[str, str]) -> tuple[NextStep,
             for name, source in sources.items()
             if source == "request" and isinstance(value := call.arguments[name], str) and value in held
         }
-        steps.append(NextStep(tool_name=call.tool_name, constants=constants, sources=sources, given=given))
+        made = {"constants": constants, "sources": sources, "places": call.places, "given": given}
+        steps.append(NextStep(tool_name=call.tool_name, **made))
     return tuple(steps)
 
 
@@ -153,6 +156,7 @@ def _origin(source: str, shown: Demonstration) -> str:
 
 def lookup_advice(lookups: Sequence[Lookup]) -> list[Advice]:
     """All that is known about values that tools refused, to be told where one is refused again."""
+    lookups = lookups[:MOST_LOOKUPS]
     if not lookups:
         return []
     named = [f"{item.tool_name} {item.parameter}{f' ({item.found_by})' if item.found_by else ''}" for item in lookups]

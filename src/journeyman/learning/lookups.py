@@ -12,11 +12,18 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from journeyman.core.playbook import Lookup
+from journeyman.core.words import stands_in
 from journeyman.learning.abstraction import parsed, walk
 from journeyman.learning.episodes import Episode, EpisodeCall
 
-NOT_THE_CALLS_FAULT = frozenset({"TIMEOUT", "RATE_LIMITED", "CANCELLED", "REPEATED_CALL", "NOT_PERMITTED"})
+_OTHER_FAULTS = """
+    TIMEOUT RATE_LIMITED CANCELLED REPEATED_CALL NOT_PERMITTED UNKNOWN_TOOL PLACEHOLDER_ARGUMENT
+    APPROVAL_DENIED APPROVAL_EXPIRED APPROVAL_INVALID
+"""
+NOT_THE_CALLS_FAULT = frozenset(_OTHER_FAULTS.split())
 """Failures that say nothing about a call's arguments."""
+_NAME = re.compile(r"[A-Za-z_]\w{0,39}")
+"""Of parameters and fields; what is written otherwise may be somebody's value."""
 _NAMED = re.compile(r"\b[a-z][a-z0-9]*(?:_[a-z0-9]+)+\b")
 _REFERS = re.compile(r"(?:^|_)(?:id|ids|key|uuid|ref|reference|slug|code|number)$")
 
@@ -28,9 +35,11 @@ def lookups_of(episode: Episode) -> list[Lookup]:
         if failed.ok or failed.error_code in NOT_THE_CALLS_FAULT:
             continue
         for parameter in refused(failed.arguments, failed.error):
+            if _NAME.fullmatch(parameter) is None:
+                continue
             if _held(failed.arguments[parameter], episode.calls[:at]) is not None:
                 continue  # it was looked up, and refused all the same
-            lookup = _source(failed, parameter, at, episode.calls)
+            lookup = _source(failed, parameter, at, episode)
             if lookup is not None:
                 found[failed.tool_name, parameter] = lookup
     return list(found.values())
@@ -38,26 +47,21 @@ def lookups_of(episode: Episode) -> list[Lookup]:
 
 def refused(arguments: Mapping[str, Any], error: str) -> list[str]:
     """The arguments whose values an error quotes."""
-    quoted = error.casefold()
     return [
         name
         for name, value in arguments.items()
-        if isinstance(value, str | int) and not isinstance(value, bool) and _quotes(quoted, str(value).casefold())
+        if isinstance(value, str | int) and not isinstance(value, bool) and stands_in(error, str(value))
     ]
 
 
-def _quotes(text: str, value: str) -> bool:
-    return bool(value.strip()) and re.search(rf"(?<!\w){re.escape(value.strip())}(?!\w)", text) is not None
-
-
-def _source(failed: EpisodeCall, parameter: str, at: int, calls: Sequence[EpisodeCall]) -> Lookup | None:
-    tool = failed.tool_name
+def _source(failed: EpisodeCall, parameter: str, at: int, episode: Episode) -> Lookup | None:
+    tool, calls = failed.tool_name, episode.calls
     for number, later in enumerate(calls[at + 1 :], start=at + 1):
         if later.ok and later.tool_name == tool and parameter in later.arguments:
             if (held := _held(later.arguments[parameter], calls[:number])) is not None:
                 return Lookup(tool_name=tool, parameter=parameter, found_by=held[0], field=held[1])
             return None  # another value was right, which no result held
-    named = [name for name in _NAMED.findall(failed.error) if name not in (tool, parameter)]
+    named = [name for name in _NAMED.findall(failed.error) if name in episode.tools and name != tool]
     refers = _REFERS.search(parameter.casefold())
     if refers:
         reading = [call for call in calls if call.ok and not call.effect and parameter not in call.arguments]
@@ -76,5 +80,5 @@ def _held(value: Any, calls: Sequence[EpisodeCall]) -> tuple[str, str] | None:
         if call.ok and not call.effect:
             for path, held in walk(parsed(call.result)):
                 if str(held) == wanted:
-                    return call.tool_name, ".".join(path)
+                    return call.tool_name, ".".join(path) if all(map(_NAME.fullmatch, path)) else ""
     return None

@@ -32,7 +32,7 @@ from journeyman.learning.forms import LearningSettings, as_advice, lookup_advice
 from journeyman.learning.index import Neighbour, StrategyIndex
 from journeyman.learning.kept import MemoryPlaybooks
 from journeyman.learning.ranking import Ranked, next_tools, rank
-from journeyman.learning.reflector import Reflector
+from journeyman.learning.reflector import Lesson, Reflector
 from journeyman.retrieval.embedders import default_embedder
 
 logger = logging.getLogger("journeyman.learning")
@@ -114,7 +114,7 @@ class Playbook:
         ranked = await self.ranked(text, tools=tools, principal=principal, previous=previous)
         if not ranked:
             return []
-        alike = [item for item in ranked if worded_alike(item.strategy, text) is not None]
+        alike = [item for item in ranked if (same := worded_alike(item.strategy, text)) is not None and same.exact]
         if alike:
             others = [item for item in ranked if item not in alike]
             divided = alike[0].share < self.settings.agreement * sum(item.share for item in alike)
@@ -238,7 +238,7 @@ class Playbook:
 
     async def draft(self, episodes: Sequence[Episode]) -> Draft:
         """What these episodes change, not yet written; called by whoever is ``alone`` with it."""
-        lessons = [lesson for episode in episodes if (lesson := self._reflector.reflect(episode)) is not None]
+        lessons = self._lessons(episodes)
         curator = Curator(await self._refreshed(), self.settings, domain=self.domain)
         for lesson in lessons:
             await curator.take_in(lesson, now=self._now())
@@ -246,7 +246,7 @@ class Playbook:
         return Draft(self, curator, change, len(lessons))
 
     async def take_in(self, episodes: Sequence[Episode], *, taught: bool = False) -> int:
-        lessons = [lesson for episode in episodes if (lesson := self._reflector.reflect(episode)) is not None]
+        lessons = self._lessons(episodes)
         if not lessons:
             return 0
 
@@ -256,6 +256,18 @@ class Playbook:
             return len(lessons)
 
         return await self._change(_learned(len(lessons)), take)
+
+    def _lessons(self, episodes: Sequence[Episode]) -> list[Lesson]:
+        """What episodes teach. One that cannot be read teaches nothing, and keeps nobody from learning of others."""
+        found: list[Lesson] = []
+        for episode in episodes:
+            try:
+                lesson = self._reflector.reflect(episode)
+            except Exception:
+                logger.exception("nothing was learned from a run", extra={LOG_FIELDS: {"run_id": episode.run_id}})
+            else:
+                found += [] if lesson is None else [lesson]
+        return found
 
     async def _episodes(self, item: Run, labels: Sequence[Label]) -> list[Episode]:
         if isinstance(item, Episode):

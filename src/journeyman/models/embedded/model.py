@@ -10,6 +10,7 @@ import asyncio
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
@@ -18,7 +19,7 @@ from typing import Any, TypeAlias
 from journeyman.core.arguments import is_excepted
 from journeyman.core.errors import ErrorCategory, ModelError
 from journeyman.core.messages import Message, Role, ToolCall, Usage
-from journeyman.core.playbook import DEMONSTRATION, NEXT_STEP, REMINDER
+from journeyman.core.playbook import ADVICE, DEMONSTRATION, NEXT_STEP, REMINDER
 from journeyman.core.protocols import Clock, Deltas, ModelRequest, ModelResponse, SystemClock, moment
 from journeyman.core.specification import RESERVED_NAMES, ToolSpecification
 from journeyman.core.words import stem, words
@@ -57,8 +58,9 @@ LONGEST_RESULT = 300
 SEVERAL = re.compile(r"\b(?:and|then|also|after|afterwards|before|next|finally)\b|[,;:]|[.!?]\s+\w", re.IGNORECASE)
 """What a request has that may ask for more than one step; after the results of others the engine need not be asked."""
 NAME = re.compile(r"[\w.-]+")
-AS_WORDED = 0.9
-"""How sure it is of a call that served a request of the same wording before."""
+AS_WORDED = 0.5
+"""How sure it is of a call that served a request of the same wording before: sure enough to make it, and no reason to
+ask nobody where calls that are hard to undo need a person."""
 REMEMBERED = re.compile(r"\b(?:don['’]?t|do not|never) (?:let (?:me|us) )?forget\b", re.IGNORECASE)
 """Two negations that ask for something."""
 LONGEST_GUIDANCE = 600
@@ -75,8 +77,8 @@ class EmbeddedModel:
     ``gate`` it calls nothing and says what it can do instead. It also reads the agent's instruction and advice, and
     which tools the first requests of the conversation led to. Where a request is worded like one that was served, it
     makes the same calls, and a refused call again with what was looked up; where only the next step of a similar one
-    is told, and it would call nothing or is unsure, it is asked what it makes of that one tool. Of more than
-    ``MOST_TOOLS`` tools it weighs those that ``rank`` puts first, or else the first.
+    is told, that only reads, and it would call nothing or is unsure, it is asked what it makes of that one tool. Of
+    more than ``MOST_TOOLS`` tools it weighs those that ``rank`` puts first, or else the first.
     """
 
     name = "embedded"
@@ -119,9 +121,14 @@ class EmbeddedModel:
                 return ModelResponse(
                     calls=(made,), usage=Usage(requests=1), confidence=made.confidence, model=self.name
                 )
+        # Only what reads is tried because a similar request was served so.
+        advised = advised if advised is None or advised.read_only else None
         if conversation.results and not SEVERAL.search(conversation.text) and advised is None:
             return self._of_results(conversation, Usage())
         proposed = await self._proposed(files, weighed, conversation)
+        if conversation.is_advised and any(not tool.read_only for tool in proposed.tools):
+            # What changes something it must choose without having been told of it.
+            proposed = await self._proposed(files, weighed, conversation.unadvised())
         usage = Usage(requests=1)
         missing = {call.tool_name: names for call in proposed.calls if (names := left_empty(call, weighed))}
         calls = tuple(call for call in proposed.calls if not left_empty(call, weighed) and conversation.allows(call))
@@ -322,12 +329,24 @@ class Conversation:
                 category=ErrorCategory.INVALID_INPUT,
                 user_guidance="ask in fewer words, or name a larger model",
             )
-        self.guidance = _guidance(messages[:asked_at])
+        self._before = messages[:asked_at]
+        self.guidance = _guidance(self._before)
         self.guidance += [said.content for said in messages[asked_at:] if said.name == NEXT_STEP]
         self._next_step = next((said.content for said in reversed(messages) if said.name == NEXT_STEP), "")
         self._since = messages[asked_at + 1 :]
         self._calls = [call for message in self._since for call in message.calls]
         self.results = [message for message in self._since if message.role is Role.FUNCTION]
+
+    @property
+    def is_advised(self) -> bool:
+        """Whether it is told how other requests were served."""
+        return self.unadvised().guidance != self.guidance
+
+    def unadvised(self) -> Conversation:
+        """The same with the instruction alone."""
+        alone = copy(self)
+        alone.guidance = _guidance([said for said in self._before if said.role is Role.SYSTEM], advice=False)
+        return alone
 
     @property
     def confidence(self) -> float:
@@ -389,9 +408,10 @@ def left_empty(call: ToolCall, tools: Sequence[ToolSpecification]) -> tuple[str,
     return tuple(name for name, value in given if isinstance(value, str) and not value.strip())
 
 
-def _guidance(messages: Sequence[Message]) -> list[str]:
+def _guidance(messages: Sequence[Message], *, advice: bool = True) -> list[str]:
     """What was said before the request, for the engine's system text: the instruction and advice, and examples."""
-    told = " ".join(" ".join(message.content for message in messages if message.role is Role.SYSTEM).split())
+    said = (message.content for message in messages if message.role is Role.SYSTEM)
+    told = " ".join(" ".join(text if advice else text.partition(ADVICE)[0] for text in said).split())
     if len(told) > LONGEST_GUIDANCE:  # the instruction begins it, advice ends it
         told = f"{told[: LONGEST_GUIDANCE // 2]} … {told[-LONGEST_GUIDANCE // 2 :]}"
     examples, request = list[str](), ""
