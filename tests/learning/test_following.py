@@ -111,8 +111,8 @@ async def test_a_result_that_cannot_be_read_keeps_nobody_from_learning(tmp_path:
         return "noted"
 
     agent = Agent(name="notes", instruction="Take notes.", tools=[deep, note])
-    bad = [call("deep"), call("note", text="one"), say("Noted.")]
-    good = [call("note", text="milk"), say("Noted.")]
+    bad: list[Any] = [call("deep"), call("note", text="one"), say("Noted.")]
+    good: list[Any] = [call("note", text="milk"), say("Noted.")]
     store = f"sqlite:///{tmp_path}/notes.db"
     for turns, request in ((bad, "Look deep and note one"), (good, "Note milk"), (good, "Note milk")):
         async with Journeyman(store=store, model=ScriptedModel(turns), learning=True) as app:
