@@ -46,7 +46,7 @@ _PERSONAL = re.compile(
     r"|https?://\S+"
     r"|\+?\d[\d ()/-]{6,}\d"  # a telephone or card number
     r"|#?[A-Za-z]*_?\d{3,}\w*"  # an identifier
-    r"|\b[^\W\d]+\d+\w*\b"
+    r"|\b[^\W\d]{3,}\d+\w*\b"
 )
 _NAME = re.compile(r"(?<![.!?]\s)(?<!^)(?<![^\W_])[^\W\d_]{2,}(?:['’][^\W\d_]+)?")
 _DATES = """
