@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from journeyman import Agent, Policy, Principal, Tool, ToolError, ToolLibrary, run, tool
+from journeyman import Agent, Approve, Deny, Policy, Principal, Tool, ToolError, ToolLibrary, run, tool
 from journeyman.agent import offer
 from journeyman.agent.offer import Offer
 from journeyman.core.calls import ToolCallRecord
@@ -402,3 +402,39 @@ def note(record: ToolCallRecord, there: set[str], used: dict[str, None]) -> None
         there.symmetric_difference_update({record.result})
     if record.tool_name in there:
         used[record.tool_name] = None
+
+
+async def test_where_most_tools_have_gone_others_take_their_places() -> None:
+    library = ToolLibrary(many())
+
+    def leave(request: Any) -> Any:
+        for name in [item.name for item in request.tools if item.name != "find_tools"][1:]:
+            library.unregister(name)
+        return call("archive_contract")
+
+    model = ScriptedModel([leave, say("done")])
+    agent = Agent(name="a", instruction="i", all_tools=True)
+    await run(agent, "Archive this contract", library=library, model=model)
+    first, second = offers(model)
+    assert second[:2] == first[:2]
+    assert len(second) == 20
+
+
+async def test_nothing_is_tried_instead_of_what_may_have_had_an_effect_or_was_denied() -> None:
+    @tool(risk="irreversible")
+    async def wire_money(amount: int = 1) -> str:
+        """Send money."""
+        raise ToolError("CONN", "connection reset after sending", category=ErrorCategory.NETWORK)
+
+    tools = [*many(), wire_money]
+    agent = Agent(name="a", instruction="i", tools=tools)
+
+    async def reasons(*turns: Any, approver: Any) -> list[str]:
+        model = ScriptedModel([*turns, say("done")])
+        response = await run(agent, "Wire the money", model=model, approver=approver)
+        assert response.answer == "done"
+        offered = [set(names) for names in offers(model)]
+        return sorted(offered[-1] - offered[0])
+
+    assert await reasons(call("wire_money"), approver=lambda _: Approve()) == []
+    assert await reasons(call("wire_money"), call("wire_cash"), approver=lambda _: Deny(reason="no")) == []

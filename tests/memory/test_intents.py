@@ -204,6 +204,57 @@ class Hanging:
         raise AssertionError
 
 
+@pytest.mark.parametrize("tool", [["search_orders"], {"name": "search_orders"}, 5, ""])
+async def test_a_model_that_names_no_tool_by_its_name_counts_as_no_answer(tool: Any) -> None:
+    said = ScriptedModel([call("report_intent", intent_type="fetch", tool=tool)])
+    alone = await read("Find the orders of Ada")
+    assert alone is not None
+    with_model = await read("Find the orders of Ada", model=said)
+    assert with_model is not None
+    assert with_model.suggested_tools == alone.suggested_tools
+
+
+async def test_a_model_that_returns_anything_at_all_counts_as_no_answer() -> None:
+    class Odd:
+        name = "odd"
+
+        async def respond(self, request: ModelRequest, deltas: Deltas | None = None) -> ModelResponse:
+            return None  # type: ignore[return-value]  # which is the point
+
+    assert await read("Find the orders of Ada", model=Odd()) is not None
+
+
+async def test_of_a_type_that_names_its_tools_a_model_suggests_no_other() -> None:
+    kind = add_intent_type("complaint", examples=("My parcel is broken",), tools=("search_orders",))
+    try:
+        said = ScriptedModel([call("report_intent", intent_type="complaint", tool="send_message", parameters={})])
+        intent = await read("Find what went wrong with my order", model=said)
+        assert intent is not None
+        assert (intent.intent_type, intent.suggested_tools) == ("complaint", ("search_orders",))
+        told = await read("My parcel is broken")  # no request by its form; but somebody said that it is one
+        assert told is not None
+        assert told.intent_type == "complaint"
+    finally:
+        remove_intent_type(kind)
+
+
+async def test_numbers_beyond_all_bounds_are_left_out() -> None:
+    tools = (
+        specification("list_meetings", "List meetings.", (), minutes={"type": "integer"}, count={"type": "number"}),
+    )
+    for text in (f"List meetings of the last {'9' * 400} minutes", f"List meetings with count {'9' * 400}"):
+        intent = await IntentReader(tools).read(text)
+        assert intent is not None
+        assert intent.parameters == {}
+
+
+async def test_much_context_does_not_push_out_what_was_said() -> None:
+    known = {f"key_{number}": number for number in range(40)}
+    intent = await read("Search orders for 'blue lamp'", context={**known, "limit": 3, "odd": object()})
+    assert intent is not None
+    assert intent.parameters == {"query": "blue lamp", "limit": 3}
+
+
 async def test_a_model_that_hangs_is_given_up() -> None:
     intent = await read("Summarize #ops", model=Hanging(), timeout=0.01)
     assert intent is not None

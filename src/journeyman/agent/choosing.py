@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal, TypeAlias
 
+from journeyman.agent.guide import stopped
 from journeyman.agent.run import Run
 from journeyman.core.calls import CallStatus, ToolCallRecord
 from journeyman.core.errors import ErrorCategory
@@ -32,8 +33,11 @@ _NOT_ABOUT_THE_CALL = frozenset(
 async def update_choice(run: Run) -> None:
     """Bring up to date what the model is told of, before it is asked; for runs whose offer is narrowed."""
     made = _Changes(run)
-    if not any(map(run.offer.there, run.offer.chosen)):
+    there = sum(map(run.offer.there, run.offer.chosen))
+    if not there:
         await _choose(run, made)
+    elif 2 * there < min(run.offer.room, len(run.offer.permitted)):
+        await _fill(run, made)  # a few that have gone may come back to their places; these are most
     if run.state.steps[run.seen_steps :]:
         await _follow(run, made)
         run.seen_steps = len(run.state.steps)
@@ -71,8 +75,13 @@ async def _choose(run: Run, made: _Changes) -> None:
     made.add(offer.before, "used")
     made.add([name for item in reversed(state.advice) if not item.holdout for name in item.tools], "strategy")
     made.add(_of_history(run), "used")
+    await _fill(run, made)
+
+
+async def _fill(run: Run, made: _Changes) -> None:
+    offer, task = run.offer, run.state.task
     if (room := offer.room - sum(map(offer.there, offer.chosen))) > 0:
-        text = "" if state.task is None else state.task.description
+        text = "" if task is None else task.description
         ranked = await offer.rank(text, k=room, without=offer.chosen)
         others = (item.name for item in offer.permitted if item.name not in offer.chosen)
         made.add(list(dict.fromkeys([*ranked, *others]))[:room], "chosen")
@@ -94,7 +103,7 @@ async def _follow(run: Run, made: _Changes) -> None:
                 name = run.offer.name_of(call.tool_name)
                 if name is not None and name not in run.offer.chosen:
                     made.add([name], "called")
-                if call.tool_name not in run.fallbacks and _failed_for_good(run, call):
+                if call.tool_name not in run.fallbacks and _failed_for_good(run, call) and not stopped(run.state.steps):
                     run.fallbacks.add(call.tool_name)
                     made.add(await _instead(run, call), "fallback", because=call.tool_name)
 
@@ -113,6 +122,8 @@ def _failed_for_good(run: Run, call: ToolCallRecord) -> bool:
         return True
     if call.status not in (CallStatus.ERROR, CallStatus.TIMEOUT) or not call.attempts:
         return False
+    if not run.reads(call.tool_name) and error.category is not ErrorCategory.AUTHENTICATION:
+        return False  # it may have done what it was to do: nothing else is to do it again
     if error.category in _NOT_ABOUT_THE_CALL:
         return True
     # It may be about the values; a tool that fails again, and never did anything, is not.

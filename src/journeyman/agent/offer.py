@@ -204,7 +204,7 @@ class Offer:
         wanted = self._task.available_tools
         if wanted is not None:
             if missing == "refuse":
-                _check_available(self._task, by_name)
+                _check_available(self._task, by_name, self._principal)
             by_name = {name: by_name[name] for name in wanted if name in by_name}
             offered = tuple(item for item in offered if item.name in by_name)
             aliases = {name: item for name, item in aliases.items() if item.name in by_name}
@@ -233,10 +233,10 @@ def _permitted(item: ToolSpecification, principal: Principal | None) -> bool:
     return all(principal is not None and principal.may(permission) for permission in item.permissions)
 
 
-def _check_available(task: TaskInput, tools: Mapping[str, AnyTool]) -> None:
+def _check_available(task: TaskInput, tools: Mapping[str, AnyTool], principal: Principal | None) -> None:
     unknown = [name for name in task.available_tools or () if name not in tools]
     if unknown:
-        near = nearest_names(unknown[0], tools)
+        near = nearest_names(unknown[0], [n for n, item in tools.items() if _permitted(item.specification, principal)])
         hint = f"; did you mean {', '.join(map(repr, near))}?" if near else ""
         raise ConfigurationError(
             f"task {task.task_id!r}: available_tools names tools the agent does not have: "

@@ -258,7 +258,7 @@ async def _prepared(
             model=named,
             verify=options.get("verify"),
             gaps=find_gap,
-            ranker=DefaultRanker(),
+            ranker=DefaultRanker(library),
             listener=listener if feed is None else _collected(seen, listener),
         ).build()
         prepared.wants_text = listener is not None

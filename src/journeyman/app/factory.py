@@ -139,7 +139,7 @@ class RunFactory:
             defaults=self.limits,
             before_step=self._follow_policy,
             gaps=None if order.chain else find_gap,
-            ranker=DefaultRanker(),
+            ranker=DefaultRanker(library),
             format=lambda: self.format,
             verify=self.verifiers.get(run_id),
             trace_parent=order.trace_parent,

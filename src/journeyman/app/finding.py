@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cache
 from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
 
 from journeyman.core.gaps import ToolGapReport
 from journeyman.core.protocols import Embedder
 from journeyman.core.specification import ToolSpecification
+from journeyman.tools.library import ToolLibrary
 
 if TYPE_CHECKING:
     from journeyman.memory.choosing import ToolRanking
@@ -31,10 +33,27 @@ def tool_ranking() -> ToolRanking:
 
 
 class DefaultRanker:
-    """Says which tools fit a request, where a run has more than its model is told of."""
+    """Says which tools fit a request, where a run has more than its model is told of; by the library's own embedder
+    where it has one."""
+
+    def __init__(self, library: ToolLibrary) -> None:
+        self._library = library
 
     async def rank(self, text: str, tools: Sequence[ToolSpecification], *, k: int) -> Sequence[str]:
-        return await tool_ranking().rank(text, tools, k=k)
+        return await self._ranking().rank(text, tools, k=k)
+
+    def _ranking(self) -> ToolRanking:
+        if self._library.embedder is None:
+            return tool_ranking()
+        if (known := _rankings.get(self._library)) is None:
+            from journeyman.memory.choosing import ToolRanking
+
+            known = _rankings[self._library] = ToolRanking(embedder=self._library.embedder)
+        return known
+
+
+_rankings: WeakKeyDictionary[ToolLibrary, ToolRanking] = WeakKeyDictionary()
+"""Of libraries that have an embedder of their own."""
 
 
 async def find_gap(

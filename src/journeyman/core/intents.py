@@ -37,6 +37,8 @@ class IntentType(Entity):
 
 def wrong_type_name(name: str) -> str | None:
     """Why a type of intent cannot have this name; None where it can."""
+    if name == "none":
+        return "intent type 'none': that is what a request of no type is called; use another name"
     if re.fullmatch(r"[a-z][a-z0-9_]{0,63}", name):
         return None
     return f"intent type {name!r}: use a small letter, then small letters, digits or underscores, at most 64"

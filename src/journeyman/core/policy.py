@@ -99,7 +99,7 @@ class Policy(Entity):
     """How large a tool's result may be as JSON. A larger one is an error that the model reads."""
     max_inline_bytes: int = Field(default=250_000, gt=0)
     """Larger results of durable runs are kept apart, and their records hold a reference."""
-    max_offered_tools: int | None = Field(default=20, gt=0)
+    max_offered_tools: int | None = Field(default=20, ge=3)
     """How many tools a model is told of at once; of more, those that fit the request, and ``find_tools`` for the rest.
 
     None tells it of all, up to what its provider takes (128 at most of them)."""

@@ -52,6 +52,8 @@ BASE_ACTIONS = {
 ASKED, ANY_ASKED, DOES, EFFECT, EXAMPLE = 2.5, 0.8, 1.5, 1.5, 1.5
 """What counts for a type: the first verb, any verb, what the best tool does, whether it changes anything, examples."""
 BY_EXAMPLE, LEAST_ALIKE = 14.0, 0.35
+AN_EXAMPLE = 0.75
+"""From when on a sentence is as good as one of a type's examples."""
 """What counts for a type whose name is no verb: how much nearer than this its examples are."""
 UNKNOWN = ""
 """Stands for everything that is of no known type."""
@@ -100,7 +102,9 @@ class IntentReader:
         there.
         """
         text = request[:LONGEST_REQUEST]
-        if not any(map(str.isalnum, text)) or not asks_for_something(text):
+        if not any(map(str.isalnum, text)):
+            return None
+        if not asks_for_something(text) and not await self._is_example(text):
             return None
         tools = [tool for tool in self._specifications() if tool.enabled]
         ranked = await self._ranking.ranked(text, tools)
@@ -113,8 +117,8 @@ class IntentReader:
             if said is None:
                 sure = WITHOUT_MODEL
             else:
-                guess, chosen, values = _merged(said, guess, chosen)
-        if guess.kind == UNKNOWN:
+                guess, chosen, values = self._merged(said, guess, ranked, by_name)
+        if guess.kind not in intent_types():  # none of them, or one that was taken away meanwhile
             return None
         return self._intent(text, guess, chosen, ranked, by_name, context or {}, values, sure)
 
@@ -151,6 +155,11 @@ class IntentReader:
             return _Guess(UNKNOWN, 0.0)
         return _Guess(chosen, chances[chosen] / sum(chances.values()))
 
+    async def _is_example(self, text: str) -> bool:
+        """Whether somebody has said that such a sentence asks for something, although it does not sound so."""
+        kinds = {name: kind.model_copy(update={"description": ""}) for name, kind in intent_types().items()}
+        return max((await self._alike(text, kinds)).values(), default=0.0) >= AN_EXAMPLE
+
     async def _alike(self, text: str, kinds: Mapping[str, IntentType]) -> dict[str, float]:
         """How alike a request is to the nearest example of each type, or to what is said of it."""
         said = {
@@ -178,7 +187,6 @@ class IntentReader:
     def _suggested(self, kind: str, ranked: Ranked, by_name: Mapping[str, ToolSpecification]) -> list[str]:
         """The tools that serve a type, best first: those that it names, else all whose chance is near the best's."""
         known = intent_types().get(kind)
-        named = set[str]()
         if known is not None and (known.tools or known.categories):
             named = {name for name, tool in by_name.items() if name in known.tools or tool.category in known.categories}
             return [name for name in ranked.names if name in named][:SUGGESTED]
@@ -217,6 +225,22 @@ class IntentReader:
 
     # --- by a model
 
+    def _merged(
+        self, said: Mapping[str, Any], guess: _Guess, ranked: Ranked, by_name: Mapping[str, ToolSpecification]
+    ) -> tuple[_Guess, list[str], Mapping[str, Any] | None]:
+        """The model's word, surer where both agree; its tool first, then those that were found without it.
+
+        Of a type that names its tools, no other is suggested.
+        """
+        agreed = said["kind"] == guess.kind
+        kind = _Guess(said["kind"], max(guess.chance, 0.9) if agreed else 0.7)
+        tool, known = said["tool"], intent_types().get(kind.kind)
+        chosen = self._suggested(kind.kind, ranked, by_name)
+        bound = known is not None and bool(known.tools or known.categories)
+        if tool is None or (bound and tool not in chosen):
+            return kind, chosen if bound else [], None
+        return kind, [tool, *(name for name in chosen if name != tool)][:SUGGESTED], said["parameters"]
+
     async def _asked(
         self, text: str, context: Mapping[str, Any], nearest: Sequence[str], by_name: Mapping[str, ToolSpecification]
     ) -> Mapping[str, Any] | None:
@@ -230,35 +254,23 @@ class IntentReader:
             async with asyncio.timeout(self._timeout):
                 request = ModelRequest(messages=messages, tools=(tool,), step=1, timeout=self._timeout)
                 response = await self._model.respond(request)
+            said = next((call.arguments for call in response.calls if call.tool_name == REPORT), None)
         except (ModelError, TimeoutError) as error:
             logger.warning("the model could not say what is wanted: %s", error or "it took too long")
             return None
         except Exception:  # somebody's adapter can raise anything, and there is an answer without it
             logger.exception("the model could not say what is wanted")
             return None
-        said = next((call.arguments for call in response.calls if call.tool_name == REPORT), None)
-        if said is None or not isinstance(said.get("intent_type"), str):
+        if not isinstance(said, Mapping) or not isinstance(said.get("intent_type"), str):
             return None
         kind, named = said["intent_type"], said.get("tool")
         if kind != "none" and kind not in intent_types():
             return None
-        if named is not None and named not in by_name:
+        if named is not None and (not isinstance(named, str) or named not in by_name):
             return None
         given = said.get("parameters")
         values = given if isinstance(given, dict) and named is not None else {}
         return {"kind": UNKNOWN if kind == "none" else kind, "tool": named, "parameters": values}
-
-
-def _merged(
-    said: Mapping[str, Any], guess: _Guess, chosen: Sequence[str]
-) -> tuple[_Guess, list[str], Mapping[str, Any] | None]:
-    """The model's word, surer where both agree; its tool first, then those that were found without it."""
-    agreed = said["kind"] == guess.kind
-    kind = _Guess(said["kind"], max(guess.chance, 0.9) if agreed else 0.7)
-    if said["tool"] is None:
-        return kind, [], None
-    rest = [name for name in chosen if name != said["tool"]]
-    return kind, [said["tool"], *rest][:SUGGESTED], said["parameters"]
 
 
 def type_actions(kind: IntentType) -> frozenset[str]:

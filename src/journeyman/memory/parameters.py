@@ -6,6 +6,7 @@ against the tool's schema by whoever asks (``fitting_values``), and what does no
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
@@ -100,14 +101,12 @@ def fitting_values(values: Mapping[str, Any], tool: ToolSpecification) -> dict[s
 
     properties, kept = _properties(tool), dict[str, Any]()
     shared = {"$defs": tool.parameters["$defs"]} if "$defs" in tool.parameters else {}
-    for name, value in list(values.items())[:MOST_VALUES]:
-        if name not in properties:
-            continue
+    for name, value in [(name, value) for name, value in values.items() if name in properties][:MOST_VALUES]:
         try:
             schema = {**shared, "type": "object", "properties": {name: tool.parameters["properties"][name]}}
             if ForeignSchema(schema, where=tool.name).fits({name: value}):
                 kept[name] = value
-        except ToolDefinitionError:
+        except (ToolDefinitionError, ValueError):  # a schema that cannot be read, or a value that is no JSON
             continue
     return kept
 
@@ -238,13 +237,17 @@ class _Reading:
     def _whole(self, match: re.Match[str], kind: Any) -> int | float | None:
         self._taken.append(match.span())
         value = float(match[1].replace(",", "")) * (1_000 if match[2] == "k" else 1)
+        if not math.isfinite(value):
+            return None
         return int(value) if kind == "integer" or value.is_integer() else value
 
-    def _minutes(self, match: re.Match[str]) -> int:
+    def _minutes(self, match: re.Match[str]) -> int | None:
         self._taken.append(match.span())
         if match[1]:
             return 30
         count = 1.0 if match[2].lower() in ("an", "one") else float(match[2])
+        if not math.isfinite(count * 60):
+            return None
         return round(count * (1 if match[3].lower().startswith("min") else 60))
 
     def _beside(self, name: str, schema: Mapping[str, Any]) -> Any:

@@ -70,7 +70,7 @@ class Rules(Section):
     max_result_chars: int = Field(_DEFAULTS.max_result_chars, ge=200, description="what a model sees of one result")
     max_result_bytes: int = Field(_DEFAULTS.max_result_bytes, gt=0, description="larger results are errors")
     max_inline_bytes: int = Field(_DEFAULTS.max_inline_bytes, gt=0, description="larger results are kept apart")
-    max_offered_tools: int = Field(_DEFAULTS.max_offered_tools or 20, gt=0, description="tools told to a model at once")
+    max_offered_tools: int = Field(_DEFAULTS.max_offered_tools or 20, ge=3, description="tools told to a model at once")
     capture_content: bool = Field(False, description="whether logs and spans may carry arguments and results")
 
 

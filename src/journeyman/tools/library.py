@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, TypeAlias, overload
 from weakref import WeakSet
 
+from journeyman.core.budgets import SEARCHED_CHARS
 from journeyman.core.errors import BindingError, ToolDefinitionError
 from journeyman.core.specification import ToolSpecification
 from journeyman.tools.decorator import tool
@@ -484,4 +485,6 @@ def searchable(specification: ToolSpecification) -> str:
     ]
     # A model of meaning knows words, not identifiers.
     name = _WORD_ENDS.sub(" ", specification.name)
-    return " ".join([name, specification.description, *specification.tags, *described])
+    return " ".join([name, specification.description[:SEARCHED_CHARS], *specification.tags, *described])[
+        :SEARCHED_CHARS
+    ]

@@ -266,7 +266,7 @@ async def test_a_service_with_tokens_asks_who_one_is(page: Page, tmp_path: Path)
 
 
 async def test_which_of_many_tools_were_offered_can_be_looked_up(page: Page, tmp_path: Path) -> None:
-    async with opened(tmp_path, policy=Policy(max_offered_tools=2)) as site:
+    async with opened(tmp_path, policy=Policy(max_offered_tools=3)) as site:
         await opened_at(page, site)
         await ask(page, "Please weigh an apple")
         await expect(page.locator("[data-answer]")).to_be_visible()
