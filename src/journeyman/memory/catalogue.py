@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, NamedTuple
 from journeyman.core.protocols import Embedder
 from journeyman.core.specification import ToolSpecification
 from journeyman.core.words import stem, words
-from journeyman.memory.actions import CHANGES, POLITE, READS, asked_actions, near, tool_actions
+from journeyman.memory.actions import CHANGES, POLITE, READS, asked_actions, cued_actions, mood_of, near, tool_actions
 from journeyman.memory.concepts import concepts
 from journeyman.memory.fitting import Asked, Needs
 from journeyman.memory.value_kinds import (
+    example_prefixes,
     example_shapes,
     identifier_prefixes,
     kinds_required,
@@ -25,6 +26,7 @@ from journeyman.memory.value_kinds import (
     needs_identifier,
     optional_values,
     shapes_of,
+    takes_identifier,
 )
 from journeyman.retrieval.bm25 import BM25, terms
 from journeyman.tools.library import searchable
@@ -34,7 +36,7 @@ if TYPE_CHECKING:
 
 MOST_COMPARED = 500
 """Tools that are compared in full: of more, those that seem nearest at first sight."""
-FIRST_SECONDS = 3.0
+FIRST_SECONDS = 300.0
 """How long the first request waits for the vectors of tools that are new; until they are there, others do not."""
 MOST_CLAUSES = 4
 MOST_EXAMPLES = 5
@@ -94,6 +96,16 @@ class Signals(NamedTuple):
     """Whether a value in the request is written like one that the tool gives as an example: "e.g. ABC-123"."""
     prefix: float = 0.0
     """Whether an identifier in the request begins like a word of the tool's name: INC-17 like an incident."""
+    example_prefix: float = 0.0
+    """Whether it begins like one that the tool gives as an example."""
+    takes_identifier: float = 0.0
+    """1 where the request names one thing by its identifier and the tool can take one; -1 where it cannot."""
+    cued: float = 0.0
+    """How far what the tool does is what the request's turns of phrase want: "no need for it any more"."""
+    question_changes: float = 0.0
+    """Whether the tool changes something, and the request is a question; the next two for the other moods."""
+    order_changes: float = 0.0
+    statement_changes: float = 0.0
 
 
 _NO_MEANING = (0.0,) * 4
@@ -118,7 +130,9 @@ class _Profile:
     takes: frozenset[str]
     requires: frozenset[str]
     identified: bool
+    takes_one: bool
     shapes: frozenset[str]
+    prefixes: frozenset[str]
     options: tuple[frozenset[str], ...]
     """The words of the values of its optional choices, and of its flags."""
 
@@ -133,10 +147,15 @@ class _Asked:
         self.meant, self.begins = concepts(bare), concepts(opening(bare))
         self.first_verb, self.verbs = asked_actions(bare)
         self.changes = bool(self.first_verb & CHANGES)
+        self.mood, self.cues = mood_of(bare), cued_actions(bare)
         self.kinds = kinds_said(text)
         self.shapes, self.prefixes = shapes_of(text), tuple(identifier_prefixes(text))
         self.identified = "key" in self.kinds or bool(self.prefixes)
         self._agreements: dict[frozenset[str], tuple[float, float, float]] = {}
+
+    def cue(self, does: frozenset[str]) -> float:
+        """How far a tool's actions are those that turns of phrase ask for; -0.5 where they are others."""
+        return (near(self.cues, does) or -0.5) if self.cues and does else 0.0
 
     def agreement(self, does: frozenset[str]) -> tuple[float, float, float]:
         """How far a tool's actions are those of the first verb, of any verb, and of the other kind of effect."""
@@ -185,7 +204,9 @@ class Catalogue:
             takes=kinds_taken(tool),
             requires=kinds_required(tool),
             identified=needs_identifier(tool),
+            takes_one=takes_identifier(tool),
             shapes=example_shapes(tool),
+            prefixes=example_prefixes(tool),
             options=optional_values(tool),
         )
 
@@ -290,6 +311,12 @@ class Catalogue:
                 kinds_missing=_part(len(each.requires - asked.kinds), len(each.requires)),
                 shape=float(not asked.shapes.isdisjoint(each.shapes)),
                 prefix=float(any(word.startswith(asked.prefixes) for word in each.words)),
+                example_prefix=float(not each.prefixes.isdisjoint(asked.prefixes)),
+                takes_identifier=(1.0 if each.takes_one else -1.0) if asked.identified else 0.0,
+                cued=asked.cue(each.actions),
+                question_changes=float(asked.mood == "question" and not each.tool.read_only),
+                order_changes=float(asked.mood == "order" and not each.tool.read_only),
+                statement_changes=float(asked.mood == "statement" and not each.tool.read_only),
             )
         return found, rest
 

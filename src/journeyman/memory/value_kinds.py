@@ -27,7 +27,7 @@ SAID = {
         re.IGNORECASE,
     ),
     "money": re.compile(r"[$€£¥]\s?\d|\b\d[\d,.]*\s?(?:dollars|euros|pounds|usd|eur|gbp)\b", re.IGNORECASE),
-    "key": re.compile(r"\b[A-Za-z]{1,10}-\d+\b|\b(?=\w*\d)(?=\w*[A-Za-z])[A-Z0-9_]{5,}\b|(?<!\w)#\d+"),
+    "key": re.compile(r"\b[A-Za-z]{1,10}-\d+\b|\b(?=\w*\d)(?=\w*[A-Za-z])[A-Z0-9_]{5,}\b|(?<!\w)#\d+|\b\d+-\d+\b(?!-)"),
     "coordinates": re.compile(r"-?\d{1,3}\.\d+\s*,\s*-?\d{1,3}\.\d+"),
 }
 """How such values are written in a request."""
@@ -113,6 +113,24 @@ def example_shapes(tool: ToolSpecification) -> frozenset[str]:
 def identifier_prefixes(text: str) -> frozenset[str]:
     """The letters that identifiers begin with: ``inc`` of INC-17."""
     return frozenset(one[1].lower() for one in re.finditer(r"\b([A-Za-z]{2,8})[-_ ]?\d{2,}\b", text))
+
+
+_IDENTIFIERS = frozenset(
+    ("id", "key", "number", "code", "reference", "ref", "plate", "sku", "barcode", "isbn", "iban", "tracking", "serial", "no")
+)
+
+
+def takes_identifier(tool: ToolSpecification) -> bool:
+    """Whether one of a tool's parameters is the identifier of one thing."""
+    return any(_IDENTIFIERS.intersection(words(name)[-1:]) for name, _ in _parameters(tool))
+
+
+def example_prefixes(tool: ToolSpecification) -> frozenset[str]:
+    """The letters that the identifiers begin with which a tool gives as examples: ``inc`` of "e.g. INC-17"."""
+    found: set[str] = set()
+    for _, schema in _parameters(tool):
+        found |= identifier_prefixes(str(schema.get("description", "")))
+    return frozenset(found)
 
 
 def needs_identifier(tool: ToolSpecification) -> bool:
