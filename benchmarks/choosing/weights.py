@@ -1,8 +1,8 @@
 """How the weights of ``journeyman.memory.choosing`` were found: a conditional logit on the tuning sets alone.
 
-Each request is asked among the tools it came with and among 500. Beside the weights it prints what to expect of tools
-that nobody tuned to: how often the best tool is right for the requests of one written set by weights that were fitted on
-the others. ``python -m benchmarks.choosing.weights``
+Each request is asked among the tools it came with and among 500. Beside the weights it prints what to expect of other
+tools: how often the best tool is right for the requests of one written set by weights that were fitted on the others.
+``python -m benchmarks.choosing.weights``
 """
 
 import asyncio
@@ -15,12 +15,16 @@ from numpy.typing import NDArray
 from benchmarks.choosing.cases import MULTIPLE, TUNING, Case, among_many, bfcl, pool, toolbox, written
 from benchmarks.gaps.vectors import RememberedVectors
 from journeyman.core.protocols import Embedder
+from journeyman.memory import catalogue
 from journeyman.memory.catalogue import Signals
 from journeyman.memory.choosing import ToolRanking
 
 PENALTY = 3.0
-WRITTEN_COUNT = 3
-"""How often a written request counts: they are asked as people ask."""
+OWN_COUNT = 4
+"""How often a written request among its own tools counts: they are asked as people ask."""
+HARDEST = 60
+"""Of many tools, those that are fitted on: the most alike, and what is right."""
+ALIKE = ("plain", "parameters", "words", "concepts")
 OFFERED = 20
 EXAMPLE = 3.0
 """No tool of the tuning sets has examples: what they count is set by hand, about as much as a similarity does."""
@@ -87,7 +91,16 @@ def hits(data: Sequence[Choice], weights: Rows, top: int = 1) -> NDArray[np.bool
 
 
 def fitted_on(sets: Sequence[WrittenSet], others: Sequence[Choice]) -> Rows:
-    return fitted([*[each for one in sets for each in (*one.own, *one.many)] * WRITTEN_COUNT, *others])
+    many = [each for one in sets for each in one.many]
+    return fitted([*[each for one in sets for each in one.own] * OWN_COUNT, *map(_hardest, (*many, *others))])
+
+
+def _hardest(choice: Choice) -> Choice:
+    rows, right = choice
+    kept = right.copy()
+    alike = rows @ np.array([name in ALIKE for name in Signals._fields], dtype=float)
+    kept[np.argsort(-alike, kind="stable")[:HARDEST]] = True
+    return rows[kept], right[kept]
 
 
 def left_out(sets: Mapping[str, WrittenSet], others: Sequence[Choice]) -> list[str]:
@@ -109,6 +122,7 @@ def _row(name: str, row: Sequence[float]) -> str:
 
 
 def main() -> None:
+    catalogue.FIRST_SECONDS = 600.0  # nothing may be compared by words alone while vectors are made
     embedder = RememberedVectors()
     kept, tools = pool("tune")
     names = list(Signals._fields)
@@ -116,7 +130,9 @@ def main() -> None:
         sets = {name: written_set(name, chosen) for name in TUNING}
         others = [each for kind in MULTIPLE for each in asyncio.run(choices(bfcl(kind, "tune"), chosen))]
         others += asyncio.run(choices([replace(case, tools=tools) for case in kept], chosen))
-        print("# set left out: first of the set's tools (common, all), first of 500 (common), in 20 of 500 (common, all)")
+        print(
+            "# set left out: first of the set's tools (common, all), first of 500 (common), in 20 of 500 (common, all)"
+        )
         print("\n".join(left_out(sets, others)))
         found = fitted_on(list(sets.values()), others)
         weights = dict(zip(names, np.round(found, 2).tolist(), strict=True))

@@ -30,21 +30,21 @@ ACTIONS = {
         unenrol quit resign terminate dismiss""",
     "send": """send post message email mail notify share reply respond dm forward publish announce ping text invite
         broadcast write submit tweet tell_the let_know inform drop transmit dispatch deliver relay pass_on drop_a
-        line get_the_word call_round notice""",
+        line get_the_word notice""",
     "comment": "comment leave_a note remark annotate",
     "remind": "remind reminder nudge forget",
     "compute": "calculate compute count convert estimate solve evaluate measure determine sum average total many much",
     "compare": "compare contrast versus vs difference differ",
     "summarize": """summarize summarise summary recap digest condense gist tldr overview brief sum_up shorten boil
         catch_me catch_up did_i_miss i_miss highlight takeaway main_point key_point short_version nutshell skim
-        rundown bullet_point short_overview in_short""",
+        rundown bullet_point in_short""",
     "analyze": """analyze analyse analysis examine investigate assess evaluate study trend correlate detect
         forecast predict pattern gone_up going_up going_down getting_worse getting_busier busier driving breakdown
         insight statistics break_down doubled grow grew rise rose rising fell falling dropped happening_with
-        distribution spread outlier cause rank break_downs analytics trending""",
+        distribution spread outlier cause rank analytics trending""",
     "explain": """explain why clarify describe define definition meaning mean interpret understand stand_for
         how_come what_happened makes_no_sense walk_me went_wrong how_do how_does how_to how_can tell_me_why
-        what_does cover covered everyday_word plain_language""",
+        what_does cover covered plain_language""",
     "translate": "translate translation",
     "run": """run execute trigger deploy restart invoke rerun call launch start play apply ship roll_out put_live
         go_live switch_on turn_on activate water irrigate playback stream listen put_on watch""",
