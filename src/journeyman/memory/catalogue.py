@@ -33,7 +33,7 @@ from journeyman.tools.library import searchable
 if TYPE_CHECKING:
     from journeyman.core.protocols import Vectors
 
-MOST_COMPARED = 500
+MOST_COMPARED = 250
 """Tools that are compared in full: of more, those that seem nearest at first sight."""
 FIRST_SECONDS = 3.0
 """How long the first request waits for the vectors of tools that are new; until they are there, others do not."""
@@ -253,20 +253,29 @@ class Catalogue:
         """Whether it holds all of these, as they are."""
         return all(self.tools.get(tool.name) is tool for tool in tools)
 
+    def _at_first_sight(
+        self, names: list[str], asked: _Asked, by_words: Mapping[str, float], rows: Sequence[Sequence[float]] | None
+    ) -> tuple[list[str], list[str]]:
+        """The tools to compare in full, and the others."""
+        if len(names) <= MOST_COMPARED:
+            return names, []
+        sight = {}
+        for name in names:
+            each = self._profiles[name]
+            sight[name] = 2 * by_words.get(name, 0.0) + 0.1 * len(asked.meant & each.meant)
+            if rows is not None:
+                plain, _, parameters, _ = rows[each.place]
+                sight[name] += plain + parameters
+        ordered = sorted(names, key=sight.__getitem__, reverse=True)
+        return ordered[:MOST_COMPARED], ordered[MOST_COMPARED:]
+
     def compare(
         self, text: str, meanings: Vectors | None, *, among: Sequence[str]
     ) -> tuple[dict[str, Signals], list[str]]:
         """The evidence for those of some tools that seem nearest at first sight, and the names of the others."""
         by_words, asked = self._by_words.shares(text), _Asked(text)
         rows = None if meanings is None else meanings.tolist()
-        near_ones = list(dict.fromkeys(among))
-        if len(near_ones) > MOST_COMPARED:
-            sight = {name: 2 * by_words.get(name, 0.0) for name in near_ones}
-            for name in near_ones:
-                profile = self._profiles[name]
-                sight[name] += 0.1 * len(asked.meant & profile.meant) + (2 * rows[profile.place][0] if rows else 0.0)
-            near_ones.sort(key=lambda name: -sight[name])
-        near_ones, rest = near_ones[:MOST_COMPARED], near_ones[MOST_COMPARED:]
+        near_ones, rest = self._at_first_sight(list(dict.fromkeys(among)), asked, by_words, rows)
         weight, begins = self._weight(asked.meant) + self._unspoken, self._weight(asked.begins) + self._unspoken
         found = {}
         for name in near_ones:
