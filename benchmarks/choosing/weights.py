@@ -110,8 +110,8 @@ def left_out(sets: Mapping[str, WrittenSet], others: Sequence[Choice]) -> list[s
         weights = fitted_on([each for other, each in sets.items() if other != name], others)
         first, offered = hits(one.own, weights), hits(one.many, weights, OFFERED)
         among_all = hits(one.many, weights)
-        row = (first[one.common].mean(), first.mean(), among_all[one.common].mean())
-        row += (offered[one.common].mean(), offered.mean())
+        row = [first[one.common].mean(), first.mean(), among_all[one.common].mean()]
+        row += [offered[one.common].mean(), offered.mean()]
         means.append(row)
         lines.append(_row(name, row))
     return [*lines, _row("mean", np.mean(means, axis=0))]
