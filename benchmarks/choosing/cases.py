@@ -1,7 +1,7 @@
 """Labelled requests: the written sets beside this file, and the multiple-function cases of BFCL.
 
-The written sets were made by people who had not seen the rules; ``heldout`` was looked at once, when all was frozen. The
-first set that was held out is ``tune1b`` now. Of BFCL the id decides the half, as in ``benchmarks.gaps``.
+The written sets were made by people who had not seen the rules; ``heldout`` was looked at once, when all was frozen.
+The first set that was held out is ``tune1b`` now. Of BFCL the id decides the half, as in ``benchmarks.gaps``.
 """
 
 import hashlib
