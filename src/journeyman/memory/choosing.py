@@ -1,7 +1,7 @@
 """Which tools serve a request, best first: the choice that needs no language model.
 
 Several things are weighed: what the texts mean (where there is an embedder), which words and concepts they share,
-whether what the request wants done is what the tool does, and whether the values in the request are those that the tool takes.
+whether the tool does what the request wants done, and whether it takes the values that are in the request.
 How much each counts was fitted on tuning sets alone: ``python -m benchmarks.choosing.weights``.
 """
 
