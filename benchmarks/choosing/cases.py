@@ -1,7 +1,7 @@
-"""Labelled requests: the written sets beside this file, and the multiple-function cases of BFCL. Each in two halves.
+"""Labelled requests: the written sets beside this file, and the multiple-function cases of BFCL.
 
-The written sets were made by people who had not seen the rules; ``heldout`` is looked at once, when all is frozen. Of
-BFCL the id decides the half, as in ``benchmarks.gaps``.
+The written sets were made by people who had not seen the rules; ``heldout`` was looked at once, when all was frozen.
+The first set that was held out is ``tune1b`` now. Of BFCL the id decides the half, as in ``benchmarks.gaps``.
 """
 
 import hashlib
@@ -25,6 +25,9 @@ MANY = 500
 """Tools among which the right one must be found."""
 
 Half = Literal["tune", "heldout"]
+"""Of BFCL."""
+TUNING = ("tune", "tune1b", "tune2", "tune3")
+"""Written sets that were looked at while the rules were made, each by another writer, for other tools."""
 
 
 @dataclass(frozen=True)
@@ -101,24 +104,24 @@ def _lines(path: Path) -> list[dict[str, Any]]:
 
 
 @cache
-def toolbox(half: Half) -> tuple[ToolSpecification, ...]:
+def toolbox(name: str) -> tuple[ToolSpecification, ...]:
     """The tools of a written set."""
-    rows = json.loads((SETS / half / "tools.json").read_text(encoding="utf-8"))
+    rows = json.loads((SETS / name / "tools.json").read_text(encoding="utf-8"))
     return tuple(ToolSpecification(**row) for row in rows)
 
 
 @cache
-def written(half: Half) -> tuple[Case, ...]:
+def written(name: str) -> tuple[Case, ...]:
     """The requests of a written set, each among all tools of the set."""
     return tuple(
         Case(
-            id=f"{half}-{number}",
+            id=f"{name}-{number}",
             request=row["request"],
-            tools=toolbox(half),
+            tools=toolbox(name),
             right=frozenset(row["tools"]),
             common=row["common"],
             intent=None if row["intent"] == "other" else row["intent"],
             parameters=row["arguments"],
         )
-        for number, row in enumerate(_lines(SETS / half / "requests.jsonl"))
+        for number, row in enumerate(_lines(SETS / name / "requests.jsonl"))
     )

@@ -1,32 +1,45 @@
-"""How the weights of ``journeyman.memory.choosing`` were found: a conditional logit on the tuning halves alone.
+"""How the weights of ``journeyman.memory.choosing`` were found: a conditional logit on the tuning sets alone.
 
-Each request is asked among the tools it came with and among 500. Those of the written set count several times: there
-are few of them, and they are asked as people ask. Beside the weights it prints how often the best tool
-is right where no request for that tool was fitted on.
+Each request is asked among the tools it came with and among 500. Beside the weights it prints what to expect of other
+tools: how often the best tool is right for the requests of one written set by weights that were fitted on the others.
 ``python -m benchmarks.choosing.weights``
 """
 
 import asyncio
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.choosing.cases import MULTIPLE, Case, among_many, bfcl, pool, toolbox, written
+from benchmarks.choosing.cases import MULTIPLE, TUNING, Case, among_many, bfcl, pool, toolbox, written
 from benchmarks.gaps.vectors import RememberedVectors
 from journeyman.core.protocols import Embedder
+from journeyman.memory import catalogue
 from journeyman.memory.catalogue import Signals
 from journeyman.memory.choosing import ToolRanking
 
 PENALTY = 3.0
-WRITTEN_COUNT = 3
-FOLDS = 5
+OWN_COUNT = 4
+"""How often a written request among its own tools counts: they are asked as people ask."""
+HARDEST = 60
+"""Of many tools, those that are fitted on: the most alike, and what is right."""
+ALIKE = ("plain", "parameters", "words", "concepts")
+OFFERED = 20
 EXAMPLE = 3.0
-"""No tool of the tuning halves has examples: what they count is set by hand, about as much as a similarity does."""
+"""No tool of the tuning sets has examples: what they count is set by hand, about as much as a similarity does."""
 Rows = NDArray[np.float64]
 Choice = tuple[Rows, NDArray[np.bool_]]
 """The evidence for each tool of a case, and whether it is right."""
+
+
+@dataclass(frozen=True)
+class WrittenSet:
+    """The evidence for the requests of one set, among its own tools and among many."""
+
+    common: NDArray[np.bool_]
+    own: Sequence[Choice]
+    many: Sequence[Choice]
 
 
 async def choices(cases: Sequence[Case], embedder: Embedder | None) -> list[Choice]:
@@ -38,12 +51,21 @@ async def choices(cases: Sequence[Case], embedder: Embedder | None) -> list[Choi
     return found
 
 
-def fitted(data: Sequence[Choice]) -> Rows:
+def written_set(name: str, embedder: Embedder | None) -> WrittenSet:
+    cases, many = written(name), among_many(toolbox(name))
+    return WrittenSet(
+        common=np.array([case.common for case in cases]),
+        own=asyncio.run(choices(cases, embedder)),
+        many=asyncio.run(choices([replace(case, tools=many) for case in cases], embedder)),
+    )
+
+
+def fitted(data: Sequence[Choice], penalty: float = PENALTY) -> Rows:
     """Newton's method, in steps that are kept short, on the penalised likelihood of the right tool among all."""
     data = [(rows, right) for rows, right in data if right.any() and not right.all()]
     weights = np.zeros(data[0][0].shape[1])
     for _ in range(100):
-        slope, curve = PENALTY * weights, PENALTY * np.eye(len(weights))
+        slope, curve = penalty * weights, penalty * np.eye(len(weights))
         for rows, right in data:
             chance = _chances(rows @ weights)
             wanted = np.where(right, chance, 0.0)
@@ -53,7 +75,7 @@ def fitted(data: Sequence[Choice]) -> Rows:
             curve = curve + (centred * chance[:, None]).T @ centred
         step = np.linalg.solve(curve, slope)
         weights = weights - step * min(1.0, 1.0 / np.abs(step).max())
-        if np.abs(step).max() < 1e-4:
+        if np.abs(step).max() < 1e-3:
             break
     return weights
 
@@ -63,42 +85,59 @@ def _chances(scores: Rows) -> Rows:
     return np.asarray(raised / raised.sum())
 
 
-def hits(data: Sequence[Choice], weights: Rows) -> NDArray[np.bool_]:
-    return np.array([bool(right[(rows @ weights).argmax()]) for rows, right in data])
+def hits(data: Sequence[Choice], weights: Rows, top: int = 1) -> NDArray[np.bool_]:
+    """Whether a right tool is among the first ``top``."""
+    return np.array([bool(right[np.argsort(-(rows @ weights), kind="stable")[:top]].any()) for rows, right in data])
 
 
-def cross_validated(
-    cases: Sequence[Case], data: Sequence[Choice], among_all: Sequence[Choice], others: Sequence[Choice]
-) -> NDArray[np.bool_]:
-    """Whether the best tool is right, by weights that no request for the same tool went into."""
-    names = sorted({min(case.right) for case in cases})
-    fold = np.array([names.index(min(case.right)) % FOLDS for case in cases])
-    found = np.zeros(len(cases), dtype=bool)
-    for number in range(FOLDS):
-        rows = zip(data, among_all, fold, strict=True)
-        kept = [each for few, many, other in rows if other != number for each in (few, many)]
-        weights = fitted([*kept * WRITTEN_COUNT, *others])
-        found[fold == number] = hits([each for each, own in zip(data, fold, strict=True) if own == number], weights)
-    return found
+def fitted_on(sets: Sequence[WrittenSet], others: Sequence[Choice]) -> Rows:
+    many = [each for one in sets for each in one.many]
+    return fitted([*[each for one in sets for each in one.own] * OWN_COUNT, *map(_hardest, (*many, *others))])
+
+
+def _hardest(choice: Choice) -> Choice:
+    rows, right = choice
+    kept = right.copy()
+    alike = rows @ np.array([name in ALIKE for name in Signals._fields], dtype=float)
+    kept[np.argsort(-alike, kind="stable")[:HARDEST]] = True
+    return rows[kept], right[kept]
+
+
+def left_out(sets: Mapping[str, WrittenSet], others: Sequence[Choice]) -> list[str]:
+    """For each set, how good weights are that were fitted without it."""
+    lines, means = [], []
+    for name, one in sets.items():
+        weights = fitted_on([each for other, each in sets.items() if other != name], others)
+        first, offered = hits(one.own, weights), hits(one.many, weights, OFFERED)
+        among_all = hits(one.many, weights)
+        row = [first[one.common].mean(), first.mean(), among_all[one.common].mean()]
+        row += [offered[one.common].mean(), offered.mean()]
+        means.append(row)
+        lines.append(_row(name, row))
+    return [*lines, _row("mean", np.mean(means, axis=0))]
+
+
+def _row(name: str, row: Sequence[float]) -> str:
+    return f"# {name:8} " + "  ".join(f"{value:.3f}" for value in row)
 
 
 def main() -> None:
+    catalogue.FIRST_SECONDS = 600.0  # nothing may be compared by words alone while vectors are made
     embedder = RememberedVectors()
-    cases = written("tune")
-    common = np.array([case.common for case in cases])
-    many, (kept, tools) = among_many(toolbox("tune")), pool("tune")
+    kept, tools = pool("tune")
     names = list(Signals._fields)
     for title, chosen in (("WEIGHTS", embedder), ("WEIGHTS_BY_WORDS", None)):
-        data = asyncio.run(choices(cases, chosen))
-        among_all = asyncio.run(choices([replace(case, tools=many) for case in cases], chosen))
+        sets = {name: written_set(name, chosen) for name in TUNING}
         others = [each for kind in MULTIPLE for each in asyncio.run(choices(bfcl(kind, "tune"), chosen))]
         others += asyncio.run(choices([replace(case, tools=tools) for case in kept], chosen))
-        own = cross_validated(cases, data, among_all, others)
-        found = fitted([*[*data, *among_all] * WRITTEN_COUNT, *others])
+        print(
+            "# set left out: first of the set's tools (common, all), first of 500 (common), in 20 of 500 (common, all)"
+        )
+        print("\n".join(left_out(sets, others)))
+        found = fitted_on(list(sets.values()), others)
         weights = dict(zip(names, np.round(found, 2).tolist(), strict=True))
         if chosen is not None:
             weights["example"] = EXAMPLE
-        print(f"# cross-validated by tool: {own[common].mean():.3f} of common requests, {own.mean():.3f} of all")
         print(f"{title} = {{")
         print("".join(f'    "{name}": {value},\n' for name, value in weights.items()) + "}")
     embedder.save()

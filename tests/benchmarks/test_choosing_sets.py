@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from itertools import combinations
+
 import pytest
 
-from benchmarks.choosing.cases import Half, toolbox, written
+from benchmarks.choosing.cases import SETS, toolbox, written
 from journeyman.memory.parameters import fitting_values
 
+NAMES = sorted(folder.name for folder in SETS.iterdir())
 
-@pytest.mark.parametrize("half", ["tune", "heldout"])
-def test_labels_name_tools_and_values_that_are_possible(half: Half) -> None:
-    tools = {tool.name: tool for tool in toolbox(half)}
-    cases = written(half)
+
+@pytest.mark.parametrize("name", NAMES)
+def test_labels_name_tools_and_values_that_are_possible(name: str) -> None:
+    tools = {tool.name: tool for tool in toolbox(name)}
+    cases = written(name)
     assert len(cases) >= 100
     assert len({case.request for case in cases}) == len(cases)
     for case in cases:
@@ -25,5 +29,7 @@ def test_labels_name_tools_and_values_that_are_possible(half: Half) -> None:
     assert not wrong
 
 
-def test_the_halves_share_no_request() -> None:
-    assert not {case.request for case in written("tune")} & {case.request for case in written("heldout")}
+def test_the_sets_share_no_request() -> None:
+    assert "heldout" in NAMES
+    for one, other in combinations(NAMES, 2):
+        assert not {case.request for case in written(one)} & {case.request for case in written(other)}

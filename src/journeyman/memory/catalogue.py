@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from journeyman.core.protocols import Embedder
 from journeyman.core.specification import ToolSpecification
 from journeyman.core.words import stem, words
-from journeyman.memory.actions import CHANGES, POLITE, READS, asked_actions, near, tool_actions
+from journeyman.memory.actions import CHANGES, POLITE, asked_actions, cued_actions, mood_of, near, tool_actions
 from journeyman.memory.concepts import concepts
 from journeyman.memory.fitting import Asked, Needs
 from journeyman.memory.value_kinds import (
@@ -25,6 +25,7 @@ from journeyman.memory.value_kinds import (
     needs_identifier,
     optional_values,
     shapes_of,
+    takes_identifier,
 )
 from journeyman.retrieval.bm25 import BM25, terms
 from journeyman.tools.library import searchable
@@ -32,13 +33,15 @@ from journeyman.tools.library import searchable
 if TYPE_CHECKING:
     from journeyman.core.protocols import Vectors
 
-MOST_COMPARED = 500
+MOST_COMPARED = 250
 """Tools that are compared in full: of more, those that seem nearest at first sight."""
 FIRST_SECONDS = 3.0
 """How long the first request waits for the vectors of tools that are new; until they are there, others do not."""
 MOST_CLAUSES = 4
 MOST_EXAMPLES = 5
 OPENING_WORDS = 8
+OTHER_CUE = -0.5
+"""What counts where turns of phrase ask for something else than the tool does."""
 QUOTED = re.compile(r"\"[^\"]{3,}\"|“[^”]{3,}”|(?<!\w)'[^']{3,}'(?!\w)|```.*?```", re.DOTALL)
 _CLAUSES = re.compile(r"(?<=[.!?;\n])\s+|,\s+(?:and|then|but)\s+")
 _OPENING_ENDS = re.compile(r"[:;]\s|[.!?]\s|,\s|\s(?:that|then|and then|because|so that)\s", re.IGNORECASE)
@@ -59,14 +62,10 @@ class Signals(NamedTuple):
     """By how much the request is nearer to one of the tool's examples than to what is said first."""
     words: float = 0.0
     """How much of the request's words all that is said of the tool holds, rare words counting more."""
-    words_first: float = 0.0
-    """The same of what is said first: name and first sentence."""
     name_said: float = 0.0
     """How much of the tool's name the request says, rare words counting more."""
     concepts: float = 0.0
     """How much of what the request speaks of what is said of the tool speaks of, in whatever words."""
-    concepts_first: float = 0.0
-    """The same of what is said first."""
     name_meant: float = 0.0
     """How much of what the tool's name speaks of the request speaks of."""
     opening: float = 0.0
@@ -75,8 +74,6 @@ class Signals(NamedTuple):
     """Whether the request's first verb and the tool's are of one action; half where people do not tell them apart."""
     any_action: float = 0.0
     """The same for any verb of the request."""
-    other_effect: float = 0.0
-    """Whether one of them changes something and the other only reads."""
     reads: float = 0.0
     """Whether the tool says that it only reads, and the request wants nothing changed."""
     identified: float = 0.0
@@ -94,6 +91,14 @@ class Signals(NamedTuple):
     """Whether a value in the request is written like one that the tool gives as an example: "e.g. ABC-123"."""
     prefix: float = 0.0
     """Whether an identifier in the request begins like a word of the tool's name: INC-17 like an incident."""
+    takes_identifier: float = 0.0
+    """1 where the request names one thing by its identifier and the tool can take one; -1 where it cannot."""
+    cued: float = 0.0
+    """How far what the tool does is what the request's turns of phrase want: "no need for it any more"."""
+    question_changes: float = 0.0
+    """Whether the tool changes something, and the request is a question; the next two for the other moods."""
+    order_changes: float = 0.0
+    statement_changes: float = 0.0
 
 
 _NO_MEANING = (0.0,) * 4
@@ -118,6 +123,7 @@ class _Profile:
     takes: frozenset[str]
     requires: frozenset[str]
     identified: bool
+    takes_one: bool
     shapes: frozenset[str]
     options: tuple[frozenset[str], ...]
     """The words of the values of its optional choices, and of its flags."""
@@ -133,16 +139,17 @@ class _Asked:
         self.meant, self.begins = concepts(bare), concepts(opening(bare))
         self.first_verb, self.verbs = asked_actions(bare)
         self.changes = bool(self.first_verb & CHANGES)
+        self.mood, self.cues = mood_of(bare), cued_actions(bare)
         self.kinds = kinds_said(text)
         self.shapes, self.prefixes = shapes_of(text), tuple(identifier_prefixes(text))
         self.identified = "key" in self.kinds or bool(self.prefixes)
         self._agreements: dict[frozenset[str], tuple[float, float, float]] = {}
 
     def agreement(self, does: frozenset[str]) -> tuple[float, float, float]:
-        """How far a tool's actions are those of the first verb, of any verb, and of the other kind of effect."""
+        """How far a tool's actions are those of the first verb, of any verb, and those that turns of phrase ask for."""
         if (kept := self._agreements.get(does)) is None:
-            kept = near(self.first_verb, does), near(self.verbs, does), _other_effect(self.first_verb, does)
-            self._agreements[does] = kept
+            cued = (near(self.cues, does) or OTHER_CUE) if self.cues and does else 0.0
+            kept = self._agreements[does] = near(self.first_verb, does), near(self.verbs, does), cued
         return kept
 
 
@@ -154,7 +161,7 @@ class Catalogue:
         self._said = {name: searchable(tool) for name, tool in self.tools.items()}
         self._names = {name: " ".join(words(name)) for name in self.tools}
         self._first = {name: f"{self._names[name]}. {first_sentence(tool)}" for name, tool in self.tools.items()}
-        self._by_all, self._by_first = BM25(self._said), BM25(self._first)
+        self._by_words = BM25(self._said)
         self._profiles = {name: self._profile(place, tool) for place, (name, tool) in enumerate(self.tools.items())}
         named = Counter(one for each in self._profiles.values() for one in each.terms)
         spoken = Counter(one for each in self._profiles.values() for one in each.meant_first)
@@ -185,6 +192,7 @@ class Catalogue:
             takes=kinds_taken(tool),
             requires=kinds_required(tool),
             identified=needs_identifier(tool),
+            takes_one=takes_identifier(tool),
             shapes=example_shapes(tool),
             options=optional_values(tool),
         )
@@ -245,41 +253,47 @@ class Catalogue:
         """Whether it holds all of these, as they are."""
         return all(self.tools.get(tool.name) is tool for tool in tools)
 
+    def _at_first_sight(
+        self, names: list[str], asked: _Asked, by_words: Mapping[str, float], rows: Sequence[Sequence[float]] | None
+    ) -> tuple[list[str], list[str]]:
+        """The tools to compare in full, and the others."""
+        if len(names) <= MOST_COMPARED:
+            return names, []
+        sight = {}
+        for name in names:
+            each = self._profiles[name]
+            sight[name] = 2 * by_words.get(name, 0.0) + 0.1 * len(asked.meant & each.meant)
+            if rows is not None:
+                plain, _, parameters, _ = rows[each.place]
+                sight[name] += plain + parameters
+        ordered = sorted(names, key=sight.__getitem__, reverse=True)
+        return ordered[:MOST_COMPARED], ordered[MOST_COMPARED:]
+
     def compare(
         self, text: str, meanings: Vectors | None, *, among: Sequence[str]
     ) -> tuple[dict[str, Signals], list[str]]:
         """The evidence for those of some tools that seem nearest at first sight, and the names of the others."""
-        by_all, by_first, asked = self._by_all.shares(text), self._by_first.shares(text), _Asked(text)
+        by_words, asked = self._by_words.shares(text), _Asked(text)
         rows = None if meanings is None else meanings.tolist()
-        near_ones = list(dict.fromkeys(among))
-        if len(near_ones) > MOST_COMPARED:
-            sight = {name: by_all.get(name, 0.0) + by_first.get(name, 0.0) for name in near_ones}
-            for name in near_ones:
-                profile = self._profiles[name]
-                sight[name] += 0.1 * len(asked.meant & profile.meant) + (2 * rows[profile.place][0] if rows else 0.0)
-            near_ones.sort(key=lambda name: -sight[name])
-        near_ones, rest = near_ones[:MOST_COMPARED], near_ones[MOST_COMPARED:]
+        near_ones, rest = self._at_first_sight(list(dict.fromkeys(among)), asked, by_words, rows)
         weight, begins = self._weight(asked.meant) + self._unspoken, self._weight(asked.begins) + self._unspoken
         found = {}
         for name in near_ones:
             each = self._profiles[name]
             plain, clause, parameters, example = _NO_MEANING if rows is None else rows[each.place]
-            same, any_one, other = asked.agreement(each.actions)
+            same, any_one, cued = asked.agreement(each.actions)
             found[name] = Signals(
                 plain=plain,
                 clause=clause,
                 parameters=parameters,
                 example=example,
-                words=by_all.get(name, 0.0),
-                words_first=by_first.get(name, 0.0),
+                words=by_words.get(name, 0.0),
                 name_said=_part(self._named(each.terms & asked.said), self._name_rarity[name]),
                 concepts=self._weight(asked.meant & each.meant) / weight,
-                concepts_first=self._weight(asked.meant & each.meant_first) / weight,
                 name_meant=self._weight(asked.meant & each.meant_name) / (self._name_weight[name] + self._unspoken / 2),
                 opening=self._weight(asked.begins & each.meant_first) / begins,
                 same_action=same,
                 any_action=any_one,
-                other_effect=other,
                 reads=float(each.tool.read_only and bool(asked.first_verb) and not asked.changes),
                 identified=_identified(asked.identified, each.identified),
                 numbers_missing=each.needs.numbers_missing(asked.values),
@@ -290,19 +304,17 @@ class Catalogue:
                 kinds_missing=_part(len(each.requires - asked.kinds), len(each.requires)),
                 shape=float(not asked.shapes.isdisjoint(each.shapes)),
                 prefix=float(any(word.startswith(asked.prefixes) for word in each.words)),
+                takes_identifier=(1.0 if each.takes_one else -1.0) if asked.identified else 0.0,
+                cued=cued,
+                question_changes=float(asked.mood == "question" and not each.tool.read_only),
+                order_changes=float(asked.mood == "order" and not each.tool.read_only),
+                statement_changes=float(asked.mood == "statement" and not each.tool.read_only),
             )
         return found, rest
 
 
 def _part(part: float, whole: float) -> float:
     return part / whole if whole else 0.0
-
-
-def _other_effect(asked: frozenset[str], does: frozenset[str]) -> float:
-    """1 where one of them surely changes something and the other surely only reads."""
-    if not asked or not does:
-        return 0.0
-    return float((asked <= CHANGES and does <= READS) or (asked <= READS and does <= CHANGES))
 
 
 def _identified(said: bool, needed: bool) -> float:

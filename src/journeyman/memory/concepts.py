@@ -12,7 +12,7 @@ from pathlib import Path
 from journeyman.core.words import stem, words
 
 LISTED = Path(__file__).with_suffix(".txt")
-LONGEST = 4
+LONGEST = 5
 """In words."""
 
 

@@ -14,7 +14,8 @@ import logging
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from operator import mul
+from typing import Any, NamedTuple
 
 from journeyman.core.errors import ModelError
 from journeyman.core.intents import IntentType, UserIntent, intent_types
@@ -22,7 +23,17 @@ from journeyman.core.messages import Message
 from journeyman.core.protocols import Clock, Embedder, Model, ModelRequest, SystemClock, moment
 from journeyman.core.specification import ToolSpecification
 from journeyman.core.words import words
-from journeyman.memory.actions import ACTIONS, CHANGES, FAMILIES, actions_of, asked_actions, near, tool_actions
+from journeyman.memory.actions import (
+    ACTIONS,
+    CHANGES,
+    FAMILIES,
+    actions_of,
+    asked_actions,
+    cued_actions,
+    mood_of,
+    near,
+    tool_actions,
+)
 from journeyman.memory.catalogue import QUOTED, first_sentence
 from journeyman.memory.choosing import LONGEST_REQUEST, Ranked, ToolRanking
 from journeyman.memory.parameters import fitting_values, missing_parameters, read_parameters
@@ -49,12 +60,22 @@ BASE_ACTIONS = {
     "fetch": frozenset(("get", "list", "search", "compute", "download")),
     "explain": frozenset(("explain",)),
 }
-ASKED, ANY_ASKED, DOES, EFFECT, EXAMPLE = 2.5, 0.8, 1.5, 1.5, 1.5
-"""What counts for a type: the first verb, any verb, what the best tool does, whether it changes anything, examples."""
+TYPE_WEIGHTS = {
+    "asked": 0.63,
+    "any_asked": 0.32,
+    "cued": 2.31,
+    "does": 2.98,
+    "effect": -0.98,
+    "question_changes": -0.44,
+    "alike": 1.88,
+}
+"""What counts for a type, as found by ``python -m benchmarks.choosing.types``: see ``TypeSignals``."""
+LIKELY_TOOLS = 5
+"""Those whose effect and actions count for the type, each as much as it is likely."""
 BY_EXAMPLE, LEAST_ALIKE = 14.0, 0.35
+"""What counts for a type whose name is no verb: how much nearer than this its examples are."""
 AN_EXAMPLE = 0.75
 """From when on a sentence is as good as one of a type's examples."""
-"""What counts for a type whose name is no verb: how much nearer than this its examples are."""
 UNKNOWN = ""
 """Stands for everything that is of no known type."""
 
@@ -69,6 +90,25 @@ logger = logging.getLogger(__name__)
 class _Guess:
     kind: str
     chance: float
+
+
+class TypeSignals(NamedTuple):
+    """What speaks for and against one type of intent, each between 0 and 1."""
+
+    asked: float = 0.0
+    """Whether the first verb of the request is of the type; half where people do not tell them apart."""
+    any_asked: float = 0.0
+    """The same for any verb."""
+    cued: float = 0.0
+    """The same for turns of phrase without a verb."""
+    does: float = 0.0
+    """The share of the likely tools that do what the type is about."""
+    effect: float = 0.0
+    """The share of them that only read where the type changes something, or the other way round."""
+    question_changes: float = 0.0
+    """Whether the type changes something and the request is a question."""
+    alike: float = 0.0
+    """How alike the request is to the examples of the type, or to what is said of it."""
 
 
 class IntentReader:
@@ -109,8 +149,7 @@ class IntentReader:
         tools = [tool for tool in self._specifications() if tool.enabled]
         ranked = await self._ranking.ranked(text, tools)
         by_name = {tool.name: tool for tool in tools}
-        best = by_name[ranked.tools[0][0]] if ranked.tools and ranked.tools[0][1] else None
-        guess = await self._guess(text, best)
+        guess = await self._guess(text, ranked, by_name)
         chosen, values, sure = self._suggested(guess.kind, ranked, by_name), None, 1.0
         if self._model is not None:
             said = await self._asked(text, context or {}, chosen or list(ranked.names), by_name)
@@ -127,11 +166,30 @@ class IntentReader:
 
     # --- offline
 
-    async def _guess(self, text: str, best: ToolSpecification | None) -> _Guess:
-        """The type that a request is of, by itself or by what the tool that fits best does."""
-        kinds = intent_types()
-        first, every = asked_actions(QUOTED.sub(" ", text))
-        does = frozenset[str]() if best is None else tool_actions(best)
+    async def _guess(self, text: str, ranked: Ranked, by_name: Mapping[str, ToolSpecification]) -> _Guess:
+        """The type that a request is of, by itself and by what the tools that fit best do."""
+        signals = await self.type_signals(text, ranked, by_name)
+        scores = {
+            name: sum(map(mul, TYPE_WEIGHTS.values(), each))
+            if name == UNKNOWN or type_actions(intent_types()[name])
+            else BY_EXAMPLE * max(0.0, each.alike - LEAST_ALIKE)
+            for name, each in signals.items()
+        }
+        highest = max(scores.values())
+        chances = {name: math.exp(score - highest) for name, score in scores.items()}
+        chosen = max(scores, key=lambda name: (scores[name], name != UNKNOWN))
+        if not any(one.asked or one.any_asked or one.does for one in signals.values()) and not signals[chosen].alike:
+            return _Guess(UNKNOWN, 0.0)
+        return _Guess(chosen, chances[chosen] / sum(chances.values()))
+
+    async def type_signals(
+        self, text: str, ranked: Ranked, by_name: Mapping[str, ToolSpecification]
+    ) -> dict[str, TypeSignals]:
+        """What speaks for each type, and for none of them."""
+        kinds, bare = intent_types(), QUOTED.sub(" ", text)
+        (first, every), cues, question = asked_actions(bare), cued_actions(bare), mood_of(bare) == "question"
+        likely = [(by_name[name], chance) for name, chance in ranked.tools[:LIKELY_TOOLS] if chance]
+        whole = sum(chance for _, chance in likely) or 1.0
         actions = {name: type_actions(kind) for name, kind in kinds.items()}
         claimed = frozenset[str]().union(*actions.values())
         actions = {
@@ -140,20 +198,18 @@ class IntentReader:
         }
         others = frozenset(ACTIONS).difference(*actions.values())
         examples = await self._alike(text, kinds)
-        scores = {}
-        for name, own in {**actions, UNKNOWN: others}.items():
-            score = ASKED * near(first, own) + ANY_ASKED * bool(every & own) + DOES * bool(does & own)
-            if best is not None and own:
-                score -= EFFECT * (best.read_only and own <= CHANGES)
-                score -= EFFECT * (not best.read_only and bool(does) and does <= CHANGES and not own & CHANGES)
-            alike = examples.get(name, 0.0)
-            scores[name] = score + (EXAMPLE * alike if own else BY_EXAMPLE * max(0.0, alike - LEAST_ALIKE))
-        highest = max(scores.values())
-        chances = {name: math.exp(score - highest) for name, score in scores.items()}
-        chosen = max(scores, key=lambda name: (scores[name], name != UNKNOWN))
-        if not first and not every and not does and chosen not in examples:
-            return _Guess(UNKNOWN, 0.0)
-        return _Guess(chosen, chances[chosen] / sum(chances.values()))
+        return {
+            name: TypeSignals(
+                asked=near(first, own),
+                any_asked=float(bool(every & own)),
+                cued=near(cues, own),
+                does=sum(chance for tool, chance in likely if _effective(tool) & own) / whole,
+                effect=sum(chance for tool, chance in likely if _opposite(tool, own)) / whole,
+                question_changes=float(question and bool(own) and own <= CHANGES),
+                alike=examples.get(name, 0.0),
+            )
+            for name, own in {**actions, UNKNOWN: others}.items()
+        }
 
     async def _is_example(self, text: str) -> bool:
         """Whether somebody has said that such a sentence asks for something, although it does not sound so."""
@@ -271,6 +327,17 @@ class IntentReader:
         given = said.get("parameters")
         values = given if isinstance(given, dict) and named is not None else {}
         return {"kind": UNKNOWN if kind == "none" else kind, "tool": named, "parameters": values}
+
+
+def _effective(tool: ToolSpecification) -> frozenset[str]:
+    """What a tool does, without what its effect rules out: "summary of changes" changes nothing."""
+    does = tool_actions(tool)
+    return (does - CHANGES if tool.read_only else does & CHANGES) or does
+
+
+def _opposite(tool: ToolSpecification, own: frozenset[str]) -> bool:
+    """Whether a type changes something and the tool only reads, or the other way round."""
+    return bool(own) and (own <= CHANGES if tool.read_only else not own & CHANGES)
 
 
 def type_actions(kind: IntentType) -> frozenset[str]:

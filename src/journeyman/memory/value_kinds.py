@@ -27,7 +27,15 @@ SAID = {
         re.IGNORECASE,
     ),
     "money": re.compile(r"[$€£¥]\s?\d|\b\d[\d,.]*\s?(?:dollars|euros|pounds|usd|eur|gbp)\b", re.IGNORECASE),
-    "key": re.compile(r"\b[A-Za-z]{1,10}-\d+\b|\b(?=\w*\d)(?=\w*[A-Za-z])[A-Z0-9_]{5,}\b|(?<!\w)#\d+"),
+    "key": re.compile(r"\b[A-Za-z]{1,10}-\d+\b|\b(?=\w*\d)(?=\w*[A-Za-z])[A-Z0-9_]{5,}\b|(?<!\w)#\d+|\b\d+-\d+\b(?!-)"),
+    "duration": re.compile(r"\b(?:\d+|an?|half an|two|three)\s?(?:min(?:ute)?s?|h(?:ou)?rs?|nights?)\b", re.IGNORECASE),
+    "distance": re.compile(r"\b\d[\d.,]*\s?(?:km|kilomet(?:er|re)s?|miles?|met(?:er|re)s?)\b", re.IGNORECASE),
+    "weight": re.compile(r"\b\d[\d.,]*\s?(?:kg|kilos?|grams?|g|lbs?|pounds|tons?|tonnes?)\b", re.IGNORECASE),
+    "people": re.compile(
+        r"\b(?:\d+|two|three|four|five|six|seven|eight|ten)\s(?:people|persons|guests|adults|of us|passengers)\b"
+        r"|\b(?:group|party|table)\s(?:of|for)\s\w+",
+        re.IGNORECASE,
+    ),
     "coordinates": re.compile(r"-?\d{1,3}\.\d+\s*,\s*-?\d{1,3}\.\d+"),
 }
 """How such values are written in a request."""
@@ -42,6 +50,10 @@ _TAKEN_WORDS = {
     "date": "date day when due deadline since until start end before after from to week month period",
     "money": "amount price cost budget total balance fee salary value",
     "key": "id key number code issue ticket order identifier reference sku tracking",
+    "duration": "minutes hours duration length nights min minute hour",
+    "distance": "distance km kilometres kilometers miles mileage length radius",
+    "weight": "weight kg mass grams",
+    "people": "guests people party headcount passengers persons servings seats size",
     "coordinates": "latitude longitude lat lon lng coordinates location",
 }
 TAKEN = {kind: frozenset(said.split()) for kind, said in _TAKEN_WORDS.items()}
@@ -113,6 +125,31 @@ def example_shapes(tool: ToolSpecification) -> frozenset[str]:
 def identifier_prefixes(text: str) -> frozenset[str]:
     """The letters that identifiers begin with: ``inc`` of INC-17."""
     return frozenset(one[1].lower() for one in re.finditer(r"\b([A-Za-z]{2,8})[-_ ]?\d{2,}\b", text))
+
+
+_IDENTIFIERS = frozenset(
+    (
+        "id",
+        "key",
+        "number",
+        "code",
+        "reference",
+        "ref",
+        "plate",
+        "sku",
+        "barcode",
+        "isbn",
+        "iban",
+        "tracking",
+        "serial",
+        "no",
+    )
+)
+
+
+def takes_identifier(tool: ToolSpecification) -> bool:
+    """Whether one of a tool's parameters is the identifier of one thing."""
+    return any(_IDENTIFIERS.intersection(words(name)[-1:]) for name, _ in _parameters(tool))
 
 
 def needs_identifier(tool: ToolSpecification) -> bool:
