@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from operator import mul
@@ -84,6 +85,18 @@ WEIGHTS_BY_WORDS = {
 }
 
 
+NAMED = 4.0
+"""What counts that a request names a tool outright, or by the number in its name. Set by hand: no request of the sets
+does so."""
+_NUMBER = re.compile(r"\d+")
+
+
+def _is_named(name: str, text: str, numbers: frozenset[str]) -> bool:
+    if numbers and (own := _NUMBER.findall(name)):
+        return numbers.issuperset(own)
+    return "_" in name and name in text
+
+
 @dataclass(frozen=True, slots=True)
 class Ranked:
     """Tools for a request."""
@@ -114,7 +127,10 @@ class ToolRanking:
         """All of these tools with how likely each is."""
         signals, rest, by_words = await self.signals(text, tools)
         weights = tuple((WEIGHTS_BY_WORDS if by_words else WEIGHTS).values())
-        scores = {name: sum(map(mul, weights, each)) for name, each in signals.items()}
+        said = frozenset(_NUMBER.findall(text))
+        scores = {
+            name: sum(map(mul, weights, each)) + NAMED * _is_named(name, text, said) for name, each in signals.items()
+        }
         best = max(scores.values(), default=0.0)
         chances = {name: math.exp(score - best) for name, score in scores.items()}
         total = sum(chances.values())
