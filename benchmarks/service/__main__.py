@@ -18,12 +18,13 @@ from typing import Any
 
 import aiohttp
 
+from benchmarks.programs import started
+
 SESSIONS = 50
 CHATS = 6
 """Of each session, one after another."""
 REPETITIONS = 5
 IDLE = 1_000
-PROJECT = Path(__file__).parents[2]
 
 
 @dataclass
@@ -38,23 +39,9 @@ class Server:
 
 
 @asynccontextmanager
-async def started(module: str, *arguments: str) -> AsyncIterator[Server]:
-    command = [sys.executable, "-m", f"benchmarks.service.{module}", *arguments]
-    pipe = asyncio.subprocess.PIPE
-    process = await asyncio.create_subprocess_exec(*command, stdin=pipe, stdout=pipe, cwd=PROJECT)
-    assert process.stdin is not None
-    assert process.stdout is not None
-    port = int(await process.stdout.readline())
-    try:
-        yield Server(f"http://127.0.0.1:{port}", process.pid)
-    finally:
-        process.stdin.close()
-        try:
-            async with asyncio.timeout(20):
-                await process.wait()
-        except TimeoutError:
-            process.kill()
-            await process.wait()
+async def served(module: str, *arguments: str) -> AsyncIterator[Server]:
+    async with started(f"benchmarks.service.{module}", *arguments) as (port, pid):
+        yield Server(f"http://127.0.0.1:{port}", pid)
 
 
 async def chat(client: aiohttp.ClientSession, url: str, session_id: str) -> float:
@@ -145,10 +132,10 @@ async def slow_client(server: Server) -> dict[str, float]:
 
 async def measure(repetitions: int, idle: int) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
-        async with started("model") as model:
+        async with served("model") as model:
             model_url = f"{model.url}/v1"
             store = f"sqlite:///{folder}/bench.db"
-            async with started("floor", model_url) as floor, started("ours", model_url, store) as ours:
+            async with served("floor", model_url) as floor, served("ours", model_url, store) as ours:
                 for server in (floor, ours):
                     await throughput(server, label="warm-up")
                 rounds = []

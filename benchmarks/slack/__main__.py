@@ -14,15 +14,13 @@ import asyncio
 import json
 import sys
 import tempfile
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from benchmarks.programs import started
 from benchmarks.slack.traffic import BusySlack, Figures
 from tests.doors.slack.loopback import serving
 
-PROJECT = Path(__file__).parents[2]
 BOTS = ("floor", "ours")
 DELIVERIES = ("socket", "http")
 
@@ -47,31 +45,6 @@ MOST_CPU = 1.3
 """Times what a message of one channel takes, with as many messages; wall time is everybody's on a busy machine."""
 
 
-@asynccontextmanager
-async def started(module: str, *arguments: str, kill: bool = False) -> AsyncIterator[tuple[int, int]]:
-    """A process of this benchmark: its port, and its id. It is asked to end, or killed."""
-    command = [sys.executable, "-m", f"benchmarks.slack.{module}", *arguments]
-    pipe = asyncio.subprocess.PIPE
-    process = await asyncio.create_subprocess_exec(*command, stdin=pipe, stdout=pipe, cwd=PROJECT)
-    assert process.stdin is not None
-    assert process.stdout is not None
-    line = await process.stdout.readline()
-    if not line:
-        raise RuntimeError(f"{module} did not start")
-    try:
-        yield int(line), process.pid
-    finally:
-        if kill:
-            process.kill()
-        process.stdin.close()
-        try:
-            async with asyncio.timeout(20):
-                await process.wait()
-        except TimeoutError:
-            process.kill()
-            await process.wait()
-
-
 def _cpu(pid: int) -> float:
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / 100
@@ -84,12 +57,12 @@ async def measure(
     found: dict[tuple[str, str, str], Figures] = {}
     slack = BusySlack()
     with tempfile.TemporaryDirectory() as folder:
-        async with serving(slack), started("model") as (model, _):
+        async with serving(slack), started("benchmarks.slack.model") as (model, _):
             for delivery in deliveries:
                 for bot in bots:
                     store = f"sqlite:///{folder}/{delivery}.db"
                     given = (f"http://127.0.0.1:{model}/v1", slack.url, delivery, store)
-                    async with started(bot, *given) as (port, pid):
+                    async with started(f"benchmarks.slack.{bot}", *given) as (port, pid):
                         url = f"http://127.0.0.1:{port}/slack/events" if port else None
                         await slack.wave("warm-up", url, channels=5, each=4)
                         for number, case in enumerate(cases):

@@ -18,7 +18,7 @@ from collections import Counter
 
 import aiohttp
 
-from benchmarks.slack.__main__ import started
+from benchmarks.programs import started
 from benchmarks.slack.traffic import BusySlack
 from tests.doors.slack.loopback import Json, serving, signed
 
@@ -48,16 +48,16 @@ async def measure(kills: int, messages: int, chance: random.Random) -> dict[str,
         pending[f"kill-{number}"] = payload
     killed = 0
     with tempfile.TemporaryDirectory() as folder:
-        async with serving(slack), started("model") as (model, _), aiohttp.ClientSession() as session:
+        async with serving(slack), started("benchmarks.slack.model") as (model, _), aiohttp.ClientSession() as session:
             given = (f"http://127.0.0.1:{model}/v1", slack.url, "http", f"sqlite:///{folder}/kills.db")
             while pending or killed < kills:
-                async with started("ours", *given, kill=True) as (port, _):
+                async with started("benchmarks.slack.ours", *given, kill=True) as (port, _):
                     names = chance.sample(sorted(pending), min(len(pending), AT_ONCE))
                     sending = [asyncio.create_task(send(session, port, name, pending)) for name in names]
                     await asyncio.sleep(chance.uniform(0.0, LONGEST_LIFE))
                 await asyncio.gather(*sending)
                 killed += 1
-            async with started("ours", *given):
+            async with started("benchmarks.slack.ours", *given):
                 await slack.settled()
     statuses = Counter(
         message["thread_ts"]

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
-import sys
 from typing import Any
 
 from aiohttp import web
+
+from benchmarks.programs import serve
 
 
 async def _complete(request: web.Request) -> web.Response:
@@ -28,11 +29,7 @@ async def _complete(request: web.Request) -> web.Response:
 async def main() -> None:
     app = web.Application()
     app.router.add_post("/v1/chat/completions", _complete)
-    runner = web.AppRunner(app, access_log=None)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0, backlog=2048).start()
-    print(runner.addresses[0][1], flush=True)
-    await asyncio.to_thread(sys.stdin.read)  # until whoever started it closes the pipe
+    await serve(app)
 
 
 if __name__ == "__main__":
