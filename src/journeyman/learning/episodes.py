@@ -324,7 +324,8 @@ class _Turn:
                 continue
             result = results.get(key)
             ok = not (isinstance(result, Mapping) and result.get("error")) and not _says_error(result)
-            yield EpisodeCall(tool, arguments, result, ok=ok, effect=not seems_to_read(tool))
+            why = "" if ok else str(result.get("error") if isinstance(result, Mapping) else result)
+            yield EpisodeCall(tool, arguments, result, ok=ok, effect=not seems_to_read(tool), error=why)
 
 
 def _says_error(result: Any) -> bool:

@@ -82,3 +82,18 @@ def test_bad_input_is_named(cli: Cli, tmp_path: Path) -> None:
     assert "has no version 7" in cli("playbook", "rollback", "--to", "7").err
     assert cli("playbook", "learn", "run_nowhere").code == 1
     assert "nothing was learned so far" in cli("playbook", "list").err
+
+
+def test_what_refused_calls_taught_is_listed(cli: Cli, tmp_path: Path) -> None:
+    refused = {"id": "1", "function": {"name": "close_account", "arguments": '{"account_id": "Ada"}'}}
+    said = [
+        {"role": "user", "content": "Close the account of Ada"},
+        {"role": "assistant", "tool_calls": [refused]},
+        {"role": "tool", "tool_call_id": "1", "content": '{"error": "there is no account Ada"}'},
+        {"role": "assistant", "content": "There is no such account."},
+    ]
+    (tmp_path / "said.json").write_text(json.dumps({"messages": said, "good": False}))
+    cli("playbook", "learn", "--from", str(tmp_path / "said.json"))
+    listed = cli("playbook", "list")
+    assert "close_account: look account_id up first; do not guess it." in listed.out
+    assert cli("playbook", "list", "--state", "active").out == ""

@@ -375,7 +375,7 @@ async def test_buttons_of_what_has_ended_say_so(slack: LoopbackSlack, tmp_path: 
         for button in (slack.press(asked, "Approve"), slack.press(status, "Cancel", user=ADA)):
             before = len(slack.ephemeral)
             await slack.deliver(button, kind="interactive")
-            await until(lambda before=before: len(slack.ephemeral) == before + 1)  # type: ignore[misc]
+            await until(lambda before=before: len(slack.ephemeral) == before + 1)  # type: ignore[misc]  # mypy infers no default
             assert ":no_entry:" in slack.ephemeral[-1]["text"]
         assert DELETED == []
 
@@ -405,6 +405,6 @@ async def test_forged_values_of_buttons_reach_nothing(slack: LoopbackSlack, tmp_
             forged = slack.press(asked, "Approve")
             forged["actions"][0] |= {"action_id": action, "value": value}
             await slack.deliver(forged, kind="interactive")
-            await until(lambda before=before: len(slack.ephemeral) == before + 1)  # type: ignore[misc]
+            await until(lambda before=before: len(slack.ephemeral) == before + 1)  # type: ignore[misc]  # mypy infers no default
             assert ":no_entry:" in slack.ephemeral[-1]["text"]
         assert DELETED == []

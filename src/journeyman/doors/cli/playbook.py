@@ -33,16 +33,19 @@ def list_strategies(
     store: Store = DEFAULT_STORE,
     as_json: Json = False,
 ) -> None:
-    """What was learned, those with the most successes first."""
+    """What was learned, those with the most successes first, and what to beware of."""
 
-    async def found(app: Journeyman) -> list[ToolCallingStrategy]:
+    async def found(app: Journeyman) -> tuple[list[ToolCallingStrategy], list[PlaybookBullet]]:
         domains = [domain] if domain is not None else await app.playbooks.domains()
-        return [item for name in domains for item in await app.playbooks[name].strategies(state=state)][:limit]
+        books = [app.playbooks[name] for name in domains]
+        pitfalls = [item for book in books for item in await book.bullets() if item.section == "Pitfalls"]
+        return [item for book in books for item in await book.strategies(state=state)][:limit], pitfalls[:limit]
 
-    strategies = in_store(store, found)
+    strategies, pitfalls = in_store(store, found)
     if as_json:
         return screen.print_json(screen.dumped(strategies))
-    if not strategies:
+    told = [] if state is not None else pitfalls  # a pitfall is in no state
+    if not strategies and not told:
         return screen.note("nothing was learned so far", f"learn from ended runs: {command(store, 'playbook learn')}")
     table = screen.listing("id", "domain", "state", "good/bad", "tools", "for requests like")
     for item in strategies:
@@ -56,7 +59,11 @@ def list_strategies(
             tools,
             screen.shortened(item.sub_goal or item.example_task, WIDTH),
         )
-    return screen.console().print(table)
+    if strategies:
+        screen.console().print(table)
+    for pitfall in told:
+        screen.say(screen.escaped(f"beware  {pitfall.domain}  {pitfall.content}"))
+    return None
 
 
 @playbook.command("show")
