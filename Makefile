@@ -13,7 +13,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test check nightly lint types contract bench web picture docs lock clean
+.PHONY: help demo test check nightly lint types contract size bench web picture docs lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' Makefile
@@ -28,7 +28,7 @@ test: .venv/.dev ## all tests, slow ones included; SKIP_BROWSER=1 leaves out tho
 	scripts/get-pgbouncer
 	$(PYTEST) --hypothesis-profile ci $(PYTEST_ARGS)
 
-check: lint types contract ## what to run all day: lint, types, contract and the fast tests
+check: lint types contract size ## what to run all day: lint, types, contract, size and the fast tests
 	$(PYTEST) -m "not slow" $(PYTEST_ARGS)
 
 nightly: .venv/.dev ## all tests, those that repeat things at full length; takes an hour
@@ -45,6 +45,10 @@ types: .venv/.dev ## mypy --strict
 
 contract: .venv/.dev ## which room may import which
 	$(BIN)/lint-imports --no-logo --no-cache
+
+size: .venv/.dev ## files and lines per room, whether they grew, and what is written twice
+	$(BIN)/python -m scripts.size
+	$(BIN)/python -m scripts.shared_lines
 
 bench: .venv/.dev ## the benchmarks, each with its targets; takes a while
 	$(BIN)/python -m benchmarks.imports

@@ -5,8 +5,9 @@
 
 The dangerous values are paths and addresses (``grading_dangerous.txt``), which we wrote ourselves, and credentials,
 which are made here by the shapes that their issuers publish. They are split in two by their hash: rules were extended
-by what was missed in one half, and this program does not tell what is missed in the other. What was measured on lists
-of other people stands in README.md.
+by what was missed in one half, and this program does not tell what is missed in the other. ``grading_held_out.txt``
+was written before the rules were last extended, without looking at them; it is measured by kind, and what is missed in
+it is not told. What was measured on lists of other people stands in README.md.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from journeyman.core.risk import RiskLevel
-from journeyman.execution.risk import categorize_action_risk
+from journeyman.core.policy import RiskLevel
+from journeyman.execution.checks import categorize_action_risk
 
 HERE = Path(__file__).parent
 LEAST_RAISED = 0.95
@@ -112,6 +113,16 @@ def measure() -> Figures:
     )
 
 
+def by_kind() -> dict[str, tuple[int, int]]:
+    """How many of the labelled values nobody made rules from were graded as they should be, of how many, by kind."""
+    found: dict[str, tuple[int, int]] = {}
+    for line in values("grading_held_out.txt"):
+        kind, _, value = line.partition("\t")
+        right, count = found.get(kind, (0, 0))
+        found[kind] = right + (raised(value.replace("\\n", "\n")) is not (kind == "benign")), count + 1
+    return found
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description="How well arguments are graded.")
     parser.add_argument("--missed", action="store_true", help="tell what was missed, of the half that may be looked at")
@@ -123,6 +134,9 @@ def main() -> None:
     print(f"dangerous values raised, held out: {found.held_out:.1%} (at least {LEAST_RAISED:.0%})")
     print(f"dangerous values raised, seen:     {found.seen:.1%}")
     print(f"ordinary values raised:            {found.false_alarms:.1%} (at most {MOST_FALSE:.0%})")
+    print("of values that no rule was made from, graded as they should be:")
+    for kind, (right, count) in by_kind().items():
+        print(f"  {kind:10} {right:3} of {count}")
 
 
 if __name__ == "__main__":

@@ -23,11 +23,10 @@ from pathlib import Path
 from statistics import median
 
 from journeyman.core.calls import CallStatus, ToolCallRecord
+from journeyman.core.data import moment
 from journeyman.core.events import CallFinished, CallsPlanned, CallStarted, Fact, MessageReceived, StepFinished
-from journeyman.core.messages import ToolCall, Usage
-from journeyman.core.protocols import moment
-from journeyman.core.risk import RiskLevel
-from journeyman.core.runs import TaskInput
+from journeyman.core.policy import RiskLevel
+from journeyman.core.runs import TaskInput, ToolCall, Usage
 from journeyman.core.storing import RunOrder
 from journeyman.stores.store import open_store
 

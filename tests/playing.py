@@ -8,7 +8,7 @@ from typing import Any
 
 from journeyman import Agent, AgentResponse, Message, Role, ToolLibrary, run
 from journeyman.core.events import Fact, read_fact
-from journeyman.stores.in_memory import MemoryJournal
+from journeyman.execution.recorder import MemoryJournal
 from journeyman.testing import ScriptedModel
 
 

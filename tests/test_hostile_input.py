@@ -19,7 +19,10 @@ import pytest
 
 from journeyman import ToolLibrary, gram, tool
 from journeyman.app.chains import UnresolvedError, resolve
-from journeyman.core.budgets import (
+from journeyman.app.desk import InvalidInputError
+from journeyman.app.operations.table import read_json
+from journeyman.choosing.gaps import ToolGapDetector, phrase
+from journeyman.core.data import (
     ANSWER_BYTES,
     ARGUMENT_CONTAINERS,
     ARGUMENT_VALUES,
@@ -29,19 +32,15 @@ from journeyman.core.budgets import (
     OverBudgetError,
     check_containers,
     read_at_most,
+    safe_json,
 )
-from journeyman.core.data import safe_json
-from journeyman.core.days import as_iso
 from journeyman.core.errors import JourneymanError, ToolError
 from journeyman.core.words import words
-from journeyman.doors.http.common import read_json
-from journeyman.doors.http.errors import Problem
+from journeyman.execution.checks import categorize_action_risk
 from journeyman.execution.results import without_the_rest
-from journeyman.execution.risk import categorize_action_risk
-from journeyman.memory.gaps import ToolGapDetector, phrase
 from journeyman.models.answer import EventParser, StreamedAnswer, read_answer, read_arguments, read_body
-from journeyman.models.embedded.format import small_talk
-from journeyman.models.embedded.relevant import stems
+from journeyman.models.arguments import as_iso
+from journeyman.models.embedded.tools import small_talk, stems
 from journeyman.models.faults import readable, retry_after
 from journeyman.retrieval.bm25 import BM25, terms
 from journeyman.toolkits.github import PullOrIssue
@@ -325,7 +324,7 @@ async def test_a_body_is_read_up_to_the_limit_and_no_further() -> None:
 
 def test_a_request_of_a_hundred_thousand_fields_is_refused_with_one_line() -> None:
     body = json.dumps({f"k{number}": 1 for number in range(15_000)}).encode()
-    with pytest.raises(Problem, match="more than 1,000 fields"):
+    with pytest.raises(InvalidInputError, match="more than 1,000 fields"):
         read_json(body)
-    with pytest.raises(Problem, match=f"{ARGUMENT_CONTAINERS:,}"):
+    with pytest.raises(InvalidInputError, match=f"{ARGUMENT_CONTAINERS:,}"):
         read_json(b"[" * (ARGUMENT_CONTAINERS + 1))

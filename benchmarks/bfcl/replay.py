@@ -13,15 +13,14 @@ from typing import Any
 from benchmarks.bfcl import corpus
 from journeyman import Policy, RiskLevel, ToolLibrary, tool
 from journeyman.core.calls import ToolCallRecord
-from journeyman.core.messages import ToolCall
 from journeyman.core.protocols import SystemClock
+from journeyman.core.runs import ToolCall
 from journeyman.execution.approval import NoApprover
+from journeyman.execution.checks import LocalBreaker, LocalLimiter, ResultCache
 from journeyman.execution.executor import CallScope, Executor
 from journeyman.execution.invoke import Invoker
-from journeyman.execution.limits import LocalBreaker, ResultCache, TokenBuckets
-from journeyman.execution.recorder import Recorder
+from journeyman.execution.recorder import MemoryJournal, Recorder
 from journeyman.execution.threads import ThreadPool
-from journeyman.stores.in_memory import MemoryJournal
 
 EVERYTHING_CAN_BE_UNDONE = Policy(default_risk=RiskLevel.REVERSIBLE)
 """The corpus's objects live and die in this process, so nobody need be asked. No tool declares a risk of its own."""
@@ -64,10 +63,8 @@ class Stage:
         self.library = ToolLibrary(tool(method) for method in self.governed.values())
         self.clock = SystemClock()
         self.executor = Executor(
-            policy=EVERYTHING_CAN_BE_UNDONE,
-            gate=NoApprover(),
             invoker=Invoker(threads=ThreadPool()),
-            limiter=TokenBuckets(clock=self.clock),
+            limiter=LocalLimiter(clock=self.clock),
             breaker=LocalBreaker(clock=self.clock),
             cache=ResultCache(clock=self.clock),
             clock=self.clock,
@@ -77,7 +74,13 @@ class Stage:
         corpus.set_stage(self.objects, scenario)
         corpus.set_stage(self.twins, scenario)
         recorder = Recorder(scenario.id, MemoryJournal(), clock=self.clock)
-        return CallScope(run_id=scenario.id, recorder=recorder, tools={item.name: item for item in self.library})
+        return CallScope(
+            run_id=scenario.id,
+            recorder=recorder,
+            tools={item.name: item for item in self.library},
+            policy=EVERYTHING_CAN_BE_UNDONE,
+            gate=NoApprover(),
+        )
 
     async def execute(self, name: str, arguments: dict[str, Any], scope: CallScope, number: int) -> ToolCallRecord:
         record = await self.executor.execute(ToolCall(id=f"call_{number}", tool_name=name, arguments=arguments), scope)

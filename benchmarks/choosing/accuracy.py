@@ -18,12 +18,12 @@ import numpy as np
 
 from benchmarks.choosing.cases import MANY, MULTIPLE, TUNING, Case, Half, among_many, bfcl, pool, toolbox, written
 from benchmarks.gaps.vectors import RememberedVectors
-from journeyman import ToolSpecification, UserIntent
-from journeyman.core.intents import INTENT_TYPES, add_intent_type
-from journeyman.memory import catalogue
-from journeyman.memory.choosing import ToolRanking
-from journeyman.memory.intents import IntentReader
-from journeyman.memory.parameters import read_parameters
+from journeyman import ToolSpecification
+from journeyman.choosing import UserIntent, catalogue
+from journeyman.choosing.intents import IntentReader
+from journeyman.choosing.parameters import read_parameters
+from journeyman.choosing.ranking import ToolRanking
+from journeyman.core.gaps import INTENT_TYPES, add_intent_type
 from journeyman.retrieval.bm25 import BM25
 from journeyman.retrieval.search import HybridIndex
 from journeyman.tools.library import searchable

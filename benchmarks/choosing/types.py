@@ -12,11 +12,11 @@ from benchmarks.choosing.accuracy import ADDED_TYPES
 from benchmarks.choosing.cases import TUNING, Case, written
 from benchmarks.choosing.weights import Choice, fitted, hits
 from benchmarks.gaps.vectors import RememberedVectors
-from journeyman.core.intents import add_intent_type
+from journeyman.choosing import catalogue
+from journeyman.choosing.intents import UNKNOWN, IntentReader, TypeSignals
+from journeyman.choosing.ranking import ToolRanking
+from journeyman.core.gaps import add_intent_type
 from journeyman.core.protocols import Embedder
-from journeyman.memory import catalogue
-from journeyman.memory.choosing import ToolRanking
-from journeyman.memory.intents import UNKNOWN, IntentReader, TypeSignals
 
 PENALTY = 1.0
 

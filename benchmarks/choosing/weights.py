@@ -1,4 +1,4 @@
-"""How the weights of ``journeyman.memory.choosing`` were found: a conditional logit on the tuning sets alone.
+"""How the weights of ``journeyman.choosing.ranking`` were found: a conditional logit on the tuning sets alone.
 
 Each request is asked among the tools it came with and among 500. Beside the weights it prints what to expect of other
 tools: how often the best tool is right for the requests of one written set by weights that were fitted on the others.
@@ -6,6 +6,7 @@ tools: how often the best tool is right for the requests of one written set by w
 """
 
 import asyncio
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -14,10 +15,10 @@ from numpy.typing import NDArray
 
 from benchmarks.choosing.cases import MULTIPLE, TUNING, Case, among_many, bfcl, pool, toolbox, written
 from benchmarks.gaps.vectors import RememberedVectors
+from journeyman.choosing import catalogue
+from journeyman.choosing.catalogue import Signals
+from journeyman.choosing.ranking import ToolRanking
 from journeyman.core.protocols import Embedder
-from journeyman.memory import catalogue
-from journeyman.memory.catalogue import Signals
-from journeyman.memory.choosing import ToolRanking
 
 PENALTY = 3.0
 OWN_COUNT = 4
@@ -81,7 +82,7 @@ def fitted(data: Sequence[Choice], penalty: float = PENALTY) -> Rows:
 
 
 def _chances(scores: Rows) -> Rows:
-    raised = np.exp(scores - scores.max())
+    raised = np.exp(scores - np.max(scores))
     return np.asarray(raised / raised.sum())
 
 
@@ -114,7 +115,7 @@ def left_out(sets: Mapping[str, WrittenSet], others: Sequence[Choice]) -> list[s
         row += [offered[one.common].mean(), offered.mean()]
         means.append(row)
         lines.append(_row(name, row))
-    return [*lines, _row("mean", np.mean(means, axis=0))]
+    return [*lines, _row("mean", np.mean(means, axis=0).tolist())]
 
 
 def _row(name: str, row: Sequence[float]) -> str:
@@ -126,7 +127,7 @@ def main() -> None:
     embedder = RememberedVectors()
     kept, tools = pool("tune")
     names = list(Signals._fields)
-    for title, chosen in (("WEIGHTS", embedder), ("WEIGHTS_BY_WORDS", None)):
+    for title, chosen in (("by_meaning", embedder), ("by_words", None)):
         sets = {name: written_set(name, chosen) for name in TUNING}
         others = [each for kind in MULTIPLE for each in asyncio.run(choices(bfcl(kind, "tune"), chosen))]
         others += asyncio.run(choices([replace(case, tools=tools) for case in kept], chosen))
@@ -138,8 +139,7 @@ def main() -> None:
         weights = dict(zip(names, np.round(found, 2).tolist(), strict=True))
         if chosen is not None:
             weights["example"] = EXAMPLE
-        print(f"{title} = {{")
-        print("".join(f'    "{name}": {value},\n' for name, value in weights.items()) + "}")
+        print(f'"{title}": {json.dumps(weights, indent=2)}')
     embedder.save()
 
 

@@ -1,27 +1,31 @@
 """Processes that live on: stopped past their lease, cut off from their database, with wrong clocks, in PID namespaces.
 
 Two at a time work on the same runs. No call may run twice, and none be called unknown whose process lived and could
-report it: only what a kill has left open may be.
+report it: only what a kill has left open may be. Meanwhile clients with wrong clocks cancel runs of their own: none may
+ask a person after that, and go on.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import os
+import random
 import shutil
 import signal
 import sqlite3
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
 from benchmarks.crash.children import attend
 from benchmarks.crash.findings import Findings, Start, open_starts, taken_up_open
-from benchmarks.crash.helper import LEASE_SECONDS, OFFSET, WORK_SECONDS
+from benchmarks.crash.helper import LEASE_SECONDS, OFFSET, WORK_SECONDS, SkewedClock
 from benchmarks.crash.workload import ADA, Ledger, clerk, patient, script, tools
 from benchmarks.postgres import crash
 from journeyman.app.journeyman import Journeyman
@@ -32,6 +36,8 @@ from journeyman.core.storing import RunOrder
 from journeyman.stores.store import open_store
 
 IN_FLIGHT = 6
+LONGEST_CANCELLED = 3.0
+"""Seconds before a client cancels what it has asked for: a run takes about as long."""
 POLL_SECONDS = 0.1
 DISTURBED_SECONDS = 3 * LEASE_SECONDS
 PAUSE_SECONDS = 2.0
@@ -127,6 +133,8 @@ class DisturbedCampaign:
         self._ledger = Ledger(self._ledger_path)
         self._run_ids: list[str] = []
         self._expected: set[Start] = set()
+        self._cancelled: dict[str, int] = {}
+        """Runs that were cancelled from outside, each with its latest fact then."""
         self._helpers: list[Helper] = []
         self._hired = 0
 
@@ -140,6 +148,7 @@ class DisturbedCampaign:
         journals = asyncio.run(self._journals())
         self.findings.open_at_takeovers = len(set().union(*(taken_up_open(facts) for facts in journals.values())))
         self.findings.conclude(journals, self._ledger, self._expected)
+        self.findings.conclude_cancels(asyncio.run(self._journals(self._cancelled)), self._ledger, self._cancelled)
         self.findings.open_but_not_unknown = 0  # another may have had the outcome by the time of the kill
         self.findings.seconds = time.monotonic() - began
         return self.findings
@@ -151,13 +160,15 @@ class DisturbedCampaign:
         app = Journeyman(library=library, store=self._place.url, model=script(), policy=patient(), workers=queued)
         async with app:
             busy = asyncio.create_task(self._keep_busy(app))
+            cancelling = [asyncio.create_task(self._keep_cancelling(offset)) for offset in OFFSETS]
             for number in range(rounds):
                 for apart in (False, True) if _namespaces() else (False,):
                     self._show(f"round {number + 1} of {rounds}" + (", in PID namespaces" if apart else ""))
                     await self._round(app, apart=apart)
-            busy.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await busy  # raises what has ended it before
+            for task in (busy, *cancelling):
+                task.cancel()
+                with contextlib.suppress(asyncio.CancelledError):
+                    await task  # raises what has ended it before
             await self._wind_up(app)
 
     async def _round(self, app: Journeyman, *, apart: bool) -> None:
@@ -214,10 +225,28 @@ class DisturbedCampaign:
                     await self._order(app)
             await asyncio.sleep(POLL_SECONDS)
 
-    async def _order(self, app: Journeyman) -> None:
-        name = f"run_{len(self._run_ids):04}"
+    async def _keep_cancelling(self, offset: float) -> None:
+        """A client whose clock is wrong: it cancels what it has asked for, sooner or later."""
+        library, chance = tools(self._ledger, work_seconds=WORK_SECONDS), random.Random(offset)
+        queued = self._place.name == "postgresql"
+        clock = SkewedClock(offset)
+        async with Journeyman(
+            library=library, store=self._place.url, model=script(), policy=patient(), workers=queued, clock=clock
+        ) as app:
+            for number in itertools.count():
+                name = f"cancelled_{offset:.0f}_{number:04}"
+                await self._order(app, name)
+                await asyncio.sleep(chance.uniform(0.0, LONGEST_CANCELLED))
+                with contextlib.suppress(StoreError):  # who is told so has cancelled nothing
+                    await app.cancel(name)
+                    row = await _patiently(partial(app.store.runs.get, name))
+                    self._cancelled[name] = row.last_seq
+
+    async def _order(self, app: Journeyman, name: str | None = None) -> None:
+        if name is None:
+            name = f"run_{len(self._run_ids):04}"
+            self._run_ids.append(name)
         agent = clerk(app.library)
-        self._run_ids.append(name)
         await _patiently(
             lambda: app.store.runs.create(
                 RunOrder(
@@ -250,11 +279,11 @@ class DisturbedCampaign:
         for helper in last:
             await asyncio.to_thread(self._dismiss, helper)
 
-    async def _journals(self) -> dict[str, Sequence[Fact]]:
+    async def _journals(self, names: Iterable[str] | None = None) -> dict[str, Sequence[Fact]]:
         store = open_store(self._place.url)
         await store.open()
         try:
-            return {name: await store.runs.facts(name) for name in self._run_ids}
+            return {name: await store.runs.facts(name) for name in (self._run_ids if names is None else names)}
         finally:
             await store.close()
 

@@ -11,7 +11,15 @@ from typing import Any
 from benchmarks.crash.workload import CALLS, ONCE_ONLY, Ledger
 from journeyman.core.approvals import ApprovalStatus
 from journeyman.core.calls import CallStatus
-from journeyman.core.events import ApprovalDecided, CallFinished, CallStarted, Fact, RunFinished, RunResumed
+from journeyman.core.events import (
+    ApprovalDecided,
+    CallFinished,
+    CallStarted,
+    Fact,
+    RunFinished,
+    RunResumed,
+    RunSuspended,
+)
 from journeyman.core.runs import RunStatus
 
 Start = tuple[str, int]
@@ -70,6 +78,9 @@ class Findings:
     approved_calls: int = 0
     approved_calls_not_run_once: int = 0
     calls_without_success: int = 0
+    cancels: int = 0
+    cancels_lost: int = 0
+    """Runs that asked a person, or went on without end, after somebody had cancelled them."""
     disturbances: Counter[str] = field(default_factory=Counter)
     """What was done to processes and databases besides killing them."""
     open_at_takeovers: int = 0
@@ -87,7 +98,12 @@ class Findings:
     def passed(self) -> bool:
         wrong = (
             *(self.runs_lost, self.duplicates, self.missing, self.unknown_without_a_kill),
-            *(self.open_but_not_unknown, self.approved_calls_not_run_once, self.calls_without_success),
+            *(
+                self.open_but_not_unknown,
+                self.approved_calls_not_run_once,
+                self.calls_without_success,
+                self.cancels_lost,
+            ),
         )
         return not any(wrong)
 
@@ -112,6 +128,20 @@ class Findings:
         self.unknown = len(unknown)
         self.unknown_without_a_kill = len(unknown - expected)
         self.open_but_not_unknown = len(expected - unknown)
+
+    def conclude_cancels(
+        self, journals: Mapping[str, Sequence[Fact]], ledger: Ledger, cancelled: Mapping[str, int]
+    ) -> None:
+        """Compare what became of runs that were cancelled after their fact of that number."""
+        lines = Counter(ledger.lines())
+        self.cancels = len(journals)
+        for run_id, facts in journals.items():
+            end = facts[-1] if facts and isinstance(facts[-1], RunFinished) else None
+            asked = any(isinstance(fact, RunSuspended) and (fact.seq or 0) > cancelled[run_id] for fact in facts)
+            self.cancels_lost += end is None or (asked and end.status is not RunStatus.CANCELLED)
+            for call_id, tool_name in CALLS.items():
+                if tool_name in ONCE_ONLY:
+                    self.duplicates += max(0, lines[(tool_name, f"{run_id}.{call_id}")] - 1)
 
     def _calls(self, run_id: str, facts: Sequence[Fact], lines: Counter[tuple[str, str]]) -> None:
         approved = {
@@ -159,6 +189,8 @@ class Findings:
             "seen_late": self.seen_late,
             "approved_calls": self.approved_calls,
             "approved_calls_not_run_once": self.approved_calls_not_run_once,
+            "cancels": self.cancels,
+            "cancels_lost": self.cancels_lost,
             "takeover_seconds_median": round(median(times), 2) if times else None,
             "takeover_seconds_longest": round(times[-1], 2) if times else None,
             "seconds": round(self.seconds, 1),

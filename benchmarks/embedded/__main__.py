@@ -9,7 +9,7 @@ from typing import Any
 
 from benchmarks.embedded.contenders import NAMES, contender
 from benchmarks.embedded.kinds import KINDS, Asked, load
-from journeyman.core.messages import ToolCall
+from journeyman.core.runs import ToolCall
 
 PROCESSES = 2
 WORSE = 0.02

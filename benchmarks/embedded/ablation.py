@@ -13,10 +13,9 @@ from unittest.mock import patch
 
 from benchmarks.embedded.__main__ import measure
 from benchmarks.embedded.kinds import KINDS
-from journeyman.core import arguments
-from journeyman.core.arguments import is_date
-from journeyman.core.days import as_iso
 from journeyman.core.specification import ToolSpecification
+from journeyman.models import arguments
+from journeyman.models.arguments import as_iso, is_date
 from journeyman.models.embedded import model, tools
 
 Said = Mapping[str, Any]

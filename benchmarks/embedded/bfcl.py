@@ -12,7 +12,7 @@ from typing import Any
 from benchmarks.bfcl import corpus
 from benchmarks.bfcl.documents import specification
 from journeyman import ToolSpecification
-from journeyman.core.messages import ToolCall
+from journeyman.core.runs import ToolCall
 
 CATEGORIES = {
     "simple": "simple_python",

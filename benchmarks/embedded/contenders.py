@@ -11,9 +11,10 @@ from benchmarks.embedded import weights
 from benchmarks.embedded.answers import RememberedEngines
 from benchmarks.embedded.judging import NOW
 from journeyman import ToolSpecification
+from journeyman.core.data import moment
 from journeyman.core.errors import ModelError
-from journeyman.core.messages import Message, ToolCall
-from journeyman.core.protocols import Model, ModelRequest, moment
+from journeyman.core.protocols import Model, ModelRequest
+from journeyman.core.runs import Message, ToolCall
 from journeyman.models.embedded import EmbeddedModel
 from journeyman.models.embedded.files import engine_files
 from journeyman.models.embedded.worker import Engines, Setup

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from benchmarks.embedded.toolbox import TOOLS, defaults
-from journeyman.core.messages import ToolCall
+from journeyman.core.runs import ToolCall
 
 REQUESTS = Path(__file__).with_name("requests.jsonl")
 NOW = 1_794_819_600.0

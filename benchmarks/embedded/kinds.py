@@ -10,7 +10,7 @@ from typing import Any, Literal
 from benchmarks.embedded import bfcl, judging, toolbox
 from benchmarks.embedded.sets import SETS
 from journeyman import ToolSpecification
-from journeyman.core.messages import ToolCall
+from journeyman.core.runs import ToolCall
 
 KINDS = (*bfcl.CATEGORIES, *SETS, "tasks", "newcomer")
 TASKS_SAMPLED = 60

@@ -15,8 +15,7 @@ from benchmarks.gaps import corpus, embedded
 from benchmarks.gaps.corpus import Case
 from benchmarks.gaps.scoring import Scores, auroc, bm25, embedding, evidence, gaps_of, interval
 from benchmarks.gaps.vectors import RememberedVectors
-from journeyman.memory.fitting import fit
-from journeyman.memory.gaps import NEEDED, NEEDED_BY_WORDS, fitting, sureness
+from journeyman.choosing.gaps import NEEDED, NEEDED_BY_WORDS, fit, fitting, sureness
 
 SAMPLE = 100
 MOST_ALARMS = 2
@@ -27,7 +26,7 @@ FIRST = f"""
 import asyncio, time
 from benchmarks.gaps.toolbox import TOOLS
 from journeyman import ToolLibrary
-from journeyman.memory.gaps import ToolGapDetector
+from journeyman.choosing.gaps import ToolGapDetector
 from journeyman.retrieval.embedders import default_embedder
 detector = ToolGapDetector(ToolLibrary(TOOLS), embedder=default_embedder())
 report = asyncio.run(detector.detect({PORTFOLIO!r}))

@@ -7,8 +7,8 @@ from benchmarks.embedded.answers import RememberedEngines
 from benchmarks.embedded.contenders import FixedClock
 from benchmarks.gaps.corpus import Case
 from journeyman.core.errors import ModelError
-from journeyman.core.messages import Message
 from journeyman.core.protocols import ModelRequest
+from journeyman.core.runs import Message
 from journeyman.models.embedded import EmbeddedModel
 
 LONGEST_TOOLS = 5_000

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from benchmarks.gaps.corpus import Case
 from benchmarks.gaps.vectors import RememberedVectors
-from journeyman.memory.fitting import Asked, Evidence, compare
+from journeyman.choosing.gaps import Asked, Evidence, compare
 from journeyman.retrieval.bm25 import BM25
 from journeyman.tools.library import searchable
 

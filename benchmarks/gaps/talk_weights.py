@@ -1,4 +1,4 @@
-"""Weights as in ``journeyman/memory/small_talk.json``: logistic regression over vectors of requests and of chatter.
+"""Weights as in ``journeyman/choosing/small_talk.json``: logistic regression over vectors of requests and of chatter.
 
 ``python -m benchmarks.gaps.talk_weights FOLDER``; the folder is ``chatterbot_corpus/data/english`` of chatterbot-corpus
 (github.com/gunthercox/chatterbot-corpus). Requests are BFCL's tuning half. The chatter is without the lines of
@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 from benchmarks.gaps import corpus
 from benchmarks.gaps.vectors import RememberedVectors
 from benchmarks.gaps.weights import regression
-from journeyman.memory.small_talk import IN_DOUBT, WEIGHTS, asks_for_something
+from journeyman.choosing import actions as small_talk
+from journeyman.choosing.actions import IN_DOUBT, asks_for_something
 
 FILES = ("greetings", "conversations", "botprofile", "emotion")
 Rows = NDArray[np.float64]
@@ -59,6 +60,9 @@ async def measured(embedder: RememberedVectors, fitted: Rows) -> dict[str, float
     return told
 
 
+WEIGHTS = Path(small_talk.__file__).with_name(small_talk.WEIGHTS)
+
+
 async def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
@@ -78,9 +82,8 @@ async def main() -> None:
     sizes = np.linalg.norm(ships[1:]) * np.linalg.norm(fitted[1:])
     print(f"  cosine of the weights: {ships[1:] @ fitted[1:] / sizes:.3f}")
     if given.write:
-        WEIGHTS.write_text(
-            json.dumps({"bias": float(fitted[0]), "weights": fitted[1:].tolist()}) + "\n", encoding="utf-8"
-        )
+        found = json.dumps({"bias": float(fitted[0]), "weights": fitted[1:].tolist()}) + "\n"
+        await asyncio.to_thread(WEIGHTS.write_text, found, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""How the weights of ``journeyman.memory.fitting`` were found: logistic regression on the tuning half.
+"""How the weights of ``journeyman.choosing.gaps`` were found: logistic regression on the tuning half.
 
 A request is served where its best tool fits, so the tool that counts is chosen by the weights themselves, in turns.
 """
@@ -35,10 +35,10 @@ def regression(rows: Rows, served: Rows) -> Rows:
 
 def found(tools: Sequence[Rows], served: Rows) -> Rows:
     """Weights over the best tool of each case."""
-    best = np.array([rows[(rows[:, 0] + rows[:, 1] + rows[:, 3]).argmax()] for rows in tools])
+    best = np.array([rows[np.argmax(rows[:, 0] + rows[:, 1] + rows[:, 3])] for rows in tools])
     weights = regression(best, served)
     for _ in range(ROUNDS):
-        best = np.array([rows[(rows @ weights[1:]).argmax()] for rows in tools])
+        best = np.array([rows[np.argmax(rows @ weights[1:])] for rows in tools])
         weights = regression(best, served)
     return weights
 

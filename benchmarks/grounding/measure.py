@@ -5,13 +5,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from benchmarks.grounding.workloads import Call, Episode
+from journeyman.core.approvals import judge
 from journeyman.core.calls import CallStatus, ToolCallRecord
+from journeyman.core.data import moment
 from journeyman.core.errors import ErrorCategory, ErrorInfo
-from journeyman.core.labels import judge
-from journeyman.core.messages import Message, Role
-from journeyman.core.protocols import moment
-from journeyman.core.runs import ReasoningStep
-from journeyman.execution.grounding import Ledger
+from journeyman.core.runs import Message, ReasoningStep, Role
+from journeyman.provenance.ledger import Ledger
 
 _NO_SUCH_CALL = ErrorInfo(code="INVALID_ARGUMENTS", message="no such call", category=ErrorCategory.INVALID_INPUT)
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from benchmarks.learning.corpus import Turn, halves
 from benchmarks.learning.finding import FIGURES, embedder, empty, episode, interval, learned, left_out, scored
-from journeyman.core.labels import Label, LabelSource
+from journeyman.core.approvals import Label, LabelSource
 from journeyman.core.playbook import StrategyState
 from journeyman.learning.episodes import Episode, EpisodeCall, seems_to_read
 from journeyman.learning.forms import LearningSettings

@@ -12,12 +12,13 @@ from typing import Any
 
 from benchmarks.learning.baselines import Baselines, Ranker, markov
 from benchmarks.learning.corpus import Turn, halves
-from journeyman.core.labels import Label, LabelSource
+from journeyman.core.approvals import Label, LabelSource
 from journeyman.core.protocols import Embedder
 from journeyman.learning.episodes import Episode, EpisodeCall, seems_to_read
+from journeyman.learning.evidence import lower_bound
 from journeyman.learning.forms import LearningSettings
+from journeyman.learning.index import SHARPNESS, START, Neighbour, Transitions
 from journeyman.learning.playbook import Playbook
-from journeyman.learning.ranking import next_tools
 from journeyman.retrieval.embedders import CachedEmbedder, _named
 
 RESAMPLES = 1_000
@@ -121,6 +122,24 @@ async def merged(turns: list[Turn], *, folds: int = 10) -> Row:
     return {**_summary(rows), "strategies": statistics.fmean(kept)}
 
 
+def _followers(transitions: Transitions, previous: str | None) -> list[str]:
+    """The tools that were called after this one, or at all; the most frequent first."""
+    counted = transitions._after.get(previous or START) or transitions._all
+    return [name for name, count in counted.most_common() if count > 0]
+
+
+def _following(sequence: Sequence[str], done: Sequence[str]) -> tuple[str, float] | None:
+    """What a sequence does after these steps, and how well they fit it; None where it says nothing."""
+    count = len(done)
+    if count < len(sequence) and tuple(sequence[:count]) == tuple(done):
+        return sequence[count], 1.0
+    if done and done[-1] in sequence[:-1]:
+        return sequence[list(sequence).index(done[-1]) + 1], 0.3
+    if not set(sequence) <= set(done):
+        return next(name for name in sequence if name not in done), 0.15
+    return None
+
+
 async def next_tool(turns: list[Turn], *, held_out: bool, weight: float | None = None) -> Row:
     """The next tool after each step of each turn: by what follows what, by retrieval alone, and by both."""
     chosen = {turn.id for turn in halves(turns)[1 if held_out else 0]}
@@ -177,3 +196,40 @@ def interval(pairs: Sequence[tuple[float, str]], *, seed: int = 0) -> tuple[floa
         means.append(sum(total for total, _ in drawn) / sum(count for _, count in drawn))
     means.sort()
     return means[int(0.025 * RESAMPLES)], means[int(0.975 * RESAMPLES) - 1]
+
+
+# --- the next tool, which nothing but this benchmark asks for
+
+
+def next_tools(
+    neighbours: Sequence[Neighbour],
+    transitions: Transitions,
+    *,
+    done: Sequence[str] = (),
+    previous: str | None = None,
+    tools: Sequence[str] | None = None,
+    sharpness: float = SHARPNESS,
+    markov: float = 0.4,
+) -> list[tuple[str, float]]:
+    """The tool to call after those that are done, by what similar requests did and by what follows what."""
+    highest = max((near.score for near in neighbours), default=1.0) or 1.0
+    votes: dict[str, float] = {}
+    for near in neighbours:
+        sequence = near.strategy.tool_sequence
+        following = _following(sequence, done)
+        if following is None:
+            continue
+        name, fit = following
+        bound = lower_bound(near.strategy.helpful_count, near.strategy.harmful_count)
+        votes[name] = votes.get(name, 0.0) + fit * bound * (max(0.0, near.score) / highest) ** sharpness
+    total = sum(votes.values())
+    last = done[-1] if done else previous
+    names = dict.fromkeys([*votes, *_followers(transitions, last)])
+    allowed = None if tools is None else set(tools)
+    scores = {
+        name: (1 - markov) * (votes.get(name, 0.0) / total if total else 0.0)
+        + markov * transitions.probability(name, last)
+        for name in names
+        if allowed is None or name in allowed
+    }
+    return sorted(scores.items(), key=lambda item: -item[1])

@@ -15,7 +15,7 @@ from journeyman.core.playbook import StrategyState, ToolCallingStrategy
 from journeyman.learning.episodes import Episode, EpisodeCall
 from journeyman.learning.forms import LearningSettings
 from journeyman.learning.playbook import Playbook
-from journeyman.retrieval.sketches import SketchedIndex
+from journeyman.retrieval.index import SketchedIndex
 
 SIZES = (1_000, 10_000, 100_000)
 MILLION = 1_000_000

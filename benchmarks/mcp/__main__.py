@@ -63,17 +63,16 @@ async def _bare(client: Client) -> float:
 
 async def _governed(library: ToolLibrary) -> float:
     """Through the executor alone: what a run adds around a call has benchmarks of its own."""
-    from journeyman.app.assembly import resources_of
-    from journeyman.core.messages import ToolCall
+    from journeyman.app.resources import in_process
+    from journeyman.core.runs import ToolCall
     from journeyman.execution.approval import NoApprover
     from journeyman.execution.executor import CallScope
-    from journeyman.execution.recorder import Recorder
-    from journeyman.stores.in_memory import MemoryJournal
+    from journeyman.execution.recorder import MemoryJournal, Recorder
 
-    resources = resources_of(library)
-    executor = resources.executor(Policy(), NoApprover())
-    recorder = Recorder("run_1", MemoryJournal(), clock=resources.clock, fold=lambda _: None, listeners=[])
-    scope = CallScope("run_1", recorder, {item.name: item for item in library})
+    executor = in_process.of(library)
+    recorder = Recorder("run_1", MemoryJournal(), clock=executor.clock, fold=lambda _: None, listeners=[])
+    tools = {item.name: item for item in library}
+    scope = CallScope(run_id="run_1", recorder=recorder, tools=tools, policy=Policy(), gate=NoApprover())
     gc.collect()
     begun = time.process_time()
     for number in range(CALLS):

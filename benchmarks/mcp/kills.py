@@ -23,9 +23,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from benchmarks.mcp import registry
-from journeyman.app import open_store
 from journeyman.core.events import CallFinished, CallStarted
 from journeyman.core.runs import RunStatus
+from journeyman.stores.store import open_store
 
 Victim = Literal["server", "gateway", "client"]
 VICTIMS: tuple[Victim, ...] = ("server", "gateway", "client")

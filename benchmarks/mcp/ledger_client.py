@@ -17,7 +17,7 @@ from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
 
-from journeyman.doors.mcp.repeats import KEY
+from journeyman.doors.mcp.calls import KEY
 
 
 async def called(url: str, job: dict[str, Any]) -> dict[str, Any]:

@@ -6,8 +6,7 @@ import asyncio
 import sys
 
 from journeyman import Agent, RateLimit, ToolLibrary, tool
-from journeyman.app import slack_pace
-from journeyman.app.service import open_service
+from journeyman.app.service import open_service, slack_pace
 from journeyman.doors.slack import SlackDoor, find_workspaces, over_http, over_socket
 from journeyman.toolkits.slack import METHODS
 from tests.doors.slack.loopback import APP_TOKEN, SECRET, TEAM, TOKENS

@@ -93,7 +93,9 @@ class ServiceProcess:
         tokens, log = folder / "tokens.json", folder / "service.log"
         tokens.write_text(json.dumps(TOKENS))
         command = ["-c", SERVE, "serve", "--port", "0", "--workers", str(WORKERS), "--store", store]
-        command += ["--model", model, "--tokens", str(tokens), "--requests-per-minute", "1000000"]
+        settings = folder / "service.yaml"
+        settings.write_text("version: 1\ndoors: {http: {requests_per_minute: 1000000}}\n")
+        command += ["--model", model, "--tokens", str(tokens), "--config", str(settings)]
         command += ["--agent", "benchmarks.soak.workload:agent", "--library", "benchmarks.soak.workload:library"]
         process = await Process.start([*command, "--log-level", "warning"], log, **environment)
         found = None

@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from journeyman import Approval, Approve, Message, ModelRequest, ToolContext, ToolLibrary, run, tool
+from journeyman import Approval, Approve, Message, ToolContext, ToolLibrary, run, tool
 from journeyman.core.events import Fact
-from journeyman.stores.in_memory import MemoryJournal
+from journeyman.execution.recorder import MemoryJournal
+from journeyman.models import ModelRequest
 from journeyman.testing import ScriptedModel, call, say, together
 from journeyman.testing.scripted import Turn
 from tests.playing import agent_with

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from journeyman import ModelResponse, Policy, Role, ToolCall, tool
+from journeyman import Policy, Role, ToolCall, tool
 from journeyman.execution.results import shrink, without_the_rest
+from journeyman.models import ModelResponse
 from journeyman.testing import call, say
 from tests.playing import Played, play
 

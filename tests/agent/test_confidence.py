@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from journeyman import Limits, ModelResponse, Policy, tool
+from journeyman import Limits, Policy, tool
+from journeyman.models import ModelResponse
 from journeyman.testing import call, say
 from tests.playing import agent_with, play
 

@@ -12,22 +12,11 @@ from typing import Any
 
 import pytest
 
-from journeyman import (
-    CallStatus,
-    ErrorCategory,
-    ErrorInfo,
-    Limits,
-    ModelResponse,
-    Policy,
-    Principal,
-    RunStatus,
-    ToolLibrary,
-    run,
-    run_sync,
-    tool,
-)
+from journeyman import CallStatus, ErrorInfo, Limits, Policy, Principal, RunStatus, ToolLibrary, run, run_sync, tool
+from journeyman.core import ErrorCategory
 from journeyman.core.events import CallFinished
-from journeyman.stores.in_memory import MemoryJournal
+from journeyman.execution.recorder import MemoryJournal
+from journeyman.models import ModelResponse
 from journeyman.testing import ScriptedModel, call, say, together
 from tests.killable import sleep_in_c, whoami
 from tests.playing import Played, agent_with, play

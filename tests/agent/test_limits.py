@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from journeyman import Limits, ModelRequest, ModelResponse, RunStatus, ToolLibrary, Usage, run, tool
+from journeyman import Limits, RunStatus, ToolLibrary, Usage, run, tool
+from journeyman.models import ModelRequest, ModelResponse
 from journeyman.testing import ScriptedModel, call, say
 from tests.playing import agent_with, play
 
@@ -100,7 +101,8 @@ async def test_the_adapter_is_told_how_much_time_is_left() -> None:
 
 
 async def test_an_adapter_that_notices_the_end_first_is_no_failure() -> None:
-    from journeyman import ErrorCategory, ModelError
+    from journeyman import ModelError
+    from journeyman.core import ErrorCategory
 
     async def punctual(request: ModelRequest) -> ModelError:
         try:

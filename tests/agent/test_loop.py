@@ -9,24 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from journeyman import (
-    Approve,
-    Limits,
-    Message,
-    ModelError,
-    ModelRequest,
-    ModelResponse,
-    Role,
-    RunStatus,
-    ToolError,
-    ToolLibrary,
-    Usage,
-    run,
-    tool,
-)
+from journeyman import Approve, Limits, Message, ModelError, Role, RunStatus, ToolError, ToolLibrary, Usage, run, tool
 from journeyman.core.events import Event
-from journeyman.execution.recorder import Recorder
-from journeyman.stores.in_memory import MemoryJournal
+from journeyman.execution.recorder import MemoryJournal, Recorder
+from journeyman.models import ModelRequest, ModelResponse
 from journeyman.testing import FakeClock, ScriptedModel, call, say, together
 from tests.playing import agent_with, play
 

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from journeyman import Approval, Approve, Deny, ModelResponse, RiskLevel, ToolError, tool
+from journeyman import Approval, Approve, Deny, RiskLevel, ToolError, tool
+from journeyman.models import ModelResponse
 from journeyman.testing import call, say, together
 from tests.playing import agent_with, play
 

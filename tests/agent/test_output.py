@@ -12,11 +12,13 @@ import pytest
 from pydantic import BaseModel, Field, field_validator
 from typing_extensions import TypedDict
 
-from journeyman import Agent, AgentResponse, InvalidDataError, Limits, Policy, RiskLevel, RunStatus, run, stream, tool
+from journeyman import Agent, AgentResponse, Limits, Policy, RiskLevel, RunStatus, run, stream, tool
+from journeyman.core import InvalidDataError
 from journeyman.core.events import Answered, RunFinished
 from journeyman.experiments import Experiment
 from journeyman.testing import ScriptedModel, call, say, together
 from tests.playing import Played, agent_with, play
+from tests.waiting import WAIT_SECONDS
 
 
 class Item(BaseModel):
@@ -236,13 +238,12 @@ def nested(levels: int) -> str:
     ],
 )
 async def test_too_much_is_an_answer_and_not_a_stall(text: str, told: str) -> None:
-    began = time.perf_counter()
-    played = await wanting(dict[str, Any], say(text), say('{"n": 1}'))
+    async with asyncio.timeout(WAIT_SECONDS):
+        played = await wanting(dict[str, Any], say(text), say('{"n": 1}'))
     assert told in played.model.requests[1].messages[-1].content
     assert played.response.output == {"n": 1}
     # What was no use is not sent whole again and again.
     assert max(len(message.content) for message in played.model.requests[1].messages) < 50_000
-    assert time.perf_counter() - began < 30
 
 
 async def test_much_of_it_does_not_hold_up_others() -> None:
@@ -251,13 +252,14 @@ async def test_much_of_it_does_not_hold_up_others() -> None:
     class Table(BaseModel):
         rows: list[dict[str, int]]
 
-    longest, last, ended = 0.0, time.perf_counter(), asyncio.Event()
+    # What the event loop's own thread computes in one go: a busy machine does not count.
+    longest, last, ended = 0.0, time.thread_time(), asyncio.Event()
 
     async def watch() -> None:
         nonlocal longest, last
         while not ended.is_set():
             await asyncio.sleep(0.001)
-            now = time.perf_counter()
+            now = time.thread_time()
             longest, last = max(longest, now - last), now
 
     watching = asyncio.ensure_future(watch())
@@ -265,7 +267,7 @@ async def test_much_of_it_does_not_hold_up_others() -> None:
     ended.set()
     await watching
     assert len(response.output.rows) == 20_000
-    assert longest < 2.0  # 50 ms on a machine of its own; this one may be four times as busy
+    assert longest < 1.0
 
 
 @pytest.mark.parametrize(

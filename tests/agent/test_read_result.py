@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from journeyman import Limits, ModelRequest, Policy, tool
+from journeyman import Limits, Policy, tool
+from journeyman.models import ModelRequest
 from journeyman.testing import call, say
 from journeyman.testing.scripted import ScriptedCall
 from tests.playing import play

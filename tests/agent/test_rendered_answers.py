@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from journeyman import ModelResponse, ToolError, tool
+from journeyman import ToolError, tool
 from journeyman.core.events import MessageReceived, StepFinished
-from journeyman.execution import rendering as hooks
+from journeyman.execution import outcome as hooks
+from journeyman.models import ModelResponse
 from journeyman.testing import call
 from tests.playing import Played, agent_with, play
 

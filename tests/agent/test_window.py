@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from journeyman import Message, Role, ToolCall
-from journeyman.agent.window import window
+from journeyman.agent.turn import window
 from tests.playing import assert_well_formed
 
 

@@ -8,11 +8,12 @@ import os
 import signal
 import sys
 
-from journeyman import Agent, ModelRequest, ModelResponse, ToolLibrary, tool
+from journeyman import Agent, ToolLibrary, tool
 from journeyman.app.journeyman import Journeyman
 from journeyman.core.protocols import Deltas
 from journeyman.core.runs import RunStatus, TaskInput
 from journeyman.core.storing import RunOrder
+from journeyman.models import ModelRequest, ModelResponse
 from journeyman.testing import call, say, together
 from tests.waiting import until
 

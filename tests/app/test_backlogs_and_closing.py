@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from typing import Any
 
 import pytest
 
-from journeyman import Agent, ApprovalStatus, Model
+from journeyman import Agent, Model
 from journeyman.app import runner as runner_module
+from journeyman.core import ApprovalStatus
 from journeyman.core.protocols import Deltas, ModelRequest, ModelResponse
 from journeyman.stores.runs import SqlRuns
 from journeyman.testing import FakeClock
@@ -78,13 +78,11 @@ async def test_an_app_closes_though_a_run_does_not_let_itself_be_interrupted(ope
     await app.__aenter__()
     await app.start(agent, "Go")
     await model.asked.wait()
-    began = time.monotonic()
     closing = asyncio.create_task(app.close())
     done, _ = await asyncio.wait((closing,), timeout=WAIT_SECONDS / 2)
     model.over.set()
     assert done
     await closing
-    assert time.monotonic() - began < WAIT_SECONDS / 2
 
 
 async def test_a_run_that_another_process_has_ended_is_forgotten(

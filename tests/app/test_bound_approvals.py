@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
+import importlib
 import logging
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from journeyman import Agent, ApprovalStatus, Policy, Principal, RiskLevel, ToolLibrary, tool
+from journeyman import Agent, Policy, Principal, RiskLevel, ToolLibrary, tool
 from journeyman.app.journeyman import Journeyman
+from journeyman.core import ApprovalStatus
+from journeyman.core.approvals import Approval
 from journeyman.core.data import LOG_FIELDS
 from journeyman.core.errors import ApprovalError
 from journeyman.core.events import ApprovalDecided
@@ -68,6 +72,48 @@ async def test_code_that_changed_since_the_question_does_not_run_under_the_old_a
         await app.approvals.approve(again.id, by="grace")
         assert (await handle.result()).status == "completed"
     assert ledger.lines() == [("delete_order", "evil", "W-1")]
+
+
+@pytest.mark.parametrize("isolation", ["thread", "process"])
+@pytest.mark.parametrize("lazily", [False, True])
+async def test_a_helper_that_changed_since_the_question_does_not_run_under_the_old_answer(
+    opens: Opens, ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, isolation: str, lazily: bool
+) -> None:
+    name = f"bound_{isolation}_{lazily}".lower()
+    package = tmp_path / name
+    package.mkdir()
+    (package / "__init__.py").touch()
+    (package / "words.py").write_text("said = ['good']\n")
+    (package / "helper.py").write_text("from . import words\n\ndef does():\n    return words.said[0]\n")
+    importing = "from .helper import does"
+    (package / "tools.py").write_text(
+        "from pathlib import Path\nfrom journeyman import tool\n"
+        f"{'' if lazily else importing}\n"
+        f"@tool(risk='irreversible', isolation={isolation!r})\n"
+        "def delete_order(order_id: str) -> str:\n    'Delete an order.'\n"
+        f"    {importing if lazily else 'pass'}\n    return does()\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    importlib.invalidate_caches()
+    library = ToolLibrary([importlib.import_module(f"{name}.tools").delete_order])
+    async with opens(deletes("W-1"), library=library) as app:
+        asked = await waiting_for_one(app, agent_of(library))
+        (package / "unrelated.py").write_text("x = 1\n")
+        (package / "helper.py").write_text(f"# the same\n{(package / 'helper.py').read_text()}")
+        (package / "words.py").write_text("said = ['EVIL']\n")
+        await app.approvals.approve(asked, by="grace")
+        [again] = [await pending_other_than(app, asked)]
+        (package / "words.py").write_text("said = ['good']  # again\n")
+        await app.approvals.deny(again.id, by="grace")
+    assert again.not_bound_to == ""
+
+
+async def pending_other_than(app: Journeyman, asked: str) -> Approval:
+    while True:
+        for approval in await app.approvals.pending():
+            if approval.id != asked:
+                return approval
+        await asyncio.sleep(0.01)
 
 
 async def test_code_that_changes_back_asks_once_more(opens: Opens, ledger: Ledger) -> None:

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from journeyman import ConfigurationError, Journeyman, RiskLevel, RunStatus, ToolError, ToolLibrary, tool
-from journeyman.app.chains import ChainError, UnresolvedError, literal, resolve, start_chain
+from journeyman import Agent, ConfigurationError, Journeyman, RiskLevel, RunStatus, ToolError, ToolLibrary, run, tool
+from journeyman.app.chains import ChainError, OneCall, UnresolvedError, literal, resolve, start_chain
+from journeyman.core.protocols import Deltas, ModelRequest, ModelResponse
 from tests.waiting import WAIT_SECONDS
 
 RESULTS = [
@@ -202,3 +203,29 @@ async def test_a_chain_with_a_name_of_its_own_runs_once(tmp_path: Path) -> None:
             first, second = await asyncio.gather(app.chain(steps, run_id="mine"), app.chain(steps, run_id="mine"))
             assert first == second == ["ONCE"]
     assert ran == ["once"]
+
+
+class NeverAsked:
+    """A model that is not there."""
+
+    async def respond(self, request: ModelRequest, deltas: Deltas | None = None) -> ModelResponse:
+        raise AssertionError("a call that somebody has written asks no model")
+
+
+@pytest.mark.parametrize(("number", "status"), [(1, "success"), (0, "error")])
+async def test_one_call_is_planned_without_a_model_whatever_comes_of_it(number: int, status: str) -> None:
+    @tool(risk=RiskLevel.REVERSIBLE)
+    async def halve(number: int, label: str) -> str:
+        """Halve a number."""
+        if not number:
+            raise ToolError("NOTHING", "there is nothing to halve")
+        return f"{label}: {number / 2}"
+
+    agent = Agent(name="hand", instruction="Do it.", tools=[halve])
+    planner = OneCall("halve", {"number": number, "label": "$5"})
+    response = await run(agent, "Halve it", planner=planner, model=NeverAsked())
+    [record] = response.tool_calls
+    assert (response.status, record.status) == (RunStatus.COMPLETED, status)
+    assert record.arguments["label"] == "$5"
+    assert record.grounding is None, "whoever wrote the call has said what is in it"
+    assert response.answer

@@ -15,8 +15,9 @@ import pytest
 
 import journeyman.sources
 from journeyman import Agent, ConfigurationError, Journeyman, Principal, RiskLevel, Tool, ToolSpecification
-from journeyman.app.configuration import Configuration, Rules
+from journeyman.app.configuration import Configuration
 from journeyman.settings import SettingsError, watching
+from journeyman.settings.schema import Settings
 from journeyman.testing import ScriptedModel, call, say
 from tests.waiting import until
 
@@ -119,7 +120,7 @@ policy: {breaker: {enabled: false}, max_offered_tools: 9, wait: 1s}
     assert look.freeze('{"order_id":"W-1","deep":false}').arguments["deep"] is False
     assert found.library["again"].specification.risk is RiskLevel.REVERSIBLE
     policy = found.rules.policy
-    assert policy.category_rate_limits["shop"].capacity == 18
+    assert policy.category_rate_limits["shop"].capacity == 9
     assert policy.principal_rate_limit is not None
     assert (policy.principal_rate_limits["ada"].calls, policy.overall_rate_limit.calls) == (5, 100)  # type: ignore[union-attr]
     assert (policy.breaker, policy.grant_risk, policy.four_eyes) == (None, None, True)
@@ -215,6 +216,17 @@ async def edit(app: Journeyman, folder: Path, text: str) -> None:
     await until(lambda: edited(app) != before or app.configuration.problems != refused)  # type: ignore[union-attr]
 
 
+@pytest.mark.parametrize(("risk", "status"), [("irreversible", "awaiting_approval"), ("reversible", "completed")])
+async def test_a_risk_in_the_file_raises_that_of_a_tool_that_only_reads_and_a_person_is_asked(
+    folder: Path, risk: str, status: str
+) -> None:
+    file = write(folder, f"tools: {{look: {{import: 'cfg_shop:look', risk: {risk}}}}}")
+    async with Journeyman.from_config(file, model=looking()) as app:
+        handle = await app.start(ALL, "go", principal=ADA)
+        assert await handle.wait() == status
+        assert len(await app.approvals.pending()) == (status == "awaiting_approval")
+
+
 async def test_permissions_of_a_category_are_filtered_in_the_offer_and_enforced_at_the_call(folder: Path) -> None:
     model = looking()
     text = "categories: {shop: {permissions: [orders:read]}}\ntools: {look: {import: 'cfg_shop:look'}}"
@@ -248,6 +260,54 @@ async def test_an_edit_takes_effect_and_a_wrong_one_changes_nothing_and_is_repor
             assert "the file is gone" in str(app.configuration.problems[0])
             await edit(app, folder, right)
             assert (await one(app)).status == "success"
+
+
+LATER = '''
+from pathlib import Path
+
+Path("imported").touch()
+
+def more() -> str:
+    """Say more. Use when asked."""
+    return "more"
+'''
+
+
+async def test_an_edit_of_a_file_that_others_can_write_brings_no_code(folder: Path) -> None:
+    right = "tools: {look: {import: 'cfg_shop:look', timeout_seconds: 5}}"
+    (folder / "cfg_later.py").write_text(LATER)
+    file = write(folder, right)
+    file.chmod(0o666)
+    async with Journeyman.from_config(file, model=looking()) as app:
+        assert app.configuration is not None
+        await edit(app, folder, right.replace("5}}", "6}, more: {import: 'cfg_later:more'}}"))
+        assert "it now runs the code of cfg_later:more; nobody has agreed to that" in str(app.configuration.problems[0])
+        assert not (folder / "imported").exists()
+        assert app.library["look"].specification.timeout_seconds == 5  # nothing else of the edit holds, either
+        await edit(app, folder, right.replace("5}}", "7}}"))
+        assert app.library["look"].specification.timeout_seconds == 7
+
+
+async def test_an_edit_that_was_held_back_takes_effect_when_somebody_agrees(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("journeyman.app.configuration.AGREED_SECONDS", 0.02)
+    (folder / "cfg_later.py").write_text(LATER)
+    file = write(folder, "tools: {look: {import: 'cfg_shop:look'}}")
+    agreed: list[str] = []
+    configuration = Configuration(
+        file,
+        gate=lambda path, names: [name for name in names if name.text not in agreed],
+        confirmed_by="type this",
+    )
+    async with Journeyman(configuration=configuration, store=configuration.database, model=looking()) as app:
+        edited = "tools: {look: {import: 'cfg_shop:look'}, more: {import: 'cfg_later:more', risk: reversible}}"
+        await edit(app, folder, edited)
+        assert [str(problem).endswith("agreed to that: type this") for problem in configuration.problems] == [True]
+        assert "more" not in app.library
+        agreed.append("cfg_later:more")
+        await until(lambda: "more" in app.library)
+        assert configuration.problems == ()
 
 
 async def test_which_version_holds_is_in_the_audit(folder: Path) -> None:
@@ -361,12 +421,67 @@ async def test_servers_come_and_go_with_the_file(folder: Path, monkeypatch: pyte
         assert app.configuration._sources["crm"].given["headers"] == {"Authorization": "Bearer t-123"}  # type: ignore[attr-defined]
         assert Server.opened == ["+files", "+crm"]  # the first was left alone
         await edit(app, folder, f"{rules}mcp:\n{files}{crm}  bad: {{command: [broken]}}\n")
-        assert "'broken' did not answer" in str(app.configuration.problems[0])
+        assert "'broken' did not answer" in str(app.configuration.server_problems()[0])
+        assert "'broken' did not answer" in app.configuration.status()["problems"][0]
         assert sorted(app.library.names()) == ["crm.look", "files.look"]
         await edit(app, folder, f"mcp:\n{crm}")
         assert app.library.names() == ["crm.look"]
         await until(lambda: Server.opened == ["+files", "+crm", "-files"])  # closed when the others are there
     assert Server.opened[-1] == "-crm"
+
+
+async def test_the_first_server_of_a_file_starts_too(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(journeyman.sources, "McpServer", Server, raising=False)
+    monkeypatch.setattr(Server, "opened", [])
+    async with Journeyman.from_config(write(folder, "toolkits: [hello]"), model=looking()) as app:
+        await edit(app, folder, "toolkits: [hello]\nmcp: {files: {command: [run, files]}}")
+        assert "files.look" in app.library
+        assert Server.opened == ["+files"]
+    assert Server.opened == ["+files", "-files"]
+
+
+async def test_one_broken_server_takes_nothing_else_down(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(journeyman.sources, "McpServer", Server, raising=False)
+    both = "mcp: {bad: {command: [broken]}, good: {command: [run]}}"
+    async with Journeyman.from_config(write(folder, both), model=looking()) as app:
+        assert app.configuration is not None
+        assert app.library.names() == ["good.look"]
+        [problem] = app.configuration.server_problems()
+        assert problem.key == "mcp.bad.command"
+
+
+async def test_a_name_that_fits_no_tool_of_a_server_turns_its_tools_off(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(journeyman.sources, "McpServer", Server, raising=False)
+    servers = "mcp: {files: {command: [run]}, crm: {command: [run]}}\n"
+    async with Journeyman.from_config(
+        write(folder, f"{servers}tools: {{files.loook: {{permissions: [admin]}}}}"), model=looking()
+    ) as app:
+        assert app.configuration is not None
+        on = {item.name: item.specification.enabled for item in app.library}
+        assert on == {"files.look": False, "crm.look": True}
+        [problem] = app.configuration.server_problems()
+        assert "did you mean 'files.look'?" in problem.message
+        await edit(app, folder, f'{servers}tools: {{"files.l*": {{permissions: [admin]}}}}')
+        assert app.configuration.server_problems() == []
+        assert app.library["files.look"].specification.enabled
+        assert app.library["files.look"].specification.permissions == {"admin"}
+        assert app.library["crm.look"].specification.permissions == frozenset()
+
+
+async def test_a_function_written_after_its_module_was_imported_waits_for_a_restart_alone(folder: Path) -> None:
+    (folder / "cfg_late.py").write_text("def first() -> int:\n    '''Count.'''\n    return 1\n")
+    entry = 'tools: {{first: {{import: "cfg_late:first", timeout_seconds: {}}}{}}}'
+    async with Journeyman.from_config(write(folder, entry.format(5, "")), model=looking()) as app:
+        assert app.configuration is not None
+        with (folder / "cfg_late.py").open("a") as file:
+            file.write("def second() -> int:\n    '''Count.'''\n    return 2\n")
+        await edit(app, folder, entry.format(6, ', second: {import: "cfg_late:second"}'))
+        assert app.library.names() == ["first"]
+        assert app.library["first"].specification.timeout_seconds == 6
+        [problem] = app.configuration.problems
+        assert (problem.key, "restart" in problem.message) == ("tools.second.import", True)
 
 
 # --- many edits while runs go on
@@ -416,13 +531,14 @@ async def many_edits(folder: Path, count: int, seed: int) -> dict[str, int]:
     async with Journeyman.from_config("journeyman.yaml", model=looking(), poll_seconds=60) as app:
         assert app.configuration is not None
         taken: list[str] = []
-        real = app.configuration._changed
+        real = app.configuration._take_intents
 
-        def noted(rules: Rules) -> None:
-            taken.append(edited(app))
-            real(rules)
+        def noted(settings: Settings | None) -> None:
+            if settings is not None:
+                taken.append(edited(app))
+            real(settings)
 
-        app.configuration._changed = noted
+        app.configuration._take_intents = noted  # type: ignore[method-assign]
 
         async def running() -> None:
             while not stop.is_set():

@@ -298,7 +298,7 @@ async def test_told_to_leave_a_worker_does_not_wait_for_a_database_that_is_away(
             await asyncio.to_thread(crash, own_server)
             crew.open_gate("W-1")
             worker.terminate()
-            await asyncio.to_thread(worker.join, 30)
+            await asyncio.to_thread(worker.join, WAIT_SECONDS)
             assert worker.exitcode == 0
             await asyncio.to_thread(own_server.start)
             crew.hire(SLOWLY)

@@ -6,8 +6,9 @@ import asyncio
 
 import pytest
 
-from journeyman import Agent, ApprovalStatus, Policy, Principal, RunStatus, ToolLibrary
+from journeyman import Agent, Policy, Principal, RunStatus, ToolLibrary
 from journeyman.app.journeyman import Journeyman
+from journeyman.core import ApprovalStatus
 from journeyman.core.errors import ApprovalError
 from journeyman.testing import FakeClock, ScriptedModel, call, say, together
 from tests.app.conftest import Opens
@@ -243,7 +244,7 @@ async def test_an_answer_to_a_question_that_has_changed_since_is_not_waited_for(
         [new] = await app.approvals.pending()
         assert new.id != old.id
         facts = len(await app.store.runs.facts(handle.run_id))
-        assert await app.store.runs.due(now=app.clock.time(), run_id=handle.run_id) == ()
+        assert await app.store.runs.due(run_id=handle.run_id) == ()
         assert len(await app.store.runs.facts(handle.run_id)) == facts
         await app.approvals.approve(new.id, by="grace")
         assert (await handle.result()).status == "completed"

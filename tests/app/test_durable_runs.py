@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from journeyman import Agent, ApprovalStatus, Principal, RiskLevel, RunStatus, ToolContext, ToolLibrary, tool
+from journeyman import Agent, Principal, RiskLevel, RunStatus, ToolContext, ToolLibrary, tool
+from journeyman.core import ApprovalStatus
 from journeyman.core.events import Event, MessageReceived, TextDelta
 from journeyman.core.protocols import ModelRequest
 from journeyman.stores.store import open_store
@@ -324,9 +325,7 @@ async def test_many_waiting_runs_hold_nothing_and_all_go_on(
     store = open_store(url)
     await store.open()
     for approval in await store.approvals.list(limit=many + 1):
-        await store.approvals.decide(
-            approval.id, ApprovalStatus.APPROVED, by="grace", now=approval.requested_at.timestamp()
-        )
+        await store.approvals.decide(approval.id, ApprovalStatus.APPROVED, by="grace")
     await store.close()
     async with opens(deletes("W-1")) as app:
         handles = await app.resume()

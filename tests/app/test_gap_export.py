@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from journeyman import ToolGapReport, gram
-from journeyman.app.gap_export import as_gram, as_python, as_specification, tool_name
+from journeyman import gram
+from journeyman.app.gaps import as_gram, as_python, as_specification, tool_name
+from journeyman.choosing import ToolGapReport
 from journeyman.core.gaps import Gap
 
 

@@ -113,7 +113,7 @@ async def test_a_detector_that_fails_costs_no_run(monkeypatch: pytest.MonkeyPatc
     async def broken(*_: object) -> None:
         raise RuntimeError("no vectors today")
 
-    monkeypatch.setattr("journeyman.app.finding.find_gap", broken)
+    monkeypatch.setattr("journeyman.app.assembly.find_gap", broken)
     response = await asked(PORTFOLIO, say(DECLINES))
     assert (response.status.value, response.gap) == ("completed", None)
 

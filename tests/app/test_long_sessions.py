@@ -9,7 +9,7 @@ import pytest
 
 from journeyman import Agent, Limits
 from journeyman.core.events import RunStarted
-from journeyman.core.messages import Message
+from journeyman.core.runs import Message
 from journeyman.testing import ScriptedModel, say
 from tests.app.conftest import Opens
 
@@ -37,7 +37,7 @@ async def test_a_session_grows_by_what_is_said_and_not_by_its_length(
         half = size(tmp_path)
         await talk(app, agent, TURNS // 2)
         whole = size(tmp_path)
-        rows = await app.store._database.read(  # type: ignore[attr-defined]
+        rows = await app.store._database.read(
             lambda connection: connection.query("SELECT SUM(LENGTH(body)) FROM facts")
         )
     with capsys.disabled():
@@ -57,7 +57,7 @@ async def test_a_run_of_a_session_begins_with_what_was_said_and_keeps_a_referenc
         assert [message.content for message in response.messages] == [
             *("first", "One.", "second", "One.", "third", "One.")
         ]
-        [(body,)] = await app.store._database.read(  # type: ignore[attr-defined]
+        [(body,)] = await app.store._database.read(
             lambda connection: connection.query("SELECT body FROM facts WHERE run_id = ? AND seq = 1", handle.run_id)
         )
         assert "One." not in body
@@ -90,10 +90,10 @@ async def test_what_an_older_program_must_read_has_its_history_with_it(opens: Op
     async with opens(ScriptedModel([say("One.")])) as app:
         session = app.session("s")
         await (await session.send(agent, "first")).result()
-        app._factory.format = 1
+        app._shared.format = 1
         handle = await session.send(agent, "second")
         await handle.result()
-        [(body,)] = await app.store._database.read(  # type: ignore[attr-defined]
+        [(body,)] = await app.store._database.read(
             lambda connection: connection.query("SELECT body FROM facts WHERE run_id = ? AND seq = 1", handle.run_id)
         )
         assert "One." in body

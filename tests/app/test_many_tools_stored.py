@@ -94,14 +94,14 @@ async def test_while_an_older_program_is_at_work_nothing_is_recorded_and_a_resum
     url, asked = f"sqlite:///{tmp_path}/runs.db", asyncio.Event()
 
     async def hang(_: Any) -> str:
-        app._factory.format = ToolsOffered.since
+        app._shared.format = ToolsOffered.since
         asked.set()
         await asyncio.Event().wait()
         return ""
 
     first = ScriptedModel([*model().turns[:2], hang])
     async with Journeyman(store=url, model=first, grace_seconds=0.05, policy=POLICY) as app:
-        app._factory.format = ToolsOffered.since - 1
+        app._shared.format = ToolsOffered.since - 1
         handle = await app.start(AGENT, TASK)
         async with asyncio.timeout(WAIT_SECONDS):
             await asked.wait()

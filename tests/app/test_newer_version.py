@@ -14,9 +14,8 @@ from journeyman.app.journeyman import Journeyman
 from journeyman.core.data import FORMAT
 from journeyman.core.events import RunSuspended, UnknownFact, _Event, read_fact
 from journeyman.core.runs import RunStatus
-from journeyman.execution.recorder import Recorder
-from journeyman.stores.in_memory import MemoryJournal
-from journeyman.stores.programs import SqlPrograms
+from journeyman.execution.recorder import MemoryJournal, Recorder
+from journeyman.stores.processes import SqlPrograms
 from journeyman.testing import FakeClock
 from tests.app.conftest import Opens
 from tests.app.shop import ADA, Ledger, deletes
@@ -54,7 +53,7 @@ async def rewrite(app: Journeyman, run_id: str) -> None:
                     data["agent"]["tools"][0]["colour"] = "red"
                 connection.execute(f"UPDATE {table} SET {column} = ? WHERE {key} = ?", json.dumps(data), run_id)
 
-    await app.store._database.write(change)  # type: ignore[attr-defined]
+    await app.store._database.write(change)
 
 
 async def test_a_run_that_a_newer_version_began_is_listed_shown_and_resumed(
@@ -82,9 +81,7 @@ async def test_a_run_in_a_status_that_only_a_newer_version_knows_is_shown_and_le
     async with opens(deletes("W-1")) as app:
         handle = await app.start(agent, "Delete W-1", principal=ADA)
         await handle.wait()
-        await app.store._database.write(  # type: ignore[attr-defined]
-            lambda connection: connection.execute("UPDATE runs SET status = 'on_the_moon'")
-        )
+        await app.store._database.write(lambda connection: connection.execute("UPDATE runs SET status = 'on_the_moon'"))
     async with opens(deletes("W-1")) as app:
         [row] = await app.store.runs.list()
         assert row.status is RunStatus.UNKNOWN
@@ -131,10 +128,10 @@ async def test_a_new_type_of_fact_is_not_written_while_an_older_program_is_at_wo
 
 async def test_new_facts_are_on_when_the_last_older_program_has_left(opens: Opens) -> None:
     async with opens(deletes()) as old:
-        database = old.store._database  # type: ignore[attr-defined]
+        database = old.store._database
         newer = SqlPrograms(database, format=NEWER)
         assert await newer.announce("new", silent_seconds=60) == FORMAT
-        await old.store.programs.leave(old._factory.owner)
+        await old.store.programs.leave(old._shared.owner)
         assert await newer.announce("new", silent_seconds=60) == NEWER
         await old.store.programs.announce("died", silent_seconds=60)
         assert await newer.announce("new", silent_seconds=-1) == NEWER  # the dead one is forgotten

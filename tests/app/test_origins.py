@@ -16,7 +16,6 @@ from tests.app.conftest import Opens
 from tests.app.shop import ADA, Ledger, deletes
 
 if TYPE_CHECKING:
-    from journeyman.stores.store import SqlStore
     from journeyman.toolkits.tasks import TaskService
 
 SHOP = Origin(library="/srv/shop.py")
@@ -136,6 +135,6 @@ async def test_what_was_refused_is_not_held_against_a_tool(opens: Opens) -> None
         assert (counts.success_count, counts.failure_count) == (1, 0)
         rows = await app.store.calls.list(tool_name="fragile")
         assert sorted(row.status for row in rows) == ["denied", "error", "success"]
-        service = Service(app=app, store=cast("SqlStore", app.store), tasks=cast("TaskService", None), agents={})
+        service = Service(app=app, store=app.store, tasks=cast("TaskService", None), agents={})
         [health] = await service.health(seconds=3600)
         assert (health.calls, health.success_rate) == (1, 1.0)

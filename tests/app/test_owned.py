@@ -6,7 +6,8 @@ import asyncio
 
 import pytest
 
-from journeyman import Agent, Principal, SessionTakenError
+from journeyman import Agent, Principal
+from journeyman.core import SessionTakenError
 from journeyman.core.gaps import ToolGapReport
 from journeyman.testing import ScriptedModel, say
 from tests.app.conftest import Opens

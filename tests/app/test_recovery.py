@@ -16,7 +16,7 @@ from journeyman.app.owners import is_stopped
 from journeyman.core.events import RunSuspended
 from journeyman.core.runs import RunStatus, TaskInput
 from journeyman.core.storing import RunOrder
-from journeyman.testing import ScriptedModel, say
+from journeyman.testing import FakeClock, ScriptedModel, say
 from tests.app.conftest import Opens
 from tests.app.deadly_program import DEADLY
 from tests.app.shop import Ledger, deletes
@@ -181,17 +181,17 @@ async def test_whoever_waits_elsewhere_is_told_that_no_process_can_go_on(
 
 
 async def test_what_nobody_can_bind_is_looked_at_ever_more_rarely(opens: Opens, agent: Agent) -> None:
-    async with opens(deletes("W-1")) as app:
+    clock, tries = FakeClock(), 0
+    async with opens(deletes("W-1"), clock=clock) as app:
         runs = app.store.runs
         await runs.create(RunOrder(run_id="r", agent=agent.snapshot, task=TaskInput(description="x"), created_at=1.0))
-        now, tries = 1_000.0, 0
-        while now < 2_000.0:
-            if await runs.due(now=now):
+        for _ in range(1_000):
+            if await runs.due():
                 tries += 1
-                await runs.note_trouble("r", "no tools", now=now)
-            now += 1.0
-        assert tries < 15
-        assert [found.id for found in await runs.due(now=now, rested=False)] == ["r"]
+                await runs.note_trouble("r", "no tools")
+            clock.advance(1)
+        assert 5 < tries < 15
+        assert [found.id for found in await runs.due(rested=False)] == ["r"]
 
 
 async def test_runs_that_nobody_can_bind_do_not_keep_others_from_their_turn(

@@ -125,7 +125,7 @@ async def test_what_nobody_elsewhere_reads_is_not_sent(opens: Opens, agent: Agen
     async with opens(model) as app:
         seen = Seen(await app.start(agent, "Greet me"))
         await until(lambda: seen.text == "Hello there")
-        assert await app.store.signals.readers(now=0) == set()
+        assert await app.store.signals.readers() == set()
         model.go_on.set()
         await seen.end()
 

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from journeyman import Journeyman, Principal, Researcher, RiskLevel, tool
+from journeyman import Journeyman, Principal, RiskLevel, tool
+from journeyman.app import Researcher
 from journeyman.core.protocols import Deltas, ModelRequest, ModelResponse
 from journeyman.testing import ScriptedModel, call, say
 from journeyman.testing.scripted import as_response

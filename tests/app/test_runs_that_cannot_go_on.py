@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from journeyman import Agent, ConfigurationError, JourneymanError, ModelRequest, ModelResponse, TaskInput
+from journeyman import Agent, ConfigurationError, JourneymanError, TaskInput
 from journeyman.core.protocols import Deltas
 from journeyman.core.storing import RunOrder
+from journeyman.models import ModelRequest, ModelResponse
 from journeyman.testing import ScriptedModel, say
 from tests.app.conftest import Opens
 from tests.app.shop import ADA, Ledger, deletes

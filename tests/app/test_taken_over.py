@@ -10,12 +10,12 @@ import pytest
 import pytest_asyncio
 
 from journeyman import Agent, RiskLevel, ToolContext, ToolLibrary, tool
-from journeyman.app import owners, witness
+from journeyman.app import claims, owners
 from journeyman.app.journeyman import Journeyman
 from journeyman.app.owners import fate, new_owner
 from journeyman.core.events import CallFinished, CallResolved, CallStarted, Event, RunResumed
 from journeyman.core.protocols import SystemClock
-from journeyman.stores.store_retry import RetryingJournal
+from journeyman.stores.connection import RetryingJournal
 from journeyman.testing import ScriptedModel, call, say, together
 from tests.app.conftest import Opens
 from tests.app.shop import Ledger
@@ -130,7 +130,7 @@ async def test_of_calls_side_by_side_each_outcome_is_reported(opens: Opens, till
 async def test_a_report_that_comes_after_unknown_was_said_settles_it(
     first: Journeyman, second: Journeyman, till: Till, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(witness, "SILENT_LEASES_ALIVE", 0)  # nobody is waited for
+    monkeypatch.setattr(claims, "SILENT_LEASES_ALIVE", 0)  # nobody is waited for
     handle = await first.start(till.agent, "Pay")
     await till.entered.wait()
     await silenced(first)
@@ -154,7 +154,7 @@ async def test_a_report_that_comes_after_unknown_was_said_settles_it(
 async def test_what_a_person_has_settled_no_report_changes(
     first: Journeyman, second: Journeyman, till: Till, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(witness, "SILENT_LEASES_ALIVE", 0)
+    monkeypatch.setattr(claims, "SILENT_LEASES_ALIVE", 0)
     handle = await first.start(till.agent, "Pay")
     await till.entered.wait()
     await silenced(first)
@@ -269,6 +269,69 @@ async def ordered(app: Journeyman, till: Till) -> Any:
 
 
 # --- who is alive
+
+
+async def test_nobody_waits_for_a_process_that_did_not_begin_the_call(
+    opens: Opens, first: Journeyman, second: Journeyman, till: Till, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A machine dies in a call; the one that waits for its report stalls past its lease, and is back again."""
+    monkeypatch.setattr(claims, "fate", lambda *_, **__: "unknown")  # as if each were on a machine of its own
+    monkeypatch.setattr(claims, "SILENT_LEASES", 1_000_000)
+    handle = await first.start(till.agent, "Pay")
+    await till.entered.wait()
+    await silenced(first)
+    await second.resume()
+    await taken_over(second, handle.run_id)
+    await silenced(second)
+    async with opens(PAYS, library=till.library, lease_seconds=LEASE) as third:
+        [other] = await third.resume()
+
+        async def taken_twice() -> bool:
+            row = await third.store.runs.get(handle.run_id)
+            return row is not None and row.owner == third.runner.shared.owner
+
+        await until(taken_twice)
+        told: list[str] = []
+        waiting = asyncio.create_task(other.wait(told=lambda waits: told.extend(wait.whom for wait in waits)))
+        await until(lambda: bool(told))
+        [wait] = await other.waits()
+        assert (wait.reason, told) == ("call", [owners.in_words(first.runner.shared.owner)])
+        assert wait.until is not None
+        assert "'pay'" in wait.text
+        report = await third.store.runs.reported(await began(third, handle.run_id))
+        assert [former.owner for former in report.at_work] == [first.runner.shared.owner]
+        await second.runner._announce()  # it lives, and will say nothing of a call that it did not begin
+        monkeypatch.setattr(claims, "SILENT_LEASES", 0)
+        assert await waiting == "awaiting_resolution"
+        [wait] = await other.waits()
+        assert (wait.reason, wait.whom) == ("resolution", "a person")
+        await second.runner.at_rest(handle.run_id)  # it does not wait for itself either
+    till.open.set()
+
+
+async def test_a_process_that_has_a_run_again_does_not_wait_for_itself(first: Journeyman, till: Till) -> None:
+    handle = await first.start(till.agent, "Pay")
+    await till.entered.wait()
+    started = await began(first, handle.run_id)
+    own = first.runner.shared.owner
+    epoch = await first.store.runs.claim(handle.run_id, owner="thief", lease_seconds=60, dead=[own])
+    assert epoch == 2
+    await first.store.runs.release(handle.run_id, owner="thief", epoch=epoch)
+
+    def itself(connection: Any) -> None:
+        sql = "INSERT INTO former_owners (run_id, owner, since, counted) VALUES (?, ?, ?, 0)"
+        connection.execute(sql, handle.run_id, own, 1e12)  # as an earlier version noted it: of any call
+
+    store: Any = first.store
+    await store._database.write(itself)
+    report = await first.store.runs.reported(started)
+    assert [former.owner for former in report.at_work] == [own]
+    assert await first.runner.witness.awaited(started) == []
+    till.open.set()
+
+
+async def began(app: Journeyman, run_id: str) -> CallStarted:
+    return next(fact for fact in await facts(app, run_id) if isinstance(fact, CallStarted))
 
 
 def test_a_process_is_known_by_more_than_host_and_number(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from journeyman import Journeyman, Principal, ToolLibrary, tool
-from journeyman.core.intents import intent_types
+from journeyman.core.gaps import intent_types
 from journeyman.testing import ScriptedModel, call
 from tests.app.test_configuration import edit, folder, problems, write
 

@@ -173,3 +173,49 @@ async def test_a_result_without_a_json_form_leaves_the_run_as_it_is(app: Journey
     with pytest.raises(ConfigurationError, match="object has no JSON form"):
         await handle.resolve(first.call_id, "done", result=object())
     assert await handle.status() == "awaiting_resolution"
+
+
+ONE_OF_EACH = ScriptedModel([together(call("refund", order_id="W-1"), call("pay", order_id="W-2")), say("Done.")])
+
+
+def counter(*, deadly: bool = False) -> ToolLibrary:
+    """A tool that asks first, and one that kills its process."""
+
+    @tool(risk=RiskLevel.IRREVERSIBLE)
+    def refund(order_id: str) -> str:
+        """Refund an order. Use when it came back."""
+        return f"{order_id} is refunded"
+
+    @tool(risk=RiskLevel.REVERSIBLE)
+    def pay(order_id: str) -> str:
+        """Pay an order. Use when it is due."""
+        if deadly:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return f"{order_id} is paid"
+
+    return ToolLibrary([refund, pay])
+
+
+def die_between(url: str) -> None:
+    async def main() -> None:
+        library = counter(deadly=True)
+        async with Journeyman(library=library, store=url, model=ONE_OF_EACH) as app:
+            await (await app.start(payer(library), "Refund W-1, pay W-2", run_id="paying")).wait()
+
+    asyncio.run(main())
+
+
+async def test_an_unknown_outcome_is_settled_before_an_approval_of_the_same_turn(opens: Opens, url: str) -> None:
+    child = FORKS.Process(target=die_between, args=(url,))
+    child.start()
+    await asyncio.to_thread(child.join, WAIT_SECONDS)
+    assert child.exitcode == -signal.SIGKILL
+    async with opens(ONE_OF_EACH, library=counter()) as app:
+        await app.resume()
+        handle = await waiting(app)
+        [asked], [unknown] = await app.approvals.pending(), await handle.unknown()
+        assert (asked.tool_name, unknown.tool_name) == ("refund", "pay")
+        await handle.resolve(unknown.call_id, "rerun", by="grace")
+        assert await handle.wait() == "awaiting_approval"
+        await app.approvals.approve(asked.id, by="grace")
+        assert [record.result for record in (await handle.result()).tool_calls] == ["W-1 is refunded", "W-2 is paid"]

@@ -7,7 +7,7 @@ from itertools import combinations
 import pytest
 
 from benchmarks.choosing.cases import SETS, toolbox, written
-from journeyman.memory.parameters import fitting_values
+from journeyman.choosing.parameters import fitting_values
 
 NAMES = sorted(folder.name for folder in SETS.iterdir())
 

@@ -14,9 +14,9 @@ from benchmarks.crash.findings import Findings
 from benchmarks.crash.workload import CALLS, Ledger
 from journeyman.core.approvals import ApprovalStatus
 from journeyman.core.calls import CallStatus, ToolCallRecord
+from journeyman.core.data import moment
 from journeyman.core.errors import ErrorInfo
 from journeyman.core.events import ApprovalDecided, CallFinished, CallStarted, Fact, RunFinished
-from journeyman.core.protocols import moment
 from journeyman.core.runs import RunStatus
 
 

@@ -12,8 +12,8 @@ from benchmarks.rate_limits import LIMITS, measure, most_over, report
 def test_what_exceeds_a_limit_is_found() -> None:
     even = [number / 3 for number in range(60)]
     assert most_over(even, calls=3, seconds=1) <= 0
-    assert most_over([0.0] * 6 + even[1:], calls=3, seconds=1) <= 1e-9  # a burst of twice the calls is allowed
-    assert most_over([5.0] * 9, calls=3, seconds=1) == pytest.approx(3)
+    assert most_over([0.0] * 3 + even[1:], calls=3, seconds=1) <= 1e-9  # the calls of a second may come at once
+    assert most_over([5.0] * 9, calls=3, seconds=1) == pytest.approx(6)
     assert most_over([number / 6 for number in range(600)], calls=3, seconds=1) > 200
 
 

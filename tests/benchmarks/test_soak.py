@@ -14,9 +14,9 @@ from benchmarks.soak.findings import Findings
 from benchmarks.soak.observed import Observed
 from benchmarks.soak.processes import Sample, growth
 from journeyman.core.calls import CallStatus, ToolCallRecord
+from journeyman.core.data import moment
 from journeyman.core.errors import ErrorInfo
 from journeyman.core.events import CallFinished, CallStarted, Fact, RunFailed, RunFinished, RunStarted
-from journeyman.core.protocols import moment
 from journeyman.core.runs import RunStatus, TaskInput
 
 KEY = ("note", "run_1.call_1_1")

@@ -12,45 +12,38 @@ from journeyman import (
     Agent,
     AgentResponse,
     Approval,
-    ApprovalStatus,
     Approve,
-    Attachment,
     CallStatus,
     Deny,
-    ErrorCategory,
     ErrorInfo,
     Limits,
     Message,
-    ModelResponse,
-    PlaybookBullet,
     Policy,
     Principal,
     RateLimit,
-    ReasoningStep,
     RiskLevel,
     Role,
     RunStatus,
-    Severity,
-    Task,
     TaskInput,
     ToolCall,
-    ToolCallingStrategy,
     ToolCallRecord,
     ToolCategory,
     ToolConfiguration,
     ToolDefinitionError,
     ToolError,
-    ToolGapReport,
     ToolSpecification,
     Usage,
-    UserIntent,
     tool,
 )
-from journeyman.core import events
+from journeyman.choosing import ToolGapReport, UserIntent
+from journeyman.core import ApprovalStatus, ErrorCategory, ReasoningStep, Severity, events
 from journeyman.core.errors import InvalidDataError
 from journeyman.core.events import CallProgress, TextDelta, UnknownFact, read_fact
 from journeyman.core.playbook import Advice, StrategyState
 from journeyman.core.policy import BreakerRule
+from journeyman.learning import PlaybookBullet, ToolCallingStrategy
+from journeyman.models import ModelResponse
+from journeyman.tasks import Attachment, Task
 
 REFUSALS = (InvalidDataError, ValidationError)  # the latter from model_validate
 NOW = datetime(2025, 6, 1, 12, 0, tzinfo=UTC)

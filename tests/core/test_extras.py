@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from journeyman.core.extras import install_command
+from journeyman.core.lazy import install_command
 
 
 class Installed:

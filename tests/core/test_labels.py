@@ -6,11 +6,10 @@ from typing import Any
 
 import pytest
 
-from journeyman.core.calls import CallStatus, ToolCallRecord
+from journeyman.core.approvals import Label, LabelSource, best_label, judge, says_failure
+from journeyman.core.calls import ArgumentSource, CallStatus, ToolCallRecord
+from journeyman.core.data import moment
 from journeyman.core.errors import ErrorInfo
-from journeyman.core.grounding import ArgumentSource
-from journeyman.core.labels import Label, LabelSource, best_label, judge, says_failure
-from journeyman.core.protocols import moment
 
 
 def record(tool: str, *, reads: bool = False, origin: Any = "request", **fields: Any) -> ToolCallRecord:

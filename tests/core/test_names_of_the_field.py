@@ -8,20 +8,23 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, TypeAdapter
 
-import journeyman
-from journeyman import ToolCall, ToolCallRecord, ToolError, UserIntent
+import journeyman.choosing
+import journeyman.core
+import journeyman.tasks
+from journeyman import ToolCall, ToolCallRecord, ToolError
+from journeyman.choosing import UserIntent
+from journeyman.core.data import samples
 from journeyman.core.errors import InvalidDataError
-from journeyman.core.intents import add_intent_type
-from journeyman.core.samples import SAMPLES
+from journeyman.core.gaps import add_intent_type
 from journeyman.core.specification import ToolConfiguration
-from journeyman.core.tasks import Attachment, Task
 
 NOW = datetime(2027, 1, 1, tzinfo=UTC)
 RECORD: dict[str, Any] = {"execution_id": "e", "call_id": "c", "status": "success", "start_time": NOW, "end_time": NOW}
 
 
 def entity(name: str) -> type[BaseModel]:
-    found = {"Task": Task, "Attachment": Attachment}.get(name) or getattr(journeyman, name)
+    homes = (journeyman, journeyman.choosing, journeyman.core, journeyman.tasks)
+    found = next(getattr(home, name) for home in homes if name in home.__all__)
     assert isinstance(found, type)
     assert issubclass(found, BaseModel)
     return found
@@ -51,12 +54,12 @@ def test_a_record_names_its_tool_and_older_ones_still_load() -> None:
     assert ToolCallRecord.stored({**RECORD, "tool_name": ""}).tool_name == "unnamed"
 
 
-@pytest.mark.parametrize("name", SAMPLES)
+@pytest.mark.parametrize("name", samples())
 def test_every_example_in_a_schema_is_valid(name: str) -> None:
     kind = entity(name)
     schema = TypeAdapter(kind).json_schema()
     shown = schema.get("examples") or schema["$defs"][name]["examples"]
-    assert shown == [SAMPLES[name]]
+    assert shown == [samples()[name]]
     kind.model_validate(shown[0])
 
 

@@ -7,7 +7,7 @@ import unicodedata
 
 import pytest
 
-from journeyman.core.visible import exact_json, one_line, visible
+from journeyman.core.data import exact_json, one_line, visible
 
 HIDDEN = [
     "\x00", "\x07", "\x1b", "\x7f", "\x85", "\u00a0", "\u00ad", "\u034f", "\u061c", "\u115f", "\u1160", "\u17b4",

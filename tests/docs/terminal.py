@@ -11,10 +11,12 @@ import sys
 from pathlib import Path
 
 from tests.docs.pages import ROOT, Command
+from tests.doors.cli.driving import AT_A_TERMINAL
 from tests.waiting import wait_until
 
 STAYS = re.compile(r"^(\w+=\S+ )*journeyman (serve|worker)\b")
 """Commands that run until they are stopped: the reader types them in a terminal of their own."""
+MAIN = "from journeyman.doors.cli import main; main()"
 READY = re.compile(r"listening on |journeyman worker: ready")
 PORT = "8000"
 """Where the pages' service listens. In a test that may be taken, so a free port stands for it everywhere."""
@@ -36,7 +38,9 @@ class Terminal:
         _program(
             programs / "journeyman",
             f'if [ "$1" = serve ]; then shift; set -- serve --port {self._port} "$@"; fi\n'
-            f'exec {sys.executable} -P -c "from journeyman.doors.cli import main; main()" "$@"',
+            f'case "$1 $2" in "approvals approve"|"approvals deny"|"runs resolve"|"trust "*) '
+            f'set -- -c "{AT_A_TERMINAL}" {sys.executable} -P -c "{MAIN}" "$@";; *) set -- -P -c "{MAIN}" "$@";; esac\n'
+            f'exec {sys.executable} "$@"',
         )
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("OPENAI_", "JOURNEYMAN_"))}
         self._shell = subprocess.Popen(

@@ -9,17 +9,14 @@ from typing import Any
 import pytest
 
 from journeyman import (
-    Advice,
     Agent,
     Approval,
-    ApprovalStatus,
     Approve,
     CallStatus,
     ConfigurationError,
     Deny,
     Limits,
     Message,
-    ModelRequest,
     Policy,
     Principal,
     RiskLevel,
@@ -34,7 +31,10 @@ from journeyman import (
     stream,
     tool,
 )
+from journeyman.core import ApprovalStatus
 from journeyman.core.events import Event
+from journeyman.learning import Advice
+from journeyman.models import ModelRequest
 from journeyman.testing import ScriptedModel, call, say, together
 from tests.playing import Played, agent_with, play
 
@@ -534,7 +534,7 @@ async def test_advice_is_put_before_the_model_and_noted() -> None:
 
 
 async def test_a_model_is_anything_that_answers() -> None:
-    from journeyman import ModelResponse
+    from journeyman.models import ModelResponse
 
     class Parrot:
         async def respond(self, request: ModelRequest, deltas: Any = None) -> ModelResponse:

@@ -18,6 +18,7 @@ import yaml
 
 from tests.docs.pages import ROOT, blocks
 from tests.docs.test_pages import assert_usage
+from tests.waiting import WAIT_SECONDS
 
 PAGE = ROOT / "docs" / "deployment.md"
 FILES = {block.title: block.text for block in blocks(PAGE) if block.title is not None}
@@ -27,7 +28,7 @@ COMPOSE = yaml.safe_load(FILES["compose.yaml"])
 def checked(*command: str | Path) -> None:
     """Run the program that will read the file; nothing where it is not installed."""
     if shutil.which(command[0]) is not None:
-        ended = subprocess.run(command, capture_output=True, text=True, timeout=60)
+        ended = subprocess.run(command, capture_output=True, text=True, timeout=WAIT_SECONDS)
         assert ended.returncode == 0, ended.stdout + ended.stderr
 
 

@@ -41,6 +41,48 @@ def test_a_wheel_from_a_checkout_works_by_itself(tmp_path: Path) -> None:
     file, version = ended.stdout.splitlines()
     assert Path(file).is_relative_to(tmp_path)
     assert version == f"journeyman {wheel.name.split('-')[1]}"
+    works_from(wheel, tmp_path)
+
+
+def test_the_package_can_be_imported_from_a_zip(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "journeyman.zip", "w") as archive:
+        for path in (ROOT / "src" / "journeyman").rglob("*"):
+            if path.is_file() and path.suffix != ".pyc":
+                archive.write(path, path.relative_to(ROOT / "src"))
+    works_from(tmp_path / "journeyman.zip", tmp_path)
+
+
+def works_from(archive: Path, folder: Path) -> None:
+    """Names that are loaded when they are used, data files, and a program as it stands on the first page."""
+    program = """
+import sys
+import journeyman
+from journeyman import Agent, Journeyman, run_sync, tool
+from journeyman.choosing.actions import concepts
+from journeyman.doors.cli import kept_helps
+from journeyman.learning import Playbook
+from journeyman.retrieval.embedders.minilm import token_ids
+from journeyman.testing import ScriptedModel, call, say
+@tool(risk="reversible")
+def add(a: int, b: int) -> int:
+    "Add two numbers."
+    return a + b
+model = ScriptedModel([call("add", a=1, b=2), say("3")])
+assert run_sync(Agent(name="a", instruction="i", tools=[add]), "1+2?", model=model).answer == "3"
+assert concepts("a day off") and token_ids("a day off", limit=9) and kept_helps()["serve"]
+Journeyman(store="sqlite:///runs.db")
+print(journeyman.__file__)
+"""
+    ended = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=folder,
+        env={"PYTHONPATH": str(archive)},
+        capture_output=True,
+        text=True,
+        timeout=WAIT_SECONDS,
+    )
+    assert ended.returncode == 0, ended.stderr
+    assert ended.stdout.startswith(str(archive))
 
 
 def test_the_page_lists_the_extras_there_are() -> None:

@@ -24,7 +24,7 @@ import pytest
 import yaml
 
 from journeyman import gram
-from journeyman.doors.cli import COMMANDS, load_command
+from journeyman.doors.cli.commands import COMMANDS, load_command
 from journeyman.models.embedded.files import supported
 from tests.docs.pages import PAGES, ROOT, Block, Command, blocks, commands, name_of
 from tests.docs.terminal import STAYS, Terminal, matches

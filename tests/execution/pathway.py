@@ -10,13 +10,12 @@ from journeyman.core.approvals import Decision
 from journeyman.core.events import Event, Fact
 from journeyman.core.protocols import ApprovalGate
 from journeyman.execution.approval import NoApprover
+from journeyman.execution.checks import LocalBreaker, LocalLimiter, ResultCache
 from journeyman.execution.executor import CallPast, CallScope, Check, Executor
 from journeyman.execution.invoke import Invoker
-from journeyman.execution.limits import LocalBreaker, ResultCache, TokenBuckets
 from journeyman.execution.outcome import Suspended
-from journeyman.execution.recorder import Recorder
+from journeyman.execution.recorder import MemoryJournal, Recorder
 from journeyman.execution.threads import default_pool
-from journeyman.stores.in_memory import MemoryJournal
 from journeyman.testing import FakeClock
 from journeyman.testing.scripted import ScriptedCall
 from journeyman.tools.library import AnyTool
@@ -55,11 +54,11 @@ class Path:
         self.events: list[Event] = []
         self.tools = {item.name: item for item in tools}
         self.deadline = deadline
+        self.policy = Policy(**{"default_risk": RiskLevel.REVERSIBLE, **policy})
+        self.gate = gate or NoApprover()
         self.executor = Executor(
-            policy=Policy(**{"default_risk": RiskLevel.REVERSIBLE, **policy}),
-            gate=gate or NoApprover(),
             invoker=Invoker(threads=default_pool()),
-            limiter=TokenBuckets(clock=self.clock),
+            limiter=LocalLimiter(clock=self.clock),
             breaker=LocalBreaker(clock=self.clock),
             cache=ResultCache(clock=self.clock),
             clock=self.clock,
@@ -74,7 +73,15 @@ class Path:
         self._calls += 1
         made = scripted.tool_call
         made = made if made.id else made.model_copy(update={"id": f"c{self._calls}"})
-        scope = CallScope("run", self.recorder, self.tools, principal, "correlation", self.deadline)
+        scope = CallScope(
+            run_id="run",
+            recorder=self.recorder,
+            tools=self.tools,
+            policy=self.policy,
+            gate=self.gate,
+            principal=principal,
+            deadline=self.deadline,
+        )
         return await self.executor.execute(made, scope, past)
 
     async def call(self, scripted: ScriptedCall, principal: Principal | None = None) -> ToolCallRecord:

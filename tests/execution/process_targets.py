@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from journeyman.core.context import ToolContext
+from journeyman.core.calls import ToolContext
 from journeyman.core.errors import ToolError
 from journeyman.tools.decorator import tool
 
@@ -229,3 +229,12 @@ def secrets_seen(context: ToolContext) -> dict[str, Any]:
 def undeclared(context: ToolContext) -> list[str]:
     """Which secrets there are."""
     return sorted(context.secrets)
+
+
+_SAID: list[str] = []
+
+
+@Target
+def remember(context: ToolContext, said: str) -> list[str]:
+    _SAID.append(said)
+    return _SAID

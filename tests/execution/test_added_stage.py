@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from journeyman import Approve, CallStatus, ErrorCategory, Principal, RiskLevel, tool
+from journeyman import Approve, CallStatus, Principal, RiskLevel, tool
+from journeyman.core import ErrorCategory
 from journeyman.execution.executor import CallScope
 from journeyman.execution.outcome import Refusal, refuse
 from journeyman.testing import call

@@ -11,7 +11,7 @@ import pytest
 
 from journeyman import Approval, Approve, RiskLevel
 from journeyman.core.approvals import Decision, Deny, Expired
-from journeyman.core.protocols import moment
+from journeyman.core.data import moment
 from journeyman.execution import invoke
 from journeyman.execution.approval import AskApprover
 from journeyman.testing import FakeClock

@@ -42,7 +42,7 @@ async def test_a_call_over_the_limit_waits_for_its_turn() -> None:
     path = Path([work.tool], rate_limits={"work": RateLimit(calls=2, seconds=10)})
     statuses = [(await path.call(call("work", number=n))).status for n in range(4)]
     assert statuses == ["success"] * 4
-    assert path.clock.slept == [pytest.approx(5), pytest.approx(5)]
+    assert path.clock.slept == [pytest.approx(10)]
 
 
 async def test_a_wait_that_is_too_long_is_an_error_that_says_when() -> None:
@@ -55,6 +55,25 @@ async def test_a_wait_that_is_too_long_is_an_error_that_says_when() -> None:
     assert "3600.0 s" in record.error.message
     assert record.error.retryable
     assert (work.calls, record.attempts, path.clock.slept) == (1, 0, [])
+
+
+async def test_a_call_waits_for_as_long_as_the_policy_says_and_no_longer() -> None:
+    limit = RateLimit(calls=1, seconds=12)
+    for wait_seconds, statuses in ((11, ["success", "error"]), (12, ["success", "success"])):
+        work = Counted(timeout_seconds=60)  # the time it may take is not time to wait
+        path = Path([work.tool], rate_limits={"work": limit}, wait_seconds=wait_seconds)
+        assert [(await path.call(call("work", number=n))).status for n in range(2)] == statuses
+    work = Counted(ValueError("once"), ValueError("twice"), idempotent=True, retries=2, timeout_seconds=60)
+    path = Path([work.tool], rate_limits={"work": limit}, wait_seconds=20, retry_backoff_seconds=0)
+    record = await path.call(call("work"))
+    assert (record.status, record.attempts, path.clock.slept) == ("error", 2, [0, pytest.approx(12), 0])
+
+
+async def test_a_tool_that_asks_for_a_longer_pause_than_the_policy_is_not_waited_for() -> None:
+    limited = ToolError("RATE_LIMITED", "slow down", retryable=True, category="rate_limit", retry_after=7.5)
+    path = Path([Counted(limited, retries=1, timeout_seconds=60).tool], wait_seconds=7)
+    assert (await path.error(call("work"))).code == "RATE_LIMITED"
+    assert path.clock.slept == []
 
 
 async def test_a_limit_per_principal_does_not_touch_others() -> None:

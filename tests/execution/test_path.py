@@ -82,7 +82,7 @@ async def test_the_record_tells_the_whole_story() -> None:
     record = await path.call(call("change", order="W").with_confidence(0.7), ADA)
     assert record.arguments == {"order": "W", "amount": 1}
     assert (record.result, record.error, record.attempts, record.cached) == ("W × 1", None, 1, False)
-    assert (record.risk, record.confidence, record.correlation_id) == (RiskLevel.REVERSIBLE, 0.7, "correlation")
+    assert (record.risk, record.confidence, record.correlation_id) == (RiskLevel.REVERSIBLE, 0.7, "run")
     assert record.execution_id == "run.c1"
     assert record.end_time >= record.start_time
     assert (await path.facts())[-1].record == record  # type: ignore[union-attr]
@@ -310,7 +310,7 @@ async def test_a_tool_knows_its_context() -> None:
     await path.call(call("curious"), ADA)
     [context] = seen
     assert (context.principal, context.run_id, context.call_id) == (ADA, "run", "c1")
-    assert (context.correlation_id, context.idempotency_key) == ("correlation", "run.c1")
+    assert (context.correlation_id, context.idempotency_key) == ("run", "run.c1")
     assert context.deadline == path.clock.time() + 5
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import threading
 import time
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,7 +14,9 @@ import pytest
 from journeyman import Approve, Principal, RiskLevel, ToolContext, tool
 from journeyman.core.approvals import Approval, Deny
 from journeyman.core.errors import ToolDefinitionError
-from journeyman.execution import question as question_module
+from journeyman.doors.cli.trace import question as panel
+from journeyman.doors.slack.posts import approval_post
+from journeyman.execution import approval as question_module
 from journeyman.execution.executor import CallPast
 from journeyman.execution.outcome import Suspended
 from journeyman.testing import call
@@ -37,6 +41,10 @@ async def asked(item: Tool[..., Any], made: ScriptedCall, **policy: Any) -> Appr
     return gate.questions[0]
 
 
+def rendered(approval: Approval) -> Any:
+    return panel(approval).renderable
+
+
 # --- what the call is about
 
 
@@ -54,6 +62,15 @@ def plain_title(arguments: dict[str, Any], context: ToolContext) -> str:
 async def test_a_tool_says_what_its_call_is_about_as_one_line_without_anything_hidden() -> None:
     approval = await asked(erasing(title), call("erase", number=7))
     assert approval.about == "the order 7 of ACME \\u202e"
+
+
+async def test_a_question_says_what_no_answer_is_bound_to() -> None:
+    far = replace(erasing(), runs_elsewhere="the MCP server 'box'")
+    approval = await asked(far, call("erase", number=7))
+    assert approval.not_bound_to == "what the MCP server 'box' does with it"
+    shown = [str(rendered(approval)), json.dumps(approval_post(approval, None).blocks)]
+    assert all("not bound to what the MCP server 'box' does with it" in text for text in shown)
+    assert (await asked(erasing(), call("erase", number=7))).not_bound_to == ""
 
 
 async def test_a_blocking_description_gets_a_thread_and_a_copy_of_the_arguments() -> None:

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from journeyman import Policy, RiskLevel, ToolSpecification, categorize_action_risk, requires_approval
-from journeyman.execution.risk import KNOWN_RISKS, grade
+from journeyman import Policy, RiskLevel, ToolSpecification
+from journeyman.execution import categorize_action_risk, requires_approval
+from journeyman.execution.checks import KNOWN_RISKS, grade
 
 REVERSIBLE, DELAYED, IRREVERSIBLE = RiskLevel
 

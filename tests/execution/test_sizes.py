@@ -19,9 +19,16 @@ from pydantic_core import from_json, to_json
 from journeyman import Agent, Journeyman, Policy, ToolError, ToolLibrary, tool
 from journeyman.core.data import MOST_DIGITS, storable_json
 from journeyman.core.errors import ErrorInfo
-from journeyman.execution.limits import ResultCache
-from journeyman.execution.results import json_value, measured
-from journeyman.execution.sizes import SMALL, HoldsIteratorError, ResultTooLargeError, larger, weigh
+from journeyman.execution.checks import ResultCache
+from journeyman.execution.results import (
+    SMALL,
+    HoldsIteratorError,
+    ResultTooLargeError,
+    json_value,
+    larger,
+    measured,
+    weigh,
+)
 from journeyman.testing import FakeClock, ScriptedModel, call, say
 from tests.playing import play
 

@@ -289,8 +289,8 @@ async def test_those_who_wait_are_served_in_order() -> None:
 async def test_waiting_for_a_slot_does_not_count_as_running() -> None:
     pool, hold = ThreadPool(limit=1), threading.Event()
     first = asyncio.create_task(pool.run(lambda: hold.wait(WAIT_SECONDS), timeout=None))
-    second = asyncio.create_task(pool.run(lambda: "quick", timeout=0.5))
-    done, _ = await asyncio.wait([second], timeout=0.8)
+    second = asyncio.create_task(pool.run(lambda: "quick", timeout=1.0))
+    done, _ = await asyncio.wait([second], timeout=1.2)
     assert not done
     hold.set()
     assert await second == "quick"

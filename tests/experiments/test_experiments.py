@@ -12,11 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from journeyman import Agent, AgentResponse, ConfigurationError, Limits, Price, RunStatus, ToolLibrary, Usage, run, tool
-from journeyman.core.prices import cost_of, list_prices
+from journeyman import Agent, AgentResponse, ConfigurationError, Limits, RunStatus, ToolLibrary, Usage, run, tool
+from journeyman.core.runs import cost_of, list_prices
 from journeyman.experiments import Experiment, Observation, Progress, Report, assign
 from journeyman.experiments.report import Look, compare
 from journeyman.experiments.statistics import alpha_at, holm, paired_p, unpaired_p
+from journeyman.models import Price
 from journeyman.testing import ScriptedModel, call, say
 from tests.marking import daily
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from enum import StrEnum
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal
 
@@ -179,7 +180,7 @@ def test_other_elements_and_annotations_do_no_harm() -> None:
     ("text", "line", "column", "message"),
     [
         ("(a)", 1, 1, "no agent is described here"),
-        ("[a:Agnet]", 1, 1, "there are 'Agnet'"),
+        ("[a:Agnet]", 1, 1, "did you mean 'Agent'"),
         ("[a:Agent]", 1, 1, "agent 'a': instruction: missing (required)"),
         ("[:Agent {instruction: 'i'}]", 1, 1, "this Agent has no name"),
         ("[a:Agent {instruction: 'i',\n modle: 'x'}]", 2, 2, "unknown property 'modle'; did you mean 'model'"),
@@ -256,6 +257,8 @@ def test_comments_on_agents_survive_when_the_document_is_kept() -> None:
 
 
 def test_the_public_names_of_gram() -> None:
-    for name in gram.__all__:
+    names = import_module("journeyman.gram").__all__
+    assert {"Document", "GramError", "dump_tools", "load", "load_tools", "parse"} <= set(names)
+    for name in names:
         assert getattr(gram, name) is not None
     assert json.loads(json.dumps(gram.signature_schema("(a::Integer)==>(::Null)")))["required"] == ["a"]

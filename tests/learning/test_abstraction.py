@@ -8,6 +8,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from journeyman.core.calls import ResultField, Taken
 from journeyman.learning.abstraction import abstract, find_key
 from journeyman.learning.episodes import Episode, EpisodeCall, from_conversation, normalised
 
@@ -39,13 +40,13 @@ def test_every_argument_is_traced_to_where_it_came_from() -> None:
         "limit": 5,
     }
     assert second.sources == {
-        "query": "request",
-        "day": "composed",
-        "participant": "result 0 email",
-        "limit": "constant",
+        "query": Taken.REQUEST,
+        "day": Taken.COMPOSED,
+        "participant": ResultField(0, ("email",)),
+        "limit": Taken.CONSTANT,
     }
     assert third.arguments == {"event_id": "⟦event_id⟧", "priority": "⟦priority⟧"}
-    assert third.sources["event_id"] == "result 1 event_id"
+    assert third.sources["event_id"] == ResultField(1, ("event_id",))
     assert found.demonstration.request == (
         "Cancel the meeting '⟦query⟧' with ⟦name⟧ on November 30, and set its priority to ⟦priority⟧"
     )
@@ -103,6 +104,17 @@ def test_no_identifier_of_a_run_is_in_its_demonstration(value: str, other: str, 
     written = found.demonstration.model_dump_json()
     for secret in (value, other):
         assert secret.casefold() not in written.casefold().replace("change_entry", "").replace("find_entry", "")
+
+
+def test_a_key_of_a_result_that_is_somebodys_value_is_left_out() -> None:
+    calls = (
+        EpisodeCall("list_orders", {}, {"ada@corp.example": "W-4190"}),
+        EpisodeCall("cancel_order", {"order_id": "W-4190"}, "ok", effect=True),
+    )
+    found = abstract(Episode("Cancel the order of my colleague", calls))
+    assert found is not None
+    assert found.demonstration.calls[1].sources == {"order_id": ResultField(0)}
+    assert "ada@" not in found.demonstration.model_dump_json()
 
 
 def test_each_turn_of_a_conversation_is_an_episode() -> None:

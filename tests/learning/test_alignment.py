@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from journeyman import Agent, LearningSettings, Playbook, RiskLevel, run, tool
+from journeyman import Agent, RiskLevel, run, tool
 from journeyman.core.playbook import NEXT_STEP, placeholder
+from journeyman.learning import LearningSettings, Playbook
 from journeyman.learning.alignment import Alike, aligned, generalised
 from journeyman.testing import ScriptedModel, call, say
 

@@ -7,11 +7,13 @@ from typing import Any
 
 import pytest
 
-from journeyman import Agent, Approve, Deny, Journeyman, LearningSettings, Playbook, RiskLevel, TaskInput, run, tool
+from journeyman import Agent, Approve, Deny, Journeyman, RiskLevel, TaskInput, run, tool
+from journeyman.core.calls import ResultField, Taken
 from journeyman.core.playbook import NEXT_STEP, Advice, NextStep
+from journeyman.learning import LearningSettings, Playbook
 from journeyman.learning.abstraction import abstract
+from journeyman.learning.alignment import merged
 from journeyman.learning.episodes import Episode, EpisodeCall
-from journeyman.learning.together import together
 from journeyman.testing import ScriptedModel, call, say
 
 USERS = {"Anna": 7, "Bert": 8, "Bob": 9}
@@ -60,7 +62,7 @@ async def test_somebody_elses_short_number_or_plain_word_is_no_constant() -> Non
     [strategy] = await playbook.strategies()
     assert strategy.demonstration is not None
     sources = strategy.demonstration.calls[1].sources
-    assert sources == {"user_id": "result 0 id", "login": "result 0 login"}
+    assert sources == {"user_id": ResultField(0, ("id",)), "login": ResultField(0, ("login",))}
     kept = json.dumps([item.model_dump(mode="json") for item in await playbook.bullets()])
     assert "annax" not in kept
     model = await asked(playbook, "Lock the account of Bob", *locked("Bob"))
@@ -78,10 +80,10 @@ def test_a_constant_that_differed_is_none_and_rows_must_agree() -> None:
         assert made is not None
         return made.demonstration
 
-    alike = together(shown("red", 0), shown("red", 0)).calls[1]
+    alike = merged(shown("red", 0), shown("red", 0)).calls[1]
     assert (alike.arguments["colour"], alike.places) == ("red", {"slot": "first"})
-    other = together(shown("red", 0), shown("blue", 2)).calls[1]
-    assert (other.arguments["colour"], other.sources["colour"]) == ("⟦colour⟧", "composed")
+    other = merged(shown("red", 0), shown("blue", 2)).calls[1]
+    assert (other.arguments["colour"], other.sources["colour"]) == ("⟦colour⟧", Taken.COMPOSED)
     assert other.places == {"slot": "other"}
     assert shown("red", 2).calls[1].places == {"slot": "last"}
 
@@ -127,7 +129,7 @@ async def test_a_result_that_cannot_be_read_keeps_nobody_from_learning(tmp_path:
 async def test_a_source_that_says_nothing_is_told_as_little(source: str) -> None:
     class Odd:
         async def advise(self, text: str, **who: Any) -> list[Advice]:
-            step = NextStep(tool_name="find_user", sources={"name": source})
+            step = NextStep.stored({"tool_name": "find_user", "sources": {"name": source}})
             return [Advice(form="steps", text="as before", steps=(step,), alike=True)]
 
     model = ScriptedModel([call("find_user", name="Bob"), say("Found.")])

@@ -5,11 +5,12 @@ from typing import Any
 
 import pytest
 
-from journeyman import Agent, Playbook, RiskLevel, ToolError, ToolLibrary, run, tool
+from journeyman import Agent, RiskLevel, ToolError, ToolLibrary, run, tool
 from journeyman.core.playbook import NEXT_STEP, Lookup
+from journeyman.learning import Playbook
 from journeyman.learning.episodes import Episode, EpisodeCall
 from journeyman.learning.forms import LearningSettings
-from journeyman.learning.lookups import lookups_of
+from journeyman.learning.reflector import lookups_of
 from journeyman.testing import ScriptedModel, call, say
 
 PARCELS = {"p-77": "Ada Byron"}

@@ -8,24 +8,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from journeyman import (
-    Agent,
-    Deny,
-    LearningSettings,
-    Playbook,
-    PlaybookBullet,
-    Policy,
-    RiskLevel,
-    ToolCallingStrategy,
-    run,
-    tool,
-)
-from journeyman.core.labels import Label, LabelSource
-from journeyman.core.playbook import Advice, StrategyState
+from journeyman import Agent, Deny, Policy, RiskLevel, run, tool
+from journeyman.core.approvals import Label, LabelSource
+from journeyman.core.playbook import Advice, StrategyState, wilson
 from journeyman.core.protocols import Vectors
+from journeyman.learning import LearningSettings, Playbook, PlaybookBullet, ToolCallingStrategy
 from journeyman.learning import index as learning_index
 from journeyman.learning.episodes import Episode, EpisodeCall
-from journeyman.learning.evidence import lower_bound, upper_bound
+from journeyman.learning.evidence import DOUBT, lower_bound
 from journeyman.learning.forms import as_advice
 from journeyman.retrieval.index import ExactIndex
 from journeyman.testing import ScriptedModel, call, say
@@ -148,8 +138,8 @@ async def test_divided_evidence_is_no_advice() -> None:
 
 async def test_ranking_prefers_nineteen_of_twenty_to_one_of_one() -> None:
     assert lower_bound(19, 1) > lower_bound(1, 0)
-    assert upper_bound(0, 10) < 0.25
-    assert (lower_bound(0, 0), upper_bound(0, 0)) == (0.0, 1.0)
+    assert wilson(0, 10, DOUBT)[1] < 0.25
+    assert (lower_bound(0, 0), wilson(0, 0, DOUBT)) == (0.0, (0.0, 1.0))
 
 
 @pytest.mark.parametrize("earlier", [0, 3, 50])
@@ -195,6 +185,20 @@ async def test_holdouts_are_noted_and_not_given_and_the_same_in_every_process() 
     assert strategy.effect is not None
     assert strategy.effect[1] > 0
     assert "holdouts were good" in strategy.effect_text
+
+
+@pytest.mark.parametrize(("label", "tally"), [(GOOD, (1, 0)), (BAD, (0, 1))])
+async def test_a_holdout_is_not_a_use(label: Label, tally: tuple[int, int]) -> None:
+    playbook = words(holdout=0.5)
+    await playbook.learn([told("Anna"), told("Bert")])
+    run_id = next(f"run-{number}" for number in range(100) if playbook.is_holdout(f"run-{number}"))
+    [before] = await playbook.strategies()
+    advice = await playbook.advise(ASKED, tools=TOOLS, run_id=run_id)
+    await playbook.feed(replace(told("Dora", 0, label, advice=advice), calls=()))  # without advice it went another way
+    [after] = await playbook.strategies()
+    assert (after.holdout_helpful, after.holdout_harmful) == tally
+    assert (after.recent, after.helpful_count, after.harmful_count) == ((), 2, 0)
+    assert (after.label_sources, after.effect) == (before.label_sources, None)
 
 
 async def test_what_failed_and_was_then_done_right_is_a_pitfall_of_its_tool() -> None:

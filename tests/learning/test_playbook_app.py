@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from journeyman import Agent, Journeyman, LearningSettings, Principal, RiskLevel, TaskInput, tool
+from journeyman import Agent, Journeyman, Principal, RiskLevel, TaskInput, tool
 from journeyman.core.events import StrategiesInjected
+from journeyman.learning import LearningSettings
 from journeyman.testing import ScriptedModel, call, say
 
 MAILS = ("anna@corp.example", "bert@corp.example", "carla@corp.example", "dora@corp.example")

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from journeyman import FilePlaybooks, Playbook, PlaybookBullet, ToolCallingStrategy
 from journeyman.core.errors import ConfigurationError
-from journeyman.core.playbook import PlaybookState, StrategyState
-from journeyman.core.playbook_diff import playbook_diff
+from journeyman.core.playbook import PlaybookState, StrategyState, playbook_diff
+from journeyman.learning import Playbook, PlaybookBullet, ToolCallingStrategy
+from journeyman.stores import FilePlaybooks
 
 BULLET = PlaybookBullet(id="note", content="Say please.", section="Observations")
 

@@ -15,7 +15,8 @@ import pytest_asyncio
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as some
 
-from journeyman import InvalidDataError, Principal
+from journeyman import Principal
+from journeyman.core import InvalidDataError
 from journeyman.core.data import new_id
 from journeyman.core.errors import ModelError
 from journeyman.core.protocols import Vectors
@@ -105,11 +106,11 @@ async def test_what_is_deleted_is_found_no_more_by_anybody(
     kept = await memory.store_document("cash in the drawer")
     gone = await memory.store_document("cash in the safe")
     assert len(await found(elsewhere, "money")) == 2  # and it keeps their vectors now
-    assert await memory.delete(gone.id)
-    assert not await memory.delete(gone.id)
+    assert await memory.delete(gone)
+    assert not await memory.delete(gone)
     for manager_ in (memory, elsewhere):
         for query in ("money", "cash safe"):
-            assert await found(manager_, query) == [kept.id]
+            assert await found(manager_, query) == [kept]
 
 
 async def test_nothing_is_embedded_again_when_a_process_starts(
@@ -145,6 +146,39 @@ async def test_while_the_embedder_is_away_words_do_and_vectors_come_later(
     assert await found(memory, "car") == []
     embedder.away = False
     assert await found(memory, "car") == ["a"]
+
+
+class Slow(Concepts):
+    """Takes a second for each passage."""
+
+    def __init__(self, clock: FakeClock) -> None:
+        super().__init__()
+        self.clock = clock
+
+    async def embed(self, texts: Sequence[str]) -> Vectors:
+        self.clock.advance(len(texts))
+        return await super().embed(texts)
+
+
+async def test_a_long_document_costs_a_bounded_time_and_says_what_is_missing(store: SqlStore, clock: FakeClock) -> None:
+    slow = Slow(clock)
+    memory, begun = again(store, clock, slow), clock.monotonic()
+    text = "\n\n".join([*(f"Paragraph {n}: {'nothing at all ' * 60}" for n in range(150)), "My car is red."])
+    [long] = await memory.store_documents([(text, None, "long")])
+    assert clock.monotonic() - begun <= 2 * manager.STORING_SECONDS
+    assert long.by_words_alone == len(split(text)) - len(slow.asked)
+    assert long.by_words_alone > 100
+    [short] = await memory.store_documents([("It will rain.", None, "short")])
+    assert short.by_words_alone == 0
+    assert (await found(memory, "paragraph 149"))[0] == "long"
+    asked, begun = len(slow.asked), clock.monotonic()
+    assert (await found(memory, "storm"))[0] == "short"
+    assert clock.monotonic() - begun <= 1 + 4 * manager.SEARCHING_SECONDS  # a query, and a few passages more
+    assert len(slow.asked) > asked + 1
+    async for _ in memory.index():
+        pass
+    assert (await found(memory, "automobile"))[0] == "long"
+    assert (await memory.get("long")).by_words_alone is None  # type: ignore[union-attr]
 
 
 async def test_another_embedder_makes_its_own_vectors(
@@ -254,7 +288,8 @@ def test_whatever_happens_each_sees_exactly_what_is_theirs(
             for act, owner, word in steps:
                 mine = theirs.setdefault(owner, {})
                 if act == "add":
-                    mine[word] = (await memory.store_document(f"{word} of {owner}", id=word, principal=owner)).text
+                    mine[word] = f"{word} of {owner}"
+                    assert await memory.store_document(mine[word], id=word, principal=owner) == word
                 elif act == "delete":
                     assert await memory.delete(word, principal=owner) is (mine.pop(word, None) is not None)
                 else:
@@ -294,7 +329,7 @@ def test_no_query_of_any_kind_reaches_anothers_documents_on_either_database(
                 kept = await here.store_document(text, {"word": word}, id=str(number), principal=who)
                 await elsewhere.semantic_search(word, 50, principal=who)  # its vectors are in this index now
                 if deleted:
-                    await here.delete(kept.id, principal=who)
+                    await here.delete(kept, principal=who)
                 else:
                     theirs.setdefault(owner, set()).add(text)
             mine, who = theirs.get(asking, set()), f"{asking}{example}"

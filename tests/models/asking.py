@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from journeyman.core.errors import ModelError
-from journeyman.core.messages import Message
 from journeyman.core.protocols import ModelRequest, ModelResponse
+from journeyman.core.runs import Message
 from journeyman.core.specification import ToolSpecification
 from journeyman.models.openai import OpenAIModel
 from journeyman.testing import FakeClock, ScriptedServer, raw

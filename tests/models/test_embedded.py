@@ -9,7 +9,7 @@ import string
 import pytest
 
 from journeyman.core.errors import ModelError
-from journeyman.core.messages import Message, Role, ToolCall
+from journeyman.core.runs import Message, Role, ToolCall
 from journeyman.core.specification import ToolSpecification
 from journeyman.models.embedded import EmbeddedModel
 from journeyman.models.embedded.files import supported

@@ -10,9 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from journeyman.core.arguments import dates_told, flags_told, grounded, is_excepted
-from journeyman.core.days import mentions
 from journeyman.core.specification import ToolSpecification
+from journeyman.models.arguments import dates_told, flags_told, grounded, is_excepted, mentions
 from journeyman.models.embedded.tools import form_of, plainer_form_of
 
 MONDAY = date(2026, 11, 16)

@@ -11,13 +11,19 @@ from typing import Any
 
 import pytest
 
-from journeyman.core.days import as_iso
 from journeyman.core.errors import ModelError
-from journeyman.core.messages import Message
+from journeyman.core.runs import Message
 from journeyman.core.specification import ToolSpecification
+from journeyman.models.arguments import as_iso, plain_schema
 from journeyman.models.embedded import EmbeddedModel, files
-from journeyman.models.embedded.format import cannot_help, small_talk
-from journeyman.models.embedded.tools import MOST_NAMES, choice_of, form_of, plain_schema, whole_of
+from journeyman.models.embedded.tools import (
+    MOST_NAMES,
+    cannot_help,
+    choice_of,
+    form_of,
+    small_talk,
+    whole_of,
+)
 from tests.models.asking import asked
 
 MONDAY = date(2026, 11, 16)

@@ -6,7 +6,7 @@ from collections import Counter
 
 from benchmarks.embedded.judging import judge, load
 from benchmarks.embedded.toolbox import TOOLS
-from journeyman.core.messages import ToolCall
+from journeyman.core.runs import ToolCall
 
 CASES = load()
 

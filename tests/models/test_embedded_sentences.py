@@ -18,14 +18,14 @@ import pytest
 
 from examples import shop
 from journeyman import Agent, Approve, Journeyman, Limits, Principal, Tool, ToolLibrary, run
-from journeyman.app import open_store, task_assistant, task_library
-from journeyman.app.service import starters, task_service
+from journeyman.app.service import starters, task_assistant, task_library, task_service
 from journeyman.core.approvals import Approval
 from journeyman.core.calls import CallStatus
 from journeyman.core.runs import AgentResponse
 from journeyman.doors.cli.demo import CRASH, MISSING, WORK
 from journeyman.models.embedded import EmbeddedModel
 from journeyman.models.embedded.files import supported
+from journeyman.stores.store import open_store
 from journeyman.testing import FakeClock
 from journeyman.toolkits.hello import say_hello
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from journeyman.core.errors import ModelError
-from journeyman.core.messages import Message, Role, ToolCall
+from journeyman.core.runs import Message, Role, ToolCall
 from journeyman.models.embedded import EmbeddedModel, model
 from journeyman.models.embedded.files import EngineFiles
 from journeyman.models.embedded.worker import Setup

@@ -13,7 +13,7 @@ import pytest
 
 from benchmarks.embedded import weights
 from journeyman.core.errors import ModelError
-from journeyman.core.messages import Message, Role, ToolCall
+from journeyman.core.runs import Message, Role, ToolCall
 from journeyman.core.specification import ToolSpecification
 from journeyman.models.gguf import GgufModel, gguf_server
 from tests.models.asking import Heard, asked

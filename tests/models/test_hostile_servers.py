@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from journeyman import RunStatus, ToolLibrary, run, tool
-from journeyman.core.budgets import ANSWER_BYTES, ERROR_BYTES, TURN_CALLS
-from journeyman.core.messages import Message, Role, ToolCall
+from journeyman.core.data import ANSWER_BYTES, ERROR_BYTES, TURN_CALLS
+from journeyman.core.runs import Message, Role, ToolCall
 from journeyman.models.faults import readable
 from journeyman.models.openai import OpenAIModel
 from journeyman.testing import ScriptedModel, ScriptedServer, call, raw, say, together

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from journeyman.core.messages import Message, Role, ToolCall
 from journeyman.core.playbook import DEMONSTRATION, NEXT_STEP, REMINDER
+from journeyman.core.runs import Message, Role, ToolCall
 from journeyman.models import gguf
 from journeyman.models.embedded import EmbeddedModel, model
 from journeyman.models.embedded.files import EngineFiles

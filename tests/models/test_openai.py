@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from journeyman.core.errors import ConfigurationError, ModelError
-from journeyman.core.messages import Message, Role, ToolCall, Usage
 from journeyman.core.protocols import ModelResponse
+from journeyman.core.runs import Message, Role, ToolCall, Usage
 from journeyman.models.openai import OpenAIModel
 from journeyman.testing import FakeClock, ScriptedServer, call, http, say, together
 from tests.models.asking import KEY, Heard, ask, asked, completion, model_at, spec

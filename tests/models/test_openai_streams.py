@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from journeyman.core.messages import ToolCall
+from journeyman.core.runs import ToolCall
 from journeyman.testing import call, cut, raw
 from tests.models.asking import Heard, ask, completion, failure, stream
 

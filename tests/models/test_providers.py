@@ -14,13 +14,13 @@ from typing import Any
 
 import pytest
 
-from journeyman.core.budgets import ANSWER_BYTES, EVENT_BYTES
+from journeyman.core.data import ANSWER_BYTES, EVENT_BYTES
 from journeyman.core.errors import ConfigurationError, ErrorCategory, ModelError
-from journeyman.core.extras import install_command
-from journeyman.core.messages import Message, Role, ToolCall
+from journeyman.core.lazy import install_command
 from journeyman.core.playbook import NEXT_STEP
 from journeyman.core.protocols import ModelResponse
-from journeyman.models.providers import VARIABLES, ProviderModel
+from journeyman.core.runs import Message, Role, ToolCall
+from journeyman.models.providers import ProviderModel, key_variable
 from journeyman.models.resolve import PROVIDERS, model_from_name
 from journeyman.testing import FakeClock, ScriptedServer, call, cut, say, together
 from journeyman.testing.server import Reply
@@ -293,7 +293,7 @@ async def test_a_missing_key_is_named(provider: str, monkeypatch: pytest.MonkeyP
         assert info.user_guidance == f"pip install 'pydantic-ai-slim[{provider}]'"
         return
     assert (info.code, info.category) == ("MODEL_AUTHENTICATION", ErrorCategory.AUTHENTICATION)
-    variable = VARIABLES.get(provider, f"{provider.upper()}_API_KEY")
+    variable = key_variable(provider)
     assert variable in (info.user_guidance or "")
     # pydantic-ai names the variable itself, except where several belong together.
     assert variable in info.message or " and " in variable
@@ -398,7 +398,7 @@ KEYS = {
 
 @pytest.mark.parametrize("provider", [name for name in PROVIDERS if name != "google-cloud"])
 async def test_the_client_of_every_provider_is_bounded(provider: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    keys = KEYS.get(provider) or {VARIABLES.get(provider, f"{provider.upper().replace('-', '_')}_API_KEY"): "k"}
+    keys = KEYS.get(provider) or {key_variable(provider): "k"}
     for name, value in keys.items():
         monkeypatch.setenv(name, value)
     async with ProviderModel(f"{provider}:some/model") as model:

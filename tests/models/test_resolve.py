@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from journeyman.core.errors import ConfigurationError
-from journeyman.core.extras import install_command
+from journeyman.core.lazy import install_command
 from journeyman.core.specification import ToolSpecification
 from journeyman.models import local_servers, resolve
 from journeyman.models.embedded import files

@@ -19,7 +19,7 @@ from tokenizers.pre_tokenizers import BertPreTokenizer
 from tokenizers.processors import BertProcessing
 
 from journeyman.core.errors import ConfigurationError, ErrorCategory, ModelError
-from journeyman.core.extras import install_command
+from journeyman.core.lazy import install_command
 from journeyman.core.protocols import Vectors
 from journeyman.retrieval.embedders import CachedEmbedder, FastEmbed, default_embedder, minilm, resolve_embedder
 from journeyman.retrieval.embedders.endpoint import EndpointEmbedder

@@ -2,17 +2,15 @@
 
 import asyncio
 import logging
-import os
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from journeyman.core.errors import ModelError
-from journeyman.core.protocols import VectorIndex, Vectors
+from journeyman.core.protocols import Vectors
 from journeyman.retrieval.embedders.minilm import MiniLM
-from journeyman.retrieval.index import ExactIndex
+from journeyman.retrieval.index import ExactIndex, FaissIndex
 from journeyman.retrieval.search import HybridIndex
 
 NOTES = {
@@ -52,7 +50,7 @@ async def test_without_an_embedder_words_alone_are_compared() -> None:
 
 
 @pytest.mark.parametrize("vectors", ["exact", "faiss", ExactIndex()])
-async def test_with_an_embedder_a_text_is_found_that_shares_no_word(vectors: VectorIndex | str) -> None:
+async def test_with_an_embedder_a_text_is_found_that_shares_no_word(vectors: ExactIndex | str) -> None:
     index = HybridIndex(embedder=MiniLM(), vectors=vectors)
     await index.put(NOTES)
     hits = await index.search("When do they look at my teeth?", k=1)
@@ -140,50 +138,6 @@ async def test_a_text_replaced_while_it_is_embedded_keeps_the_newer_vector() -> 
     assert hits[0].similarity == pytest.approx(0.577, abs=0.01)
 
 
-async def test_a_snapshot_spares_the_embedding(tmp_path: Path) -> None:
-    first = HybridIndex(embedder=Letters())
-    await first.put(NOTES)
-    first.save(tmp_path)
-    embedder = Letters()
-    second = HybridIndex(embedder=embedder)
-    assert second.load(tmp_path)
-    await second.put(NOTES | {"new": "a new note"})
-    assert embedder.asked == ["a new note"]
-    embedder.asked.clear()
-    assert await second.search("the rent") != []
-
-
-async def test_a_snapshot_of_another_embedder_is_not_taken(tmp_path: Path) -> None:
-    first = HybridIndex(embedder=Letters())
-    await first.put(NOTES)
-    first.save(tmp_path)
-    assert not HybridIndex(embedder=Letters("other")).load(tmp_path)
-
-
-async def test_a_snapshot_of_another_kind_of_index_is_not_taken(tmp_path: Path) -> None:
-    first = HybridIndex(embedder=Letters(), vectors="exact")
-    await first.put(NOTES)
-    first.save(tmp_path)
-    assert not HybridIndex(embedder=Letters(), vectors="faiss").load(tmp_path)
-
-
-async def test_the_environment_chooses_the_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_environment_chooses_the_index(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JOURNEYMAN_INDEX", "faiss")
-    index = HybridIndex(embedder=Letters())
-    await index.put(NOTES)
-    index.save(tmp_path)
-    assert "1-0.faiss" in os.listdir(tmp_path)
-
-
-async def test_a_snapshot_that_was_broken_off_is_not_taken(tmp_path: Path) -> None:
-    index = HybridIndex(embedder=Letters(), vectors=Unsaveable())
-    await index.put(NOTES)
-    HybridIndex(embedder=Letters()).save(tmp_path)
-    with pytest.raises(OSError, match="disk full"):
-        index.save(tmp_path)
-    assert not HybridIndex(embedder=Letters()).load(tmp_path)
-
-
-class Unsaveable(ExactIndex):
-    def save(self, folder: Path) -> None:
-        raise OSError("disk full")
+    assert isinstance(HybridIndex(embedder=Letters())._vectors, FaissIndex)

@@ -1,16 +1,13 @@
 """The index that looks at signs first: what is near is found, whatever was added, replaced and removed before."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from journeyman.core.protocols import Vectors
-from journeyman.retrieval import sketches
-from journeyman.retrieval.index import ExactIndex
-from journeyman.retrieval.sketches import SketchedIndex
+from journeyman.retrieval import index as sketches
+from journeyman.retrieval.index import ExactIndex, SketchedIndex
 
 DIMENSIONS = 100
 """No multiple of the bits in a word."""
@@ -63,14 +60,3 @@ def test_neighbours_are_found_and_ranked_as_by_comparing_all(monkeypatch: pytest
         found, wanted = sketched.search(query, k=10), exact.search(query, k=10)
         assert [name for name, _ in found] == [name for name, _ in wanted]
         assert [score for _, score in found] == pytest.approx([score for _, score in wanted])
-
-
-def test_a_loaded_index_is_sketched_when_it_is_searched(tmp_path: Path) -> None:
-    index, vectors = SketchedIndex(), scattered(50)
-    index.put([f"n{number}" for number in range(50)], vectors)
-    index.save(tmp_path)
-    loaded = SketchedIndex()
-    loaded.load(tmp_path)
-    assert loaded.search(vectors[7], k=4) == index.search(vectors[7], k=4)
-    loaded.put(["more"], scattered(1, seed=1))
-    assert dict(loaded.search(scattered(1, seed=1)[0], k=1)) == pytest.approx({"more": 1.0})

@@ -3,7 +3,6 @@
 import re
 import sys
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,12 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from journeyman.core.errors import ConfigurationError
-from journeyman.core.extras import install_command
-from journeyman.core.protocols import VectorIndex, Vectors
-from journeyman.retrieval.index import INDEX_VARIABLE, ExactIndex, FaissIndex, vector_index
-from journeyman.retrieval.sketches import SketchedIndex
+from journeyman.core.lazy import install_command
+from journeyman.core.protocols import Vectors
+from journeyman.retrieval.index import INDEX_VARIABLE, ExactIndex, FaissIndex, SketchedIndex, vector_index
 
-INDEXES: list[Callable[[], VectorIndex]] = [ExactIndex, SketchedIndex, FaissIndex]
+INDEXES: list[Callable[[], ExactIndex]] = [ExactIndex, SketchedIndex, FaissIndex]
 every_index = pytest.mark.parametrize("make", INDEXES)
 
 
@@ -42,7 +40,7 @@ def by_hand(vectors: dict[str, Vectors], query: Vectors, k: int) -> list[str]:
 
 
 @every_index
-def test_the_nearest_are_found_best_first(make: Callable[[], VectorIndex]) -> None:
+def test_the_nearest_are_found_best_first(make: Callable[[], ExactIndex]) -> None:
     index, vectors = make(), rows(200)
     index.put(names(200), vectors)
     query = rows(1, seed=1)[0]
@@ -52,7 +50,7 @@ def test_the_nearest_are_found_best_first(make: Callable[[], VectorIndex]) -> No
 
 
 @every_index
-def test_similarity_is_the_cosine_whatever_the_lengths(make: Callable[[], VectorIndex]) -> None:
+def test_similarity_is_the_cosine_whatever_the_lengths(make: Callable[[], ExactIndex]) -> None:
     index = make()
     index.put(["long", "zero"], np.array([[3, 4], [0, 0]], dtype=np.float32))
     found = index.search(np.array([30, 40], dtype=np.float32))
@@ -61,7 +59,7 @@ def test_similarity_is_the_cosine_whatever_the_lengths(make: Callable[[], Vector
 
 
 @every_index
-def test_single_vectors_are_compared_without_the_others(make: Callable[[], VectorIndex]) -> None:
+def test_single_vectors_are_compared_without_the_others(make: Callable[[], ExactIndex]) -> None:
     index, vectors = make(), rows(20)
     index.put(names(20), vectors)
     query = rows(1, seed=1)[0]
@@ -73,7 +71,7 @@ def test_single_vectors_are_compared_without_the_others(make: Callable[[], Vecto
 
 
 @every_index
-def test_domains_do_not_see_each_other(make: Callable[[], VectorIndex]) -> None:
+def test_domains_do_not_see_each_other(make: Callable[[], ExactIndex]) -> None:
     index, vectors = make(), rows(2)
     index.put(["a"], vectors[:1], domain="one")
     index.put(["b"], vectors[1:], domain="two")
@@ -82,7 +80,7 @@ def test_domains_do_not_see_each_other(make: Callable[[], VectorIndex]) -> None:
 
 
 @every_index
-def test_an_id_that_is_put_again_is_replaced(make: Callable[[], VectorIndex]) -> None:
+def test_an_id_that_is_put_again_is_replaced(make: Callable[[], ExactIndex]) -> None:
     index, vectors = make(), rows(3)
     index.put(["a", "b"], vectors[:2])
     index.put(["a"], vectors[2:])
@@ -91,14 +89,14 @@ def test_an_id_that_is_put_again_is_replaced(make: Callable[[], VectorIndex]) ->
 
 
 @every_index
-def test_the_last_of_equal_ids_in_one_call_counts(make: Callable[[], VectorIndex]) -> None:
+def test_the_last_of_equal_ids_in_one_call_counts(make: Callable[[], ExactIndex]) -> None:
     index, vectors = make(), rows(2)
     index.put(["a", "a"], vectors)
     assert dict(index.search(vectors[1], k=5)) == pytest.approx({"a": 1.0})
 
 
 @every_index
-def test_a_removed_id_is_gone_and_the_others_stay(make: Callable[[], VectorIndex]) -> None:
+def test_a_removed_id_is_gone_and_the_others_stay(make: Callable[[], ExactIndex]) -> None:
     index, vectors = make(), rows(4)
     index.put(names(4), vectors)
     index.remove(["n1", "never there"])
@@ -110,52 +108,7 @@ def test_a_removed_id_is_gone_and_the_others_stay(make: Callable[[], VectorIndex
 
 
 @every_index
-def test_a_saved_index_answers_the_same_after_loading(make: Callable[[], VectorIndex], tmp_path: Path) -> None:
-    index, vectors = make(), rows(50)
-    index.put(names(50), vectors)
-    index.put(["x"], vectors[:1], domain="other")
-    index.remove(["n7"])
-    index.save(tmp_path)
-    loaded = make()
-    loaded.put(["forgotten"], vectors[:1])
-    loaded.load(tmp_path)
-    assert loaded.search(vectors[7], k=50) == index.search(vectors[7], k=50)
-    assert loaded.search(vectors[0], domain="other") == index.search(vectors[0], domain="other")
-
-
-@every_index
-def test_what_changes_after_loading_does_not_change_the_snapshot(
-    make: Callable[[], VectorIndex], tmp_path: Path
-) -> None:
-    index, vectors = make(), rows(3)
-    index.put(["a", "b"], vectors[:2])
-    index.save(tmp_path)
-    first = make()
-    first.load(tmp_path)
-    first.put(["a"], vectors[2:])
-    first.remove(["b"])
-    second = make()
-    second.load(tmp_path)
-    assert second.search(vectors[0], k=2) == index.search(vectors[0], k=2)
-
-
-@every_index
-def test_a_later_save_replaces_an_earlier_one(make: Callable[[], VectorIndex], tmp_path: Path) -> None:
-    index, vectors = make(), rows(3)
-    index.put(names(3), vectors)
-    index.put(names(3), vectors, domain="other")
-    index.save(tmp_path)
-    files = len(list(tmp_path.iterdir()))
-    index.remove(["n0"])
-    index.save(tmp_path)
-    assert len(list(tmp_path.iterdir())) == files
-    loaded = make()
-    loaded.load(tmp_path)
-    assert {name for name, _ in loaded.search(vectors[0])} == {"n1", "n2"}
-
-
-@every_index
-def test_vectors_of_another_length_are_refused(make: Callable[[], VectorIndex]) -> None:
+def test_vectors_of_another_length_are_refused(make: Callable[[], ExactIndex]) -> None:
     index = make()
     index.put(["a"], rows(1))
     with pytest.raises(ValueError, match="vectors have 4 dimensions, the index has 8; use one embedder"):
@@ -165,13 +118,13 @@ def test_vectors_of_another_length_are_refused(make: Callable[[], VectorIndex]) 
 
 
 @every_index
-def test_ids_and_vectors_must_be_as_many(make: Callable[[], VectorIndex]) -> None:
+def test_ids_and_vectors_must_be_as_many(make: Callable[[], ExactIndex]) -> None:
     with pytest.raises(ValueError, match="2 ids came with 1 vectors"):
         make().put(["a", "b"], rows(1))
 
 
 @every_index
-def test_a_vector_that_is_no_number_is_refused(make: Callable[[], VectorIndex]) -> None:
+def test_a_vector_that_is_no_number_is_refused(make: Callable[[], ExactIndex]) -> None:
     with pytest.raises(ValueError, match="not a finite number"):
         make().put(["a"], np.array([[1, np.nan]], dtype=np.float32))
 
@@ -179,7 +132,7 @@ def test_a_vector_that_is_no_number_is_refused(make: Callable[[], VectorIndex]) 
 @every_index
 @given(st.lists(st.tuples(st.sampled_from("abcdef"), st.booleans(), st.integers(0, 30)), max_size=40))
 def test_any_order_of_changes_leaves_what_a_plain_dictionary_would(
-    make: Callable[[], VectorIndex], changes: list[tuple[str, bool, int]]
+    make: Callable[[], ExactIndex], changes: list[tuple[str, bool, int]]
 ) -> None:
     index, vectors = make(), rows(31)
     expected: dict[str, Vectors] = {}

@@ -52,14 +52,29 @@ class Signing(Handler):  # type: ignore[misc]
                 self.json({"error": "invalid_client"}, status=401)
         elif self.headers.get("authorization") != f"Bearer {TOKEN}":
             self.rfile.read(int(self.headers["content-length"]))
-            where = f"{self.base()}/.well-known/oauth-protected-resource/mcp"
-            self.reply(b"{}", {"www-authenticate": f'Bearer resource_metadata="{where}"'}, status=401)
+            self.unknown()
         else:
             super().do_POST()
+
+    def unknown(self) -> None:
+        where = f"{self.base()}/.well-known/oauth-protected-resource/mcp"
+        self.reply(b"{}", {"www-authenticate": f'Bearer resource_metadata="{where}"'}, status=401)
 
     def json(self, value: Any, status: int = 200) -> None:
         self.reply(json.dumps(value).encode(), status=status)
 
 
+calls = 0
+
+
+def called(handler: Signing, message: dict[str, Any]) -> None:
+    global calls
+    calls += 1
+    if calls == 1 and "forgetful" in sys.argv:
+        handler.unknown()  # after it has done what was asked
+    else:
+        handler.result(message, text(f"signed in, call {calls}"))
+
+
 if __name__ == "__main__":
-    serve(lambda handler, message: handler.result(message, text("signed in")), handler=Signing)
+    serve(called, handler=Signing)

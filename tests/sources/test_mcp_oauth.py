@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 from journeyman import ToolLibrary
-from journeyman.app import Configuration
-from journeyman.core.errors import ConfigurationError
+from journeyman.app.configuration import Configuration
 from tests.sources.mcp_servers import record_of
 from tests.sources.signing_server import SECRET
 
@@ -21,9 +20,9 @@ pytestmark = pytest.mark.slow
 
 
 @asynccontextmanager
-async def configured(folder: Path, issuer: str | None = None) -> AsyncIterator[ToolLibrary]:
+async def configured(folder: Path, issuer: str | None = None, mode: str = "") -> AsyncIterator[ToolLibrary]:
     """The library of a file with that server in it, which is started meanwhile."""
-    process = await asyncio.create_subprocess_exec(sys.executable, str(SERVER), stdout=asyncio.subprocess.PIPE)
+    process = await asyncio.create_subprocess_exec(sys.executable, str(SERVER), mode, stdout=asyncio.subprocess.PIPE)
     try:
         assert process.stdout is not None
         port = int(await process.stdout.readline())
@@ -40,21 +39,32 @@ async def test_the_file_says_who_we_are(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setenv("BOX_SECRET", SECRET)
     async with configured(tmp_path) as library, library:
         record = await record_of(library, "box.work")
-    assert record.result == "signed in"
+    assert record.result == "signed in, call 1"
+
+
+async def test_a_call_after_which_the_server_wants_us_to_sign_in_is_not_sent_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BOX_SECRET", SECRET)
+    async with configured(tmp_path, mode="forgetful") as library, library:
+        records = [await record_of(library, "box.work") for _ in range(2)]
+    assert [record.status for record in records] == ["unknown", "success"]
+    assert records[1].result == "signed in, call 2"
 
 
 async def test_a_wrong_secret_is_an_error_that_names_the_server_and_not_the_secret(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("BOX_SECRET", "wrong-wrong-wrong")
-    async with configured(tmp_path) as library:
-        with pytest.raises(ConfigurationError, match="'box'") as caught:
-            await library.open()
-    assert "wrong-wrong-wrong" not in str(caught.value)
+    async with configured(tmp_path) as library, library:
+        [problem] = library.problems()
+    assert problem.source == "box"
+    assert "cannot be opened" in problem.message
+    assert "wrong-wrong-wrong" not in problem.message
 
 
 async def test_the_secret_goes_to_nobody_but_the_issuer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BOX_SECRET", SECRET)
-    async with configured(tmp_path, issuer="http://127.0.0.1:9") as library:
-        with pytest.raises(ConfigurationError, match="'box'"):
-            await library.open()
+    async with configured(tmp_path, issuer="http://127.0.0.1:9") as library, library:
+        [problem] = library.problems()
+    assert (problem.source, "cannot be opened" in problem.message) == ("box", True)

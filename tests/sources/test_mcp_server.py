@@ -19,14 +19,14 @@ from journeyman.core.events import CallProgress
 from journeyman.sources import McpServer
 from journeyman.sources.mcp.tools import graded
 from journeyman.testing import ScriptedModel, call, say
-from tests.sources.mcp_servers import PLAIN, record_of, yes
+from tests.sources.mcp_servers import PATIENT, PLAIN, record_of, yes
 from tests.waiting import until
 
 HONEST = Path(__file__).parent / "honest_server.py"
 
 
 def honest(log: Path, **options: Any) -> McpServer:
-    return McpServer(command=[sys.executable, str(HONEST), str(log)], name="box", **options)
+    return McpServer(command=[sys.executable, str(HONEST), str(log)], name="box", **PATIENT | options)
 
 
 def noted(log: Path) -> list[str]:
@@ -211,7 +211,7 @@ def test_without_the_package_the_error_says_what_to_install() -> None:
 
 @pytest.mark.slow
 async def test_a_server_of_the_newer_protocol_brings_resources_and_prompts() -> None:
-    source = McpServer(command=[sys.executable, str(PLAIN)], name="plain")
+    source = McpServer(command=[sys.executable, str(PLAIN)], name="plain", **PATIENT)
     async with ToolLibrary(sources=[source]) as library:
         assert source.protocol_version == "2026-07-28"
         assert (await record_of(library, "plain.add", a=1, b=2)).result == {"result": 3}

@@ -6,6 +6,7 @@ from typing import Any
 
 from journeyman.core.approvals import Approval
 from journeyman.core.calls import CallStatus, ToolCallRecord
+from journeyman.core.data import moment
 from journeyman.core.errors import ErrorInfo
 from journeyman.core.events import (
     CallFinished,
@@ -18,12 +19,11 @@ from journeyman.core.events import (
     RunSuspended,
     StepFinished,
 )
-from journeyman.core.messages import Message, ToolCall
-from journeyman.core.principals import Principal
-from journeyman.core.protocols import Journal, moment
-from journeyman.core.risk import RiskLevel
-from journeyman.core.runs import AgentResponse, RunStatus, TaskInput
+from journeyman.core.policy import Principal, RiskLevel
+from journeyman.core.protocols import Journal
+from journeyman.core.runs import AgentResponse, Message, RunStatus, TaskInput, ToolCall
 from journeyman.core.storing import RunOrder
+from journeyman.stores.migrations import MIGRATIONS
 from journeyman.stores.store import SqlStore
 from journeyman.testing.clock import START
 
@@ -134,6 +134,11 @@ def question(
         requested_at=moment(at),
         expires_at=moment(expires_at),
     )
+
+
+def version_before(name: str) -> int:
+    """The version of the schema that a migration was applied to."""
+    return [migration.name for migration in MIGRATIONS].index(name)
 
 
 async def due(store: SqlStore, **options: Any) -> tuple[str, ...]:

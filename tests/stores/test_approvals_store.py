@@ -7,22 +7,22 @@ import asyncio
 import pytest
 
 from journeyman.core.approvals import ApprovalStatus, Grant
-from journeyman.core.data import digest
-from journeyman.core.messages import Message
-from journeyman.core.protocols import moment
+from journeyman.core.data import digest, moment
+from journeyman.core.policy import Principal
+from journeyman.core.runs import Message
 from journeyman.stores.store import SqlStore
 from journeyman.testing import FakeClock
-from tests.stores.samples import LATER, NOW, claimed, finished, numbered, question, started
+from tests.stores.samples import NOW, claimed, finished, numbered, question, started
 
 
 async def test_a_question_is_kept_once_and_returned_as_it_stands(store: SqlStore) -> None:
     assert await store.approvals.ask(question("a-1")) == question("a-1")
-    await store.approvals.decide("a-1", ApprovalStatus.DENIED, by="grace", now=NOW + 1, reason="too much")
+    await store.approvals.decide("a-1", ApprovalStatus.DENIED, by="grace", reason="too much")
     again = await store.approvals.ask(question("a-1"))
     assert again == question("a-1").model_copy(
         update={
             "status": ApprovalStatus.DENIED,
-            "decided_at": moment(NOW + 1),
+            "decided_at": moment(NOW),
             "decided_by": "grace",
             "reason": "too much",
         }
@@ -35,7 +35,7 @@ async def test_edited_arguments_are_kept_beside_the_asked_ones(store: SqlStore) 
     await store.approvals.ask(question("a-1"))
     assert await store.approvals.edited_arguments("a-1") is None
     decided = await store.approvals.decide(
-        "a-1", ApprovalStatus.APPROVED, by="grace", now=NOW, arguments={"amount": 7, "note": "ä"}
+        "a-1", ApprovalStatus.APPROVED, by="grace", arguments={"amount": 7, "note": "ä"}
     )
     assert decided is not None
     assert decided.arguments == {"amount": 42}
@@ -45,11 +45,11 @@ async def test_edited_arguments_are_kept_beside_the_asked_ones(store: SqlStore) 
 
 async def test_a_decision_is_final(store: SqlStore) -> None:
     await store.approvals.ask(question("a-1"))
-    assert await store.approvals.decide("a-1", ApprovalStatus.APPROVED, by="grace", now=NOW) is not None
-    assert await store.approvals.decide("a-1", ApprovalStatus.DENIED, by="ada", now=NOW) is None
-    assert await store.approvals.decide("ghost", ApprovalStatus.DENIED, by="ada", now=NOW) is None
+    assert await store.approvals.decide("a-1", ApprovalStatus.APPROVED, by="grace") is not None
+    assert await store.approvals.decide("a-1", ApprovalStatus.DENIED, by="ada") is None
+    assert await store.approvals.decide("ghost", ApprovalStatus.DENIED, by="ada") is None
     with pytest.raises(ValueError, match="final status"):
-        await store.approvals.decide("a-1", ApprovalStatus.PENDING, by="ada", now=NOW)
+        await store.approvals.decide("a-1", ApprovalStatus.PENDING, by="ada")
 
 
 async def test_of_people_deciding_at_once_exactly_one_wins(store: SqlStore, other: SqlStore) -> None:
@@ -60,7 +60,6 @@ async def test_of_people_deciding_at_once_exactly_one_wins(store: SqlStore, othe
                 "a-1",
                 ApprovalStatus.APPROVED if number % 3 else ApprovalStatus.DENIED,
                 by=f"person-{number}",
-                now=NOW,
             )
             for number in range(12)
         )
@@ -74,7 +73,7 @@ async def test_of_people_deciding_at_once_exactly_one_wins(store: SqlStore, othe
 async def test_every_decision_leaves_an_audit_row_without_content(store: SqlStore) -> None:
     await store.approvals.ask(question("a-1"))
     await store.approvals.decide(
-        "a-1", ApprovalStatus.APPROVED, by="grace", now=NOW, reason="top secret", arguments={"amount": 7}
+        "a-1", ApprovalStatus.APPROVED, by="grace", reason="top secret", arguments={"amount": 7}
     )
     [row] = await store.audit.list()
     assert (row.kind, row.actor, row.run_id, row.subject, row.time) == (
@@ -94,26 +93,40 @@ async def test_every_decision_leaves_an_audit_row_without_content(store: SqlStor
     }
 
 
-async def test_past_its_time_a_question_cannot_be_decided_but_expires(store: SqlStore) -> None:
+async def test_past_its_time_a_question_cannot_be_decided_but_expires(store: SqlStore, clock: FakeClock) -> None:
     await store.approvals.ask(question("a-1", expires_at=NOW + 10))
     await store.approvals.ask(question("a-2", expires_at=NOW + 20))
     assert await store.approvals.next_expiry() == NOW + 10
-    assert await store.approvals.expire(now=NOW + 9) == ()
-    assert await store.approvals.decide("a-1", ApprovalStatus.APPROVED, by="grace", now=NOW + 10) is None
-    [expired] = await store.approvals.expire(now=NOW + 10)
+    clock.advance(9)
+    assert await store.approvals.expire() == ()
+    clock.advance(1)
+    assert await store.approvals.decide("a-1", ApprovalStatus.APPROVED, by="grace") is None
+    [expired] = await store.approvals.expire()
     assert (expired.id, expired.status, expired.decided_by) == ("a-1", ApprovalStatus.EXPIRED, None)
-    assert await store.approvals.expire(now=NOW + 10) == ()
+    assert await store.approvals.expire() == ()
     assert await store.approvals.next_expiry() == NOW + 20
     assert [row.kind for row in await store.audit.list()] == ["approval_expired"]
-    await store.approvals.expire(now=LATER)
+    clock.advance(50)
+    await store.approvals.expire()
     assert await store.approvals.next_expiry() is None
+
+
+async def test_many_questions_of_one_principal_hide_nobody_elses(store: SqlStore) -> None:
+    for number in range(60):
+        who = Principal("eve" if number < 57 else f"p{number}")
+        asked = question(f"a-{number:02}").model_copy(update={"requested_at": moment(NOW + number), "principal": who})
+        await store.approvals.ask(asked)
+    first = await store.approvals.list(status=ApprovalStatus.PENDING, limit=5)
+    assert [approval.id for approval in first] == ["a-00", "a-57", "a-58", "a-59", "a-01"]
+    pages = [await store.approvals.list(status=ApprovalStatus.PENDING, limit=20, offset=at) for at in (0, 20, 40)]
+    assert len({approval.id for page in pages for approval in page}) == 60
 
 
 async def test_approvals_are_listed_oldest_first(store: SqlStore) -> None:
     for number in (3, 1, 2):
         asked = question(f"a-{number}", run_id=f"r{number % 2}")
         await store.approvals.ask(asked.model_copy(update={"requested_at": moment(NOW + number)}))
-    await store.approvals.decide("a-1", ApprovalStatus.DENIED, by="grace", now=NOW)
+    await store.approvals.decide("a-1", ApprovalStatus.DENIED, by="grace")
     assert [approval.id for approval in await store.approvals.list()] == ["a-1", "a-2", "a-3"]
     assert [approval.id for approval in await store.approvals.list(limit=1, offset=1)] == ["a-2"]
     assert [approval.id for approval in await store.approvals.list(status=ApprovalStatus.PENDING)] == ["a-2", "a-3"]

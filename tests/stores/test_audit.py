@@ -16,7 +16,7 @@ import pytest
 from journeyman.core.audit import AuditRow
 from journeyman.core.data import canonical_json
 from journeyman.core.errors import AuditError
-from journeyman.stores.audit_keys import AuditKey, AuditKeys
+from journeyman.stores.audit import AuditKey, AuditKeys
 from journeyman.stores.connection import Connection
 from journeyman.stores.store import SqlStore, open_store
 from tests.stores.samples import NOW

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from journeyman.core.errors import ConfigurationError
-from journeyman.stores.audit_keys import VARIABLE, AuditKey, AuditKeys, key_file
+from journeyman.stores.audit import VARIABLE, AuditKey, AuditKeys, key_file
 
 KEY, OTHER = "a key of the operator", "an older key of theirs"
 

@@ -14,13 +14,13 @@ import pytest
 
 from journeyman import ConfigurationError
 from journeyman.app.journeyman import Journeyman
-from journeyman.core.protocols import moment
+from journeyman.core.data import moment
 from journeyman.core.runs import RunStatus
 from journeyman.core.tasks import Task
 from journeyman.stores import migrations
 from journeyman.stores.store import SqlStore, open_store
 from tests.app.shop import ADA, Ledger, clerk, deletes, shop
-from tests.stores.samples import LATER, NOW, call_started, claimed, numbered, order, started
+from tests.stores.samples import NOW, call_started, claimed, numbered, order, started
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -72,7 +72,7 @@ async def test_runs_that_wait_and_runs_under_way_go_on_from_a_backup(
     row = await restored.runs.get("held")
     assert row is not None
     assert (row.owner, row.epoch) == (None, 2)  # whoever held it cannot write here
-    assert "held" in [found.id for found in await restored.runs.due(now=LATER)]
+    assert "held" in [found.id for found in await restored.runs.due()]
     with pytest.raises(ConfigurationError, match="holds something already"):
         await restored.restore(file)
     assert await restored.restore(file, replace=True) > 0
@@ -107,6 +107,24 @@ async def test_a_backup_of_an_older_version_is_brought_up_to_date(store: SqlStor
     await older.close()
     await store.restore(file)
     assert await store.runs.get("r1") is not None
+
+
+async def test_a_store_is_told_from_others_and_a_restored_one_is_the_one_it_was(
+    store: SqlStore, tmp_path: Path
+) -> None:
+    another = open_store(f"sqlite:///{tmp_path / 'another.db'}")
+    await another.open()
+    given = await another.identity()
+    assert (store.created, another.created, len(given)) == (True, True, 32)
+    assert given != await store.identity()
+    await another.close()
+    again = open_store(f"sqlite:///{tmp_path / 'another.db'}")
+    await again.open()
+    assert (again.created, await again.identity()) == (False, given)
+    await again.close()
+    # A person confirms the rows: those of a stranger's backup are not confirmed by where they are put.
+    await store.restore(tmp_path / "another.db")
+    assert await store.identity() == given
 
 
 async def test_what_is_no_backup_is_refused_and_changes_nothing(store: SqlStore, tmp_path: Path) -> None:

@@ -6,7 +6,6 @@ import asyncio
 import os
 import signal
 import threading
-import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,8 +15,8 @@ import pytest
 import pytest_asyncio
 
 from journeyman.core.errors import StoreClosedError, StoreError
+from journeyman.stores.connection import retry_store_faults
 from journeyman.stores.store import SqlStore, open_store
-from journeyman.stores.store_retry import retry_store_faults
 from journeyman.testing import FakeClock
 from tests.stores.samples import claimed, numbered, order, started
 from tests.stores.test_store_faults import locked
@@ -103,11 +102,9 @@ async def test_a_server_that_does_not_answer_does_not_hold_up_the_end(own_server
         reading = asyncio.ensure_future(store.runs.get("r1"))
         writing = asyncio.ensure_future(store.runs.create(order("r1")))
         await asyncio.sleep(0.2)  # let them be on their way
-        began = time.monotonic()
         async with asyncio.timeout(2 * BOUND):
             await store.close()
             await asyncio.gather(reading, writing, return_exceptions=True)
-        assert time.monotonic() - began < 2 * BOUND
 
 
 # --- a file that has gone

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from journeyman.core.messages import Message, Role
-from journeyman.stores.migrations import CONVERSATION_TITLES, MIGRATIONS
+from journeyman.core.runs import Message, Role
 from journeyman.stores.store import SqlStore
 from journeyman.testing.clock import START
-from tests.stores.samples import claimed, finished, numbered, order, started
+from tests.stores.samples import claimed, finished, numbered, order, started, version_before
 
 
 async def ended_in_session(store: SqlStore, session: str, *, said: str, answer: str, at: float = START) -> None:
@@ -42,7 +41,7 @@ async def test_sessions_are_found_by_title_and_by_what_was_said(store: SqlStore)
 
 async def test_sessions_of_an_older_program_are_titled_and_found_too(store: SqlStore) -> None:
     await ended_in_session(store, "s", said="An old question", answer="An old answer")
-    await store.downgrade(MIGRATIONS.index(CONVERSATION_TITLES))
+    await store.downgrade(version_before("conversation titles"))
     await store.upgrade()
     [row] = await store.conversations.list(text="ANSWER question")
     assert row.title == "An old question"

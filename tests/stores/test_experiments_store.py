@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from journeyman.core.experiments import ExperimentRow, StoredExperiment
+from journeyman.core.storing import ExperimentRow, StoredExperiment
 from journeyman.stores.store import SqlStore
 from tests.stores.samples import NOW
 

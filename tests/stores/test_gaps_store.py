@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from journeyman import ToolGapReport
+from journeyman.choosing import ToolGapReport
 from journeyman.stores.store import SqlStore
 from tests.stores.samples import NOW
 

@@ -8,6 +8,7 @@ from typing import Any
 from journeyman import Principal, RiskLevel
 from journeyman.core.approvals import Approval, ApprovalStatus, Grant
 from journeyman.stores.store import SqlStore
+from journeyman.testing import FakeClock
 from tests.stores.samples import NOW, question
 
 TOOL = "digest of pay"
@@ -33,10 +34,10 @@ def asked(name: str, **changes: Any) -> Approval:
     return question(name).model_copy(update={**fields, **changes})
 
 
-async def used(store: SqlStore, name: str, *, session: str = "s", now: float = NOW + 1, **changes: Any) -> str | None:
+async def used(store: SqlStore, name: str, *, session: str = "s", **changes: Any) -> str | None:
     """Who a question is approved by under a grant; None where nobody has allowed it."""
     approval = await store.approvals.ask(asked(name, **changes))
-    decided = await store.grants.use(approval, session_id=session, now=now)
+    decided = await store.grants.use(approval, session_id=session)
     return None if decided is None else decided.decided_by
 
 
@@ -70,10 +71,12 @@ async def test_a_grant_ends_with_its_uses(store: SqlStore) -> None:
     assert (spent.uses, spent.uses_left, spent.in_force(NOW)) == (2, 0, False)
 
 
-async def test_a_grant_ends_with_its_time(store: SqlStore) -> None:
+async def test_a_grant_ends_with_its_time(store: SqlStore, clock: FakeClock) -> None:
     await store.grants.grant(grant("g-1", expires_at=NOW + 10))
-    assert await used(store, "a-1", now=NOW + 9)
-    assert await used(store, "a-2", now=NOW + 10) is None
+    clock.advance(9)
+    assert await used(store, "a-1")
+    clock.advance(1)
+    assert await used(store, "a-2") is None
 
 
 async def test_a_grant_covers_no_higher_risk_than_it_was_given_for(store: SqlStore) -> None:
@@ -119,8 +122,8 @@ async def test_processes_that_use_a_grant_at_once_share_its_uses(store: SqlStore
 async def test_a_question_that_is_decided_already_costs_no_use(store: SqlStore) -> None:
     await store.grants.grant(grant("g-1"))
     approval = await store.approvals.ask(asked("a-1"))
-    await store.approvals.decide("a-1", ApprovalStatus.DENIED, by="grace", now=NOW + 1)
-    assert await store.grants.use(approval, session_id="s", now=NOW + 2) is None
+    await store.approvals.decide("a-1", ApprovalStatus.DENIED, by="grace")
+    assert await store.grants.use(approval, session_id="s") is None
     assert (await store.grants.list())[0].uses_left == 2
 
 

@@ -10,8 +10,7 @@ from journeyman.core.approvals import ApprovalStatus
 from journeyman.core.calls import CallStatus
 from journeyman.core.errors import JournalConflictError
 from journeyman.core.events import ApprovalDecided, CallResolved, Fact
-from journeyman.core.messages import Message
-from journeyman.core.runs import RunStatus
+from journeyman.core.runs import Message, RunStatus
 from journeyman.stores.store import SqlStore
 from tests.stores.samples import (
     NOW,
@@ -234,15 +233,15 @@ async def test_a_decision_that_is_in_the_journal_is_consumed(store: SqlStore) ->
     journal = await claimed(store, "r1")
     await store.approvals.ask(question("a-1"))
     await journal.append("r1", numbered("r1", suspended()))
-    assert await due(store, now=NOW) == ()
-    await store.approvals.decide("a-1", ApprovalStatus.APPROVED, by="grace", now=NOW)
-    assert await due(store, now=NOW) == ("r1",)
+    assert await due(store) == ()
+    await store.approvals.decide("a-1", ApprovalStatus.APPROVED, by="grace")
+    assert await due(store) == ("r1",)
     epoch = await store.runs.claim("r1", owner="w1", lease_seconds=60)
     assert epoch is not None
     decided = ApprovalDecided(approval_id="a-1", call_id="call-a-1", status=ApprovalStatus.APPROVED)
     again = store.runs.journal("r1", epoch=epoch)
     await again.append("r1", numbered("r1", decided, suspended(), first=2))
-    assert await due(store, now=NOW) == ()
+    assert await due(store) == ()
 
 
 async def test_the_questions_of_an_ended_run_are_withdrawn(store: SqlStore) -> None:

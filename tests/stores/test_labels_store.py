@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from journeyman.core.approvals import Label, LabelSource
 from journeyman.core.errors import ConfigurationError
-from journeyman.core.labels import Label, LabelSource
 from journeyman.stores.store import SqlStore
 from tests.stores.samples import NOW, order
 

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from journeyman.core.policy import BreakerRule, RateLimit
+from journeyman.core.policy import BreakerRule, RateLimit, Taken
 from journeyman.stores.store import SqlStore
 from journeyman.testing import FakeClock
 
@@ -14,14 +14,17 @@ LIMIT = RateLimit(calls=3, seconds=60)
 RULE = BreakerRule(failures=3, rest_seconds=30)
 
 
-async def test_a_bucket_gives_bursts_and_refills_evenly(store: SqlStore, clock: FakeClock) -> None:
-    assert [await store.limiter.take("t", {"t": LIMIT}) for _ in range(3)] == [0, 0, 0]
-    assert await store.limiter.take("t", {"t": LIMIT}) == pytest.approx(20)
+async def test_no_span_of_time_has_more_calls_than_the_limit(store: SqlStore, clock: FakeClock) -> None:
+    assert await store.limiter.take("t", {"t": LIMIT}) == 0
+    clock.advance(20)
+    assert [await store.limiter.take("t", {"t": LIMIT}) for _ in range(2)] == [0, 0]
+    assert await store.limiter.take("t", {"t": LIMIT}) == pytest.approx(40)
     assert await store.limiter.take("other", {"other": LIMIT}) == 0
-    clock.advance(19)
+    clock.advance(39)
     assert await store.limiter.take("t", {"t": LIMIT}) == pytest.approx(1)
     clock.advance(1)
     assert await store.limiter.take("t", {"t": LIMIT}) == 0
+    assert await store.limiter.take("t", {"t": LIMIT}) == pytest.approx(20)
     clock.advance(1e6)
     assert [await store.limiter.take("t", {"t": LIMIT}) > 0 for _ in range(4)] == [False, False, False, True]
 
@@ -38,12 +41,24 @@ async def test_a_call_takes_a_token_from_every_limit_or_from_none(store: SqlStor
 async def test_a_burst_is_a_multiple_and_the_average_holds_all_the_same(store: SqlStore, clock: FakeClock) -> None:
     limit = RateLimit(calls=3, seconds=60, burst=2)
     assert [await store.limiter.take("t", {"t": limit}) for _ in range(6)] == [0] * 6
-    assert await store.limiter.take("t", {"t": limit}) == pytest.approx(20)
+    assert await store.limiter.take("t", {"t": limit}) == pytest.approx(120)
     passed = 6
     for _ in range(600):
         clock.advance(1)
         passed += await store.limiter.take("t", {"t": limit}) == 0
-    assert passed == 6 + 30
+    assert 30 <= passed <= 6 + 30
+
+
+def test_a_limit_of_many_calls_is_remembered_in_few_spans_and_still_holds() -> None:
+    limit, passed = RateLimit(calls=1_000, seconds=60), list[float]()
+    taken: Taken = ()
+    for step in range(20_000):
+        now = step * 0.01
+        taken, wait = limit.take(taken, now)
+        passed += [] if wait else [now]
+    assert len(taken) <= 64
+    assert all(passed[n + 1_000] - when >= 60 - 1e-5 for n, when in enumerate(passed[:-1_000]))
+    assert len(passed) > 3_000  # and little is lost by it
 
 
 async def test_a_pause_that_a_tool_asked_for_holds_everywhere(
@@ -70,7 +85,7 @@ async def test_a_clock_behind_the_others_neither_gains_nor_loses_tokens(store: S
     assert await store.limiter.take("t", {"t": LIMIT}) == 0
     clock._passed -= 50
     assert [await store.limiter.take("t", {"t": LIMIT}) for _ in range(2)] == [0, 0]
-    assert await store.limiter.take("t", {"t": LIMIT}) == pytest.approx(20)
+    assert await store.limiter.take("t", {"t": LIMIT}) == pytest.approx(60)
 
 
 async def test_a_failing_tool_rests_then_three_calls_try_it_out(store: SqlStore, clock: FakeClock) -> None:

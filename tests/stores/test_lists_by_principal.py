@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from journeyman.core.approvals import ApprovalStatus
-from journeyman.core.principals import ANY_PRINCIPAL
+from journeyman.core.policy import ANY_PRINCIPAL
 from journeyman.core.runs import RunStatus
 from journeyman.stores.store import SqlStore
 from tests.stores.samples import NOW, order, question

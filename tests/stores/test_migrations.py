@@ -10,17 +10,12 @@ from pathlib import Path
 import pytest
 
 from journeyman.core.errors import ConfigurationError, StoreError
-from journeyman.core.storing import Store
-from journeyman.stores.migrations import LISTS_BY_PRINCIPAL, MIGRATIONS
+from journeyman.stores.migrations import MIGRATIONS
 from journeyman.stores.store import SqlStore, open_store
-from tests.stores.samples import claimed, message, numbered, order, question
+from tests.stores.samples import claimed, finished, message, numbered, order, question, version_before
 
 LATEST = len(MIGRATIONS)
-
-
-async def test_a_store_is_what_the_protocol_says(store: SqlStore) -> None:
-    checked: Store = store
-    assert await checked.schema_version() == LATEST
+LEASES = "one table of leases; requests that are sent again are called what they are"
 
 
 async def test_the_schema_goes_down_and_up_again_step_by_step(store: SqlStore) -> None:
@@ -44,10 +39,35 @@ async def test_questions_kept_before_they_had_a_principal_get_the_one_of_their_r
     for run_id, principal in (("r1", "ada"), ("r2", None)):
         await store.runs.create(order(run_id, principal=principal))
         await store.approvals.ask(question(f"a-{run_id}", run_id=run_id, principal=principal))
-    await store.downgrade(MIGRATIONS.index(LISTS_BY_PRINCIPAL))
+    await store.downgrade(version_before("lists by principal"))
     await store.upgrade()
     assert [item.id for item in await store.approvals.list(principal_id="ada")] == ["a-r1"]
     assert [item.id for item in await store.approvals.list(principal_id=None)] == ["a-r2"]
+
+
+async def test_leases_that_were_kept_with_runs_and_cursors_go_on(store: SqlStore) -> None:
+    journal = await claimed(store, "ended")
+    await journal.append("ended", numbered("ended", finished()))
+    await claimed(store, "held", owner="w1")
+    await claimed(store, "left", owner="w1")
+    await store.runs.release("left", owner="w1", epoch=1)
+    batch = await store.cursors.take("learner", owner="w1", lease_seconds=60)
+    assert batch is not None
+    before = await store.runs.list()
+    assert await store.downgrade(version_before(LEASES)) < LATEST
+    assert await store.upgrade() == LATEST
+    assert await store.runs.list() == before
+    assert await store.runs.claim("held", owner="w2", lease_seconds=60) is None
+    assert await store.runs.claim("left", owner="w2", lease_seconds=60) == 2
+    assert await store.cursors.take("learner", owner="w2", lease_seconds=60) is None
+    await store.cursors.advance(batch)
+
+
+async def test_a_program_that_looks_for_leases_where_they_were_is_refused(store: SqlStore) -> None:
+    [(oldest,)] = await store._database.read(
+        lambda connection: connection.query("SELECT oldest FROM schema_version WHERE id = 1")
+    )
+    assert oldest == version_before(LEASES) + 1
 
 
 async def test_one_cannot_downgrade_upwards(store: SqlStore) -> None:

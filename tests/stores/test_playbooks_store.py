@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from journeyman import ConfigurationError, PlaybookBullet, ToolCallingStrategy
+from journeyman import ConfigurationError
 from journeyman.core.errors import JournalConflictError, PlaybookConflictError
 from journeyman.core.playbook import PlaybookChange, PlaybookStore, StrategyState
+from journeyman.learning import PlaybookBullet, ToolCallingStrategy
 from journeyman.learning.episodes import Episode, EpisodeCall
-from journeyman.learning.kept import MemoryPlaybooks
-from journeyman.learning.playbook import Playbook
+from journeyman.learning.playbook import MemoryPlaybooks, Playbook
 from journeyman.stores.playbook_files import LAYOUT, LOG, FilePlaybooks
 from journeyman.stores.store import SqlStore, open_store
 from tests.stores.samples import order

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from journeyman.core.events import Fact
-from journeyman.core.messages import Message
-from journeyman.core.runs import RunStatus
+from journeyman.core.runs import Message, RunStatus
 from journeyman.stores import retention
 from journeyman.stores.store import SqlStore
 from tests.stores.samples import NOW, claimed, finished, message, numbered, order, record, started

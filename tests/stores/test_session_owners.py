@@ -8,7 +8,7 @@ from functools import partial
 import pytest
 
 from journeyman.core.errors import SessionTakenError
-from journeyman.core.messages import Message
+from journeyman.core.runs import Message
 from journeyman.stores.conversations import add_messages, touch_session
 from journeyman.stores.store import SqlStore
 from tests.stores.samples import LATER, NOW, claimed, finished, numbered, order, started

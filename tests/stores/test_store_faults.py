@@ -172,7 +172,7 @@ async def test_a_restart_of_postgresql_loses_nothing(own_server: Any) -> None:
     await journal.append("r1", numbered("r1", message("accepted meanwhile"), first=2))
     waiting = asyncio.ensure_future(journal.append("r1", numbered("r1", call_started("e"), first=3), sync=True))
     with pytest.raises(StoreError, match="check that the server runs"):
-        await hasty.approvals.decide("a-1", ApprovalStatus.APPROVED, by="grace", now=NOW)
+        await hasty.approvals.decide("a-1", ApprovalStatus.APPROVED, by="grace")
     with pytest.raises(StoreError, match="check that the server runs"):
         await hasty.runs.get("r1")
     assert not waiting.done()
@@ -181,7 +181,7 @@ async def test_a_restart_of_postgresql_loses_nothing(own_server: Any) -> None:
     await waiting
     await journal.append("r1", numbered("r1", record("e"), first=4))
     assert [fact.seq for fact in await patient.runs.facts("r1")] == [1, 2, 3, 4]
-    assert await hasty.approvals.decide("a-1", ApprovalStatus.APPROVED, by="grace", now=NOW) is not None
+    assert await hasty.approvals.decide("a-1", ApprovalStatus.APPROVED, by="grace") is not None
     assert await hasty.runs.get("r1") is not None
     await patient.close()
     await hasty.close()

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from journeyman.core.protocols import moment
+from journeyman.core.data import moment
 from journeyman.core.tasks import (
     Attachment,
     AttachmentType,

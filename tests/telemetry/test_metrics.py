@@ -11,8 +11,8 @@ from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 
 from journeyman import Agent, Approve, Deny, ToolLibrary, run, tool
-from journeyman.core.messages import Usage
 from journeyman.core.protocols import ModelRequest, ModelResponse
+from journeyman.core.runs import Usage
 from journeyman.testing import ScriptedModel, call, say
 from tests.telemetry.canaries import CANARIES, sing
 

@@ -7,8 +7,8 @@ import asyncio
 import pytest
 
 from journeyman.core.errors import ModelError
-from journeyman.core.messages import Message, ToolCall, Usage
 from journeyman.core.protocols import ModelRequest, ModelResponse
+from journeyman.core.runs import Message, ToolCall, Usage
 from journeyman.testing import FakeClock, ScriptedModel, call, say, together
 from journeyman.testing.scripted import Turn
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -198,3 +199,50 @@ def test_a_link_that_changes_after_the_grading_is_refused_by_the_tool(tools: Loc
 
 async def test_ordinary_files_are_read_unasked(tools: LocalTools) -> None:
     assert (await Way([tools.read_file]).call(call("read_file", path="deep/b.txt"))).result == "two again\n"
+
+
+@pytest.mark.parametrize("when", ["_inside", "_check_allowed"])
+@pytest.mark.parametrize("swapped", ["deep", "deep/b.txt"])
+def test_a_link_that_is_put_in_place_after_the_look_is_not_followed(
+    tools: LocalTools, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, when: str, swapped: str
+) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "b.txt").write_text("two, out of reach\n")
+    original = getattr(tools, when)
+
+    def swap(*given: Any, **named: Any) -> Any:
+        looked_at = original(*given, **named)
+        place = folder / swapped
+        if not place.is_symlink():
+            place.rename(tmp_path / "moved")
+            place.symlink_to(tmp_path / "elsewhere" / ("b.txt" if swapped.endswith(".txt") else ""))
+        return looked_at
+
+    monkeypatch.setattr(tools, when, swap)
+    told = [
+        _said(lambda: tools.read_file("deep/b.txt")),
+        _said(lambda: tools.search_text("two", folder="deep", context=ToolContext())),
+        _said(lambda: tools.list_files("deep")),
+    ]
+    assert "out of reach" not in "".join(told)
+
+
+def test_a_hard_link_that_is_put_in_place_after_the_look_is_not_read(
+    tools: LocalTools, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    check = tools._check_allowed
+
+    def swap(*given: Any, **named: Any) -> None:
+        check(*given, **named)
+        (folder / "a.txt").unlink()
+        (folder / "a.txt").hardlink_to(folder / ".env")
+
+    monkeypatch.setattr(tools, "_check_allowed", swap)
+    assert "TOKEN" not in _said(lambda: tools.read_file("a.txt"))
+
+
+def _said(ask: Callable[[], Any]) -> str:
+    try:
+        return str(ask())
+    except ToolError as error:
+        return str(error)

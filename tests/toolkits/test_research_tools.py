@@ -12,7 +12,7 @@ import pytest
 from journeyman import Agent, AgentResponse, ConfigurationError, Journeyman, Principal, ToolLibrary, run
 from journeyman.testing import ScriptedModel, call, say, together
 from journeyman.toolkits.research import HttpSearch, ResearchTools, SearchResult, searxng
-from journeyman.toolkits.research.readable import read_page
+from journeyman.toolkits.research.pages import read_page
 from journeyman.toolkits.research.sources import results_of, sources_of
 from tests.toolkits.research_web import SmallWeb, small_web
 

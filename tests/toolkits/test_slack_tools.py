@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from journeyman import Agent, Journeyman, Principal, ToolLibrary
-from journeyman.core.context import Secrets, ToolContext
+from journeyman.core.calls import Secrets, ToolContext
 from journeyman.core.errors import ToolError
 from journeyman.core.protocols import Model
 from journeyman.testing import ScriptedModel, call, say
@@ -74,7 +74,7 @@ async def test_a_thread_and_a_span_of_time_are_read_alone(slack: LoopbackSlack) 
 
 
 @pytest.mark.parametrize(
-    "arguments", ['{"channel": "general"}', '{"channel": "D0DIRECT01"}', f'{{"channel": "{CHANNEL}", "limit": 101}}']
+    "arguments", ['{"channel": "general"}', '{"channel": "U0PERSON01"}', f'{{"channel": "{CHANNEL}", "limit": 101}}']
 )
 def test_other_things_than_channels_and_more_than_100_messages_are_refused(slack: Any, arguments: str) -> None:
     with pytest.raises(ArgumentsError):
@@ -90,6 +90,17 @@ async def test_a_private_channel_is_told_to_its_members_alone(slack: LoopbackSla
         await toolkit.summarize_messages(channel=SECRET_CHANNEL, context=context())
     told = await toolkit.fetch_slack_messages(SECRET_CHANNEL, context=context(f"slack:{TEAM}:{GRACE}"))
     assert told["count"] == 1
+
+
+@pytest.mark.parametrize("direct", ["D0DIRECT01", "G0GROUP001"])
+async def test_a_direct_message_is_told_to_those_who_are_in_it(slack: LoopbackSlack, direct: str) -> None:
+    slack.members[direct] = {GRACE}
+    slack.write("between us", channel=direct, user=GRACE)
+    toolkit = tools(slack)
+    told = await toolkit.fetch_slack_messages(direct, context=context(f"slack:{TEAM}:{GRACE}"))
+    assert [item["text"] for item in told["messages"]] == ["between us"]
+    with pytest.raises(ToolError, match="FORBIDDEN"):
+        await toolkit.fetch_slack_messages(direct, context=context())
 
 
 async def test_nobody_reads_another_workspace_with_the_bots_token(slack: LoopbackSlack) -> None:

@@ -16,7 +16,7 @@ from journeyman.toolkits.hello import say_hello
 from journeyman.toolkits.tasks import TaskService, task_tools
 from tests.playing import Played, agent_with, play
 
-READS = {"query_tasks", "search_tasks", "list_attachments"}
+READS = {"list_task_versions", "query_tasks", "search_tasks", "list_attachments"}
 DELETES = {"delete_task", "delete_attachment"}
 
 
@@ -49,7 +49,7 @@ def test_the_toolkit_is_described_without_a_finding(library: ToolLibrary) -> Non
 
 
 def test_risks_are_as_promised(library: ToolLibrary) -> None:
-    assert set(library.names()) == READS | DELETES | {"create_task", "update_task", "add_attachment"}
+    assert set(library.names()) == READS | DELETES | {"create_task", "update_task", "restore_task", "add_attachment"}
     for tool in library:
         assert tool.specification.read_only is (tool.name in READS)
         assert tool.specification.risk == ("irreversible" if tool.name in DELETES else "reversible")

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from journeyman import Agent, BindingError, ToolCall, ToolDefinitionError, ToolLibrary, gram, run_sync, tool
+from journeyman.execution.checks import resolve
 from journeyman.execution.outcome import Refusal
-from journeyman.execution.validate import resolve
 from journeyman.testing import ScriptedModel, call, say
 
 

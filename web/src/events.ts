@@ -37,6 +37,8 @@ export interface Approval {
   arguments: Data;
   /** The same, exactly as it will run. */
   arguments_json: string;
+  /** What may still change after the answer, because nobody can look at it. */
+  not_bound_to: string;
   /** What the call is about, in words. */
   about: string;
   /** Where each argument came from; null where no model wrote the call. */

@@ -16,14 +16,14 @@ export interface RunRow {
   principal: string | null;
   status: RunStatus;
   last_seq: number;
-  created_at: number;
-  updated_at: number;
+  created_at: string;
+  updated_at: string;
 }
 
 export interface SessionRow {
   id: string;
   title: string;
-  updated_at: number;
+  updated_at: string;
   message_count: number;
 }
 
@@ -78,7 +78,7 @@ export interface Split {
 export interface ReportRow {
   id: string;
   name: string;
-  created_at: number;
+  created_at: string;
   winner: string | null;
 }
 
@@ -87,10 +87,10 @@ export interface Gap {
   missing: string;
   times: number;
   people: number;
-  last_at: number;
+  last_at: string;
   report: { attempted_task: string; existing_tools_checked: string[] };
   run_id: string | null;
-  dismissed_at: number | null;
+  dismissed_at: string | null;
 }
 
 export interface Figure {
@@ -112,7 +112,7 @@ export interface Report {
 
 export interface AuditRow {
   seq: number;
-  time: number;
+  time: string;
   kind: string;
   actor: string | null;
   run_id: string | null;
@@ -159,7 +159,7 @@ export interface MemoryDocument {
   id: string;
   text: string;
   metadata: Data;
-  created_at: number;
+  created_at: string;
 }
 
 export interface Documents {
@@ -202,7 +202,7 @@ export interface PlaybookView {
   domain: string;
   version: number;
   strategies: StrategyView[];
-  history: { version: number; at: number; reason: string; changed: number; removed: number }[];
+  history: { version: number; at: string; reason: string; changed: number; removed: number }[];
   can_change: boolean;
 }
 

@@ -9,9 +9,10 @@ from typing import Any
 
 from benchmarks.learning.live.office import LIBRARY, OFFICE, TOOLS
 from benchmarks.learning.live.templates import INSTRUCTION, Task, practice
-from journeyman import Advice, Agent, AgentResponse, Limits, Policy, run
-from journeyman.core.labels import Label, LabelSource
+from journeyman import Agent, AgentResponse, Limits, Policy, run
+from journeyman.core.approvals import Label, LabelSource
 from journeyman.core.protocols import Model
+from journeyman.learning import Advice
 from journeyman.learning.episodes import Episode, from_response
 from journeyman.learning.forms import LearningSettings
 from journeyman.learning.playbook import Playbook

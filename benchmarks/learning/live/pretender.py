@@ -5,9 +5,9 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from journeyman.core.messages import Message, Role, ToolCall
 from journeyman.core.playbook import DEMONSTRATION
 from journeyman.core.protocols import Deltas, ModelRequest, ModelResponse
+from journeyman.core.runs import Message, Role, ToolCall
 
 _MARK = re.compile(r"⟦([^⟧]*)⟧")
 

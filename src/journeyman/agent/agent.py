@@ -12,7 +12,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
-from pydantic import Field, ValidationInfo, field_validator
+from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from journeyman.core.data import FORMAT, Entity, reads_stored
 from journeyman.core.errors import InvalidDataError, ToolDefinitionError
@@ -67,6 +67,7 @@ class Agent(Entity):
 
         def __init__(self, /, **values: Any) -> None:
             own: list[Tool[..., Any]] = []
+            values = _renamed(values)
             if isinstance(given := values.get("tools"), list | tuple):
                 values = {**values, "tools": tuple(_specification(item, own) for item in given)}
             kind = None
@@ -123,12 +124,25 @@ class Agent(Entity):
             copied.__dict__["own_library"] = self.own_library
         return copied
 
+    def with_tools(self, *tools: ToolSpecification | Tool[..., Any] | Callable[..., Any]) -> Agent:
+        """The same agent with further tools. Raises InvalidDataError where it has one of that name."""
+        own: dict[str, Any] = {item.name: item for item in self.own_tools}
+        given = {name: getattr(self, name) for name in type(self).model_fields if name not in ("tools", "output")}
+        output = self.output if self.output_type is None else self.output_type
+        held = [own.get(item.name, item) for item in self.tools]
+        return Agent(**given, output=output, verify=self.verify, tools=[*held, *tools])
+
     @cached_property
     def own_library(self) -> ToolLibrary:
         """A library of this agent's own tools, for runs that are given none."""
         from journeyman.tools.library import ToolLibrary
 
         return ToolLibrary(self.own_tools)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _under_our_names(cls, data: Any) -> Any:
+        return _renamed(data) if isinstance(data, dict) else data
 
     @field_validator("name", "model", "instruction")
     @classmethod
@@ -182,6 +196,14 @@ class Agent(Entity):
         from journeyman.agent.documents import dump_agents
 
         return dump_agents([self])
+
+
+def _renamed(values: dict[str, Any]) -> dict[str, Any]:
+    if values.keys() <= {*Agent.model_fields, "verify"}:
+        return values
+    from journeyman.core.aliases import renamed
+
+    return renamed("Agent", values)
 
 
 def _specification(item: Any, own: list[Tool[..., Any]]) -> Any:

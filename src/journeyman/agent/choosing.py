@@ -7,14 +7,16 @@ recorded, so that a run that is resumed goes on with the same one, and so that p
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from journeyman.agent.guide import stopped
-from journeyman.agent.run import Run
 from journeyman.core.calls import CallStatus, ToolCallRecord
 from journeyman.core.errors import ErrorCategory
 from journeyman.core.events import ToolsOffered
 from journeyman.core.specification import FIND_TOOLS, RESERVED_NAMES
+from journeyman.provenance.hints import stopped
+
+if TYPE_CHECKING:
+    from journeyman.agent.run import Run
 
 Reason: TypeAlias = Literal["strategy", "used", "chosen", "called", "found", "fallback", "cut", "limit"]
 
@@ -38,9 +40,9 @@ async def update_choice(run: Run) -> None:
         await _choose(run, made)
     elif 2 * there < min(run.offer.room, len(run.offer.permitted)):
         await _fill(run, made)  # a few that have gone may come back to their places; these are most
-    if run.state.steps[run.seen_steps :]:
+    if run.state.steps[run.offer.seen_steps :]:
         await _follow(run, made)
-        run.seen_steps = len(run.state.steps)
+        run.offer.seen_steps = len(run.state.steps)
     if run.offer.wants_reader:
         made.add(["read_result"], "cut")
     if run.offer.crowded:
@@ -59,8 +61,8 @@ class _Changes:
     def add(self, names: Sequence[str], reason: Reason, *, because: str | None = None) -> None:
         run, now = self._run, self._run.iteration
         if reason in ("found", "fallback"):
-            run.found |= dict.fromkeys(names, now)  # also what was offered already: it must not make room
-        found = {name: at for name, at in run.found.items() if now - at <= KEPT_STEPS}
+            run.offer.found |= dict.fromkeys(names, now)  # also what was offered already: it must not make room
+        found = {name: at for name, at in run.offer.found.items() if now - at <= KEPT_STEPS}
         added, dropped = run.offer.append(names, used=_last_uses(run), found=found)
         if added or dropped:
             self.facts.append(ToolsOffered(iteration=now, reason=reason, added=added, dropped=dropped, because=because))
@@ -95,7 +97,7 @@ def _of_history(run: Run) -> list[str]:
 
 async def _follow(run: Run, made: _Changes) -> None:
     """What the steps since then found, called, or could not do."""
-    for step in run.state.steps[run.seen_steps :]:
+    for step in run.state.steps[run.offer.seen_steps :]:
         for call in step.calls:
             if call.tool_name == FIND_TOOLS:
                 made.add(_found(run, call), "found")
@@ -103,8 +105,12 @@ async def _follow(run: Run, made: _Changes) -> None:
                 name = run.offer.name_of(call.tool_name)
                 if name is not None and name not in run.offer.chosen:
                     made.add([name], "called")
-                if call.tool_name not in run.fallbacks and _failed_for_good(run, call) and not stopped(run.state.steps):
-                    run.fallbacks.add(call.tool_name)
+                if (
+                    call.tool_name not in run.offer.fallbacks
+                    and _failed_for_good(run, call)
+                    and not stopped(run.state.steps)
+                ):
+                    run.offer.fallbacks.add(call.tool_name)
                     made.add(await _instead(run, call), "fallback", because=call.tool_name)
 
 
@@ -136,7 +142,7 @@ async def _instead(run: Run, call: ToolCallRecord) -> list[str]:
     tool = run.offer.tools.get(call.tool_name)
     about = call.tool_name.replace("_", " ") if tool is None else f"{tool.name} {tool.specification.description}"
     task = "" if run.state.task is None else run.state.task.description
-    return await run.offer.rank(f"{task}\n{about}", k=INSTEAD, without={*run.offer.chosen, *run.fallbacks})
+    return await run.offer.rank(f"{task}\n{about}", k=INSTEAD, without={*run.offer.chosen, *run.offer.fallbacks})
 
 
 def _last_uses(run: Run) -> dict[str, int]:

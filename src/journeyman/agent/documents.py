@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -23,8 +22,6 @@ class AgentFile:
     """A gram file that was read, as it was then."""
 
     path: Path
-    digest: str
-    """The SHA-256 of its text."""
     agents: tuple[Agent, ...]
 
 
@@ -50,7 +47,7 @@ def load_agents(source: str | Path) -> list[Agent]:
     text = text_of(source)
     agents = Reader(parse(text, file=str(source)), Agent, _FIELDS).agents()
     if (noted := _noted.get()) is not None:
-        noted.append(AgentFile(source, hashlib.sha256(text.encode()).hexdigest(), tuple(agents)))
+        noted.append(AgentFile(source, tuple(agents)))
     return agents
 
 

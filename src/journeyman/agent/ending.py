@@ -1,23 +1,51 @@
-"""How runs end: with an answer, at a limit, in failure, cancelled. And the response that is made of their facts."""
+"""How runs end: with an answer, at a limit, in failure, cancelled. And the response that is made of their facts.
+
+Also what ends are labelled with, answers that must be data, and whether nothing was done of what was asked.
+"""
 
 from __future__ import annotations
 
-from journeyman.agent.builtin import FINISH
-from journeyman.agent.guards import REPEATED
-from journeyman.agent.labels import end_labels
-from journeyman.agent.output import never_valid, typed, with_output, written_in_vain
-from journeyman.agent.run import Run
-from journeyman.agent.state import RunState
-from journeyman.agent.turn import composed_thought
-from journeyman.agent.undone import missing_for
+import asyncio
+import inspect
+import logging
+import re
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from pydantic import ValidationError
+from pydantic_core import to_json
+
+from journeyman.agent.agent import Agent, Verify
+from journeyman.agent.state import REPEATED, UNFIT, RunState, Turn
+from journeyman.agent.turn import composed_thought, nudge_for
+from journeyman.core.approvals import Label, LabelSource
 from journeyman.core.calls import CallStatus, ToolCallRecord
-from journeyman.core.errors import ErrorCategory, ErrorInfo, Severity
+from journeyman.core.data import LARGE_TEXT, LOG_FIELDS
+from journeyman.core.errors import ErrorCategory, ErrorInfo, ModelError, Severity, problem_text, validation_problems
 from journeyman.core.events import Answered, RunFailed, RunFinished, StepFinished
 from journeyman.core.gaps import ToolGapReport
-from journeyman.core.runs import UNSURE, AgentResponse, LimitName, Outcome, RunStatus
-from journeyman.core.specification import RESERVED_NAMES
+from journeyman.core.runs import UNSURE, AgentResponse, LimitName, Outcome, ReasoningStep, RunStatus
+from journeyman.core.specification import FINISH, RESERVED_NAMES
 from journeyman.execution.outcome import cancelled
 
+if TYPE_CHECKING:
+    from journeyman.agent.run import Run
+
+logger = logging.getLogger("journeyman.agent")
+
+MOST_INVALID = 10
+"""Answers that do not fit before a run is given up, where its iterations are more or have no limit."""
+INVALID = "OUTPUT_INVALID"
+_EMPTY = "Your reply was empty. Call a tool, or give the answer in the form that is asked for."
+_SHOWN = 8_000
+"""Characters of a schema up to which a model is shown it again."""
+MANY_STEPS = 500
+"""Going through more of them would hold up everybody else."""
+VERIFY_SECONDS = 60.0
+"""How long a verifier may take."""
+GAP_SECONDS = 10.0
+"""How long looking for a missing tool may take: the run's end waits for it."""
 _FAILED = (CallStatus.ERROR, CallStatus.TIMEOUT, CallStatus.UNKNOWN)
 _LIMIT_HINTS = {
     "iterations": "Raise max_iterations, or give the agent tools that need fewer steps",
@@ -64,7 +92,7 @@ async def interrupted(run: Run) -> None:
 
 async def fail(run: Run, error: ErrorInfo) -> None:
     await _close_turn(run)
-    failed = typed(response(run.id, run.state, status=RunStatus.FAILED, error=error), run.agent)
+    failed = typed(await response_of(run.id, run.state, status=RunStatus.FAILED, error=error), run.agent)
     labels = await end_labels(run, failed)
     failed = failed.with_labels(labels) if labels else failed
     await run.recorder.record(RunFailed(error=error, labels=labels, response=failed), sync=True)
@@ -72,12 +100,32 @@ async def fail(run: Run, error: ErrorInfo) -> None:
 
 async def _end(run: Run, status: RunStatus, error: ErrorInfo | None = None, *, limit: LimitName | None = None) -> None:
     # Synced: nothing looks after a run that has ended, so an end that is lost would not be noticed.
-    gap = await missing_for(run, status)
-    ended = typed(response(run.id, run.state, status=status, error=error, limit=limit, gap=gap), run.agent)
+    gap = await _gap(run, status)
+    made = await response_of(run.id, run.state, status=status, error=error, limit=limit, gap=gap)
+    ended = typed(made, run.agent)
     labels = await end_labels(run, ended) if run.verify is not None or run.state.decisions else ()
     ended = ended.with_labels(labels) if labels else ended
     fact = RunFinished.unchecked(status=status, limit=limit, error=error, gap=gap, labels=labels, response=ended)
     await run.recorder.record(fact, sync=True)
+
+
+async def _gap(run: Run, status: RunStatus) -> ToolGapReport | None:
+    """What is missing for a run that ends now; None where it did what was asked, or nothing is missing."""
+    state, tools = run.state, run.offer.permitted
+    if run.gaps is None or state.task is None or state.wants_output or not tools:
+        return None  # who has no tools to give expects none to be used
+    text, confidence = (None, None) if state.answer is None else (state.answer.text, state.answer.confidence)
+    look = partial(unserved, state.task.description, state.steps, text, status=status, confidence=confidence)
+    missed, sure = look() if len(state.steps) <= MANY_STEPS else await asyncio.to_thread(look)
+    if not missed:
+        return None
+    try:
+        async with asyncio.timeout(GAP_SECONDS):
+            return await run.gaps(state.task.description, tools, sure)
+    except Exception:
+        # The run is as good without a report as it was before there were any.
+        logger.exception("looking for a gap failed", extra={LOG_FIELDS: {"run_id": run.id}})
+        return None
 
 
 async def _close_turn(run: Run) -> None:
@@ -99,6 +147,13 @@ async def _close_turn(run: Run) -> None:
             duration_ms=max(0.0, (run.clock.time() - turn.asked_at) * 1000),
         )
     )
+
+
+async def response_of(run_id: str, state: RunState, **about: Any) -> AgentResponse:
+    """What a run's facts amount to: ``response``, beside the event loop where the run has many steps."""
+    if len(state.steps) <= MANY_STEPS:
+        return response(run_id, state, **about)
+    return await asyncio.to_thread(response, run_id, state, **about)
 
 
 def response(
@@ -226,3 +281,164 @@ def _uncertain(call: ToolCallRecord) -> bool:
 def _misnamed(call: ToolCallRecord) -> bool:
     """A call of a tool that is not there, or one too many: it says nothing about what was wanted."""
     return call.error is not None and call.error.code in ("UNKNOWN_TOOL", REPEATED)
+
+
+# --- labels: people's decisions on the run's calls, and the verdict of its verifier
+
+
+async def end_labels(run: Run, ended: AgentResponse) -> tuple[Label, ...]:
+    """The labels that a run ends with. Most have none."""
+    labels = tuple(run.state.decisions.values())
+    if run.verify is not None and ended.status in (RunStatus.COMPLETED, RunStatus.LIMIT_REACHED):
+        label = await _verified(run, run.verify, ended)
+        labels = labels if label is None else (label, *labels)
+    return labels
+
+
+async def _verified(run: Run, verify: Verify, ended: AgentResponse) -> Label | None:
+    name = getattr(verify, "__qualname__", type(verify).__name__)
+    try:
+        async with asyncio.timeout(VERIFY_SECONDS):
+            # In a thread: it may well look into a database.
+            verdict: Any = verify(ended) if _is_async(verify) else await asyncio.to_thread(verify, ended)
+            if inspect.isawaitable(verdict):
+                verdict = await verdict
+        if verdict is not None and not isinstance(verdict, bool):
+            raise TypeError(f"verify returned {type(verdict).__name__}, not True, False or None")
+    except Exception as error:
+        # A run is what it is, whoever fails to judge it.
+        fields = {"run_id": run.id, "verifier": name, "error": type(error).__name__}
+        logger.warning("a verifier failed: %s", type(error).__name__, exc_info=error, extra={LOG_FIELDS: fields})
+        return None
+    if verdict is None:
+        return None
+    value = "good" if verdict else "bad"
+    return Label(source=LabelSource.VERIFIER, value=value, by=name, time=run.clock.time())
+
+
+def _is_async(verify: Verify) -> bool:
+    return inspect.iscoroutinefunction(verify) or inspect.iscoroutinefunction(type(verify).__call__)
+
+
+# --- answers that are data
+
+
+async def output_nudge(run: Run, turn: Turn) -> str | None:
+    """What to tell a model whose text is not the data that was asked for; None where it is."""
+    if not turn.text.strip():
+        return nudge_for(run, turn) and _EMPTY
+    try:
+        await _read_output(run, turn.text)
+    except ValueError as error:
+        schema = to_json(run.agent.expected.parameters).decode()
+        shown = f" that fits this schema: {schema}" if len(schema) <= _SHOWN else " that fits the schema"
+        return f"{UNFIT}{error}\nGive it again: call finish with it if you have that tool, else write only JSON{shown}"
+    return None
+
+
+async def with_output(run: Run, answer: Answered) -> Answered:
+    """The answer with its data. Raises ModelError where a type's own checks do not decide twice in the same way."""
+    try:
+        plain = await _read_output(run, answer.text)
+    except ValueError as error:
+        raise never_valid(run.state, problem=str(error)) from None
+    text = plain if isinstance(plain, str) and plain.strip() else to_json(plain).decode()
+    return answer.model_copy(update={"text": text, "output": plain})
+
+
+async def _read_output(run: Run, text: str) -> Any:
+    """A text as the data that was asked for. Raises ValueError with everything that is wrong with it."""
+    size, most = len(text.encode("utf-8", "surrogatepass")), run.policy.max_argument_bytes
+    if size > most:
+        raise ValueError(f"it has {size:,} bytes, at most {most:,} are accepted")
+    read = run.agent.expected.answer
+    return await asyncio.to_thread(read, text) if len(text) > LARGE_TEXT else read(text)
+
+
+def never_valid(state: RunState, *, problem: str = "", first: str = "", guidance: str | None = None) -> ModelError:
+    """Why a run ends without the data it was asked for."""
+    told = f"{first}the model gave no answer that fits the output: {problem or state.output_problem}"
+    also = "Try another model, a simpler schema or a clearer instruction"
+    return ModelError(
+        INVALID,
+        told,
+        category=ErrorCategory.INVALID_INPUT,
+        user_guidance=also if guidance is None else f"{also}. {guidance}",
+    )
+
+
+def written_in_vain(state: RunState) -> str:
+    """The latest answer that did not fit, as it was written."""
+    for message in reversed(state.messages[state.task_at :]):
+        if message.role != "assistant":
+            continue
+        for call in reversed(message.calls):
+            if call.tool_name == FINISH:
+                return call.malformed or to_json(call.arguments).decode()
+        if message.content.strip():
+            return message.content.strip()
+    return ""
+
+
+def typed(response: AgentResponse, agent: Agent) -> AgentResponse:
+    """The response with its output as a value of the agent's type, if it has one.
+
+    Another process may have checked the answer against the schema alone: what the type itself refuses is no output.
+    """
+    if agent.output_type is None or response.status is not RunStatus.COMPLETED:
+        return response
+    try:
+        return response.with_output(agent.expected.value(response.plain_output))
+    except ValidationError as error:
+        problems = problem_text(validation_problems(error, whole="output"))
+        info = ErrorInfo(
+            code=INVALID,
+            message=f"the answer fits the schema and not its type: {problems}",
+            category=ErrorCategory.INVALID_INPUT,
+            user_guidance="Have the type where the agent runs, too, or say in the schema what the type checks",
+        )
+        return response.model_copy(update={"output": None, "outcome": "not", "error": info})
+
+
+_READ_CHARS = 2_000
+
+_DECLINES = re.compile(
+    r"\b(?:(?:can(?:no|['’])t|can not|unable to|not able to|not capable of|couldn['’]t|could not)\b"
+    r"|(?:do not|don['’]t|does not|doesn['’]t) (?:currently )?have"
+    r" (?:access|a tool|any tool|the tool|the ability|tools)"
+    r"|no (?:suitable |available |matching |such )?(?:tool|function|way for me)\b|(?:none|not one) of (?:my|the) tools"
+    r"|not (?:supported|something i can)|beyond my|outside (?:of )?my|lacks? (?:a|the|any) (?:tool|ability|access))",
+    re.IGNORECASE,
+)
+_OF_THE_WORLD = re.compile(
+    r"^\W*(?:(?:please|now|hi|hello|hey)\b[,\s]*|(?:can|could|would|will)\s+you\s+(?:please\s+)?|i\s+(?:want|need)\s+(?:you\s+)?to\s+)*"
+    r"(?:(?:send|book|order|buy|pay|transfer|delete|remove|schedule|cancel|retrieve|fetch|download|upload|turn|switch|call|email"
+    r"|invite|remind|restart|deploy|reserve|subscribe|unsubscribe|register|refund|reboot|print)\b"
+    r"|(?:get|show|list|check|find|look\s+up|read|open|update|what(?:['’]s|\s+is|\s+are))\s+(?:me\s+)?(?:my|our)\b)",
+    re.IGNORECASE,
+)
+
+
+def unserved(
+    request: str,
+    taken: Sequence[ReasoningStep],
+    answer: str | None,
+    *,
+    status: RunStatus,
+    confidence: float | None = None,
+) -> tuple[bool, float | None]:
+    """Whether nothing was done of what was asked; and how sure the model was that a tool would do, where it says."""
+    if status not in (RunStatus.COMPLETED, RunStatus.LIMIT_REACHED):
+        return False, None
+    calls = [call for step in taken for call in step.calls if call.tool_name not in RESERVED_NAMES]
+    if calls:
+        # It asked for tools that are not there, and for no others.
+        return all(call.error is not None and call.error.code == "UNKNOWN_TOOL" for call in calls), 0.0
+    if status is RunStatus.LIMIT_REACHED or answer is None:
+        return status is RunStatus.LIMIT_REACHED and bool(taken), None
+    if confidence is not None:
+        return confidence < UNSURE, confidence
+    if _DECLINES.search(answer[:_READ_CHARS]):
+        return True, 0.0
+    # An answer in words alone does nothing in the world, whatever it says.
+    return _OF_THE_WORLD.match(request[:_READ_CHARS]) is not None, None

@@ -1,28 +1,41 @@
-"""One run with all its parts, as the loop sees it."""
+"""One run with all its parts, the limits that hold for it, and the ReAct loop, whole.
+
+Two objects hold a run: the executor, which all runs with a library share, and the ``Run`` itself. What it does next is
+for its planner to say.
+
+The loop asks the model, carries out its calls, and again, until there is an answer. A run can be taken up at any point:
+every step looks at the state, which is nothing but the fold of the facts so far. Nothing here knows who is listening,
+or whether the journal is a list or a database.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import math
 from collections.abc import Callable
-from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
-from typing import Any, Protocol
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias, assert_never
 
 from journeyman.agent.agent import Agent, Verify
-from journeyman.agent.guide import Hint, look_up, next_step, stopped, untried
-from journeyman.agent.limits import EffectiveLimits
+from journeyman.agent.ending import MOST_INVALID, fail, finish, interrupted, never_valid, output_nudge, stop
 from journeyman.agent.offer import Offer
-from journeyman.agent.state import RunState
-from journeyman.agent.window import window
-from journeyman.core.calls import Artifact
+from journeyman.agent.state import RunState, Turn
+from journeyman.agent.turn import composed_thought, nudge_for
+from journeyman.core.calls import SAID, Artifact, ToolCallRecord
+from journeyman.core.errors import JournalConflictError, ModelError
+from journeyman.core.events import Answered, CallsPlanned, MessageReceived, RunSuspended, StepFinished
 from journeyman.core.gaps import FindGap
-from journeyman.core.grounding import SAID
-from journeyman.core.messages import Message, Role
-from journeyman.core.playbook import ADVICE, DEMONSTRATION, Advice
-from journeyman.core.principals import Principal
-from journeyman.core.protocols import Clock, Model, ModelRequest
-from journeyman.execution.executor import Around, CallScope, Executor
-from journeyman.execution.grounding import Ledger
+from journeyman.core.policy import Policy
+from journeyman.core.protocols import Clock, ModelResponse
+from journeyman.core.runs import LimitName, Limits, RunStatus, TaskInput, ToolCall, Usage
+from journeyman.execution.executor import CallScope, Executor
+from journeyman.execution.outcome import Refusal, Suspended, own_words
 from journeyman.execution.recorder import Recorder
+from journeyman.provenance.ledger import Ledger
+
+DEFAULT_ITERATIONS = 10
+DEFAULT_HISTORY_MESSAGES = 100
 
 
 class Trace(Protocol):
@@ -35,52 +48,60 @@ class Trace(Protocol):
         """Makes it the current one."""
 
 
+class Planner(Protocol):
+    """Says what a run does next: a model that is asked, or a chain that somebody has written."""
+
+    async def plan(self, run: Run) -> ModelResponse | None:
+        """The next calls, under ids that are unique in the run, or the answer; None when the time is over first."""
+
+    def refusal(self, run: Run, turn: Turn, call: ToolCall) -> Refusal | None:
+        """Why a call that it planned is not carried out, if it is not."""
+
+    def ledger(self, run: Run) -> Ledger | None:
+        """What the arguments of its calls may have come from; None where that is not asked."""
+
+
 @dataclass(slots=True)
 class Run:
-    """Parts, limits and state of one run. The loop reads it; facts change its state."""
+    """What belongs to one run. The loop reads it; facts change its state."""
 
-    id: str
     agent: Agent
-    model: Model
     executor: Executor
-    recorder: Recorder
+    calls: CallScope
+    """What its calls need of it. ``scope`` is the same, with what only the first facts tell."""
     state: RunState
     limits: EffectiveLimits
     offer: Offer
-    clock: Clock
-    deadline: float | None = None
-    """By the clock's monotonic time."""
+    planner: Planner
     wants_text: bool = False
     """Whether somebody listens to the model's text as it grows."""
-    repeatable: bool = False
-    """Whether every call is meant, also one that was made before: then no call is refused as repeated."""
     leaving: bool = False
     """Set from outside: stop after this step, another process goes on."""
-    memo: dict[Any, Any] = field(default_factory=dict)
-    call_ids: dict[str, str] = field(default_factory=dict)
-    """What the model's server calls our calls; only its adapter is told."""
-    around: Around | None = None
-    """Entered around each tool's run."""
     trace: Trace | None = None
     """Where the run is traced."""
-    now: Callable[[Principal], Principal | None] | None = None
-    """Who the principal is by now."""
-    before_step: Callable[[Run], None] | None = None
-    """Called before each question to the model, when no call is under way: rules may have changed."""
+    rules: Callable[[], Policy] | None = None
+    """The policy as it is now; without it, the one that the run began with."""
     verify: Verify | None = None
     """Says of the run, when it has ended, whether it is right."""
     gaps: FindGap | None = None
     """Tells what is missing where the run ends without having done what was asked."""
-    seen_steps: int = 0
-    """How many steps the choice of tools has taken into account."""
-    found: dict[str, int] = field(default_factory=dict)
-    """At which iteration tools were found last, by ``find_tools`` or as a fallback."""
-    fallbacks: set[str] = field(default_factory=set)
-    """Tools that failed for good."""
-    system: Message | None = None
-    turns: tuple[Message, ...] = ()
-    """Demonstrations, which stand in the conversation before the task."""
-    _scope: CallScope | None = None
+    _begun: bool = False
+
+    @property
+    def id(self) -> str:
+        return self.calls.run_id
+
+    @property
+    def recorder(self) -> Recorder:
+        return self.calls.recorder
+
+    @property
+    def policy(self) -> Policy:
+        return self.calls.policy
+
+    @property
+    def clock(self) -> Clock:
+        return self.executor.clock
 
     @property
     def iteration(self) -> int:
@@ -89,33 +110,26 @@ class Run:
 
     @property
     def scope(self) -> CallScope:
-        if self._scope is None:
-            self._scope = CallScope(
-                run_id=self.id,
-                recorder=self.recorder,
-                tools=self.offer.tools,
-                principal=self.state.principal,
-                correlation_id=self.id,
-                deadline=self.deadline,
-                around=self.around,
-                now=self.now,
-                ledger=self._ledger(),
-                demonstrated=any(item.demonstrates and not item.holdout for item in self.state.advice),
-            )
-        return self._scope
+        if not self._begun:
+            self._begun = True
+            self.calls.ledger = self.planner.ledger(self)
+            self.calls.demonstrated = any(item.demonstrates and not item.holdout for item in self.state.advice)
+        return self.calls
 
-    def _ledger(self) -> Ledger | None:
+    @property
+    def said(self) -> list[str]:
+        """What was said before, where the door that the run came through was told so."""
+        said = () if self.state.task is None else self.state.task.metadata.get(SAID, ())
+        return [text for text in said if isinstance(text, str)]
+
+    def ledger(self) -> Ledger:
         """What arguments may have come from: besides what was said, the caller's own words to the model.
 
-        What a playbook advises vouches for nothing. Whoever wrote a chain has said what is in it, unless the door
-        that it came through was told what was said before.
+        What a playbook advises vouches for nothing.
         """
         task = self.state.task
-        said = () if task is None else task.metadata.get(SAID, ())
-        if self.repeatable and not said:
-            return None
         told = (self.agent.instruction, *(() if task is None else task.playbook_bullets))
-        return Ledger(self.state, system="\n".join(told), said=[text for text in said if isinstance(text, str)])
+        return Ledger(self.state, system="\n".join(told), said=self.said)
 
     @property
     def in_session(self) -> bool:
@@ -123,16 +137,15 @@ class Run:
 
     @property
     def overdue(self) -> bool:
-        return self.deadline is not None and self.clock.monotonic() >= self.deadline
+        return self.calls.deadline is not None and self.clock.monotonic() >= self.calls.deadline
 
     def remaining(self) -> float | None:
-        return None if self.deadline is None else self.deadline - self.clock.monotonic()
+        return None if self.calls.deadline is None else self.calls.deadline - self.clock.monotonic()
 
     def postpone(self, seconds: float) -> None:
         """Move the deadline, for calls under way as well: the time a person takes is not the run's."""
-        if self.deadline is not None:
-            self.deadline += seconds
-            self.scope.deadline = self.deadline
+        if self.calls.deadline is not None:
+            self.calls.deadline += seconds
 
     def reads(self, tool_name: str) -> bool:
         """Whether a tool only reads; what does not exist changes nothing either."""
@@ -141,69 +154,221 @@ class Run:
 
     def refresh(self) -> None:
         """Take over what has changed since the last step: rules, tools, and whether there is something to read on."""
-        if self.before_step is not None:
-            self.before_step(self)
+        if self.rules is not None and (policy := self.rules()) is not self.calls.policy:
+            self.calls.policy = policy
+            self.offer.limit_to(policy.max_offered_tools)
         if self.state.cut_results:
-            limit = self.executor.policy.max_result_chars
+            limit = self.policy.max_result_chars
             self.offer.add_reader(self.state.cut_results, limit=limit, read=self._read_artifact)
         self.offer.refresh()
-
-    def request(self) -> ModelRequest:
-        """The next question to the model."""
-        state = self.state
-        if self.system is None:
-            given = [advice for advice in state.advice if not advice.holdout]
-            self.system = Message.system(instruction(self.agent, given))
-            self.turns = tuple(_marked(turn) for advice in given for turn in advice.turns)
-        recent = window(
-            state.messages, limit=self.limits.history_messages, task_at=state.task_at, before_task=self.turns
-        )
-        if (hint := self._hint()) is not None:
-            recent = [*recent, hint.message]
-        return ModelRequest(
-            messages=[self.system, *recent],
-            tools=self.offer.offered,
-            step=self.iteration,
-            run_id=self.id,
-            timeout=self.remaining(),
-            memo=self.memo,
-            call_ids=self.call_ids,
-            suggested=None if hint is None else hint.call,
-            output=None if self.agent.output is None else self.agent.expected.parameters,
-        )
-
-    def _hint(self) -> Hint | None:
-        """The step of the nearest demonstration that comes next, said last, so that all before it stays as it was."""
-        if not self.state.advice:
-            return None
-        if not self.state.advice or stopped(self.state.steps):
-            return None
-        guide = next((item for item in reversed(self.state.advice) if item.steps and not item.holdout), None)
-        request = "" if self.state.task is None else self.state.task.description
-        if guide is not None:
-            return untried(next_step(guide, self.state.steps, self.offer.offered, request), self.state.steps)
-        lookups = [lookup for item in self.state.advice if not item.holdout for lookup in item.lookups]
-        hint = look_up(lookups, self.state.steps, self.offer.offered, request) if lookups else None
-        return None if hint is None else untried(hint, self.state.steps)
 
     async def _read_artifact(self, artifact: Artifact, offset: int, length: int) -> str | None:
         store = self.executor.artifacts
         return None if store is None else await store.read(self.id, artifact.id, offset=offset, length=length)
 
 
-def _marked(turn: Message) -> Message:
-    return turn.model_copy(update={"name": DEMONSTRATION}) if turn.role is Role.USER else turn
+# --- limits
 
 
-def instruction(agent: Agent, advice: list[Advice]) -> str:
-    """The system message: the agent's instruction, then the advice that is given in this form."""
-    parts = [agent.instruction]
-    if lines := [item.text for item in advice if item.form in ("system", "steps")]:
-        listed = "\n".join(f"- {line}" for line in lines)
-        parts.append(f"{ADVICE}\n{listed}")
-    if agent.output is not None:
-        # In words that hold for both ways in which adapters ask for it: by ``finish``, or by a schema for the text.
-        parts.append("The final answer is data: give it in the form that is asked for, with nothing around it.")
-    elif agent.finish:
-        parts.append("When the task is done, call finish with your answer.")
-    return "\n\n".join(parts)
+@dataclass(frozen=True, slots=True)
+class EffectiveLimits:
+    """What holds; None means no limit."""
+
+    iterations: int | None
+    history_messages: int | None
+    seconds: float | None
+    tokens: int | None
+
+    def reached(self, *, iterations: int, usage: Usage, remaining: float | None) -> LimitName | None:
+        """The limit that forbids another iteration, if one does."""
+        if self.iterations is not None and iterations >= self.iterations:
+            return "iterations"
+        if self.tokens is not None and usage.total_tokens >= self.tokens:
+            return "tokens"
+        if remaining is not None and remaining <= 0:
+            return "seconds"
+        return None
+
+
+NO_LIMITS = Limits()
+
+
+def effective_limits(limits: Limits, task: TaskInput, agent: Agent, defaults: Limits = NO_LIMITS) -> EffectiveLimits:
+    """The caller's over the task's over the agent's over the defaults.
+
+    A field left out of ``limits`` falls to the next in line; a field set to None is lifted.
+    """
+    given = limits.model_fields_set
+    iterations = limits.iterations if "iterations" in given else (task.max_iterations or agent.max_iterations)
+    if iterations is None and "iterations" not in given:
+        iterations = defaults.iterations or DEFAULT_ITERATIONS
+    messages = defaults.history_messages or DEFAULT_HISTORY_MESSAGES
+    seconds = limits.seconds if "seconds" in given else defaults.seconds
+    return EffectiveLimits(
+        iterations=iterations,
+        history_messages=limits.history_messages if "history_messages" in given else messages,
+        # Without end is no limit; as a deadline, it would be more than timers can count.
+        seconds=seconds if seconds is not None and math.isfinite(seconds) else None,
+        tokens=limits.tokens if "tokens" in given else defaults.tokens,
+    )
+
+
+# --- the loop
+
+
+@dataclass(frozen=True, slots=True)
+class Again:
+    """Another iteration."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """No further iteration is allowed."""
+
+    name: LimitName
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """Calls of this turn wait for a person: for approval, or because their outcome is unknown."""
+
+    calls: tuple[Suspended, ...]
+
+
+Next: TypeAlias = Again | Answered | Waiting | Limit
+
+
+async def advance(run: Run) -> None:
+    """Take a run to its end, to the person it must wait for, or to the next step if it is to be handed over."""
+    try:
+        with nullcontext() if run.trace is None else run.trace.current():
+            return await _advance(run)
+    finally:
+        run.state.let_go()
+
+
+async def _advance(run: Run) -> None:
+    try:
+        while not run.leaving:
+            match await step(run):
+                case Again():
+                    continue
+                case Answered() as answer:
+                    return await finish(run, answer)
+                case Limit(name):
+                    return await stop(run, name)
+                case Waiting() as waiting:
+                    return await suspend(run, waiting)
+                case never:
+                    assert_never(never)
+    except ModelError as error:
+        await fail(run, error.info)
+    except asyncio.CancelledError:
+        await interrupted(run)
+        raise
+
+
+async def step(run: Run) -> Next:
+    """One iteration, or what is left of it."""
+    state = run.state
+    if state.conclusion is not None:
+        return state.conclusion
+    if state.turn is None:
+        if limit := run.limits.reached(iterations=len(state.steps), usage=state.usage, remaining=run.remaining()):
+            return Limit(limit)
+        if state.invalid_outputs >= MOST_INVALID:
+            raise never_valid(state)
+        if not await plan(run):
+            return Limit("seconds")
+    turn = state.turn
+    assert turn is not None
+    if waiting := await carry_out(run, turn):
+        return waiting
+    nudge: str | None = None
+    if not turn.calls:
+        nudge = nudge_for(run, turn) if run.agent.output is None else await output_nudge(run, turn)
+    await run.recorder.record(
+        StepFinished.unchecked(
+            iteration=turn.iteration,
+            thought=turn.text.strip() or composed_thought(turn),
+            duration_ms=max(0.0, (run.clock.time() - turn.asked_at) * 1000),
+            nudge=nudge,
+            rendered=await renderings(run, turn) if turn.calls else None,
+        )
+    )
+    return state.conclusion or Again()
+
+
+async def plan(run: Run) -> bool:
+    """Have the next step planned, and record it; False when the run's time is over first."""
+    iteration, asked_at = run.iteration, run.clock.time()
+    run.refresh()
+    planned = await run.planner.plan(run)
+    if planned is None:
+        return False
+    message = MessageReceived.unchecked(
+        iteration=iteration,
+        text=planned.text,
+        calls=planned.calls,
+        usage=planned.usage,
+        confidence=planned.confidence,
+        model=planned.model,
+        started=asked_at,
+    )
+    if planned.calls:
+        await run.recorder.record(message, CallsPlanned.unchecked(iteration=iteration, calls=planned.calls))
+    else:
+        await run.recorder.record(message)
+    return True
+
+
+async def carry_out(run: Run, turn: Turn) -> Waiting | None:
+    """Run the turn's calls that have no outcome yet, side by side; none can harm another."""
+    open_calls = [call for call in turn.calls if call.id not in turn.records]
+    if len(open_calls) == 1:
+        outcomes = [await one_call(run, turn, open_calls[0])]
+    else:
+        tasks = [asyncio.ensure_future(one_call(run, turn, call)) for call in open_calls]
+        try:
+            outcomes = await asyncio.gather(*tasks)
+        except JournalConflictError:
+            # Another process has the run. What has begun here is brought to its end, which that process is told.
+            await asyncio.gather(*tasks, return_exceptions=True)
+            raise
+        except BaseException:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            raise
+    waiting = tuple(outcome for outcome in outcomes if isinstance(outcome, Suspended))
+    return Waiting(waiting) if waiting else None
+
+
+async def one_call(run: Run, turn: Turn, call: ToolCall) -> ToolCallRecord | Suspended:
+    """One call, unless it only repeats what has been answered already."""
+    if (refusal := run.planner.refusal(run, turn, call)) is not None:
+        return await run.executor.refuse(call, run.scope, refusal)
+    return await run.executor.execute(call, run.scope, turn.pasts.get(call.id))
+
+
+async def renderings(run: Run, turn: Turn) -> dict[str, str] | None:
+    """By call: what the tools of a turn say of their calls; None where none of them has a ``render``."""
+    tools = run.offer.tools
+    asked = [call for call in turn.calls if (tool := tools.get(call.tool_name)) is not None and tool.render is not None]
+    if not asked:
+        return None
+    said = await asyncio.gather(
+        *(
+            own_words(tools.get(call.tool_name), turn.records[call.id], run.executor.invoker, run_id=run.id)
+            for call in asked
+        )
+    )
+    return {call.id: words for call, words in zip(asked, said, strict=True) if words} or None
+
+
+async def suspend(run: Run, waiting: Waiting) -> None:
+    """Let go of everything until a person has decided. An unknown outcome comes first: nothing else can settle it."""
+    unknown = any(call.unknown for call in waiting.calls)
+    status = RunStatus.AWAITING_RESOLUTION if unknown else RunStatus.AWAITING_APPROVAL
+    waiting_for = tuple(call.waiting_for for call in waiting.calls)
+    await run.recorder.record(RunSuspended(status=status, waiting_for=waiting_for), sync=True)

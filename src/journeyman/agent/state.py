@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 from pydantic_core import to_json
 
-from journeyman.agent.builtin import FINISH, READ_RESULT, without_more
-from journeyman.agent.guards import RepeatGuard
-from journeyman.core.approvals import ApprovalStatus, Approve, Decision, Deny, Expired
+from journeyman.agent.offer import READ_RESULT, without_more
+from journeyman.core.approvals import LONGEST_NOTE, ApprovalStatus, Approve, Decision, Deny, Expired, Label, LabelSource
 from journeyman.core.calls import Artifact, CallStatus, ToolCallRecord
-from journeyman.core.errors import ErrorInfo
+from journeyman.core.data import canonical_json
+from journeyman.core.errors import ErrorCategory, ErrorInfo, Severity
 from journeyman.core.events import (
     Answered,
     ApprovalDecided,
@@ -32,19 +35,35 @@ from journeyman.core.events import (
     ToolsOffered,
 )
 from journeyman.core.gaps import ToolGapReport
-from journeyman.core.labels import LONGEST_NOTE, Label, LabelSource
-from journeyman.core.messages import Message, Role, ToolCall, Usage
 from journeyman.core.playbook import REMINDER, Advice
-from journeyman.core.principals import Principal
-from journeyman.core.runs import AgentResponse, LimitName, Limits, ReasoningStep, RunStatus, TaskInput
+from journeyman.core.policy import Principal
+from journeyman.core.runs import (
+    AgentResponse,
+    LimitName,
+    Limits,
+    Message,
+    ReasoningStep,
+    Role,
+    RunStatus,
+    TaskInput,
+    ToolCall,
+    Usage,
+)
+from journeyman.core.specification import FINISH
 from journeyman.execution.approval import NOBODY
 from journeyman.execution.executor import CallPast
-from journeyman.execution.results import shrink, shrink_artifact, text_for_model, without_the_rest
-from journeyman.execution.sizes import larger
+from journeyman.execution.outcome import Refusal, refuse
+from journeyman.execution.results import larger, shrink, shrink_artifact, text_for_model, without_the_rest
 
 EMPTY = "(the reply was empty)"
+REPEATED = "REPEATED_CALL"
 UNFIT = "Your answer does not fit: "
 """Begins what a model is told of an answer that is not the data that was asked for; what is wrong follows."""
+
+MANY_FACTS = 5_000
+"""After so many facts, and each time again, what a run keeps is taken out of garbage collection."""
+_large: dict[int, None] = {}
+"""States with as many. Changed in one operation: a state may be let go of in any thread."""
 
 
 @dataclass(slots=True)
@@ -61,6 +80,12 @@ class Turn:
 
     def past(self, call_id: str) -> CallPast:
         return self.pasts.setdefault(call_id, CallPast())
+
+
+def _let_go(state: int) -> None:
+    _large.pop(state, None)
+    if not _large:
+        gc.unfreeze()
 
 
 class RunState:
@@ -124,6 +149,7 @@ class RunState:
         self.active_seconds = 0.0
         """How long the run was worked on; waiting for a person or for a process does not count."""
         self._last_time: float | None = None
+        self._facts = 0
 
     @property
     def read_only_tools(self) -> frozenset[str]:
@@ -140,6 +166,9 @@ class RunState:
             if before is not None and now > before and not isinstance(event, RunResumed):
                 self.active_seconds += now - before
             self._last_time = now
+            self._facts += 1
+            if self._facts % MANY_FACTS == 0:
+                self._spare_collections()
         match event:  # the facts of every step first
             case MessageReceived():
                 self._message(event)
@@ -185,6 +214,24 @@ class RunState:
                 self.error, self.labels, self.response = event.error, event.labels, event.response
             case _:
                 pass
+
+    def _spare_collections(self) -> None:
+        """Have garbage collections pass over what there is now.
+
+        Each full one goes through every object of the process, in one go: after a hundred thousand facts that holds up
+        everybody for longer than all other work. What a run keeps is freed by counting references, without them. Cyclic
+        garbage of others waits until the last large run is let go of.
+        """
+        _large[id(self)] = None
+        if self._facts == MANY_FACTS:
+            weakref.finalize(self, _let_go, id(self)).atexit = False
+        gc.collect(1)
+        gc.freeze()
+
+    def let_go(self) -> None:
+        """Nobody works on the run any more: what it keeps is garbage like any other, also where it refers to itself."""
+        if id(self) in _large:
+            _let_go(id(self))
 
     def _start(self, fact: RunStarted) -> None:
         self.task, self.agent, self.principal, self.limits = fact.task, fact.agent, fact.principal, fact.limits
@@ -273,8 +320,7 @@ class RunState:
                 thought=fact.thought,
                 action="call_tool" if turn.calls and answer is None else "finish",
                 calls=tuple(turn.records[call.id] for call in turn.calls if answer is None or call.tool_name != FINISH),
-                observation=(answer.text if answer else "\n".join(told) or turn.text.strip())
-                or "(the reply was empty)",
+                observation=(answer.text if answer else "\n".join(told) or turn.text.strip()) or EMPTY,
                 timestamp=turn.asked_at,
                 duration_ms=fact.duration_ms,
             )
@@ -368,3 +414,69 @@ def _decision(fact: ApprovalDecided) -> Decision:
             return Expired()
         case _:
             return Deny(reason=fact.reason or "", by=fact.by)
+
+
+# --- repeated calls
+
+
+class RepeatGuard:
+    """Remembers what was called in which iteration, and what came of it.
+
+    A call that has given the same answer twice is answered with a hint instead of being run.
+    """
+
+    def __init__(self) -> None:
+        self._made: dict[str, list[tuple[int, ToolCallRecord]]] = {}
+        self._keys: dict[str, str] = {}
+        """Keys of calls under way, by call id: made when a call is checked, used again when it has ended."""
+
+    def note(self, iteration: int, call: ToolCall, record: ToolCallRecord) -> None:
+        """A call has ended."""
+        key = self._keys.pop(call.id, None) or _call_key(call)
+        if record.error is None or record.error.code != REPEATED:
+            self._made.setdefault(key, []).append((iteration, record))
+
+    def refusal(self, iteration: int, call: ToolCall, *, reads: Callable[[str], bool]) -> Refusal | None:
+        """Why this call should not run, if it should not. ``reads`` says of a tool's name that it only reads."""
+        key = self._keys[call.id] = _call_key(call)
+        made = self._made.get(key)
+        if made is None or len(made) < 2:
+            return None
+        earlier = {at: record for at, record in made if at < iteration}
+        if len(earlier) < 2:
+            return None
+        before, last = sorted(earlier)[-2:]
+        if not _same_answer(earlier[before], earlier[last]) or self._something_changed(before, key, reads):
+            return None
+        return refuse(
+            CallStatus.DENIED,
+            REPEATED,
+            f"{call.tool_name!r} was already called with these arguments in iterations {before} and {last}, "
+            "with the same answer both times",
+            category=ErrorCategory.INVALID_INPUT,
+            severity=Severity.LOW,
+            recover="Use the answer you have, call it with other arguments, or finish",
+        )
+
+    def _something_changed(self, since: int, key: str, reads: Callable[[str], bool]) -> bool:
+        """Whether a different call that has effects has run since that iteration."""
+        return any(
+            at >= since and record.attempts > 0 and not reads(record.tool_name)
+            for other, made in self._made.items()
+            if other != key
+            for at, record in made
+        )
+
+
+def _call_key(call: ToolCall) -> str:
+    if call.malformed is not None:
+        return f"{call.tool_name}\n!{call.malformed}"
+    try:
+        return f"{call.tool_name}\n{canonical_json(call.arguments)}"
+    except (ValueError, TypeError, RecursionError):
+        return f"{call.tool_name}\n?{call.id}"  # not JSON: refused on its own account
+
+
+def _same_answer(a: ToolCallRecord, b: ToolCallRecord) -> bool:
+    same = a.status is b.status and bool(a.result == b.result) and a.error == b.error
+    return same and a.artifact == b.artifact

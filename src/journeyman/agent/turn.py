@@ -1,4 +1,4 @@
-"""One question to the model and what to make of its reply."""
+"""One question to a model and what to make of its reply."""
 
 from __future__ import annotations
 
@@ -7,20 +7,24 @@ import logging
 import re
 import traceback
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from journeyman.agent.answer import answer_from_results
-from journeyman.agent.builtin import FINISH
-from journeyman.agent.guide import stopped
-from journeyman.agent.run import Run
-from journeyman.agent.state import Turn
-from journeyman.core.budgets import ANSWER_BYTES, TOOL_NAME_CHARS, TURN_CALLS, check_arguments
+from journeyman.agent.agent import Agent
+from journeyman.agent.state import RunState, Turn
 from journeyman.core.calls import UNNAMED
-from journeyman.core.data import LOG_FIELDS, storable_json
+from journeyman.core.data import ANSWER_BYTES, LOG_FIELDS, TOOL_NAME_CHARS, TURN_CALLS, check_arguments, storable_json
 from journeyman.core.errors import ErrorCategory, ModelError
-from journeyman.core.events import CallsPlanned, MessageReceived, StepRestarted, TextDelta
-from journeyman.core.messages import ToolCall
-from journeyman.core.protocols import ModelResponse
+from journeyman.core.events import StepRestarted, TextDelta
+from journeyman.core.playbook import ADVICE, DEMONSTRATION, Advice
+from journeyman.core.protocols import Model, ModelRequest, ModelResponse
+from journeyman.core.runs import Message, Role, ToolCall
+from journeyman.core.specification import FINISH, RESERVED_NAMES
+from journeyman.execution.outcome import Refusal
+from journeyman.provenance.hints import Hint, hint_for, stopped
+from journeyman.provenance.ledger import Ledger
+
+if TYPE_CHECKING:
+    from journeyman.agent.run import Run
 
 logger = logging.getLogger("journeyman.agent")
 
@@ -38,60 +42,150 @@ _sendable = re.compile(r"[!-~]{1,64}").fullmatch
 """Ids of a model's server that are sent back to it; instead of others, ours is."""
 
 
-async def ask(run: Run) -> bool:
-    """Ask the model and record its reply; False when the run's time is over first."""
-    iteration, asked_at = run.iteration, run.clock.time()
-    run.refresh()
-    if run.offer.narrowed and not run.repeatable:  # a chain asks no model
-        from journeyman.agent.choosing import update_choice  # only runs with many tools pay for it
+class ModelPlanner:
+    """Asks a model what to do next."""
 
-        await update_choice(run)
-    response = await _respond(run, iteration)
-    if response is None:
-        return False
-    if response.from_results:
-        response = _from_results(run, response)
-    calls = numbered(
-        response.calls,
-        iteration=iteration,
-        taken=run.state.call_ids,
-        theirs=run.call_ids,
-        bounded=not run.repeatable,  # a chain hands on results as they are
-    )
-    message = MessageReceived.unchecked(
-        iteration=iteration,
-        text=response.text,
-        calls=calls,
-        usage=response.usage,
-        confidence=response.confidence,
-        model=response.model,
-        started=asked_at,
-    )
-    if calls:
-        await run.recorder.record(message, CallsPlanned.unchecked(iteration=iteration, calls=calls))
-    else:
-        await run.recorder.record(message)
-    return True
+    def __init__(self, model: Model) -> None:
+        self._model = model
+        self._memo: dict[Any, Any] = {}
+        self._call_ids: dict[str, str] = {}
+        """What the model's server calls our calls; only its adapter is told."""
+        self._system: Message | None = None
+        self._demonstrations: tuple[Message, ...] = ()
+        """They stand in the conversation before the task."""
 
+    @property
+    def several_strategies(self) -> bool:
+        return bool(getattr(self._model, "several_strategies", False))
 
-async def _respond(run: Run, iteration: int) -> ModelResponse | None:
-    deltas = _Deltas(run, iteration) if run.wants_text else None
-    try:
-        if run.deadline is None:
-            return _checked(await run.model.respond(run.request(), deltas))
-        async with asyncio.timeout(max(0.0, run.remaining() or 0.0)) as limit:
-            return _checked(await run.model.respond(run.request(), deltas))
-    except ModelError as error:
-        # An adapter that keeps to the run's time may notice its end first.
-        if error.info.category is ErrorCategory.TIMEOUT and run.overdue:
+    async def plan(self, run: Run) -> ModelResponse | None:
+        if run.offer.narrowed:
+            from journeyman.agent.choosing import update_choice  # only runs with many tools pay for it
+
+            await update_choice(run)
+        response = await self._respond(run)
+        if response is None:
             return None
-        raise
-    except TimeoutError as error:
-        if run.deadline is not None and limit.expired():
+        if response.from_results:
+            response = _from_results(run, response)
+        calls = numbered(response.calls, iteration=run.iteration, taken=run.state.call_ids, theirs=self._call_ids)
+        return response.model_copy(update={"calls": calls}) if calls else response
+
+    def refusal(self, run: Run, turn: Turn, call: ToolCall) -> Refusal | None:
+        """A model that repeats what has been answered already is told so."""
+        tool = run.offer.tools.get(call.tool_name)
+        if tool is not None and tool.repeatable:
             return None
-        raise _model_failed(run, error) from error
-    except Exception as error:
-        raise _model_failed(run, error) from error
+        return run.state.guard.refusal(turn.iteration, call, reads=run.reads)
+
+    def ledger(self, run: Run) -> Ledger | None:
+        return run.ledger()
+
+    async def _respond(self, run: Run) -> ModelResponse | None:
+        deltas = _Deltas(run, run.iteration) if run.wants_text else None
+        try:
+            if (left := run.remaining()) is None:
+                return _checked(await self._model.respond(self._request(run), deltas))
+            async with asyncio.timeout(max(0.0, left)) as limit:
+                return _checked(await self._model.respond(self._request(run), deltas))
+        except ModelError as error:
+            # An adapter that keeps to the run's time may notice its end first.
+            if error.info.category is ErrorCategory.TIMEOUT and run.overdue:
+                return None
+            raise
+        except TimeoutError as error:
+            if left is not None and limit.expired():
+                return None
+            raise _model_failed(run, error) from error
+        except Exception as error:
+            raise _model_failed(run, error) from error
+
+    def _request(self, run: Run) -> ModelRequest:
+        """The next question to the model."""
+        state = run.state
+        if self._system is None:
+            given = [advice for advice in state.advice if not advice.holdout]
+            self._system = Message.system(instruction(run.agent, given))
+            self._demonstrations = tuple(_marked(turn) for advice in given for turn in advice.turns)
+        recent = window(
+            state.messages,
+            limit=run.limits.history_messages,
+            task_at=state.task_at,
+            before_task=self._demonstrations,
+        )
+        if (hint := _hint(run)) is not None:
+            recent = [*recent, hint.message]
+        return ModelRequest(
+            messages=[self._system, *recent],
+            tools=run.offer.offered,
+            step=run.iteration,
+            run_id=run.id,
+            timeout=run.remaining(),
+            memo=self._memo,
+            call_ids=self._call_ids,
+            suggested=None if hint is None else hint.call,
+            output=None if run.agent.output is None else run.agent.expected.parameters,
+        )
+
+
+def _hint(run: Run) -> Hint | None:
+    """The step of the nearest demonstration that comes next, said last, so that all before it stays as it was."""
+    given = [item for item in run.state.advice if not item.holdout]
+    if not given:
+        return None
+    request = "" if run.state.task is None else run.state.task.description
+    return hint_for(given, run.state.steps, run.offer.offered, request)
+
+
+def _marked(turn: Message) -> Message:
+    return turn.model_copy(update={"name": DEMONSTRATION}) if turn.role is Role.USER else turn
+
+
+def instruction(agent: Agent, advice: list[Advice]) -> str:
+    """The system message: the agent's instruction, then the advice that is given in this form."""
+    parts = [agent.instruction]
+    if lines := [item.text for item in advice if item.form in ("system", "steps")]:
+        listed = "\n".join(f"- {line}" for line in lines)
+        parts.append(f"{ADVICE}\n{listed}")
+    if agent.output is not None:
+        # In words that hold for both ways in which adapters ask for it: by ``finish``, or by a schema for the text.
+        parts.append("The final answer is data: give it in the form that is asked for, with nothing around it.")
+    elif agent.finish:
+        parts.append("When the task is done, call finish with your answer.")
+    return "\n\n".join(parts)
+
+
+def window(
+    messages: Sequence[Message], *, limit: int | None, task_at: int, before_task: Sequence[Message] = ()
+) -> Sequence[Message]:
+    """The latest messages, at most ``limit``, with the task's own message always among them.
+
+    A call is never split from its result: where the cut would fall between them, both are left out. Only a last
+    turn that is larger than the limit by itself is sent whole. ``before_task`` is put before the task's message and
+    does not count.
+    """
+    cut = _cut(messages, limit=limit, task_at=task_at)
+    if not before_task:
+        if cut == 0:
+            return messages
+        return messages[cut:] if cut <= task_at else [messages[task_at], *messages[cut:]]
+    return [*messages[cut:task_at], *before_task, messages[task_at], *messages[max(cut, task_at + 1) :]]
+
+
+def _cut(messages: Sequence[Message], *, limit: int | None, task_at: int) -> int:
+    """The index of the first message that is sent; the task's may stand before it."""
+    if limit is None or len(messages) <= limit:
+        return 0
+    start = len(messages) - limit
+    if start > task_at:
+        start += 1  # room for the task's message
+    cut = start
+    while cut < len(messages) and messages[cut].role is Role.FUNCTION:
+        cut += 1
+    if cut == len(messages):
+        while cut > 0 and (cut == len(messages) or messages[cut].role is Role.FUNCTION):
+            cut -= 1
+    return cut
 
 
 def _from_results(run: Run, response: ModelResponse) -> ModelResponse:
@@ -105,6 +199,14 @@ def _from_results(run: Run, response: ModelResponse) -> ModelResponse:
     if run.wants_text:
         run.recorder.signal(TextDelta(iteration=run.iteration, text=text))
     return response.model_copy(update={"text": text})
+
+
+def answer_from_results(state: RunState) -> str:
+    """What the run's calls came to; nothing where it has made none."""
+    from journeyman.tools.rendering import composed  # only models that write no prose need it
+
+    records = (record for step in state.steps for record in step.calls if record.tool_name not in RESERVED_NAMES)
+    return composed(records, state.renderings)
 
 
 def _checked(response: Any) -> ModelResponse:
@@ -128,7 +230,7 @@ def _checked(response: Any) -> ModelResponse:
 
 def _model_failed(run: Run, error: Exception) -> ModelError:
     """What to make of an adapter's own exception, whose text may quote the conversation: that is content."""
-    kind, content = type(error).__name__, run.executor.policy.capture_content
+    kind, content = type(error).__name__, run.policy.capture_content
     status = next(
         (found for name in ("status", "status_code") if type(found := getattr(error, name, None)) is int), None
     )

@@ -4,44 +4,41 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from journeyman.core.approvals import Approval, ApprovalStatus, Approve, Decision, Deny, Expired, Grant, GrantTerms
-from journeyman.core.budgets import LARGE_TEXT
-from journeyman.core.data import canonical_json, new_id
+from journeyman.core.data import LARGE_TEXT, canonical_json, new_id
 from journeyman.core.errors import ApprovalError, ConfigurationError, EditedArgumentsError
-from journeyman.core.policy import Policy
-from journeyman.core.principals import ANY_PRINCIPAL, Principal, PrincipalFilter
-from journeyman.core.protocols import Clock
-from journeyman.core.risk import RiskLevel
+from journeyman.core.policy import ANY_PRINCIPAL, Principal, PrincipalFilter, RiskLevel
 from journeyman.core.specification import ToolSpecification
-from journeyman.core.storing import Store
-from journeyman.execution.question import own_approval
-from journeyman.execution.risk import base_risk
+from journeyman.execution.approval import own_approval
+from journeyman.execution.checks import base_risk
 from journeyman.tools.library import ToolLibrary
 from journeyman.tools.tool import ArgumentsError, Tool
 
+if TYPE_CHECKING:
+    from journeyman.app.assembly import Shared
+    from journeyman.stores.store import SqlStore
 
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StoreGate:
     """Keeps the question in the store. Without an answer the run suspends and holds nothing."""
 
-    def __init__(self, store: Store, *, session_id: str | None, clock: Clock) -> None:
-        self._store = store
-        self._session_id = session_id
-        self._clock = clock
+    store: SqlStore
+    session_id: str | None
 
     async def ask(self, approval: Approval) -> Decision | None:
-        kept = await self._store.approvals.ask(approval)
+        kept = await self.store.approvals.ask(approval)
         if kept.status is ApprovalStatus.PENDING:
             kept = await self._by_grant(kept) or kept
         match kept.status:
             case ApprovalStatus.PENDING:
-                if self._clock.time() < kept.expires_at.timestamp():
-                    return None
-                await self._store.approvals.expire(now=self._clock.time())
-                return Expired()
+                expired = await self.store.approvals.expire()
+                return Expired() if kept.id in {item.id for item in expired} else None
             case ApprovalStatus.APPROVED:
-                edited = await self._store.approvals.edited_arguments(kept.id)
+                edited = await self.store.approvals.edited_arguments(kept.id)
                 return Approve(arguments=edited, by=kept.decided_by)
             case ApprovalStatus.DENIED:
                 return Deny(reason=kept.reason or "", by=kept.decided_by)
@@ -50,21 +47,19 @@ class StoreGate:
 
     async def _by_grant(self, approval: Approval) -> Approval | None:
         """A grant for this tool in this chat session counts as the approval of whoever gave it."""
-        if self._session_id is None:
+        if self.session_id is None:
             return None
-        return await self._store.grants.use(approval, session_id=self._session_id, now=self._clock.time())
+        return await self.store.grants.use(approval, session_id=self.session_id)
 
 
 class Approvals:
     """What waits for a person, and their decisions. Each approval is decided once."""
 
-    def __init__(
-        self, store: Store, library: ToolLibrary, *, policy: Policy, clock: Clock, decided: Callable[[str], None]
-    ) -> None:
-        self._store = store
+    def __init__(self, shared: Shared, library: ToolLibrary, *, decided: Callable[[str], None]) -> None:
+        self._shared = shared
+        self._store = shared.store
         self._library = library
-        self.policy = policy
-        self._clock = clock
+        self._clock = shared.clock
         self._decided = decided
 
     async def pending(
@@ -75,7 +70,7 @@ class Approvals:
         limit: int = 50,
         offset: int = 0,
     ) -> Sequence[Approval]:
-        """What waits, oldest first; what has expired meanwhile is no longer among them."""
+        """What waits, the oldest of each principal before anybody's second; nothing that has expired meanwhile."""
         await self.expire()
         return await self._store.approvals.list(
             status=ApprovalStatus.PENDING, run_id=run_id, principal_id=principal_id, limit=limit, offset=offset
@@ -99,7 +94,7 @@ class Approvals:
 
     async def expire(self) -> None:
         """Note which questions nobody has answered in time: their runs no longer wait for a person."""
-        await self._store.approvals.expire(now=self._clock.time())
+        await self._store.approvals.expire()
 
     async def approve(
         self,
@@ -145,14 +140,16 @@ class Approvals:
         tool = self._library.lookup(tool_name)
         if tool is None:
             raise ApprovalError(f"no tool {tool_name!r} is known here; what is not known cannot be allowed")
-        risk, policy = base_risk(tool.specification, self.policy), self.policy
+        policy = self._shared.rules.policy
+        risk = base_risk(tool.specification, policy)
         if policy.grant_risk is None or risk.rank > policy.grant_risk.rank:
             raise ApprovalError(f"the policy lets nobody allow {tool_name!r} for a session: it is {risk.value}")
         terms = GrantTerms(
             uses=min(uses or policy.grant_uses, policy.grant_uses),
             seconds=min(seconds or policy.grant_seconds, policy.grant_seconds),
         )
-        grant = self._grant(session_id, tool_name, tool.digest, risk, terms, by=by, principal=principal)
+        tool_digest = await asyncio.to_thread(tool.approval_digest)
+        grant = self._grant(session_id, tool_name, tool_digest, risk, terms, by=by, principal=principal)
         await self._store.grants.grant(grant)
         return grant
 
@@ -209,14 +206,14 @@ class Approvals:
 
     async def grants(self, *, session_id: str | None = None) -> Sequence[Grant]:
         """Standing words that are in force."""
-        now = self._clock.time()
+        now = await self._store.now()
         return tuple(item for item in await self._store.grants.list(session_id=session_id) if item.in_force(now))
 
     async def revoke(self, grant_id: str, *, by: str) -> bool:
         return await self._store.grants.revoke(grant_id, by=by, now=self._clock.time())
 
     async def _decide(self, approval_id: str, status: ApprovalStatus, *, by: str, **told: Any) -> Approval:
-        decided = await self._store.approvals.decide(approval_id, status, by=by, now=self._clock.time(), **told)
+        decided = await self._store.approvals.decide(approval_id, status, by=by, **told)
         if decided is None:
             await self.expire()
             now = await self._found(approval_id)

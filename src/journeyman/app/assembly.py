@@ -1,262 +1,209 @@
-"""The one place where a ``Run`` is put together from concrete parts, for direct and for durable runs alike."""
+"""The one way to build a ``Run``, for direct and for durable runs alike, and what all runs over a store share."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
-from weakref import WeakKeyDictionary
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal
 
 from journeyman.agent.agent import Agent, Verify
-from journeyman.agent.limits import NO_LIMITS, effective_limits
 from journeyman.agent.offer import Offer
-from journeyman.agent.run import Run
+from journeyman.agent.run import Planner, Run, effective_limits
 from journeyman.agent.state import RunState
-from journeyman.core.calls import ArtifactStore, speaks_for_tool
-from journeyman.core.data import FORMAT, LOG_FIELDS
-from journeyman.core.events import CallFinished, Event, RunStarted, StrategiesInjected
-from journeyman.core.gaps import FindGap
+from journeyman.agent.turn import ModelPlanner
+from journeyman.app.finding import DefaultRanker, find_gap
+from journeyman.app.resources import Executors, Libraries, Models, Rules
+from journeyman.core.data import FORMAT, LOG_FIELDS, canonical_json
+from journeyman.core.errors import ConfigurationError
+from journeyman.core.events import (
+    Fact,
+    RunResumed,
+    RunStarted,
+    StepRestarted,
+    StrategiesInjected,
+)
 from journeyman.core.playbook import Advice, StrategySource
-from journeyman.core.policy import Policy
-from journeyman.core.principals import Principal
+from journeyman.core.policy import WRITE_ALL, Policy
 from journeyman.core.protocols import (
     ApprovalGate,
-    CircuitBreaker,
     Clock,
+    Deltas,
     Journal,
     Listener,
     Model,
-    RateLimiter,
-    SystemClock,
-    ToolRanker,
-    Witness,
+    ModelRequest,
+    ModelResponse,
 )
-from journeyman.core.runs import Limits, TaskInput
-from journeyman.core.specification import ToolSpecification
-from journeyman.execution.executor import Executor
-from journeyman.execution.invoke import Invoker
-from journeyman.execution.limits import LocalBreaker, ResultCache, TokenBuckets
-from journeyman.execution.recorder import Recorder
-from journeyman.execution.threads import default_pool
-from journeyman.telemetry import metering, tracing
+from journeyman.core.runs import Message, SessionHistory, TaskInput
+from journeyman.core.specification import Environment
+from journeyman.core.storing import RunOrder, own_run_id
+from journeyman.execution.executor import CallScope, Executor
+from journeyman.execution.recorder import MemoryJournal, Recorder
+from journeyman.telemetry import logging_runs, metering, tracing
 from journeyman.telemetry.logs import LogListener
-from journeyman.tools.library import ToolLibrary, searchable
+from journeyman.tools.library import ToolLibrary
 
 if TYPE_CHECKING:
+    from journeyman.app.trust import TrustGate
+    from journeyman.stores.audit import SqlAudit
+    from journeyman.stores.store import SqlStore
     from journeyman.telemetry.spans import SpanListener
 
 logger = logging.getLogger("journeyman.app")
 
+SESSION_HISTORY_SINCE = 2
+"""The format from which on programs look for a run's history in its session."""
+FACTS_AT_ONCE = 500
+"""Facts to a page. A run may have a hundred thousand, and nobody else may wait for them."""
+MOST_VERIFIERS = 10_000
+"""Of runs that were started here and may wait for a person."""
+MOST_AGENTS = 100
+"""Agents that are kept ready for further runs."""
 
-class Resources:
-    """What all runs with one library share: pools, rate limits, circuit breakers, cached results.
 
-    Bound to the library, because two libraries may hold different tools under one name.
+# --- one run
+
+
+def build(
+    order: RunOrder,
+    agent: Agent,
+    library: ToolLibrary,
+    *,
+    executor: Executor,
+    rules: Rules,
+    gate: ApprovalGate,
+    journal: Journal,
+    planner: Callable[[], Planner],
+    listener: Listener | None = None,
+    past: tuple[RunState, int] | None = None,
+    verify: Verify | None = None,
+    tools: Literal["bind", "all", "none"] = "bind",
+    shared: Shared | None = None,
+) -> Run:
+    """The run as its facts leave it. Raises BindingError where a new run's tools are missing.
+
+    ``past`` is the fold of what the journal holds of the run already, and how many facts that are. Without tools a run
+    can be settled and cancelled, but not advanced. With ``all``, one that is resumed needs each of them, as a new one
+    does; else it goes on without those that are gone. ``shared`` is given for a run that a store keeps.
     """
+    clock, policy = executor.clock, rules.policy
+    state, seq = past or (RunState(result_limit=policy.max_result_chars), 0)
+    ranker = DefaultRanker(library)
+    offer = Offer(agent, library, order.task, order.principal, most=policy.max_offered_tools, ranker=ranker)
+    offer.resume(state)
+    if tools != "none":
+        # A resumed run goes on under the descriptions it began with.
+        offer.begin(missing="skip" if seq and tools == "bind" else "refuse", descriptions=not seq)
+    limits = effective_limits(order.limits, order.task, agent, rules.limits)
+    listeners, spans = _listeners(order, agent, library, policy, state, listener)
+    if spans is not None and shared is not None:
+        from journeyman.telemetry.spans import TracedJournal
 
-    def __init__(
-        self, clock: Clock, *, limiter: RateLimiter | None = None, breaker: CircuitBreaker | None = None
-    ) -> None:
-        self.clock = clock
-        self.invoker = Invoker(threads=default_pool())
-        self.limiter = limiter or TokenBuckets(clock=clock)
-        self.breaker = breaker or LocalBreaker(clock=clock)
-        self.cache = ResultCache(clock=clock)
-
-    def executor(
-        self,
-        policy: Policy,
-        gate: ApprovalGate,
-        *,
-        artifacts: ArtifactStore | None = None,
-        approval_seconds: float | None = None,
-        witness: Witness | None = None,
-        durable: bool = False,
-    ) -> Executor:
-        return Executor(
-            durable=durable,
-            policy=policy,
-            gate=gate,
-            witness=witness,
-            invoker=self.invoker,
-            limiter=self.limiter,
-            breaker=self.breaker,
-            cache=self.cache,
-            clock=self.clock,
-            approval_seconds=approval_seconds,
-            artifacts=artifacts,
-        )
-
-
-_resources: WeakKeyDictionary[ToolLibrary, Resources] = WeakKeyDictionary()
-
-
-def resources_of(library: ToolLibrary) -> Resources:
-    """What direct runs of this process with this library share."""
-    found = _resources.get(library)
-    if found is None:
-        found = _resources[library] = Resources(SystemClock())
-    return found
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Assembly:
-    """Everything a run is put together from. Direct and durable runs fill it in differently, and differ in no more."""
-
-    run_id: str
-    agent: Agent
-    task: TaskInput
-    principal: Principal | None
-    limits: Limits
-    library: ToolLibrary
-    policy: Policy
-    resources: Resources
-    gate: ApprovalGate
-    journal: Journal
-    model: Callable[[RunState], Model]
-    artifacts: ArtifactStore | None = None
-    """Where large results are kept; None leaves them in their records."""
-    witness: Witness | None = None
-    """Knows of calls that another process has begun."""
-    listener: Listener | None = None
-    state: RunState | None = None
-    """The fold of what the journal holds of the run already; None for a new one."""
-    seq: int = 0
-    """How many facts that are."""
-    format: Callable[[], int] = lambda: FORMAT
-    """The format version that every program at work on the journal can read."""
-    approval_seconds: float | None = None
-    """How long a question stays open; None leaves it to the policy's word for runs that wait in this process."""
-    now: Callable[[Principal], Principal | None] | None = None
-    """Who a principal is by now; see ``CallScope``."""
-    durable: bool = False
-    """Whether the run waits in a store where a person must act."""
-    defaults: Limits = NO_LIMITS
-    """What holds where neither the caller nor the task nor the agent says anything."""
-    before_step: Callable[[Run], None] | None = None
-    verify: Verify | None = None
-    """Says of the run, when it has ended, whether it is right; wins over the agent's."""
-    gaps: FindGap | None = None
-    ranker: ToolRanker | None = None
-    """Which tools are offered where there are too many; None for the library's own search."""
-    trace_parent: str | None = None
-    """The span of whoever ordered the run."""
-    system: str | None = None
-    """The database that keeps the journal; None where it is kept nowhere."""
-    tools: Literal["bind", "all", "none"] = "bind"
-    """Without tools a run can be settled and cancelled, but not advanced. With ``all``, one that is resumed needs each
-    of them, as a new one does; else it goes on without those that are gone."""
-
-    def build(self) -> Run:
-        """The run as its facts leave it. Raises BindingError where a new run's tools are missing."""
-        clock = self.resources.clock
-        state = self.state or RunState(result_limit=self.policy.max_result_chars)
-        offer = Offer(
-            self.agent,
-            self.library,
-            self.task,
-            self.principal,
-            most=self.policy.max_offered_tools,
-            ranker=self.ranker,
-            chosen=state.offered if state.offer_known else (),
-        )
-        if self.tools != "none":
-            # A resumed run goes on under the descriptions it began with.
-            skips = self.seq and self.tools == "bind"
-            offer.begin(missing="skip" if skips else "refuse", descriptions=not self.seq)
-        limits = effective_limits(self.limits, self.task, self.agent, self.defaults)
-        listeners, spans = self._listeners(state)
-        journal = self.journal
-        if spans is not None and self.system is not None:
-            from journeyman.telemetry.spans import TracedJournal
-
-            journal = TracedJournal(journal, self.system)
-        return Run(
-            id=self.run_id,
-            agent=self.agent,
-            model=self.model(state),
-            executor=self.resources.executor(
-                self.policy,
-                self.gate,
-                artifacts=self.artifacts,
-                approval_seconds=self.approval_seconds,
-                witness=self.witness,
-                durable=self.durable,
-            ),
+        journal = TracedJournal(journal, "postgresql" if shared.store.shared_limits else "sqlite")
+    return Run(
+        agent=agent,
+        executor=executor,
+        calls=CallScope(
+            run_id=order.run_id,
             recorder=Recorder(
-                self.run_id,
+                order.run_id,
                 journal,
                 clock=clock,
                 fold=state.apply,
                 listeners=listeners,
-                seq=self.seq,
-                format=self.format,
+                seq=seq,
+                format=_newest if shared is None else lambda: shared.format,
             ),
-            state=state,
-            limits=limits,
-            offer=offer,
-            clock=clock,
+            tools=offer.tools,
+            policy=policy,
+            gate=gate,
+            principal=order.principal,
             deadline=None if limits.seconds is None else clock.monotonic() + limits.seconds - state.active_seconds,
             around=None if spans is None else spans.running,
-            trace=spans,
-            now=self.now,
-            before_step=self.before_step,
-            verify=self.verify or self.agent.verify,
-            gaps=self.gaps,
-            wants_text=self.listener is not None,
-            seen_steps=state.offered_at,
-            found=dict(state.found),
-            fallbacks=set(state.fallbacks),
-        )
-
-    def _listeners(self, state: RunState) -> tuple[list[Listener], SpanListener | None]:
-        """The library's counters, logs, spans and metrics if they are configured, and the caller's listener."""
-        content, library = self.policy.capture_content, self.library
-
-        def count(event: Event) -> None:
-            if isinstance(event, CallFinished):
-                record = event.record
-                success = speaks_for_tool(record.status, attempts=record.attempts)
-                if success is not None:
-                    library.count(record.tool_name, success=success)
-
-        listeners: list[Listener] = [count, LogListener(capture_content=content)]
-        spans: SpanListener | None = None
-        if tracing():
-            from journeyman.telemetry.spans import SpanListener
-
-            pasts = () if state.turn is None else state.turn.pasts.values()
-            asked = [past.approval for past in pasts if past.approval is not None and past.decision is None]
-            parent = state.trace_parent or self.trace_parent
-            spans = SpanListener(self.agent.name, parent=parent, asked=asked, capture_content=content)
-            listeners.append(spans)
-        if metering():
-            from journeyman.telemetry.metrics import MetricListener
-
-            listeners.append(MetricListener(self.agent.name))
-        if self.listener is not None:
-            listeners.append(self.listener)
-        return listeners, spans
+        ),
+        state=state,
+        limits=limits,
+        offer=offer,
+        planner=planner(),
+        trace=spans,
+        rules=None if shared is None else lambda: shared.in_environment(order.task, library)[1].policy,
+        verify=verify or agent.verify,
+        gaps=None if order.chain else find_gap,
+        wants_text=listener is not None,
+    )
 
 
-async def begin(run: Run, started: RunStarted, playbook: StrategySource | None) -> None:
+def _newest() -> int:
+    return FORMAT
+
+
+def _listeners(
+    order: RunOrder,
+    agent: Agent,
+    library: ToolLibrary,
+    policy: Policy,
+    state: RunState,
+    listener: Listener | None,
+) -> tuple[list[Listener], SpanListener | None]:
+    """The library's counters, logs, spans and metrics if they are configured, and the caller's listener."""
+    content = policy.capture_content
+    listeners: list[Listener] = [library.count]
+    if logging_runs():
+        listeners.append(LogListener(capture_content=content))
+    spans: SpanListener | None = None
+    if tracing():
+        from journeyman.telemetry.spans import SpanListener
+
+        pasts = () if state.turn is None else state.turn.pasts.values()
+        asked = [past.approval for past in pasts if past.approval is not None and past.decision is None]
+        parent = state.trace_parent or order.trace_parent
+        spans = SpanListener(agent.name, parent=parent, asked=asked, capture_content=content)
+        listeners.append(spans)
+    if metering():
+        from journeyman.telemetry.metrics import MetricListener
+
+        listeners.append(MetricListener(agent.name))
+    if listener is not None:
+        listeners.append(listener)
+    return listeners, spans
+
+
+async def begin(
+    run: Run,
+    order: RunOrder,
+    playbook: StrategySource | None,
+    *,
+    history: tuple[Message, ...] = (),
+    session_history: SessionHistory | None = None,
+) -> None:
     """Record a new run's first facts: what it was asked, and the advice it is given."""
+    started = RunStarted(
+        agent=order.agent,
+        task=order.task,
+        principal=order.principal,
+        limits=order.limits,
+        history=history,
+        session_history=session_history,
+    )
     if run.trace is not None:
         parent = run.trace.begin(run.id, run.clock.time())
         started = started.model_copy(update={"trace_parent": parent})
     await run.recorder.record(started)
-    advice = [Advice(text=text) for text in started.task.playbook_bullets if text.strip()]
+    advice = [Advice(text=text) for text in order.task.playbook_bullets if text.strip()]
     if playbook is not None:
         try:
             found = await playbook.advise(
-                started.task.description,
+                order.task.description,
                 tools=run.offer.names,
-                principal=run.state.principal or started.task.principal,
-                previous=next((call.tool_name for said in reversed(started.history) for call in said.calls[-1:]), None),
+                principal=order.principal or order.task.principal,
+                previous=next((call.tool_name for said in reversed(history) for call in said.calls[-1:]), None),
                 run_id=run.id,
             )
-            advice += StrategiesInjected(advice=tuple(found)).advice
+            given = StrategiesInjected(advice=tuple(found)).advice
+            several = isinstance(run.planner, ModelPlanner) and run.planner.several_strategies
+            advice += [item for item in given if several or not item.spare]
         except Exception:
             # A run is as good without advice as it was before there was a playbook.
             logger.exception("the playbook failed; the run begins without it", extra={LOG_FIELDS: {"run_id": run.id}})
@@ -264,25 +211,209 @@ async def begin(run: Run, started: RunStarted, playbook: StrategySource | None) 
         await run.recorder.record(StrategiesInjected(advice=tuple(advice)))
 
 
-# --- models
+class AuditedJournal(MemoryJournal):
+    """Of runs that no store keeps, but whose tools work on one: its audit has their effects and refusals all the same.
+
+    The rows are those of a run that is kept.
+    """
+
+    def __init__(self, audit: SqlAudit, *, actor: str | None) -> None:
+        super().__init__()
+        self._audit = audit
+        self._actor = actor
+
+    async def append(self, run_id: str, facts: Sequence[Fact], *, sync: bool = False) -> None:
+        from journeyman.stores.journal import audited
+
+        await super().append(run_id, facts, sync=sync)
+        for fact in facts:
+            # Nobody else waits for a start to be synced than a call with effects.
+            if (noted := audited(fact, effect=sync)) is not None:
+                kind, call_id, details = noted
+                await self._audit.append(
+                    kind, actor=self._actor, run_id=run_id, subject=call_id, details=details, now=fact.time
+                )
 
 
-def model_named(name: str) -> Model:
-    from journeyman.models.resolve import model_from_name
-
-    return model_from_name(name, rank=nearest_tools)
+# --- runs over a store
 
 
-def nearest_tools(text: str, tools: Sequence[ToolSpecification], k: int) -> list[ToolSpecification]:
-    """The tools that share most words with a text, then the others; for models that can weigh only a few."""
-    from journeyman.retrieval.bm25 import BM25
+class NoModel:
+    """In the model's place where a run is only settled or cancelled: that must work without tools and a model."""
 
-    named = {tool.name: tool for tool in tools}
-    ranked = BM25({name: searchable(tool) for name, tool in named.items()}).rank(text, k=k)
-    return [named[name] for name in dict.fromkeys((*(name for name, _ in ranked), *named))][:k]
+    async def respond(self, request: ModelRequest, deltas: Deltas | None = None) -> ModelResponse:
+        raise ConfigurationError("this run was loaded to be settled or cancelled, not to be advanced")
 
 
-async def close_model(model: Model) -> None:
-    close = getattr(model, "aclose", None)
-    if close is not None:
-        await close()
+@dataclass(slots=True, kw_only=True)
+class Shared:
+    """What all runs over one store share. A run is built from it, from its order and from its facts."""
+
+    store: SqlStore
+    clock: Clock
+    owner: str
+    rules: Rules
+    libraries: Libraries
+    executors: Executors
+    models: Models
+    playbook: Callable[[str], StrategySource | None]
+    """By domain: what runs are advised by, if anything."""
+    environments: Callable[[ToolLibrary, Rules, Environment], tuple[ToolLibrary, Rules]] | None = None
+    """What holds for a task that names its environment, where a configuration file has overrides."""
+    gate: TrustGate | None = None
+    """Who is asked about a store and its runs; None where the program has named the store itself."""
+    refused: str | None = None
+    """Why nothing in the store may run."""
+    format: int = FORMAT
+    """What every program at work on the store can read; brought up to date while the app is open."""
+    _verifiers: dict[str, Verify] = field(default_factory=dict)
+    """By run: who judges it when it ends, where that was said when it was started here."""
+    _agents: dict[str, Agent] = field(default_factory=dict)
+
+    async def ask_gate(self) -> None:
+        """Find out whether anything in the store may run."""
+        if self.gate is not None:
+            self.refused = await self.gate.refuses(self.store)
+
+    def must_be_confirmed(self) -> None:
+        """Refuse to begin or to go on with a run in a store that nobody has confirmed. Raises ConfigurationError."""
+        if self.refused is not None:
+            raise ConfigurationError(self.refused)
+
+    def may_load(self, order: RunOrder) -> None:
+        """Refuse a stored run that names code or a model's address which nobody has. Raises ConfigurationError."""
+        self.must_be_confirmed()
+        if self.gate is not None:
+            code = self.libraries.find is not None and self.libraries.others(order)
+            self.gate.check_run(order, code=code, model=not order.chain and not self.models.given)
+
+    async def load(
+        self,
+        run_id: str,
+        epoch: int,
+        *,
+        order: RunOrder | None = None,
+        listener: Listener | None = None,
+        advancing: bool = True,
+    ) -> Run:
+        """The run as it stands, for the holder of this epoch: to be advanced, or only to be settled or cancelled.
+
+        ``order`` is given where this process has just stored it.
+        """
+        from journeyman.app.approvals import StoreGate
+        from journeyman.stores.connection import RetryingJournal, retry_store_faults, retrying
+
+        runs, read = self.store.runs, partial(retry_store_faults, clock=self.clock, run_id=run_id)
+        if order is None:
+            order = await read(lambda: runs.order(run_id))
+            if order is None:
+                raise ConfigurationError(f"there is no run {run_id!r}")
+            if advancing:
+                self.may_load(order)
+        # With the first epoch nobody can have written anything.
+        past = None if epoch == 1 else await read(partial(self.fold, run_id))
+        # The agent as it was ordered: a newer version of it does not change this run.
+        agent = self.agent_of(order.agent)
+        library = await self.libraries.of(agent, order) if advancing else self.libraries.own(agent, order.task)
+        executor = self.executors.of(library)  # limits count the calls of every environment together
+        library, rules = self.in_environment(order.task, library)
+        gate: ApprovalGate = StoreGate(store=self.store, session_id=order.task.session_id)
+        run = build(
+            order,
+            agent,
+            library,
+            executor=executor,
+            rules=rules,
+            gate=retrying(gate, clock=self.clock, run_id=run_id),
+            journal=RetryingJournal(run_id, runs, epoch=epoch, clock=self.clock),
+            planner=partial(self._planner, order, agent, advancing=advancing),
+            listener=listener,
+            past=past,
+            verify=self._verifiers.get(run_id),
+            tools="none" if not advancing else "all" if self.libraries.others(order) else "bind",
+            shared=self,
+        )
+        if past is None or not past[1]:
+            history, span = order.history, None
+            if (session_id := order.task.session_id) is not None and not history:
+                most = run.limits.history_messages  # the model is sent no more than that
+                span, said = await read(lambda: self.store.conversations.history(session_id, last=most))
+                history = tuple(said)
+            await begin(
+                run,
+                order,
+                self.playbook(order.task.domain) if advancing and not order.chain else None,
+                history=history,
+                session_history=span if self.format >= SESSION_HISTORY_SINCE else None,
+            )
+        elif not run.state.status.ended:
+            await run.recorder.record(RunResumed(owner=self.owner))
+            if run.state.turn is None:
+                # The model will be asked (again) for this step: whatever was shown of its text is void.
+                await run.recorder.record(StepRestarted(iteration=run.iteration))
+        return run
+
+    def in_environment(self, task: TaskInput, library: ToolLibrary) -> tuple[ToolLibrary, Rules]:
+        """The tools and rules of a task, with the overrides of the environment that it names."""
+        if task.environment is None or self.environments is None:
+            return library, self.rules
+        return self.environments(library, self.rules, task.environment)
+
+    def _planner(self, order: RunOrder, agent: Agent, *, advancing: bool) -> Planner:
+        if not advancing:
+            return ModelPlanner(NoModel())
+        if order.chain:
+            from journeyman.app.chains import ChainPlanner
+
+            return ChainPlanner(order.chain)
+        return ModelPlanner(self.model_for(agent, named=None if order.origin is None else order.origin.model))
+
+    def model_for(self, agent: Agent, *, named: str | None = None) -> Model:
+        return self.models.for_agent(agent, self.rules, named=named)
+
+    async def keep(self, order: RunOrder) -> tuple[RunOrder, bool]:
+        """The order as it is kept in the store, and whether it is new."""
+        principal, runs = order.principal, self.store.runs
+        any_session = principal is not None and principal.may(WRITE_ALL)
+        if await runs.create(order, any_session=any_session):
+            return order, True
+        row = await runs.get(order.run_id)
+        if row is None or row.principal_id == order.principal_id:
+            return order, False
+        order = order.model_copy(update={"run_id": own_run_id(order.principal_id, order.run_id)})
+        return order, await runs.create(order, any_session=any_session)
+
+    async def fold(self, run_id: str) -> tuple[RunState, int]:
+        """What a run's facts amount to, and how many there are. Read in pages: others go on in between."""
+        state, seq = RunState(result_limit=self.rules.policy.max_result_chars), 0
+        while page := await self.store.runs.facts(run_id, after=seq, limit=FACTS_AT_ONCE):
+            for fact in page:
+                state.apply(fact)
+            seq = page[-1].seq or seq
+            if len(page) < FACTS_AT_ONCE:
+                break
+        return state, seq
+
+    def agent_of(self, snapshot: dict[str, Any]) -> Agent:
+        """The agent of a snapshot: one object for all its runs, since reading and binding takes longer than a step."""
+        text = canonical_json(snapshot)
+        if (agent := self._agents.pop(text, None)) is None:
+            agent = Agent.stored(snapshot)
+        self._agents[text] = agent  # the latest last
+        if len(self._agents) > MOST_AGENTS:
+            del self._agents[next(iter(self._agents))]
+        return agent
+
+    def remember(self, agent: Agent) -> None:
+        """Keep an agent for its runs: one read from a snapshot would have lost the tools and the type it carries."""
+        self._agents[canonical_json(agent.snapshot)] = agent
+
+    def verify(self, run_id: str, by: Verify) -> None:
+        """Have a run judged by this function when it ends here."""
+        self._verifiers[run_id] = by
+        if len(self._verifiers) > MOST_VERIFIERS:
+            del self._verifiers[next(iter(self._verifiers))]
+
+    async def close(self) -> None:
+        await self.models.close()
+        await self.libraries.close()

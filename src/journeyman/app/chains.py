@@ -1,20 +1,19 @@
 """Chains: tool calls one after another, where a later one takes fields from the results of earlier ones.
 
-A chain is a run like any other, with a planner in the model's place. It knows nothing but the run's facts, so that
-another process can go on with it.
+A chain is a run like any other with a planner of its own, so that another process can go on with it.
 """
 
 from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
 from journeyman.agent.agent import Agent
-from journeyman.agent.state import RunState
+from journeyman.agent.turn import answer_from_results, numbered
 from journeyman.core.calls import ToolCallRecord
 from journeyman.core.data import canonical_json
 from journeyman.core.errors import (
@@ -23,18 +22,23 @@ from journeyman.core.errors import (
     ErrorInfo,
     JourneymanError,
     ModelError,
+    StoreError,
     problem_text,
     validation_problems,
 )
-from journeyman.core.messages import ToolCall
-from journeyman.core.protocols import Deltas, ModelRequest, ModelResponse
-from journeyman.core.runs import Limits, TaskInput
+from journeyman.core.protocols import ModelResponse
+from journeyman.core.runs import Limits, TaskInput, ToolCall
+from journeyman.core.specification import ToolSpecification
 from journeyman.core.storing import ChainStep
+from journeyman.execution.outcome import whole
 
 if TYPE_CHECKING:
+    from journeyman.agent.run import Run
+    from journeyman.agent.state import Turn
     from journeyman.app.handles import Handle
     from journeyman.app.journeyman import Journeyman
-    from journeyman.core.principals import Principal
+    from journeyman.core.policy import Principal
+    from journeyman.provenance.ledger import Ledger
 
 MOST_STEPS = 100
 MOST_RESOLVED = 1_000_000
@@ -184,26 +188,22 @@ def _texts(value: Any) -> list[str]:
 
 
 class ChainPlanner:
-    """A ``Model`` that asks for the chain's next call, and stops where one did not succeed."""
+    """Plans the chain's next call, and stops where one did not succeed. It asks no model.
 
-    def __init__(
-        self,
-        steps: Sequence[ChainStep],
-        state: RunState,
-        *,
-        look_up: Callable[[ToolCallRecord], Awaitable[Any]],
-    ) -> None:
+    It knows nothing but the run's facts. Whoever wrote the chain meant every step of it: none is refused as repeated,
+    and nobody asks where its arguments came from, unless the door that it came through was told what was said before.
+    """
+
+    def __init__(self, steps: Sequence[ChainStep]) -> None:
         self._steps = steps
-        self._state = state
-        self._look_up = look_up
 
-    async def respond(self, request: ModelRequest, deltas: Deltas | None = None) -> ModelResponse:
+    async def plan(self, run: Run) -> ModelResponse:
         results: list[Any] = []
-        for number, done in enumerate(self._state.steps):
+        for number, done in enumerate(run.state.steps):
             [record] = done.calls
             if record.error is not None:
                 raise _stopped(number, record.tool_name, record.error)
-            results.append(await self._look_up(record))
+            results.append(await _result(run, number, record))
         if len(results) == len(self._steps):
             text = "The step is done." if len(results) == 1 else f"All {len(results)} steps are done."
             return ModelResponse(text=text, model=CHAIN)
@@ -217,7 +217,40 @@ class ChainPlanner:
                 category=ErrorCategory.INVALID_INPUT,
                 user_guidance="Look at the results of the steps before, and correct the reference",
             ) from None
-        return ModelResponse(calls=(ToolCall(tool_name=step.tool, arguments=arguments),), model=CHAIN)
+        # However large: a chain hands on results as they are.
+        call = ToolCall(tool_name=step.tool, arguments=arguments)
+        calls = numbered([call], iteration=run.iteration, taken=run.state.call_ids, theirs={}, bounded=False)
+        return ModelResponse(calls=calls, model=CHAIN)
+
+    def refusal(self, run: Run, turn: Turn, call: ToolCall) -> None:
+        return None
+
+    def ledger(self, run: Run) -> Ledger | None:
+        return run.ledger() if run.said else None
+
+
+class OneCall(ChainPlanner):
+    """Plans one call that somebody has written, and is content with whatever comes of it."""
+
+    def __init__(self, tool_name: str, arguments: dict[str, Any]) -> None:
+        super().__init__([ChainStep(tool=tool_name, args=literal(arguments))])
+
+    async def plan(self, run: Run) -> ModelResponse:
+        if not run.state.steps:
+            return await super().plan(run)
+        return ModelResponse(text=answer_from_results(run.state), model=CHAIN)
+
+
+async def _result(run: Run, number: int, record: ToolCallRecord) -> Any:
+    try:
+        return await whole(record, run.id, run.executor.artifacts)
+    except StoreError as error:  # for good: a store that is merely away is waited for
+        raise ModelError(
+            "CHAIN_RESULT_GONE",
+            f"the result of step {number} ({record.tool_name!r}) cannot be read any more: {error}",
+            category=ErrorCategory.SYSTEM_ERROR,
+            user_guidance="Run the chain again, or keep results for longer",
+        ) from error
 
 
 def _stopped(number: int, tool_name: str, error: ErrorInfo) -> ModelError:
@@ -260,15 +293,15 @@ async def start_chain(
 ) -> Handle:
     """Keep a chain in the store and begin it. ``metadata`` is what a door remembers of it."""
     read = read_steps(steps)
-    names = list(dict.fromkeys(step.tool for step in read))
-    for name in names:
-        if name not in app.library:
+    tools: dict[str, ToolSpecification] = {}
+    for name in dict.fromkeys(step.tool for step in read):
+        if (found := app.library.lookup(name)) is None:
             near = app.library.nearest(name)
             hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
             raise ConfigurationError(f"the chain calls {name!r}, which is no tool here{hint}")
-    tools = tuple(app.library[name].specification for name in names)
+        tools[found.name] = found.specification
     return await app.start(
-        Agent(name=CHAIN, instruction="Carry out the steps.", tools=tools),
+        Agent(name=CHAIN, instruction="Carry out the steps.", tools=tuple(tools.values())),
         TaskInput(
             description=f"Chain of {len(read)}: {', '.join(step.tool for step in read)}", metadata=dict(metadata or {})
         ),

@@ -6,8 +6,9 @@ Configuration only ever narrows: permissions are added, a declared risk is raise
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,14 +18,20 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import from_json
 
 from journeyman.core.data import canonical_json
-from journeyman.core.errors import ConfigurationError, ToolDefinitionError, validation_problems
-from journeyman.core.intents import wrong_type_name
+from journeyman.core.errors import ConfigurationError, ToolDefinitionError, problem_text, validation_problems
+from journeyman.core.gaps import wrong_type_name
+from journeyman.core.policy import Policy, RiskLevel, is_pattern
+from journeyman.core.specification import Environment, ToolCategory, ToolConfiguration, ToolSpecification
+from journeyman.execution.checks import base_risk
 from journeyman.settings.problems import Key, Problem, nearest
 from journeyman.settings.reading import Loaded
 from journeyman.settings.schema import Category, Intent, Settings, ToolOverride
 from journeyman.settings.schema import Tool as ToolSettings
+from journeyman.sources.mcp import McpServer
+from journeyman.tools.checks import Finding
 from journeyman.tools.library import AnyTool, ToolLibrary
-from journeyman.tools.paths import import_path, split_path, tools_at
+from journeyman.tools.paths import changed_since_import, import_path, split_path, tools_at
+from journeyman.tools.sources import SourceProblem
 from journeyman.tools.tool import Adapter, Tool
 
 Toolkit = Callable[[], ToolLibrary]
@@ -39,13 +46,16 @@ class Found:
 
     tools: tuple[AnyTool, ...]
     problems: tuple[Problem, ...]
+    later: tuple[Problem, ...] = ()
+    """What holds from the next start on, and holds back nothing else."""
 
 
 def find_tools(loaded: Loaded, toolkits: Mapping[str, Toolkit]) -> Found:
     """Import what the file names and check everything it says of it."""
     finder = _Finder(loaded, toolkits)
     finder.find()
-    return Found(tuple(finder.tools.values()), tuple(loaded.problem(key, why) for key, why in finder.problems))
+    problems, later = ([loaded.problem(key, why) for key, why in found] for found in (finder.problems, finder.later))
+    return Found(tuple(finder.tools.values()), tuple(problems), tuple(later))
 
 
 class _Finder:
@@ -55,6 +65,7 @@ class _Finder:
         self._toolkits = toolkits
         self.tools: dict[str, AnyTool] = {}
         self.problems: list[tuple[Key, str]] = []
+        self.later: list[tuple[Key, str]] = []
 
     def find(self) -> None:
         if str(self._folder) not in sys.path:
@@ -66,6 +77,9 @@ class _Finder:
                 self._import(name, settings.import_, ("tools", name, "import"))
         for name, settings in self._settings.tools.items():
             self._check(name, settings, ("tools", name))
+        for name, server in self._settings.mcp.items():
+            if server.category is not None:
+                self._must_be_declared(server.category, ("mcp", name, "category"))
         for name, category in self._settings.categories.items():
             self._check_category(name, category, ("categories", name))
         for name, intent in self._settings.intents.items():
@@ -98,7 +112,10 @@ class _Finder:
         try:
             [item, *more] = tools_at([self._place(path)], expand=_tools_of)
         except (ToolDefinitionError, ConfigurationError) as error:
-            self.problems.append((key, str(error)))
+            if changed_since_import(self._place(path)):
+                self.later.append((key, f"{path!r} was written after its module was imported: restart to have it"))
+            else:
+                self.problems.append((key, str(error)))
             return
         except ValueError:
             self.problems.append((key, f"{path!r} is a library without tools"))
@@ -119,6 +136,14 @@ class _Finder:
     # --- what is said of tools
 
     def _check(self, name: str, settings: ToolSettings, key: Key) -> None:
+        if settings.category is not None:
+            self._must_be_declared(settings.category, (*key, "category"))
+        for environment, override in settings.environments.items():
+            if override.category is not None:
+                self._must_be_declared(override.category, (*key, "environments", environment, "category"))
+        if is_pattern(name):
+            self._check_pattern(name, settings, key)
+            return
         item = self.tools.get(name)
         if item is None:
             if settings.import_ is None and name.partition(".")[0] not in self._settings.mcp:
@@ -126,19 +151,24 @@ class _Finder:
                 why = f"there is no such tool; {hint} A tool of your own takes 'import: module:function'"
                 self.problems.append((key, why))
             return
-        self._check_override(item, settings, key)
-        for environment, override in settings.environments.items():
-            self._check_override(item, override, (*key, "environments", environment))
+        self.problems += wrong_overrides(item, settings, key)
 
-    def _check_override(self, item: AnyTool, settings: ToolOverride, key: Key) -> None:
-        specification = item.specification
-        declared = specification.risk
-        if settings.risk is not None and declared is not None and settings.risk.rank < declared.rank:
-            why = f"the tool declares {declared.value!r}, and configuration only raises a risk"
-            self.problems.append(((*key, "risk"), why))
-        if settings.cache is not None and not specification.read_only:
-            self.problems.append(((*key, "cache"), "only results of tools that are read-only can be reused"))
-        self.problems += [((*key, "parameters", *rest), why) for rest, why in wrong_values(item, settings.parameters)]
+    def _check_pattern(self, name: str, settings: ToolSettings, key: Key) -> None:
+        if settings.import_ is not None:
+            self.problems.append(((*key, "import"), "one tool is imported under one name, and not under a pattern"))
+        fitting = [item for item in self.tools.values() if fnmatchcase(item.name, name)]
+        for item in fitting:
+            self.problems += wrong_overrides(item, settings, key)
+        if not fitting and not any(may_fit(name, server) for server in self._settings.mcp):
+            self.problems.append((key, f"fits no tool; {nearest(name, self.tools)}"))
+
+    def _must_be_declared(self, name: str, key: Key) -> None:
+        """Of the category that a file puts tools into: a mistyped one would have neither permissions nor a limit."""
+        known = {item.specification.category for item in self.tools.values()} | set(KNOWN_CATEGORIES)
+        known |= {*self._settings.categories, *self._settings.mcp}
+        if name not in known:
+            hint = nearest(name, sorted(known))
+            self.problems.append((key, f"there is no such category; {hint} A new one is named under 'categories'"))
 
     def _must_have_category(self, name: str, key: Key) -> None:
         known = {item.specification.category for item in self.tools.values()} | set(KNOWN_CATEGORIES)
@@ -166,6 +196,49 @@ class _Finder:
 
 def _tools_of(value: Any) -> ToolLibrary | None:
     return value if isinstance(value, ToolLibrary) else None
+
+
+def may_fit(pattern: str, server: str) -> bool:
+    """Whether a pattern may fit tools of a server, whatever they are called."""
+    return pattern.partition(".")[0] == server or fnmatchcase(f"{server}.", pattern.partition(".")[0] + ".")
+
+
+def wrong_overrides(item: AnyTool, settings: ToolSettings, key: Key) -> Iterator[tuple[Key, str]]:
+    """What is said of a tool, in any environment, and cannot be."""
+    specification = item.specification
+    declared = specification.risk
+    overrides: list[tuple[Key, ToolOverride]] = [(key, settings)]
+    overrides += [((*key, "environments", name), over) for name, over in settings.environments.items()]
+    for place, override in overrides:
+        if override.risk is not None and declared is not None and override.risk.rank < declared.rank:
+            why = f"the tool declares {declared.value!r}, and configuration only raises a risk"
+            yield (*place, "risk"), why
+        if override.cache is not None and not specification.read_only:
+            yield (*place, "cache"), "only results of tools that are read-only can be reused"
+        for rest, why in wrong_values(item, override.parameters):
+            yield (*place, "parameters", *rest), why
+
+
+def wrong_names(settings: Settings, server: str, tools: Mapping[str, AnyTool]) -> Iterator[tuple[Key, str]]:
+    """What a file says of a server's tools and cannot be, once it has listed them: ``tools`` by their full names."""
+    bare = {name.removeprefix(f"{server}.") for name in tools}
+    for number, wanted in enumerate(settings.mcp[server].only or ()):
+        if not any(fnmatchcase(name, wanted) for name in bare):
+            yield ("mcp", server, "only", number), f"the server has no such tool; {nearest(wanted, sorted(bare))}"
+    for name, said in settings.tools.items():
+        if name.partition(".")[0] != server or said.import_ is not None:
+            continue
+        fitting = [item for full, item in tools.items() if fnmatchcase(full, name)]
+        if not fitting:
+            yield ("tools", name), f"the server has no such tool; {nearest(name, sorted(tools))}"
+        for item in fitting:
+            yield from wrong_overrides(item, said, ("tools", name))
+
+
+def _names(settings: Settings, server: str) -> Iterator[Key]:
+    """Where a file names tools of a server."""
+    yield from (("mcp", server, "only", number) for number, _ in enumerate(settings.mcp[server].only or ()))
+    yield from (("tools", name) for name in settings.tools if name.partition(".")[0] == server)
 
 
 def wrong_values(item: AnyTool, values: Mapping[str, Any]) -> Iterator[tuple[Key, str]]:
@@ -211,25 +284,101 @@ def _misfits(category: Category, place: Callable[[str], str]) -> Iterator[tuple[
 # --- tools as they are configured
 
 
+@dataclass(frozen=True, slots=True)
+class AppliedConfiguration:
+    """A library and a policy under a program's own configuration, for ``run(…, library=…, policy=…)``."""
+
+    library: ToolLibrary
+    policy: Policy
+
+
+def apply_configuration(
+    library: ToolLibrary,
+    *said: ToolConfiguration | ToolCategory,
+    environment: Environment = "development",
+    policy: Policy | None = None,
+) -> AppliedConfiguration:
+    """What ``tools`` and ``categories`` of a configuration file do, from a program. Raises ConfigurationError.
+
+    Rate limits go into the policy; everything else into a view of the library.
+    """
+    categories = [one for one in said if isinstance(one, ToolCategory)]
+    tools = {one.tool_name: _tool_settings(one) for one in said if isinstance(one, ToolConfiguration)}
+    for category in categories:
+        for name, given in category.tools.items():
+            tools[name] = _tool_settings(given).model_copy(update={"category": category.name})
+    shared = {one.name: Category(**one.model_dump(exclude={"name", "tools"})) for one in categories}
+    settings = Settings(version=1, environment=environment, tools=tools, categories=shared)
+    problems = [(name, "there is no such tool") for name in tools if name not in library]
+    for item in library:
+        found = () if item.name not in tools else wrong_overrides(item, tools[item.name], (item.name,))
+        problems += [(".".join(map(str, key)), why) for key, why in found]
+    known = {item.specification.category for item in library} | {item.category for item in tools.values()}
+    problems += [(name, "no tool has this category") for name in shared if name not in known]
+    if problems:
+        raise ConfigurationError(problem_text(problems))
+    rates = {name: item.in_environment(environment).rate_limit for name, item in tools.items()}
+    policy = policy or Policy()
+    limits = {**policy.rate_limits, **{name: rate.limit() for name, rate in rates.items() if rate is not None}}
+    view = library.mapped(ConfiguredTools(settings, ToolLibrary()))
+    return AppliedConfiguration(view, policy.model_copy(update={"rate_limits": limits}))
+
+
+def _tool_settings(said: ToolConfiguration) -> ToolSettings:
+    try:
+        return ToolSettings(**said.model_dump(exclude={"tool_name"}, exclude_unset=True))
+    except ValidationError as error:
+        where = f"configuration of {said.tool_name!r}"
+        raise ConfigurationError(f"{where}: {problem_text(validation_problems(error))}") from None
+
+
 class ConfiguredTools:
     """Makes each tool what the settings that hold now say. The same tool under the same settings is the same object."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, served: ToolLibrary) -> None:
         self.settings = settings
+        self.wrong: dict[str, list[tuple[Key, str]]] = {}
+        """By server, what the file says of its tools and cannot be. Until that is mended, these are off."""
+        self._served = served
+        self._compared: tuple[int, Settings] | None = None
+        self._fitted: set[Key] = set()
         self._made: dict[str, tuple[AnyTool, tuple[Any, ...], AnyTool]] = {}
 
+    def compare(self) -> None:
+        """Compare what the file says of servers' tools with what they have listed, where either has changed."""
+        before, self._compared = self._compared, (self._served.version, self.settings)
+        if before is not None and before[1] is self.settings:
+            if before[0] == self._served.version:
+                return
+        else:
+            self._fitted = set()
+        listed: dict[str, dict[str, AnyTool]] = {}
+        for item in self._served:
+            listed.setdefault(item.origin, {})[item.name] = item
+        self.wrong = {}
+        for server in self.settings.mcp.keys() & listed.keys():
+            found = list(wrong_names(self.settings, server, listed[server]))
+            # A name that has fitted is no mistake: a server may take a tool away for a while.
+            if wrong := [(key, why) for key, why in found if key not in self._fitted]:
+                self.wrong[server] = wrong
+            self._fitted |= set(_names(self.settings, server)) - {key for key, _ in found}
+
     def __call__(self, item: AnyTool) -> AnyTool:
+        self.compare()
         settings = self.settings
         said = settings.tool(item.name) or _NO_TOOL
         server = settings.mcp.get(item.origin)
         category = said.category or (None if server is None else server.category or item.origin)
         category = category or item.specification.category
         shared = settings.categories.get(category, _NO_CATEGORY)
-        by = (said, category, shared)
+        held = item.origin in self.wrong
+        by = (said, category, shared, held)
         kept = self._made.get(item.name)
         if kept is not None and kept[0] is item and kept[1] == by:
             return kept[2]
         made = configured(item, said, category, shared)
+        if held:
+            made = made.with_changes(enabled=False)
         self._made[item.name] = (item, by, made)
         return made
 
@@ -265,3 +414,37 @@ def _filled(defaults: str, adapt: Adapter | None, given: dict[str, Any]) -> dict
     """Arguments with what the operator has set for those that were left out."""
     named = given if adapt is None else adapt(given)
     return {**from_json(defaults), **named}
+
+
+# --- a look at an MCP server before it is taken in
+
+
+@dataclass(frozen=True, slots=True)
+class ServerReport:
+    """What a server offers."""
+
+    protocol_version: str | None
+    tools: Sequence[tuple[ToolSpecification, RiskLevel]]
+    findings: Sequence[Finding]
+    """Only those that a person should see before a model does."""
+    problems: Sequence[SourceProblem]
+
+
+async def look_at_server(
+    name: str,
+    *,
+    command: Sequence[str] | None = None,
+    url: str | None = None,
+    trust_annotations: bool = False,
+    start_seconds: float = 60.0,
+    policy: Policy | None = None,
+) -> ServerReport:
+    """Start or reach a server once. Raises ConfigurationError, which says why that failed."""
+    source = McpServer(
+        name=name, command=command, url=url, trust_annotations=trust_annotations, start_seconds=start_seconds
+    )
+    rules = policy or Policy()
+    async with ToolLibrary(sources=[source]) as library:
+        tools = [(item, base_risk(item, rules)) for item in library.specifications()]
+        findings = [found for found in library.lint() if found.rule == "description-instructs"]
+        return ServerReport(source.protocol_version, tools, findings, library.problems())

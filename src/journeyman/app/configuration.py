@@ -11,19 +11,22 @@ import asyncio
 import logging
 import math
 import os
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from journeyman.app.config_tools import ConfiguredTools, Toolkit, find_tools
-from journeyman.app.intents import add_configured
+from journeyman.app.config_tools import ConfiguredTools, Found, Toolkit, find_tools
+from journeyman.app.finding import add_configured
+from journeyman.app.resources import Rules
+from journeyman.app.trust import Name, NameGate, names_in, reasons, unless_own
+from journeyman.core.audit import CONFIGURATION_CHANGED
 from journeyman.core.data import LOG_FIELDS
 from journeyman.core.errors import ConfigurationError
-from journeyman.core.intents import IntentType, remove_intent_type
-from journeyman.core.policy import BreakerRule, Policy
-from journeyman.core.risk import RiskLevel
+from journeyman.core.gaps import IntentType, remove_intent_type
+from journeyman.core.policy import BreakerRule, Policy, RiskLevel
 from journeyman.core.runs import Limits
+from journeyman.core.specification import Environment
 from journeyman.settings.problems import Problem, SettingsError
 from journeyman.settings.reading import FILE_NAME, FILE_VARIABLE, Loaded, examine, find_file, in_order, read_bytes
 from journeyman.settings.schema import RESTART, McpServer, Runs, Settings
@@ -31,25 +34,23 @@ from journeyman.settings.watching import contents
 from journeyman.tools.library import ToolLibrary
 
 if TYPE_CHECKING:
+    from journeyman.app.assembly import Shared
     from journeyman.stores.store import SqlStore
-    from journeyman.tools.sources import ToolSource
+    from journeyman.tools.sources import SourceProblem, ToolSource
 
 logger = logging.getLogger("journeyman.settings")
 
 SLACK_VARIABLE = "SLACK_API_URL"
 """Another server than slack.com, for tests."""
+_ALL = 2**31
 AGAIN_SECONDS = 5.0
 """After a fault in watching."""
+AGREED_SECONDS = 1.0
+"""How often it is looked whether a person has agreed to an edit that was held back."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rules:
-    """What holds for runs, made of the settings."""
-
-    policy: Policy
-    limits: Limits
-    model: Callable[[], str] | None
-    """The name of the model for agents that name none, looked up when it is used: it may hold a secret."""
+class _NotAgreedError(SettingsError):
+    """An edit names code, programs or addresses that nobody has agreed to."""
 
 
 class Configuration:
@@ -62,31 +63,46 @@ class Configuration:
         options: Mapping[str, Any] | None = None,
         environ: Mapping[str, str] | None = None,
         database: SqlStore | None = None,
+        gate: NameGate = unless_own,
+        confirmed_by: str = "a restart",
     ) -> None:
-        """Read and check a file, tools included. Raises SettingsError with every problem."""
+        """Read and check a file, tools included. Raises SettingsError with every problem.
+
+        Whoever makes it has agreed to what the file names now. What an edit names besides passes ``gate``;
+        ``confirmed_by`` says how a person agrees to what that refuses.
+        """
         self.path = Path(path)
+        self._gate, self._confirmed_by = gate, confirmed_by
+        self._agreed: set[Name] | None = None
+        self._held_back: bytes | None = None
+        """An edit that names what nobody has agreed to yet."""
+        self._taking = asyncio.Lock()
         self._options, self._environ = dict(options or {}), environ
         self._database = database
         self._tasks: ToolLibrary | None = None
         self._slack: ToolLibrary | None = None
-        loaded, tools = self._checked(read_bytes(self.path))
+        loaded, found = self._checked(read_bytes(self.path))
         self.loaded = self._started = loaded
+        self._agreed = set(names_in(loaded.settings))
         self.rules = rules_of(loaded)
-        self.problems: tuple[Problem, ...] = ()
-        """What is wrong with the file as it is now, where what holds is an earlier one."""
+        self.problems: tuple[Problem, ...] = found.later
+        """What of the file as it is now does not hold: all of it, where what holds is an earlier one."""
         self.restart_needed: tuple[str, ...] = ()
         """Sections that were edited and hold only from the next start on."""
-        self._configured = ConfiguredTools(loaded.settings)
-        self._imported = ToolLibrary(tools)
+        self._imported = ToolLibrary(found.tools)
         self._sources = {name: _source(name, item, loaded) for name, item in _servers(loaded).items()}
-        self._served = ToolLibrary(sources=self._sources.values())
-        self._views: list[ToolLibrary] = []
+        self._served = ToolLibrary(sources=self._sources.values(), tolerant=True)
+        self._configured = ConfiguredTools(loaded.settings, self._served)
+        self._views: dict[ToolLibrary, ToolLibrary] = {}
+        """Libraries under the file's rules, and as they are without."""
+        self._elsewhere: dict[tuple[ToolLibrary, Environment], tuple[ConfiguredTools, ToolLibrary]] = {}
+        self._rules_elsewhere: dict[Environment, Rules] = {}
         self.library = self.governing(ToolLibrary())
-        self._watching: asyncio.Task[None] | None = None
+        self._watching: asyncio.Future[Any] | None = None
         self._intents: list[IntentType] = []
         self._watched = True
-        self._changed: Callable[[Rules], None] = lambda rules: None
-        self._audit: Callable[[], Awaitable[None]] | None = None
+        self._shared: Shared | None = None
+        self._audited: dict[str, Any] | None = None
 
     @property
     def settings(self) -> Settings:
@@ -111,13 +127,47 @@ class Configuration:
 
     def governing(self, library: ToolLibrary) -> ToolLibrary:
         """A library's tools with those of the file, all of them under its rules; follows edits as ``library`` does."""
-        view = (library | self._served | self._imported).mapped(self._configured)
-        self._views.append(view)
+        plain = library | self._served | self._imported
+        view = plain.mapped(self._configured)
+        self._views[view] = plain
         return view
+
+    def in_environment(self, library: ToolLibrary, rules: Rules, environment: Environment) -> tuple[ToolLibrary, Rules]:
+        """A library that this file governs, and its rules, with what the file says of another environment than its own.
+
+        For tasks that name theirs. What the file does not govern stays as it is.
+        """
+        if environment == self.settings.environment:
+            return library, rules
+        if rules is self.rules:
+            if environment not in self._rules_elsewhere:
+                self._rules_elsewhere[environment] = rules_of(self.loaded, environment)
+            rules = self._rules_elsewhere[environment]
+        if (plain := self._views.get(library)) is None:
+            return library, rules
+        if (kept := self._elsewhere.get((library, environment))) is None:
+            configured = ConfiguredTools(self.settings.elsewhere(environment), self._served)
+            kept = self._elsewhere[library, environment] = configured, plain.mapped(configured)
+        return kept[1], rules
+
+    def server_problems(self) -> list[Problem]:
+        """What is wrong with servers as they are now, and with what the file says of their tools."""
+        self._configured.compare()
+        found = [
+            self.loaded.problem(("mcp", problem.source, *_reached_by(self.settings, problem)), problem.message)
+            for problem in self._served.problems()
+        ]
+        wrong = self._configured.wrong
+        found += [
+            self.loaded.problem(key, f"{why}; until it is mended, the tools of {server!r} are off")
+            for server, problems in wrong.items()
+            for key, why in problems
+        ]
+        return in_order(self.loaded, found)
 
     # --- reading
 
-    def _checked(self, data: bytes) -> tuple[Loaded, tuple[Any, ...]]:
+    def _checked(self, data: bytes) -> tuple[Loaded, Found]:
         loaded, problems = examine(self.path, environ=self._environ, options=self._options, data=data)
         if loaded is None:
             raise SettingsError(problems)
@@ -132,10 +182,26 @@ class Configuration:
                     _source(name, server, loaded)
                 except SettingsError as error:
                     problems += error.problems
+        if new := self._not_agreed(loaded):  # before anything of it is imported
+            raise _NotAgreedError(
+                [
+                    Problem(
+                        str(self.path),
+                        "",
+                        f"it now {'; '.join(reasons(new))}; nobody has agreed to that: {self._confirmed_by}",
+                    )
+                ]
+            )
         found = find_tools(loaded, self._toolkits(loaded))
         if problems or found.problems:
             raise SettingsError(in_order(loaded, [*problems, *found.problems]))
-        return loaded, found.tools
+        return loaded, found
+
+    def _not_agreed(self, loaded: Loaded) -> list[Name]:
+        if self._agreed is None:
+            return []
+        new = [name for name in names_in(loaded.settings) if name not in self._agreed]
+        return list(self._gate(self.path, new)) if new else []
 
     def _toolkits(self, loaded: Loaded) -> dict[str, Toolkit]:
         from journeyman.app.service import hello_library, local_library
@@ -177,17 +243,30 @@ class Configuration:
         self._watched = wanted
         return self
 
-    async def watch(self, changed: Callable[[Rules], None], audit: Callable[[], Awaitable[None]]) -> None:
-        """Take over edits from now on; ``changed`` is told the rules in the moment in which an edit takes effect.
+    async def watch(self, shared: Shared) -> None:
+        """Take over edits from now on: the rules of an edit hold for the next step of every run.
 
-        ``audit`` writes down which version holds: the one of now, and each that takes effect later.
+        Which version holds is written into the audit: the one of now, and each that takes effect later.
         """
-        self._changed, self._audit = changed, audit
+        self._shared = shared
         self._take_intents(self.settings)
-        await audit()
-        if not self._watched:
+        await self._audit()
+        if self._watched:
+            self._watching = asyncio.gather(self._follow(), self._try_again())
+
+    async def _audit(self) -> None:
+        """Which version of the file holds is in the audit whenever that has changed."""
+        if self._shared is None:
             return
-        self._watching = asyncio.create_task(self._follow(), name=f"edits of {self.path}")
+        audit, subject, account = self._shared.store.audit, str(self.path.absolute()), self.account()
+        if self._audited is None:
+            known = await audit.list(kind=CONFIGURATION_CHANGED, limit=_ALL)
+            self._audited = next((row.details for row in reversed(known) if row.subject == subject), None)
+        if self._audited != account:
+            self._audited, now = account, self._shared.clock.time()
+            await audit.append(
+                CONFIGURATION_CHANGED, actor=None, run_id=None, subject=subject, details=account, now=now
+            )
 
     async def close(self) -> None:
         self._take_intents(None)
@@ -213,40 +292,62 @@ class Configuration:
                 logger.exception("the configuration file could not be watched; tried again")
             await asyncio.sleep(AGAIN_SECONDS)
 
+    async def _try_again(self) -> None:
+        """Take over an edit that was held back, soon after a person has agreed to it."""
+        while True:
+            await asyncio.sleep(AGREED_SECONDS)
+            if (data := self._held_back) is not None:
+                with suppress(Exception):  # whatever it is, it is told when the edit is looked at the next time
+                    loaded, _ = await asyncio.to_thread(
+                        examine, self.path, environ=self._environ, options=self._options, data=data
+                    )
+                    if loaded is not None and not self._not_agreed(loaded) and data is self._held_back:
+                        await self.take_over(data)
+
     async def take_over(self, data: bytes | None) -> bool:
         """Let what the file holds now take effect; False where it cannot, and everything stays as it was."""
+        async with self._taking:
+            return await self._take_over(data)
+
+    async def _take_over(self, data: bytes | None) -> bool:
+        self._held_back = None
         if data is None:
             return self._refuse([Problem(str(self.path), "", "the file is gone; what it said last still holds")])
         try:
             # Modules are imported: their code may take its time.
-            loaded, tools = await asyncio.to_thread(self._checked, data)
+            loaded, found = await asyncio.to_thread(self._checked, data)
             wanted, present = _servers(loaded), _servers(self.loaded)
             gone = [name for name in present if wanted.get(name) != present[name]]
             new = {name: _source(name, wanted[name], loaded) for name in wanted if present.get(name) != wanted[name]}
             rules = rules_of(loaded)
         except SettingsError as error:
+            self._held_back = data if isinstance(error, _NotAgreedError) else None
             return self._refuse(error.problems)
         except Exception as error:  # a module's code can raise anything
             return self._refuse([Problem(str(self.path), "", f"{type(error).__name__}: {error}")])
 
         def take_effect() -> None:
-            self._imported.reset(tools)
+            self._imported.reset(found.tools)
             self._configured.settings = loaded.settings
-            for view in self._views:
+            for (_, environment), (configured, _) in self._elsewhere.items():
+                configured.settings = loaded.settings.elsewhere(environment)
+            for view in (*self._views, *(view for _, view in self._elsewhere.values())):
                 view.refresh()
+            self._rules_elsewhere.clear()
             self.loaded, self.rules = loaded, rules
+            self._agreed = {*(self._agreed or ()), *names_in(loaded.settings)}
             self._take_intents(loaded.settings)
             self._sources = {name: item for name, item in self._sources.items() if name not in gone} | new
-            self._changed(rules)
+            if self._shared is not None:
+                self._shared.rules = rules
 
         removed = [self._sources[name] for name in gone]
         try:
             await self._served.exchange_sources(added=new.values(), removed=removed, and_then=take_effect)
         except ConfigurationError as error:
             return self._refuse([Problem(loaded.place(("mcp",)), "mcp", str(error))])
-        self._note()
-        if self._audit is not None:
-            await self._audit()
+        self._note(found.later)
+        await self._audit()
         return True
 
     def _refuse(self, problems: Any) -> bool:
@@ -258,14 +359,16 @@ class Configuration:
         )
         return False
 
-    def _note(self) -> None:
-        self.problems = ()
+    def _note(self, later: tuple[Problem, ...]) -> None:
+        self.problems = later
         before, now = self._started.settings, self.settings
         self.restart_needed = tuple(name for name in RESTART if getattr(before, name) != getattr(now, name))
         logger.info(
             "the configuration was edited and holds from the next step on",
             extra={LOG_FIELDS: {"file": str(self.path), "digest": self.loaded.digest}},
         )
+        for problem in later:
+            logger.warning("not taken over: %s", problem)
         if self.restart_needed:
             sections = ", ".join(self.restart_needed)
             logger.warning("edited in the configuration, and taken over only by a restart: %s", sections)
@@ -285,7 +388,7 @@ class Configuration:
             "file": str(self.path),
             "digest": self.loaded.digest,
             "environment": self.settings.environment,
-            "problems": [str(problem) for problem in self.problems],
+            "problems": [str(problem) for problem in (*self.problems, *self.server_problems())],
             "restart_needed": list(self.restart_needed),
         }
 
@@ -318,9 +421,9 @@ def operation_of(runs: Runs) -> dict[str, Any]:
     return given
 
 
-def rules_of(loaded: Loaded) -> Rules:
-    """The rules that settings amount to."""
-    settings = loaded.settings
+def rules_of(loaded: Loaded, environment: Environment | None = None) -> Rules:
+    """The rules that settings amount to, in their environment or another one."""
+    settings = loaded.settings if environment is None else loaded.settings.elsewhere(environment)
     policy, approvals, limits = settings.policy, settings.approvals, settings.limits
     tools = {name: item.in_environment(settings.environment) for name, item in settings.tools.items()}
     breaker = BreakerRule(
@@ -362,6 +465,16 @@ def rules_of(loaded: Loaded) -> Rules:
     )
 
 
+def _reached_by(settings: Settings, problem: SourceProblem) -> tuple[str, ...]:
+    """The key to mend where a server cannot be reached; the whole server where one of its tools is the problem."""
+    if problem.tool is not None:
+        return ()
+    server = settings.mcp[problem.source]
+    if server.cwd is not None and not Path(server.cwd).is_dir():
+        return ("cwd",)
+    return ("command",) if server.command is not None else ("url",)
+
+
 def _servers(loaded: Loaded) -> dict[str, McpServer]:
     return {name: item for name, item in loaded.settings.mcp.items() if item.enabled}
 
@@ -397,4 +510,5 @@ def _source(name: str, server: McpServer, loaded: Loaded) -> ToolSource:
     try:
         return Source(**given)
     except ConfigurationError as error:
-        raise SettingsError([loaded.problem(("mcp", name), str(error))]) from None
+        key = ("mcp", name, "url") if "the url" in str(error) else ("mcp", name)
+        raise SettingsError([loaded.problem(key, str(error))]) from None

@@ -6,31 +6,31 @@ A ``Desk`` is the app as one principal may use it. It knows no protocol; doors t
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from journeyman.core.approvals import Approval, ApprovalStatus
+from journeyman.app.owners import in_words
+from journeyman.core.approvals import Approval, ApprovalStatus, Label, Rating
 from journeyman.core.audit import AuditNote
 from journeyman.core.calls import ToolCallRecord
-from journeyman.core.conversations import SessionPlace, SessionRow
 from journeyman.core.data import digest
-from journeyman.core.errors import JourneymanError, SessionTakenError
+from journeyman.core.errors import ConfigurationError, JourneymanError, SessionTakenError
+from journeyman.core.events import Fact
 from journeyman.core.gaps import Gap, ToolGapReport
-from journeyman.core.intents import UserIntent
-from journeyman.core.labels import Label, Rating
-from journeyman.core.messages import Message
-from journeyman.core.principals import ANY_PRINCIPAL, WRITE_ALL, Principal, PrincipalFilter
-from journeyman.core.runs import UNFINISHED, AgentResponse, RunStatus
+from journeyman.core.policy import ANY_PRINCIPAL, WRITE_ALL, Principal, PrincipalFilter
+from journeyman.core.runs import UNFINISHED, AgentResponse, Message, RunStatus, SessionRow
 from journeyman.core.specification import ToolSpecification
 from journeyman.core.storing import RunOrder, RunRow, own_run_id
 from journeyman.core.words import words as core_words
+from journeyman.stores.leases import SqlIdempotency, SqlLeases
 from journeyman.tools.library import nearest_names
 
 if TYPE_CHECKING:
     from journeyman.app.handles import Handle
     from journeyman.app.journeyman import Journeyman
+    from journeyman.app.service import Service
 
 READ_ALL = "runs:read"
 """Who has it sees the runs, sessions and approvals of others."""
@@ -42,6 +42,12 @@ GAPS_WRITE = "gaps:write"
 """Who has it sees what everybody missed, and dismisses what nobody is going to build."""
 DECIDE = "approvals:decide"
 """Who has it decides about approvals and unknown outcomes."""
+READ_AUDIT = "audit:read"
+READ_CONFIGURATION = "configuration:read"
+PLAYBOOKS_WRITE = "playbooks:write"
+EXPERIMENTS_WRITE = "experiments:write"
+LONGEST_NAME = 200
+"""Characters of a field's name in a message."""
 LOCAL = Principal("local", permissions={"*"})
 """Whoever uses a service that only this machine can reach."""
 
@@ -58,9 +64,12 @@ class DeskError(JourneymanError):
 class NotFoundError(DeskError):
     """There is no such thing, or the principal may not know that there is."""
 
-    def __init__(self, kind: str, name: str) -> None:
-        super().__init__(f"{kind.upper()}_NOT_FOUND", f"there is no {kind} {name!r}")
+    def __init__(self, kind: str, name: str, *, message: str | None = None, recover_action: str | None = None) -> None:
+        code = f"{kind.upper().replace(' ', '_')}_NOT_FOUND"
+        super().__init__(code, message or f"there is no {kind} {name!r}", recover_action=recover_action)
         self.kind = kind
+        self.told = message or f"{kind.capitalize()} not found"
+        """The same for somebody who has named it by its address."""
 
 
 class NotPermittedError(DeskError):
@@ -72,6 +81,15 @@ class NotPermittedError(DeskError):
 
 class ConflictError(DeskError):
     """It clashes with how things stand."""
+
+
+class InvalidInputError(DeskError):
+    """A value cannot be meant."""
+
+    def __init__(self, code: str, field: str, message: str) -> None:
+        self.field = field.removeprefix(".")[:LONGEST_NAME] or "body"
+        self.message = message
+        super().__init__(code, f"{self.field}: {message}" if code == "VALIDATION_ERROR" else message)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,12 +138,26 @@ def _id_of(principal: Principal | None) -> str | None:
 
 
 class Desk:
-    """The app as one principal may use it."""
+    """The app as one principal may use it.
 
-    def __init__(self, app: Journeyman, principal: Principal) -> None:
+    ``resumes`` says whether a run goes on in this process when somebody has decided what it waited for. ``service`` is
+    what the app is part of, where it has agents and tasks.
+    """
+
+    def __init__(
+        self, app: Journeyman, principal: Principal, *, resumes: bool = True, service: Service | None = None
+    ) -> None:
         self.app = app
         self.principal = principal
+        self._resumes = resumes
+        self._service = service
         self._store = app.store
+
+    @property
+    def service(self) -> Service:
+        if self._service is None:
+            raise ConfigurationError("there is no service here, only an app: open it with open_service()")
+        return self._service
 
     # --- who may see and change what
 
@@ -140,8 +172,11 @@ class Desk:
         """Whether the principal sees a strategy: everybody's, their own, or by a permission."""
         return owner_id is None or self._sees(owner_id)
 
-    def _visible(self, also: str | None = None) -> PrincipalFilter:
-        return ANY_PRINCIPAL if self._reads_all(also) else self.principal.id
+    def visible(self, also: str | None = None, *, only: str | None = None) -> PrincipalFilter:
+        """Whose rows the principal sees; of these ``only`` one's, where that is asked for."""
+        if only is not None and not self._sees(only, also):
+            raise NotPermittedError(self.principal, READ_ALL)
+        return only or (ANY_PRINCIPAL if self._reads_all(also) else self.principal.id)
 
     @property
     def _changeable(self) -> PrincipalFilter:
@@ -166,6 +201,8 @@ class Desk:
         *,
         statuses: Collection[RunStatus] | None = None,
         session_id: str | None = None,
+        principal_id: str | None = None,
+        after: str | None = None,
         limit: int = 50,
         offset: int = 0,
     ) -> Sequence[RunRow]:
@@ -174,18 +211,31 @@ class Desk:
         return await self._store.runs.list(
             statuses=statuses,
             session_id=session_id,
-            principal_id=self._visible(),
+            principal_id=self.visible(only=principal_id),
+            after=after,
             limit=limit,
             offset=offset,
         )
+
+    async def facts(self, run_id: str, *, after: int = 0, limit: int | None = None) -> Sequence[Fact]:
+        """What a run the principal may see has done, in order."""
+        return await self._store.runs.facts((await self.run(run_id)).id, after=after, limit=limit)
+
+    async def order(self, run_id: str) -> RunOrder | None:
+        """What a run the principal may see was asked."""
+        return await self._store.runs.order((await self.run(run_id)).id)
+
+    async def response(self, run_id: str) -> AgentResponse | None:
+        """What a run the principal may see amounts to so far."""
+        return await (await self.app.handle((await self.run(run_id)).id)).so_far()
 
     async def counts(self) -> tuple[int, int]:
         """How many runs are queued or under way, and how many approvals wait, among those the principal may see."""
         await self.app.approvals.expire()
         at_work = (RunStatus.RUNNING, RunStatus.QUEUED)
-        runs = await self._store.runs.count(statuses=at_work, principal_id=self._visible())
+        runs = await self._store.runs.count(statuses=at_work, principal_id=self.visible())
         waiting = ApprovalStatus.PENDING
-        return runs, await self._store.approvals.count(status=waiting, principal_id=self._visible(DECIDE))
+        return runs, await self._store.approvals.count(status=waiting, principal_id=self.visible(DECIDE))
 
     async def run(self, run_id: str, *, also: str | None = None) -> RunRow:
         """A run the principal may see, because it is theirs or by a permission; ``also`` is one more that will do.
@@ -198,6 +248,13 @@ class Desk:
             if row is not None and self._sees(row.principal_id, also):
                 return row
         raise NotFoundError("run", run_id)
+
+    async def find_run(self, run_id: str) -> RunRow | None:
+        """The same, or None."""
+        try:
+            return await self.run(run_id)
+        except NotFoundError:
+            return None
 
     async def cancel(self, run_id: str) -> RunRow:
         """End a run, wherever it is worked on."""
@@ -228,7 +285,7 @@ class Desk:
         if call_id not in [record.call_id for record in await handle.unknown()]:
             raise ConflictError("CALL_NOT_UNKNOWN", f"call {call_id!r} of run {run_id!r} has no unknown outcome")
         await handle.resolve(call_id, action, result=result, by=self.principal.id)
-        await self.app.resume(run_id)
+        await self._go_on(run_id)
         return await self.run(run_id, also=DECIDE)
 
     async def rate(self, run_id: str, rating: Rating, *, note: str = "") -> Label:
@@ -240,15 +297,11 @@ class Desk:
             raise ConflictError("RUN_NOT_ENDED", f"run {run_id!r} is {row.status.value}", recover_action=hint)
         return await (await self.app.handle(row.id)).rate(rating, by=self.principal.id, note=note)
 
-    # --- sessions
+    async def _go_on(self, run_id: str) -> None:
+        if self._resumes:
+            await self.app.resume(run_id)
 
-    async def sessions(
-        self, *, text: str = "", after: SessionPlace | None = None, limit: int = 50, offset: int = 0
-    ) -> Sequence[SessionRow]:
-        """The sessions the principal may see, most recently used first; with ``text``, those that mention it."""
-        return await self._store.conversations.list(
-            principal_id=self._visible(), text=text, after=after, limit=limit, offset=offset
-        )
+    # --- sessions
 
     async def session(self, session_id: str) -> SessionRow:
         """A session the principal may see."""
@@ -256,6 +309,19 @@ class Desk:
         if row is None or not self._sees(row.principal_id):
             raise NotFoundError("session", session_id)
         return row
+
+    async def has_session(self, session_id: str) -> bool:
+        """Whether there is such a session, whoever's."""
+        return await self._store.conversations.get(session_id) is not None
+
+    async def own_sessions(self, *, limit: int = 50) -> Sequence[SessionRow]:
+        """The principal's own sessions, most recently used first."""
+        return await self._store.conversations.list(principal_id=self.principal.id, limit=limit)
+
+    async def latest_order(self, session_id: str) -> RunOrder | None:
+        """What was asked for last in a session, of what the principal sees."""
+        rows = await self._store.runs.list(session_id=session_id, principal_id=self.visible(), limit=1)
+        return await self._store.runs.order(rows[0].id) if rows else None
 
     async def must_own_session(self, session_id: str, *, new: bool = False) -> None:
         """Refuse to change another's session; with ``new``, one that is not there may be begun."""
@@ -283,7 +349,7 @@ class Desk:
     async def messages(self, session_id: str, *, last: int | None = None) -> Sequence[Message]:
         """What was said in a session the principal may see, in order; with ``last``, only the latest so many."""
         await self.session(session_id)
-        return await self._store.conversations.messages(session_id, last=last, principal_id=self._visible())
+        return await self._store.conversations.messages(session_id, last=last, principal_id=self.visible())
 
     async def delete_session(self, session_id: str) -> None:
         """Forget a session of which no run is unfinished."""
@@ -300,11 +366,25 @@ class Desk:
     # --- approvals
 
     async def approvals(
-        self, *, pending: bool = True, run_id: str | None = None, limit: int = 50, offset: int = 0
+        self,
+        *,
+        pending: bool = True,
+        run_id: str | None = None,
+        principal_id: str | None = None,
+        after: str | None = None,
+        limit: int = 50,
+        offset: int = 0,
     ) -> Sequence[Approval]:
         """The approvals the principal may see, oldest first: those that wait for a decision, or all."""
-        read = self.app.approvals.pending if pending else self.app.approvals.list
-        return await read(run_id=run_id, principal_id=self._visible(DECIDE), limit=limit, offset=offset)
+        await self.app.approvals.expire()
+        return await self._store.approvals.list(
+            status=ApprovalStatus.PENDING if pending else None,
+            run_id=run_id,
+            principal_id=self.visible(DECIDE, only=principal_id),
+            after=after,
+            limit=limit,
+            offset=offset,
+        )
 
     async def approval(self, approval_id: str) -> Approval:
         """An approval the principal may see."""
@@ -321,48 +401,27 @@ class Desk:
         decided = await self.app.approvals.approve(
             approval_id, by=self.principal.id, arguments=arguments, for_session=for_session
         )
-        await self.app.resume(decided.run_id)
+        await self._go_on(decided.run_id)
         return decided
 
     async def deny(self, approval_id: str, *, reason: str = "") -> Approval:
         """Refuse a call, and go on with its run here if no process does."""
         await self._must_decide(approval_id)
         decided = await self.app.approvals.deny(approval_id, by=self.principal.id, reason=reason)
-        await self.app.resume(decided.run_id)
+        await self._go_on(decided.run_id)
         return decided
 
     async def _must_decide(self, approval_id: str) -> None:
         await self.approval(approval_id)
         self.must_hold(DECIDE)
 
-    # --- intents
-
-    async def understand(
-        self, text: str, *, context: Mapping[str, Any] | None = None, offline: bool = False
-    ) -> UserIntent | None:
-        """What a request asks for, among the tools that the principal may use."""
-        return await self.app.understand(text, principal=self.principal, context=context, offline=offline)
-
     # --- gaps
 
-    async def gaps(self, *, dismissed: bool = False, limit: int = 50, offset: int = 0) -> Sequence[Gap]:
-        """What was missing, as far as the principal may know; others' requests count for those who see their runs."""
-        return await self.app.gaps.demand(
-            principal_id=self._visible(GAPS_WRITE), dismissed=dismissed, limit=limit, offset=offset
-        )
-
     async def gap(self, key: str) -> Gap:
-        found = await self.app.gaps.get(key, principal_id=self._visible(GAPS_WRITE))
+        found = await self.app.gaps.get(key, principal_id=self.visible(GAPS_WRITE))
         if found is None:
             raise NotFoundError("gap", key)
         return found
-
-    async def dismiss_gap(self, key: str) -> Gap:
-        """Leave it out of everybody's list."""
-        self.must_hold(GAPS_WRITE)
-        await self.gap(key)
-        await self.app.gaps.dismiss(key, by=self.principal.id)
-        return await self.gap(key)
 
     async def miss_tool(self, name: str) -> None:
         """Somebody called a tool by a name that no tool has."""
@@ -382,8 +441,7 @@ class Desk:
         """The living process that holds a run, in words; None when none does."""
         if row.owner is None or not self.app.runner.claims.held(row):
             return None
-        host, pid, *_ = *row.owner.split("/"), ""
-        return f"process {pid} on {host}"
+        return in_words(row.owner)
 
     async def blockers(self, row: RunRow) -> Blockers:
         """What keeps a run from going on as it stands; nothing does once it has ended."""
@@ -450,13 +508,33 @@ class Desk:
         """The id of the run that an idempotency key of the principal stands for."""
         return None if key is None else f"run_{digest('idempotency', door, self.principal.id, key)}"
 
+    @property
+    def requests(self) -> SqlIdempotency:
+        """Requests that may be sent again without a key."""
+        return self._store.idempotency
+
+    @property
+    def leases(self) -> SqlLeases:
+        """What a door does in one process at a time."""
+        return self._store.leases
+
+    async def own_run(self, run_id: str) -> RunRow | None:
+        """The principal's own run of this id; None where it is another's or there is none."""
+        row = await self._store.runs.get(run_id)
+        return row if row is not None and row.principal_id == self.principal.id else None
+
+    async def own_order(self, run_id: str) -> RunOrder | None:
+        """What the principal's own run of this id was asked; None where it is another's or there is none."""
+        order = await self._store.runs.order(run_id)
+        return order if order is not None and order.principal_id == self.principal.id else None
+
     async def begun_before(self, run_id: str, *, same: Callable[[RunOrder], bool]) -> RunOrder | None:
         """What an earlier request with the same run id asked for; refused where that was something else.
 
         None for a run of another principal, as if there were none.
         """
-        order = await self._store.runs.order(run_id)
-        if order is None or order.principal_id != self.principal.id:
+        order = await self.own_order(run_id)
+        if order is None:
             return None
         if not same(order):
             raise ConflictError(

@@ -15,16 +15,13 @@ if TYPE_CHECKING:
     import asyncio
 
     from journeyman.agent.agent import Agent, Verify
-    from journeyman.agent.run import Run
-    from journeyman.agent.state import RunState
+    from journeyman.agent.run import Planner, Run
     from journeyman.core.approvals import Approver
     from journeyman.core.events import Event, Fact
-    from journeyman.core.messages import Message
     from journeyman.core.playbook import StrategySource
-    from journeyman.core.policy import Policy
-    from journeyman.core.principals import Principal
+    from journeyman.core.policy import Policy, Principal
     from journeyman.core.protocols import ApprovalGate, Journal, Listener, Model
-    from journeyman.core.runs import AgentResponse, Limits, TaskInput
+    from journeyman.core.runs import AgentResponse, Limits, Message, TaskInput
     from journeyman.tools.library import ToolLibrary
 
 SHUTDOWN_SECONDS = 2.0
@@ -40,6 +37,8 @@ class RunOptions(TypedDict, total=False):
     """Where the tools are implemented. An agent that was given tools or functions needs none."""
     model: Model | str | None
     """Wins over the agent's."""
+    planner: Planner | None
+    """Says what to do next in the place of a model, which is then not asked."""
     policy: Policy | None
     approver: Approver | None
     """Who is asked. Without one, calls that need approval are denied."""
@@ -72,8 +71,8 @@ async def run(
     """Run an agent to its end and return what came out, whatever the end was.
 
     With ``output``, a type or a JSON Schema, the answer is data that fits it: ``response.output``. It wins over the
-    agent's. Options: library, model, policy, approver, principal, history, limits, playbook, journal, verify; see
-    ``RunOptions``.
+    agent's. Options: library, model, planner, policy, approver, principal, history, limits, playbook, journal,
+    verify; see ``RunOptions``.
     """
     return await _whole(_for_output(agent, output), task, options)
 
@@ -191,9 +190,8 @@ async def _whole(
         known = ", ".join(("output", *RunOptions.__annotations__))
         raise TypeError(f"unknown options: {', '.join(sorted(unknown))}; there are {known}")
 
-    from journeyman.agent.ending import response
-    from journeyman.agent.loop import advance
-    from journeyman.agent.output import typed
+    from journeyman.agent.ending import response, typed
+    from journeyman.agent.run import advance
 
     async with _prepared(agent, task, options, listener=listener, last=last) as prepared:
         await advance(prepared)
@@ -212,15 +210,16 @@ async def _prepared(
 
     ``last`` says that the event loop ends with this run: then any model lets go of what is bound to it.
     """
-    from journeyman.agent.limits import NO_LIMITS
-    from journeyman.app.assembly import Assembly, begin, close_model, model_named, resources_of
-    from journeyman.app.finding import DefaultRanker, find_gap
+    from journeyman.agent.run import NO_LIMITS
+    from journeyman.agent.turn import ModelPlanner
+    from journeyman.app.assembly import begin, build
+    from journeyman.app.resources import Rules, close_model, in_process, model_named
     from journeyman.core.data import new_id
-    from journeyman.core.events import RunStarted
     from journeyman.core.policy import Policy
     from journeyman.core.runs import TaskInput
+    from journeyman.core.storing import RunOrder
     from journeyman.execution.approval import AskApprover, NoApprover
-    from journeyman.stores.in_memory import MemoryJournal
+    from journeyman.execution.recorder import MemoryJournal
 
     task = TaskInput(description=wanted) if isinstance(wanted, str) else wanted
     library = options.get("library")
@@ -228,48 +227,44 @@ async def _prepared(
     playbook = options.get("playbook")
     if (feed := getattr(playbook, "feed", None)) is not None:
         seen: list[Fact] = []
-    principal = options.get("principal") or task.principal
-    limits = options.get("limits") or NO_LIMITS
-    resources = resources_of(library)
+    executor = in_process.of(library)
+    order = RunOrder.unchecked(
+        run_id=new_id("run"),
+        agent=agent.snapshot,
+        task=task,
+        principal=options.get("principal") or task.principal,
+        limits=options.get("limits") or NO_LIMITS,
+        created_at=executor.clock.time(),
+    )
     gate: ApprovalGate = NoApprover()
     if (approver := options.get("approver")) is not None:
-        gate = AskApprover(approver, clock=resources.clock, waited=lambda seconds: prepared.postpone(seconds))
+        gate = AskApprover(approver, clock=executor.clock, waited=lambda seconds: prepared.postpone(seconds))
     given = agent.model if (chosen := options.get("model")) is None else chosen
     model: Model | None = None
 
-    def named(_: RunState) -> Model:
+    def planner() -> Planner:
         nonlocal model
+        if (planning := options.get("planner")) is not None:
+            return planning
         model = model_named(given) if isinstance(given, str) else given
-        return model
+        return ModelPlanner(model)
 
     await library.open()
     try:
-        prepared = Assembly(
-            run_id=new_id("run"),
-            agent=agent,
-            task=task,
-            principal=principal,
-            limits=limits,
-            library=library,
-            policy=options.get("policy") or Policy(),
-            resources=resources,
+        prepared = build(
+            order,
+            agent,
+            library,
+            executor=executor,
+            rules=Rules(policy=options.get("policy") or Policy()),
             gate=gate,
             journal=MemoryJournal() if (journal := options.get("journal")) is None else journal,
-            model=named,
-            verify=options.get("verify"),
-            gaps=find_gap,
-            ranker=DefaultRanker(library),
+            planner=planner,
             listener=listener if feed is None else _collected(seen, listener),
-        ).build()
-        prepared.wants_text = listener is not None
-        started = RunStarted(
-            agent=agent.snapshot,
-            task=task,
-            principal=principal,
-            limits=limits,
-            history=tuple(options.get("history", ())),
+            verify=options.get("verify"),
         )
-        await begin(prepared, started, playbook)
+        prepared.wants_text = listener is not None
+        await begin(prepared, order, playbook, history=tuple(options.get("history", ())))
         yield prepared
         if feed is not None:
             await _feed(feed, seen, prepared)

@@ -1,19 +1,25 @@
-"""How runs choose among many tools and look for what is missing. Nothing is loaded before the first look."""
+"""How runs choose among many tools and look for what is missing, and what a request asks for (``app.understand``).
+
+Nothing is loaded before the first look.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
-from journeyman.core.gaps import ToolGapReport
-from journeyman.core.protocols import Embedder
+from journeyman.core.gaps import IntentType, ToolGapReport, UserIntent, add_intent_type
+from journeyman.core.policy import Principal
+from journeyman.core.protocols import Clock, Embedder, Model
 from journeyman.core.specification import ToolSpecification
 from journeyman.tools.library import ToolLibrary
 
 if TYPE_CHECKING:
-    from journeyman.memory.choosing import ToolRanking
+    from journeyman.choosing.ranking import ToolRanking
+    from journeyman.settings.schema import Settings
 
 
 @cache
@@ -27,28 +33,28 @@ def gap_embedder() -> Embedder | None:
 @cache
 def tool_ranking() -> ToolRanking:
     """The one of this process: it keeps what it knows of the tools that it has ranked."""
-    from journeyman.memory.choosing import ToolRanking
+    from journeyman.choosing.ranking import ToolRanking
 
     return ToolRanking(embedder=gap_embedder())
 
 
+@dataclass(frozen=True, slots=True)
 class DefaultRanker:
     """Says which tools fit a request, where a run has more than its model is told of; by the library's own embedder
     where it has one."""
 
-    def __init__(self, library: ToolLibrary) -> None:
-        self._library = library
+    library: ToolLibrary
 
     async def rank(self, text: str, tools: Sequence[ToolSpecification], *, k: int) -> Sequence[str]:
         return await self._ranking().rank(text, tools, k=k)
 
     def _ranking(self) -> ToolRanking:
-        if self._library.embedder is None:
+        if self.library.embedder is None:
             return tool_ranking()
-        if (known := _rankings.get(self._library)) is None:
-            from journeyman.memory.choosing import ToolRanking
+        if (known := _rankings.get(self.library)) is None:
+            from journeyman.choosing.ranking import ToolRanking
 
-            known = _rankings[self._library] = ToolRanking(embedder=self._library.embedder)
+            known = _rankings[self.library] = ToolRanking(embedder=self.library.embedder)
         return known
 
 
@@ -60,6 +66,42 @@ async def find_gap(
     task_text: str, tools: Sequence[ToolSpecification], confidence: float | None
 ) -> ToolGapReport | None:
     """What is missing among the tools that a run could use."""
-    from journeyman.memory.gaps import ToolGapDetector
+    from journeyman.choosing.gaps import ToolGapDetector
 
     return await ToolGapDetector(tools, embedder=gap_embedder()).detect(task_text, confidence=confidence)
+
+
+# --- intents
+
+
+async def understand(
+    text: str,
+    library: ToolLibrary,
+    *,
+    principal: Principal | None = None,
+    context: Mapping[str, Any] | None = None,
+    model: Model | None = None,
+    clock: Clock | None = None,
+) -> UserIntent | None:
+    """What a request asks for; None where it asks for nothing, or for nothing of a known type."""
+    from journeyman.choosing.intents import IntentReader
+
+    tools = [
+        tool
+        for tool in library.specifications()
+        if all(principal is not None and principal.may(permission) for permission in tool.permissions)
+    ]
+    reader = IntentReader(tools, embedder=gap_embedder(), ranking=tool_ranking(), model=model, clock=clock)
+    return await reader.read(text, context=context)
+
+
+def add_configured(settings: Settings) -> list[IntentType]:
+    """Let intents be of the types that a configuration names; whoever calls this removes them again."""
+    return [add_intent_type(IntentType(name=name, **kind.model_dump())) for name, kind in settings.intents.items()]
+
+
+def explain_choice() -> Sequence[str]:
+    """What was looked at to find a model here, line by line; the last one says what was found."""
+    from journeyman.models.resolve import explain_choice as explained
+
+    return explained()

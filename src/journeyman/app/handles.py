@@ -1,47 +1,40 @@
 """What a caller holds: a handle on one run, a session of several. Both are names; everything is in the store.
 
-Also how a run is watched from here, and how a call whose outcome is unknown is settled.
+Also how a call whose outcome is unknown is settled.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar, overload
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypedDict, TypeVar, Unpack, overload
 
-from journeyman.agent.ending import response
-from journeyman.agent.output import typed
+from journeyman.agent.ending import response_of, typed
 from journeyman.agent.state import RunState
-from journeyman.app.relay import Inbox
+from journeyman.app.owners import in_words
+from journeyman.app.watching import Inbox, Signals
+from journeyman.core.approvals import LONGEST_NOTE, ApprovalStatus, Label, LabelSource, Rating
 from journeyman.core.calls import CallStatus, ToolCallRecord
 from journeyman.core.errors import ConfigurationError, SessionTakenError, StoreError
 from journeyman.core.events import (
     CallFinished,
-    CallProgress,
     CallResolved,
     Event,
     Fact,
-    RunFailed,
-    RunFinished,
     RunQueued,
-    TextDelta,
 )
-from journeyman.core.labels import LONGEST_NOTE, Label, LabelSource, Rating
-from journeyman.core.messages import Message
-from journeyman.core.principals import ANY_PRINCIPAL, WRITE_ALL, PrincipalFilter
-from journeyman.core.runs import AgentResponse, OutputT, RunStatus, TaskInput
+from journeyman.core.policy import ANY_PRINCIPAL, WRITE_ALL, PrincipalFilter
+from journeyman.core.runs import AgentResponse, Message, OutputT, RunStatus, TaskInput, Wait
 from journeyman.core.storing import RunRow
-from journeyman.execution.artifacts import whole
-from journeyman.execution.outcome import Refusal, Success, skipped
+from journeyman.execution.outcome import Refusal, Success, skipped, whole
 from journeyman.execution.results import UnserialisableResultError, json_value
 
 if TYPE_CHECKING:
     from journeyman.agent.agent import Agent
     from journeyman.app.journeyman import Journeyman
     from journeyman.app.runner import Runner
-    from journeyman.core.principals import Principal
+    from journeyman.core.policy import Principal
     from journeyman.core.runs import Limits
 
 T = TypeVar("T")
@@ -56,8 +49,8 @@ with questions how long."""
 _AWAY_SECONDS = 1.0
 """How long to wait before a store is tried again that was away."""
 _FACTS_AT_ONCE = 500
-_MOST_SIGNALS = 1_000
-"""Kept for a listener that is slow to take them. What is lost is in the facts that follow."""
+_TELL_SECONDS = 1.0
+"""How often it is looked what a run waits for, for whoever wants to be told."""
 
 
 class Handle(Generic[OutputT]):
@@ -82,10 +75,77 @@ class Handle(Generic[OutputT]):
             raise ConfigurationError(f"there is no run {self.run_id!r}: it was never started, or purged since")
         return row
 
-    async def wait(self) -> RunStatus:
-        """Return when the run has ended or needs a person."""
-        status, _ = await self._rest()
+    async def wait(self, *, told: Callable[[Sequence[Wait]], None] | None = None) -> RunStatus:
+        """Return when the run has ended or needs a person.
+
+        Meanwhile ``told`` is called with what the run ``waits`` for, whenever that has changed.
+        """
+        telling = None if told is None else asyncio.create_task(self._tell(told))
+        try:
+            status, _ = await self._rest()
+        finally:
+            if telling is not None:
+                telling.cancel()
         return status
+
+    async def _tell(self, told: Callable[[Sequence[Wait]], None]) -> None:
+        before: Sequence[Wait] = ()
+        while True:
+            with contextlib.suppress(StoreError):
+                # The time up to which a process is waited for moves whenever it is heard of.
+                now = await self.waits()
+                if [wait.whom for wait in now] != [wait.whom for wait in before]:
+                    told(now)
+                before = now
+            await asyncio.sleep(_TELL_SECONDS)
+
+    async def waits(self) -> Sequence[Wait]:
+        """What the run waits for, for whom, and until when; nothing where it is worked on, or has ended."""
+        runner, row = self._runner, await self._row()
+        match row.status:
+            case RunStatus.AWAITING_APPROVAL:
+                asked = await runner.store.approvals.list(run_id=row.id, status=ApprovalStatus.PENDING)
+                about = (
+                    (f"a decision on {item.tool_name!r} ({item.id})", item.expires_at.timestamp()) for item in asked
+                )
+                return [Wait(reason="approval", whom="a person", until=until, text=text) for text, until in about]
+            case RunStatus.AWAITING_RESOLUTION:
+                told = (
+                    f"a word on what became of {item.tool_name!r} ({item.call_id})" for item in await self.unknown()
+                )
+                return [Wait(reason="resolution", whom="a person", text=text) for text in told]
+            case RunStatus.STUCK:
+                return [Wait(reason="stuck", whom="a person", text="a word that it may be tried again")]
+            case RunStatus.QUEUED if (ahead := await runner.store.runs.ahead_of(row.id)) is not None:
+                text = f"its end; it goes before this one in their session, and is {ahead.status.value}"
+                return [Wait(reason="turn", whom=f"run {ahead.id}", text=text)]
+            case RunStatus.QUEUED if row.owner is None:
+                place = await self.position()
+                text = "a free place" if place is None else f"a free place, as number {place} of those that wait"
+                return [Wait(reason="place", whom="a process", text=text)]
+            case RunStatus.RUNNING if row.owner is None and row.trouble is not None:
+                until = row.retry_at or None
+                return [Wait(reason="retry", whom="a process", until=until, text=f"another try ({row.trouble})")]
+            case RunStatus.RUNNING if row.owner is None:
+                return [Wait(reason="process", whom="a process", text="one that takes it up")]
+            case RunStatus.RUNNING if row.epoch > 1:
+                return await self._waits_for_calls()
+        return ()
+
+    async def _waits_for_calls(self) -> Sequence[Wait]:
+        """Calls that another process has begun, and whose outcome it alone can tell."""
+        turn, waits = (await self._state()).turn, list[Wait]()
+        if turn is None:
+            return waits
+        for call in turn.calls:
+            past = turn.pasts.get(call.id)
+            if past is None or past.started is None or past.unknown is not None or call.id in turn.records:
+                continue
+            for awaited in await self._runner.witness.awaited(past.started):
+                until = await self._runner.store.now() + awaited.seconds_left
+                text = f"its report on {call.tool_name!r} ({call.id}), which it began; unknown if it stays silent"
+                waits.append(Wait(reason="call", whom=in_words(awaited.owner), until=until, text=text))
+        return waits
 
     async def _rest(self) -> tuple[RunStatus, AgentResponse | None]:
         """Where the run came to rest, and what it amounts to if it ended here just now."""
@@ -114,14 +174,16 @@ class Handle(Generic[OutputT]):
     async def result(self) -> AgentResponse[OutputT]:
         """Wait as ``wait()`` does, then give what the run amounts to, whatever its status."""
         status, ended = await self._rest()
-        return self._typed(ended or await self._labelled(response(self.run_id, await self._state(), status=status)))
+        return self._typed(
+            ended or await self._labelled(await response_of(self.run_id, await self._state(), status=status))
+        )
 
     async def so_far(self) -> AgentResponse[OutputT] | None:
         """What the run amounts to as it stands, without waiting; None before it has begun."""
         status, state = await self.status(), await self._state()
         if state.task is None:
             return None
-        return self._typed(await self._labelled(response(self.run_id, state, status=status)))
+        return self._typed(await self._labelled(await response_of(self.run_id, state, status=status)))
 
     async def _labelled(self, given: AgentResponse) -> AgentResponse:
         """With what people have said about the run since it ended."""
@@ -162,7 +224,7 @@ class Handle(Generic[OutputT]):
         return await whole(record, self.run_id, self._runner.store.artifacts)
 
     async def _state(self) -> RunState:
-        state, _ = await self._runner.factory.fold(self.run_id)
+        state, _ = await self._runner.shared.fold(self.run_id)
         return state
 
     async def events(self, *, after: int = 0) -> AsyncIterator[Event]:
@@ -177,7 +239,7 @@ class Handle(Generic[OutputT]):
 
     async def batches(self, *, after: int = 0) -> AsyncGenerator[list[Event], None]:
         """The same events, together as they are found: for whoever sends them on at a price for each time."""
-        signals, inbox = _Signals(after), Inbox(self._runner, self.run_id, after=after)
+        signals, inbox = Signals(after), Inbox(self._runner, self.run_id, after=after)
         place: int | None = None
         with self._runner.watches.on(self.run_id) as watch, contextlib.ExitStack() as ending:
 
@@ -297,73 +359,13 @@ def _settled(unknown: ToolCallRecord, outcome: Success | Refusal) -> ToolCallRec
     return unknown.model_copy(update=changes)
 
 
-Missed: TypeAlias = tuple[int, list[Event]]
-"""What signals have told of the step under way, and the number of the fact before them."""
+class SendOptions(TypedDict, total=False):
+    """What a session's ``send`` takes besides the agent, the task and the output."""
 
-
-class UnderWay:
-    """What signals have told of the step under way, kept where the run is worked on: who joins later reads a text
-    from its beginning, and sees how far calls have come."""
-
-    def __init__(self) -> None:
-        self._after = 0
-        self._text: list[TextDelta] = []
-        self._progress: dict[str, CallProgress] = {}
-
-    def hear(self, event: Event) -> None:
-        if isinstance(event, TextDelta):
-            self._text.append(event)
-            return
-        if isinstance(event, CallProgress):
-            self._progress[event.call_id] = event
-            return
-        if event.seq is not None:
-            self._after = event.seq
-        if self._text:  # it is a fact now, or is begun anew
-            self._text.clear()
-        if self._progress and isinstance(event, CallFinished):
-            self._progress.pop(event.record.call_id, None)
-
-    def missed(self) -> Missed | None:
-        """For somebody who joins now."""
-        found: list[Event] = list(self._progress.values())
-        if self._text:
-            text = "".join(piece.text for piece in self._text)
-            found.append(self._text[-1].model_copy(update={"text": text}))
-        return (self._after, found) if found else None
-
-
-class _Signals:
-    """Signals that were heard and not handed on yet, each with the number of the fact before it."""
-
-    def __init__(self, after: int) -> None:
-        self._waiting: deque[tuple[int, Event]] = deque()
-        self._heard = after
-        self._lossy = False
-
-    def begin(self, missed: Missed) -> None:
-        """What was told before anybody listened here."""
-        self._heard, events = missed
-        self._waiting.extend((self._heard, event) for event in events)
-
-    def take(self, event: Event) -> bool:
-        """Whether it was kept. One that is lost takes the rest of its step with it: half a text helps nobody."""
-        if event.seq is not None:
-            self._heard, self._lossy = event.seq, False
-            return False
-        self._lossy = self._lossy or len(self._waiting) >= _MOST_SIGNALS
-        if not self._lossy:
-            self._waiting.append((self._heard, event))
-        return not self._lossy
-
-    def add(self, seq: int, event: Event) -> None:
-        """One that another process has sent, after the fact of this number."""
-        self._waiting.append((seq, event))
-
-    def up_to(self, seq: int) -> Iterator[Event]:
-        """Those that came before the fact after this one."""
-        while self._waiting and self._waiting[0][0] <= seq:
-            yield self._waiting.popleft()[1]
+    principal: Principal | None
+    limits: Limits | None
+    priority: int
+    run_id: str | None
 
 
 class Session:
@@ -375,55 +377,22 @@ class Session:
 
     @overload
     async def send(
-        self,
-        agent: Agent,
-        task: TaskInput | str,
-        *,
-        output: type[T],
-        principal: Principal | None = None,
-        limits: Limits | None = None,
-        priority: int = 0,
-        run_id: str | None = None,
+        self, agent: Agent, task: TaskInput | str, *, output: type[T], **options: Unpack[SendOptions]
     ) -> Handle[T]: ...
 
     @overload
     async def send(
-        self,
-        agent: Agent,
-        task: TaskInput | str,
-        *,
-        output: Any = None,
-        principal: Principal | None = None,
-        limits: Limits | None = None,
-        priority: int = 0,
-        run_id: str | None = None,
+        self, agent: Agent, task: TaskInput | str, *, output: Any = None, **options: Unpack[SendOptions]
     ) -> Handle: ...
 
     async def send(
-        self,
-        agent: Agent,
-        task: TaskInput | str,
-        *,
-        output: Any = None,
-        principal: Principal | None = None,
-        limits: Limits | None = None,
-        priority: int = 0,
-        run_id: str | None = None,
+        self, agent: Agent, task: TaskInput | str, *, output: Any = None, **options: Unpack[SendOptions]
     ) -> Handle:
         """Say something. The run begins when the session's earlier ones have ended, with all that was said by then.
 
         ``output`` as for ``start``. A ``run_id`` of the caller's makes saying it twice harmless.
         """
-        return await self._app.start(
-            agent,
-            task,
-            output=output,
-            principal=principal,
-            limits=limits,
-            session_id=self.id,
-            priority=priority,
-            run_id=run_id,
-        )
+        return await self._app.start(agent, task, output=output, session_id=self.id, **options)
 
     async def messages(
         self, *, last: int | None = None, principal_id: PrincipalFilter = ANY_PRINCIPAL
@@ -437,61 +406,3 @@ class Session:
         own_id = None if principal is None else principal.id
         if row is not None and row.principal_id != own_id and (principal is None or not principal.may(WRITE_ALL)):
             raise SessionTakenError(self.id)
-
-
-# --- watching
-
-
-class Watch:
-    """For whoever looks at one run: when to look again, and what the run amounts to once it has ended here."""
-
-    def __init__(self) -> None:
-        self._news = asyncio.Event()
-        self.response: AgentResponse | None = None
-        """Set when the run ends while it is watched. The store knows of the end by then."""
-
-    def tell(self) -> None:
-        self._news.set()
-
-    def clear(self) -> None:
-        self._news.clear()
-
-    async def wait(self, seconds: float) -> None:
-        """Until there is news, but no longer than this."""
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                await self._news.wait()
-
-
-class Watches:
-    """All of them, by run."""
-
-    def __init__(self) -> None:
-        self._by_run: dict[str, list[Watch]] = {}
-
-    @contextlib.contextmanager
-    def on(self, run_id: str) -> Iterator[Watch]:
-        watch = Watch()
-        watching = self._by_run.setdefault(run_id, [])
-        watching.append(watch)
-        try:
-            yield watch
-        finally:
-            watching.remove(watch)
-            if not watching:
-                self._by_run.pop(run_id, None)
-
-    def watched(self, run_id: str) -> bool:
-        return run_id in self._by_run
-
-    def hear(self, event: Event) -> None:
-        """A fact about a run that is worked on here."""
-        for watch in self._by_run.get(event.run_id, ()):
-            if isinstance(event, RunFinished | RunFailed):
-                watch.response = event.response
-            watch.tell()
-
-    def tell(self, run_id: str) -> None:
-        """Something else happened to a run."""
-        for watch in self._by_run.get(run_id, ()):
-            watch.tell()

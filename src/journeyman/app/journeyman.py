@@ -1,4 +1,7 @@
-"""``Journeyman``: governed agents over a store. Whatever dies, the run goes on, and no side effect happens twice."""
+"""``Journeyman``: governed agents over a store. Whatever dies, the run goes on, and no side effect happens twice.
+
+What carries out runs is loaded when an app is made; playbooks, memory and gaps when they are first used.
+"""
 
 from __future__ import annotations
 
@@ -6,42 +9,47 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
+from functools import cached_property
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, Self, TypedDict, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack, overload
 
 from journeyman.agent.agent import Agent, Verify
 from journeyman.agent.offer import Offer
-from journeyman.app.approvals import Approvals
-from journeyman.app.chains import chain_results, start_chain
-from journeyman.app.factory import RunFactory
-from journeyman.app.gaps import Gaps
-from journeyman.app.handles import Handle, Session
-from journeyman.app.intents import understand
 from journeyman.app.owners import new_owner
-from journeyman.app.playbooks import Playbooks, learning_of
-from journeyman.app.runner import Runner, RunnerSettings
-from journeyman.app.splits import Split
-from journeyman.app.traces import Traces
-from journeyman.core.audit import CONFIGURATION_CHANGED
+from journeyman.core.approvals import Label
 from journeyman.core.data import new_id
 from journeyman.core.errors import ConfigurationError
-from journeyman.core.intents import UserIntent
-from journeyman.core.messages import Message
+from journeyman.core.gaps import UserIntent
 from journeyman.core.playbook import StrategySource
-from journeyman.core.policy import Policy
-from journeyman.core.principals import WRITE_ALL, Principal
+from journeyman.core.policy import Policy, Principal
 from journeyman.core.protocols import Clock, Model, SystemClock
-from journeyman.core.runs import UNFINISHED, Limits, TaskInput
-from journeyman.core.storing import ChainStep, Origin, RunOrder, Store, own_run_id
-from journeyman.learning.forms import LearningSettings
-from journeyman.memory.manager import MemoryManager
-from journeyman.telemetry import tracing
+from journeyman.core.runs import UNFINISHED, Limits, Message, TaskInput
+from journeyman.core.storing import ChainStep, Origin, RunOrder
+from journeyman.telemetry import current_span, tracing
 from journeyman.tools.library import ToolLibrary
 
 if TYPE_CHECKING:
-    from journeyman.app.configuration import Configuration, Rules
+    from journeyman.app.configuration import Configuration
+    from journeyman.app.gaps import Gaps
+    from journeyman.app.handles import Handle, SendOptions, Session
+    from journeyman.app.playbooks import Playbooks
+    from journeyman.app.resources import Operation
+    from journeyman.app.splits import Split
+    from journeyman.app.trust import TrustGate
+    from journeyman.learning.forms import LearningSettings
+    from journeyman.memory.manager import MemoryManager
+    from journeyman.stores.store import SqlStore
+
+    class StartOptions(SendOptions, total=False):
+        """What ``start`` takes besides the agent, the task and the output."""
+
+        history: Sequence[Message]
+        session_id: str | None
+        chain: Sequence[ChainStep]
+        verify: Verify | None
+
 
 logger = logging.getLogger("journeyman.app")
 
@@ -50,31 +58,6 @@ T = TypeVar("T")
 _ALL = 2**31
 CLOSE_SECONDS = 10.0
 """How long models and sources of tools may take to close."""
-
-
-class Operation(TypedDict, total=False):
-    """How runs are worked on; see ``RunnerSettings``."""
-
-    concurrency: int
-    principal_concurrency: int | None
-    lease_seconds: float
-    poll_seconds: float
-    grace_seconds: float
-    retention_seconds: float | Literal["runs"] | None
-    max_recoveries: int
-
-
-class StartOptions(TypedDict, total=False):
-    """What ``start`` takes besides the agent, the task and the output."""
-
-    principal: Principal | None
-    limits: Limits | None
-    history: Sequence[Message]
-    session_id: str | None
-    priority: int
-    run_id: str | None
-    chain: Sequence[ChainStep]
-    verify: Verify | None
 
 
 class Journeyman:
@@ -90,6 +73,7 @@ class Journeyman:
     ``principal_concurrency`` those of one principal anywhere; further options are lease_seconds, poll_seconds,
     grace_seconds, retention_seconds and max_recoveries. ``origin`` says how a command line named the agent and the
     library, and is kept with the runs; ``find_tools`` finds those of a run that was begun with others.
+    A ``gate`` is asked whether anything in the store may run; without one the program vouches for the store it names.
     """
 
     def __init__(
@@ -97,7 +81,7 @@ class Journeyman:
         *,
         library: ToolLibrary | None = None,
         policy: Policy | None = None,
-        store: Store | str = "sqlite:///journeyman.db",
+        store: SqlStore | str = "sqlite:///journeyman.db",
         model: Model | str | None = None,
         playbook: StrategySource | None = None,
         learning: LearningSettings | bool | None = None,
@@ -109,67 +93,93 @@ class Journeyman:
         origin: Origin | None = None,
         find_tools: Callable[[RunOrder], ToolLibrary] | None = None,
         configuration: Configuration | None = None,
+        gate: TrustGate | None = None,
         **operation: Unpack[Operation],
     ) -> None:
+        from journeyman.app.approvals import Approvals
+        from journeyman.app.assembly import Shared
+        from journeyman.app.resources import Executors, Libraries, Models, Rules, RunnerSettings
+        from journeyman.app.runner import Runner
+
         if unknown := operation.keys() - {field.name for field in fields(RunnerSettings)}:
             raise TypeError(f"Journeyman() got unexpected options: {', '.join(sorted(unknown))}")
         if library is None and split is not None:
             library = split.arms[split.control]
         self.configuration = configuration
-        self._audited: dict[str, Any] | None = None
+        rules = Rules(policy=policy or Policy())
         if configuration is not None:
             library = configuration.library if library is None else library
-            policy = policy or configuration.rules.policy
+            rules = configuration.rules if policy is None else replace(configuration.rules, policy=policy)
         self.library = ToolLibrary() if library is None else library
         self.split = split
-        self.policy = policy or Policy()
-        self.store = _opened_by_name(store, queued=workers) if isinstance(store, str) else store
+        if isinstance(store, str):
+            from journeyman.stores.store import open_store
+
+            self.store: SqlStore = open_store(store, queued=workers, clock=clock)
+        else:
+            self.store = store
         self.clock = clock or SystemClock()
-        self._factory = RunFactory(
+        self._shared = Shared(
             store=self.store,
-            library=library,
-            policy=self.policy,
             clock=self.clock,
             owner=new_owner(),
-            model=model,
-            playbook=playbook,
-            split=split,
-            principals=principals,
-            origin=origin,
-            find_tools=find_tools,
+            rules=rules,
+            libraries=Libraries(given=library, split=split, origin=origin, find=find_tools),
+            executors=Executors(self.clock, self.store, now=principals),
+            models=Models(model),
+            gate=gate,
+            playbook=lambda domain: playbook,
+            environments=None if configuration is None else configuration.in_environment,
         )
-        if configuration is not None:
-            self._factory.limits = configuration.rules.limits
-            self._factory.default_model = configuration.rules.model
         queue = None
         if workers:
             from journeyman.app.worker import JobQueue
 
             queue = JobQueue.at(store)
-        self.runner = Runner(
-            self._factory,
-            RunnerSettings(**operation),
-            queue=queue,
-            traces=Traces(Path(traces)) if traces is not None else None,
-        )
-        self.approvals = Approvals(
-            self.store, self.library, policy=self.policy, clock=self.clock, decided=self.runner.wake
-        )
-        self.gaps = Gaps(self.store, self.library, clock=self.clock)
-        self.memory = MemoryManager(self.store.memories, self.store.conversations, clock=self.clock)
-        if learning is None and configuration is not None:
-            learning = learning_of(configuration.settings.learning)
-        self.playbooks = Playbooks(
-            self.store,
-            clock=self.clock,
-            owner=self._factory.owner,
-            settings=learning if isinstance(learning, LearningSettings) else LearningSettings(),
-        )
+        kept_traces = None
+        if traces is not None:
+            from journeyman.app.traces import Traces
+
+            kept_traces = Traces(Path(traces))
+        self.runner = Runner(self._shared, RunnerSettings(**operation), queue=queue, traces=kept_traces)
+        self.approvals = Approvals(self._shared, self.library, decided=self.runner.wake)
+        if learning is None and configuration is not None and configuration.settings.learning.enabled:
+            from journeyman.learning.forms import LearningSettings
+
+            learning = LearningSettings(**configuration.settings.learning.model_dump(exclude={"enabled"}))
+        self._learning = learning
         self.learning = bool(learning)
-        if self.learning:
-            self._factory.playbooks = self.playbooks.__getitem__
-        self.runner.rated = self.playbooks.rated
+        if self.learning and playbook is None:
+            self._shared.playbook = self.playbooks.__getitem__
+        self.runner.rated = self._rated
         self._opened = self._open = False
+
+    @cached_property
+    def gaps(self) -> Gaps:
+        """What people asked for and no tool could do."""
+        from journeyman.app.gaps import Gaps
+
+        return Gaps(self.store, self.library, clock=self.clock)
+
+    @cached_property
+    def memory(self) -> MemoryManager:
+        """Documents and stored conversations."""
+        from journeyman.memory.manager import MemoryManager
+
+        return MemoryManager(self.store.memories, self.store.conversations, clock=self.clock)
+
+    @cached_property
+    def playbooks(self) -> Playbooks:
+        """What was learned from runs, by domain."""
+        from journeyman.app.playbooks import Playbooks
+        from journeyman.learning.forms import LearningSettings
+
+        given = self._learning
+        settings = given if isinstance(given, LearningSettings) else LearningSettings()
+        return Playbooks(self.store, clock=self.clock, owner=self._shared.owner, settings=settings)
+
+    async def _rated(self, run_id: str, label: Label) -> None:
+        await self.playbooks.rated(run_id, label)
 
     @classmethod
     def from_config(
@@ -206,6 +216,11 @@ class Journeyman:
             **{**operation_of(runs), **operation},  # keywords win
         )
 
+    @property
+    def policy(self) -> Policy:
+        """The rules as they are now."""
+        return self._shared.rules.policy
+
     async def __aenter__(self) -> Self:
         if self._opened:
             raise ConfigurationError("an app is opened once; make a new Journeyman(...)")
@@ -217,6 +232,7 @@ class Journeyman:
             Database.observe = store_span
         await self.store.open()
         try:
+            await self._shared.ask_gate()
             if self.runner.queue is not None:
                 await self.runner.queue.open()
             await self.library.open()
@@ -224,7 +240,7 @@ class Journeyman:
             if self.learning:
                 self.playbooks.open()
             if self.configuration is not None:
-                await self.configuration.watch(self._take_rules, self._audit_configuration)
+                await self.configuration.watch(self._shared)
         except BaseException:
             await self.close()
             raise
@@ -243,32 +259,15 @@ class Journeyman:
             await self.configuration.close()
         await self.runner.close()
         async with _no_longer_than(CLOSE_SECONDS, "playbooks"):
-            await self.playbooks.close()
+            if self.learning:
+                await self.playbooks.close()
         async with _no_longer_than(CLOSE_SECONDS, "models"):
-            await self._factory.close()
+            await self._shared.close()
         async with _no_longer_than(CLOSE_SECONDS, "sources of tools"):
             await self.library.close()
         if self.runner.queue is not None:
             await self.runner.queue.close()
         await self.store.close()
-
-    def _take_rules(self, rules: Rules) -> None:
-        """An edit of the configuration takes effect: runs see it at their next step, others when they begin."""
-        self.policy = self._factory.policy = self.approvals.policy = rules.policy
-        self._factory.limits, self._factory.default_model = rules.limits, rules.model
-
-    async def _audit_configuration(self) -> None:
-        """Which version of the file holds is in the audit whenever that has changed."""
-        assert self.configuration is not None
-        subject, account = str(self.configuration.path.absolute()), self.configuration.account()
-        if self._audited is None:
-            known = await self.store.audit.list(kind=CONFIGURATION_CHANGED, limit=_ALL)
-            self._audited = next((row.details for row in reversed(known) if row.subject == subject), None)
-        if self._audited != account:
-            self._audited = account
-            await self.store.audit.append(
-                CONFIGURATION_CHANGED, actor=None, run_id=None, subject=subject, details=account, now=self.clock.time()
-            )
 
     # --- runs
 
@@ -310,6 +309,7 @@ class Journeyman:
         permission 'runs:write'.
         """
         self._check_open()
+        self._shared.must_be_confirmed()
         if output is not None:
             agent = agent.with_output(output)
         given = TaskInput(description=task) if isinstance(task, str) else task
@@ -327,31 +327,19 @@ class Journeyman:
             history=tuple(history),
             chain=tuple(chain),
             priority=priority,
-            origin=self._factory.origin,
-            trace_parent=_current_span(),
+            origin=self._shared.libraries.origin,
+            trace_parent=current_span(),
             created_at=self.clock.time(),
         )
         # A run that could never begin is refused here.
-        Offer(agent, self._factory.own_library(agent, given), given, order.principal, most=None).begin()
+        Offer(agent, self._shared.libraries.own(agent, given), given, order.principal, most=None).begin()
         if agent.own_tools or agent.output_type is not None or agent.verify is not None:
-            self._factory.remember(agent)
-        order, new = await self._kept(order)
+            self._shared.remember(agent)
+        order, new = await self._shared.keep(order)
         if verify is not None and new:
-            self._factory.verify(order.run_id, verify)
+            self._shared.verify(order.run_id, verify)
         await self.runner.adopt(order.run_id, order=order if new else None, priority=priority)
-        return Handle(self.runner, order.run_id, agent=agent)
-
-    async def _kept(self, order: RunOrder) -> tuple[RunOrder, bool]:
-        """The order as it is kept, and whether it is new."""
-        principal, runs = order.principal, self.store.runs
-        any_session = principal is not None and principal.may(WRITE_ALL)
-        if await runs.create(order, any_session=any_session):
-            return order, True
-        row = await runs.get(order.run_id)
-        if row is None or row.principal_id == order.principal_id:
-            return order, False
-        order = order.model_copy(update={"run_id": own_run_id(order.principal_id, order.run_id)})
-        return order, await runs.create(order, any_session=any_session)
+        return self._handle(order.run_id, agent)
 
     async def chain(
         self,
@@ -368,6 +356,8 @@ class Journeyman:
         ``$NAME`` in a text is a field of the latest result that has it, ``$N.path`` one of the N-th step's result,
         ``$$`` a dollar sign.
         """
+        from journeyman.app.chains import chain_results, start_chain
+
         handle = await start_chain(self, steps, principal=principal, session_id=session_id, run_id=run_id)
         return await chain_results(handle)
 
@@ -375,10 +365,17 @@ class Journeyman:
         """A handle on any run of the store."""
         if await self.store.runs.get(run_id) is None:
             raise ConfigurationError(f"there is no run {run_id!r} in this store")
-        return Handle(self.runner, run_id)
+        return self._handle(run_id)
+
+    def _handle(self, run_id: str, agent: Agent | None = None) -> Handle:
+        from journeyman.app.handles import Handle
+
+        return Handle(self.runner, run_id, agent=agent)
 
     def session(self, session_id: str) -> Session:
         """A stored conversation. Runs of one session go one after another."""
+        from journeyman.app.handles import Session
+
         return Session(self, session_id)
 
     async def resume(self, *run_ids: str) -> list[Handle]:
@@ -390,8 +387,11 @@ class Journeyman:
             return handles
         # All at once: pages of a list that changes meanwhile would leave some out.
         rows = await self.store.runs.list(statuses=UNFINISHED, limit=_ALL)
+        if rows and self._shared.refused is not None:
+            logger.warning("%s", self._shared.refused)
+            return []
         await self.runner.resume_all(row.id for row in rows)
-        return [Handle(self.runner, row.id) for row in rows]
+        return [self._handle(row.id) for row in rows]
 
     async def must_bind(self, run_id: str) -> None:
         """Raise BindingError where this process lacks tools that an unfinished run was ordered with.
@@ -400,8 +400,9 @@ class Journeyman:
         """
         order = await self.store.runs.order(run_id)
         if order is not None:
-            agent = self._factory.agent_of(order.agent)
-            (await self._factory.library_for(agent, order)).bind(agent, descriptions=False)
+            self._shared.may_load(order)
+            agent = self._shared.agent_of(order.agent)
+            (await self._shared.libraries.of(agent, order)).bind(agent, descriptions=False)
 
     async def cancel(self, run_id: str, *, by: str | None = None) -> None:
         """Cancel a run wherever it is worked on; ``by`` whom is in the audit."""
@@ -421,24 +422,18 @@ class Journeyman:
         configuration names, is asked once, unless ``offline`` is set; where it fails, the answer is made without it.
         ``context`` has values for parameters that the text leaves open.
         """
-        model = None if offline else self._factory.own_model()
+        from journeyman.app.finding import understand
+
+        model = None if offline else self._shared.models.own(self._shared.rules)
         return await understand(text, self.library, principal=principal, context=context, model=model, clock=self.clock)
 
     def model_for(self, agent: Agent) -> Model:
         """The model that answers for an agent here: the app's, or the one the agent names."""
-        return self._factory.model_for(agent)
+        return self._shared.model_for(agent)
 
     def _check_open(self) -> None:
         if not self._open:
             raise ConfigurationError("the app is not open; write 'async with Journeyman(...) as app:'")
-
-
-def _current_span() -> str | None:
-    if not tracing():
-        return None
-    from journeyman.telemetry.spans import current_parent
-
-    return current_parent()
 
 
 @contextlib.asynccontextmanager
@@ -450,9 +445,3 @@ async def _no_longer_than(seconds: float, what: str) -> AsyncIterator[None]:
             yield
     except TimeoutError:
         logger.warning("the %s did not close within %g s: left behind", what, seconds)
-
-
-def _opened_by_name(url: str, *, queued: bool) -> Store:
-    from journeyman.stores.store import open_store
-
-    return open_store(url, queued=queued)

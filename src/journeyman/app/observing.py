@@ -3,5 +3,6 @@
 from __future__ import annotations
 
 from journeyman.telemetry.export import configure, prometheus_page
+from journeyman.telemetry.logs import JsonFormatter
 
-__all__ = ["configure", "prometheus_page"]
+__all__ = ["JsonFormatter", "configure", "prometheus_page"]

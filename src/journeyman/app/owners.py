@@ -35,6 +35,12 @@ def fate(owner: str, *, one_machine: bool = False) -> Fate:
     return "alive" if _started(int(pid)) == started else "dead"
 
 
+def in_words(owner: str) -> str:
+    """An owner for people."""
+    host, pid, *_ = *owner.split("/"), ""
+    return f"process {pid} on {host}"
+
+
 def is_stopped(owner: str) -> bool:
     """Whether a process is there, and was stopped by a signal or a debugger."""
     return fate(owner) == "alive" and _stat(int(owner.split("/")[1]))[:1] in (["T"], ["t"])

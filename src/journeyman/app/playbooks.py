@@ -8,19 +8,22 @@ import logging
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from journeyman.core.approvals import Label
 from journeyman.core.data import LOG_FIELDS
 from journeyman.core.errors import ConfigurationError, JournalConflictError, PlaybookConflictError
 from journeyman.core.events import Fact
-from journeyman.core.labels import Label
 from journeyman.core.playbook import PlaybookStore
 from journeyman.core.protocols import Clock
-from journeyman.core.storing import CursorBatch, Store
+from journeyman.core.storing import CursorBatch
 from journeyman.learning.episodes import Episode, conversations_in, from_facts
 from journeyman.learning.forms import LearningSettings
 from journeyman.learning.playbook import MOST_TRIES, Draft, Playbook
-from journeyman.settings.schema import Learning
 from journeyman.stores.playbook_files import FilePlaybooks
+
+if TYPE_CHECKING:
+    from journeyman.stores.store import SqlStore
 
 logger = logging.getLogger("journeyman.learning")
 
@@ -36,7 +39,7 @@ _CHAIN = "Chain of "
 class Playbooks:
     """The playbooks of a store, by domain."""
 
-    def __init__(self, store: Store, *, clock: Clock, owner: str, settings: LearningSettings) -> None:
+    def __init__(self, store: SqlStore, *, clock: Clock, owner: str, settings: LearningSettings) -> None:
         self._store = store
         self._kept: PlaybookStore = store.playbooks if settings.folder is None else FilePlaybooks(settings.folder)
         self._clock = clock
@@ -190,11 +193,6 @@ class Playbooks:
         except Exception:
             # Runs are as good without learning; the cursor keeps the place.
             logger.exception("nothing was learned this time", extra={LOG_FIELDS: {"owner": self._owner}})
-
-
-def learning_of(given: Learning) -> LearningSettings | bool:
-    """What a configuration file says, as ``Journeyman`` takes it."""
-    return LearningSettings(**given.model_dump(exclude={"enabled"})) if given.enabled else False
 
 
 async def _undo(drafts: Sequence[Draft]) -> None:

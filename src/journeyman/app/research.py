@@ -14,13 +14,13 @@ from typing import Any, TypeAlias
 
 from journeyman.agent.agent import Agent
 from journeyman.app.direct import run
-from journeyman.core.messages import Message
 from journeyman.core.protocols import Model
-from journeyman.core.runs import AgentResponse, RunStatus
+from journeyman.core.runs import AgentResponse, Message, RunStatus
 from journeyman.toolkits.research.citations import CheckedText, check_citations, source_list
 from journeyman.toolkits.research.engines import SearchEngine
 from journeyman.toolkits.research.sources import Source, results_of, sources_of
 from journeyman.toolkits.research.tools import Recall, ResearchTools
+from journeyman.tools.library import ToolLibrary
 from journeyman.tools.tool import Tool
 
 ROUNDS = 5
@@ -82,9 +82,10 @@ class Researcher:
     """Answers questions and writes reports with citations.
 
     ``search`` is the address of a SearXNG instance or any ``SearchEngine`` (without it, JOURNEYMAN_SEARCH_URL);
-    ``memory`` is ``app.memory``; ``root`` the folder whose files may be read; ``tools`` are further ones. ``planner``
-    and ``critic`` are the models of reports' plans and critiques, ``model`` unless given. Other options go to each run:
-    principal, approver, policy, limits, library …
+    ``memory`` is ``app.memory``; ``root`` the folder whose files may be read; ``tools`` are further ones, and so are
+    those of ``library``, which may come from MCP servers: what they return is numbered and can be cited, too.
+    ``planner`` and ``critic`` are the models of reports' plans and critiques, ``model`` unless given. Other options go
+    to each run: principal, approver, policy, limits …
     """
 
     def __init__(
@@ -98,6 +99,7 @@ class Researcher:
         root: Path | str | None = None,
         private: bool = False,
         tools: Iterable[Tool[..., Any]] = (),
+        library: ToolLibrary | None = None,
         runner: Runner = run,
         **options: Any,
     ) -> None:
@@ -106,9 +108,12 @@ class Researcher:
             name="researcher",
             description="Looks things up and answers with citations.",
             instruction=INSTRUCTION,
-            tools=[*self.toolkit.tools(), *tools],
+            tools=[*self.toolkit.tools(), *map(self.toolkit.numbered, tools)],
+            all_tools=library is not None,
             max_iterations=30,
         )
+        if library is not None:
+            options["library"] = library.mapped(self.toolkit.numbered) | self.agent.own_library
         self._model, self._planner, self._critic = model, planner or model, critic or model
         self._runner = runner
         self._options = options
@@ -118,6 +123,12 @@ class Researcher:
         response = await self._run(self.agent, question, self._model, history=history)
         checked = check_citations(response.answer or "", sources_of(results_of(response, history)))
         return ResearchAnswer(_answer(checked, response), checked.cited, checked.problems, response)
+
+    async def run(self, question: str, *, history: Sequence[Message] = ()) -> AgentResponse:
+        """The same as a response: its answer has the list of sources, its metadata what the check found."""
+        answer = await self.ask(question, history=history)
+        found = {**answer.response.metadata, "citation_problems": list(answer.problems)}
+        return answer.response.model_copy(update={"answer": answer.text, "metadata": found})
 
     async def report(self, topic: str, *, rounds: int = ROUNDS) -> ResearchReport:
         """Write a report: plan, research, critique and refine, at most ``rounds`` (and never more than 5) times."""
@@ -155,6 +166,9 @@ class Researcher:
         self, agent: Agent, task: str, model: Model | str | None, *, history: Sequence[Message] = ()
     ) -> AgentResponse:
         return await self._runner(agent, task, model=model, history=history, **self._options)
+
+
+ResearcherAgent = Researcher
 
 
 def _first_task(topic: str, questions: Sequence[str]) -> str:

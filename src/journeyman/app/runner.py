@@ -9,31 +9,27 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
 from journeyman.agent.ending import interrupted
-from journeyman.agent.loop import advance
-from journeyman.agent.run import Run
-from journeyman.app.claims import Claims
-from journeyman.app.factory import RunFactory
-from journeyman.app.handles import Missed, UnderWay, Watches
+from journeyman.agent.run import Run, advance
+from journeyman.app.assembly import Shared
+from journeyman.app.claims import NOT_KNOWN, Claims, Places, StoreWitness, give_up, trouble_of
 from journeyman.app.owners import is_stopped
-from journeyman.app.places import NOT_KNOWN, Places
-from journeyman.app.recovery import give_up, trouble_of
-from journeyman.app.relay import Outbox, send_signals
-from journeyman.app.retention import Kept, Retention
-from journeyman.app.witness import StoreWitness
+from journeyman.app.resources import RunnerSettings
+from journeyman.app.traces import Retention
+from journeyman.app.watching import Missed, UnderWay, Watches, send_signals
+from journeyman.core.approvals import Label
 from journeyman.core.data import LOG_FIELDS
-from journeyman.core.errors import JournalConflictError, JourneymanError, StoreError
+from journeyman.core.errors import ConfigurationError, JournalConflictError, JourneymanError, StoreError
 from journeyman.core.events import CallFinished, Event, MessageReceived, StepFinished
-from journeyman.core.labels import Label
 from journeyman.core.protocols import Listener
 from journeyman.core.runs import RunStatus
 from journeyman.core.storing import DueRun, RunOrder, RunRow
-from journeyman.stores.store_retry import retry_store_faults
+from journeyman.stores.connection import retry_store_faults
 
 if TYPE_CHECKING:
     from journeyman.app.traces import Traces
@@ -53,27 +49,6 @@ _CANCELLATIONS = 5
 """How often a run that is under way is cancelled then, before it is left behind."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunnerSettings:
-    """How runs are worked on."""
-
-    concurrency: int = 64
-    """Runs worked on here at once."""
-    principal_concurrency: int | None = None
-    """Runs of one principal worked on at once, anywhere."""
-    lease_seconds: float = 30.0
-    poll_seconds: float = 1.0
-    grace_seconds: float = 10.0
-    """How long steps under way may take to finish when the app is closed."""
-    retention_seconds: Kept = "runs"
-    """How long anything is kept that ``store.purge`` forgets, and traces; None keeps it for ever.
-
-    Unless it is set, ended runs and traces are kept for ``RUNS_KEPT_SECONDS`` and the rest for ever.
-    """
-    max_recoveries: int = 5
-    """How many processes may die on a run, one after another and without progress, before it is left to a person."""
-
-
 @dataclass(slots=True)
 class _Work:
     """A run this process is working on."""
@@ -87,7 +62,6 @@ class _Work:
     unproved: bool = False
     """Whether processes have died on it, or could not go on with it, and it has not got any further since."""
     listeners: list[Listener] = field(default_factory=list)
-    outbox: Outbox = field(default_factory=Outbox)
     under_way: UnderWay = field(default_factory=UnderWay)
 
 
@@ -95,20 +69,24 @@ class Runner:
     """Works on the runs of a store that this process is responsible for."""
 
     def __init__(
-        self, factory: RunFactory, settings: RunnerSettings, *, queue: JobQueue | None, traces: Traces | None
+        self, shared: Shared, settings: RunnerSettings, *, queue: JobQueue | None, traces: Traces | None
     ) -> None:
-        self.factory = factory
-        self.store = factory.store
-        self.clock = factory.clock
+        self.shared = shared
+        self.store = shared.store
+        self.clock = shared.clock
         self.settings = settings
         self.queue = queue
         """Where runs are put for worker processes, instead of being worked on here."""
         self.places = Places(settings.concurrency)
         self.watches = Watches()
-        factory.witness = StoreWitness(
-            self.store, clock=self.clock, lease_seconds=settings.lease_seconds, poll_seconds=settings.poll_seconds
+        self.witness = shared.executors.witness = StoreWitness(
+            self.store,
+            clock=self.clock,
+            owner=shared.owner,
+            lease_seconds=settings.lease_seconds,
+            poll_seconds=settings.poll_seconds,
         )
-        self.claims = Claims(self.store, clock=self.clock, owner=factory.owner, lease_seconds=settings.lease_seconds)
+        self.claims = Claims(self.store, clock=self.clock, owner=shared.owner, lease_seconds=settings.lease_seconds)
         self._retention = Retention(self.store, traces, settings.retention_seconds)
         self._traces = traces
         self._working: dict[str, _Work] = {}
@@ -154,7 +132,7 @@ class Runner:
             await asyncio.wait(self._beside, timeout=_GOODBYE_SECONDS)
         with contextlib.suppress(StoreError, TimeoutError):
             async with asyncio.timeout(_GOODBYE_SECONDS):
-                await self.store.programs.leave(self.factory.owner)
+                await self.store.programs.leave(self.shared.owner)
 
     async def release_all(self) -> None:
         """Let the steps under way finish; what is not done in time is left to the process that resumes the run."""
@@ -235,11 +213,10 @@ class Runner:
 
     async def _due(self, run_id: str | None = None, *, rested: bool = True) -> AsyncIterator[tuple[DueRun, bool]]:
         """The same, and of each whether a process has died on it."""
-        now = self.clock.time()
-        await self.store.approvals.expire(now=now)
-        dead = self.claims.dead(set(await self.store.runs.owners()) - {self.factory.owner})
+        await self.store.approvals.expire()
+        dead = self.claims.dead(set(await self.store.runs.owners()) - {self.shared.owner})
         for suspects in (False, True):
-            find = partial(self.store.runs.due, now=now, dead=dead, run_id=run_id, suspects=suspects, rested=rested)
+            find = partial(self.store.runs.due, dead=dead, run_id=run_id, suspects=suspects, rested=rested)
             seen = 0
             # Page by page: runs that are somebody else's business must not hide ours.
             while page := await find(limit=_DUE_AT_ONCE, offset=seen):
@@ -252,7 +229,7 @@ class Runner:
     async def tick(self, *, rested: bool = True) -> None:
         """Begin what can go on of the runs this process is responsible for."""
         if not self._adopted:
-            await self.store.approvals.expire(now=self.clock.time())
+            await self.store.approvals.expire()
             return
         self.places.forget_waiting()
         async for run, suspect in self._due(rested=rested):
@@ -330,27 +307,30 @@ class Runner:
 
     async def _work(self, run_id: str) -> None:
         """Claim a run and take it to its end, to a person, or to the next process."""
+        if self.shared.refused is not None:  # nothing is written into a store that nobody has confirmed
+            self._broken[run_id] = ConfigurationError(self.shared.refused)
+            return
         epoch = await self.claims.take(run_id, principal_limit=self.settings.principal_concurrency)
         if epoch is None:
             return
         work, lost = self._working[run_id], False
         work.epoch = epoch
         try:
-            if epoch > 1 and not await self._may_go_on(run_id, work):
+            order = self._adopted.get(run_id)
+            # One that was just stored here, and is begun for the first time, nobody else can have had.
+            if (epoch > 1 or order is None or order.task.session_id) and not await self._may_go_on(run_id, work):
                 return
-            order, self._adopted[run_id] = self._adopted.get(run_id), None
-            run = work.run = await self.factory.load(run_id, epoch, order=order, listener=partial(self._heard, run_id))
+            self._adopted[run_id] = None
+            run = work.run = await self.shared.load(run_id, epoch, order=order, listener=partial(self._heard, run_id))
             self.places.take(run_id, None if run.state.principal is None else run.state.principal.id)
             if run.state.status.ended:
-                return
-            # Somebody may have wanted it cancelled while it waited, or while a process that is gone held it.
-            if (epoch > 1 or run.in_session) and run_id in await self._wanted_cancelled(run_id):
-                await interrupted(run)
                 return
             run.leaving = self._leaving
             # A model need not stream where nobody listens.
             run.wants_text = bool(work.listeners) or run_id in self._with_text or self.streams_text
             await advance(run)
+            if run.state.status.waiting and await self._cancel_is_wanted(run_id):
+                await interrupted(run)
         except JournalConflictError as error:
             lost = True
             logger.warning("the run is no longer ours: %s", error, extra={LOG_FIELDS: {"run_id": run_id}})
@@ -370,9 +350,16 @@ class Runner:
                 await self.claims.give_back(run_id, epoch)
 
     async def _may_go_on(self, run_id: str, work: _Work) -> bool:
-        """Whether a run that was held before may be tried once more; else it is left to a person."""
-        row = await retry_store_faults(lambda: self.store.runs.get(run_id), clock=self.clock, run_id=run_id)
+        """Whether a run that was held or has waited may be tried; else it is cancelled here, or left to a person."""
+        row = await self._row(run_id)
         if row is None:
+            return False
+        if row.cancel_wanted:
+            # By somebody who found it held by a process that is gone now, or who has died before they came to it.
+            heard = partial(self._heard, run_id)
+            work.run = await self.shared.load(run_id, work.epoch, listener=heard, advancing=False)
+            if not work.run.state.status.ended:
+                await interrupted(work.run)
             return False
         if row.deaths and row.taken_from is not None and is_stopped(row.taken_from):
             # Lost, and by no fault of the run. One that is merely slow is believed dead until it is heard of again: a
@@ -382,14 +369,18 @@ class Runner:
             row = row.model_copy(update={"deaths": row.deaths - 1})
         if row.deaths >= self.settings.max_recoveries:
             if row.last_seq == 0:  # it must have begun before it can be given up
-                work.run = await self.factory.load(run_id, work.epoch, advancing=False)
+                work.run = await self.shared.load(run_id, work.epoch, advancing=False)
             await give_up(self.store, row.id, epoch=work.epoch, clock=self.clock, heard=partial(self._heard, run_id))
             return False
         work.unproved = row.deaths > 0 or row.trouble is not None
         return True
 
-    async def _wanted_cancelled(self, run_id: str) -> Collection[str]:
-        return await retry_store_faults(self.claims.renew, clock=self.clock, run_id=run_id)
+    async def _row(self, run_id: str) -> RunRow | None:
+        return await retry_store_faults(lambda: self.store.runs.get(run_id), clock=self.clock, run_id=run_id)
+
+    async def _cancel_is_wanted(self, run_id: str) -> bool:
+        row = await self._row(run_id)
+        return row is not None and row.cancel_wanted
 
     @contextlib.asynccontextmanager
     async def held(self, run_id: str) -> AsyncIterator[Run | None]:
@@ -405,7 +396,7 @@ class Runner:
                     return
                 try:
                     heard = partial(self._heard, run_id)
-                    yield await self.factory.load(run_id, epoch, listener=heard, advancing=False)
+                    yield await self.shared.load(run_id, epoch, listener=heard, advancing=False)
                 finally:
                     await self.claims.give_back(run_id, epoch)
             finally:
@@ -413,19 +404,18 @@ class Runner:
 
     async def cancel(self, run_id: str, *, by: str | None = None) -> None:
         """Cancel a run wherever it is worked on. One that another process holds is cancelled there, in a moment."""
-        if by is not None:  # kept before, so that whoever ends the run can put it into the audit
-            await self.store.runs.request_cancel(run_id, by=by)
+        # Before anything else: whoever suspends, hands over or takes up the run from now on finds that it is wanted.
+        if not await self.store.runs.request_cancel(run_id, by=by):
+            return
         if (work := self._working.get(run_id)) is not None:
             work.cancelled = True
             work.task.cancel()
             await asyncio.wait((work.task,))
-            if work.run is not None:
+            if work.run is not None and work.run.state.status.ended:
                 return
-            # It was only looking whether it could begin.
+            # It was only looking whether it could begin, or had lost the run.
         async with self.held(run_id) as run:
-            if run is None:
-                await self.store.runs.request_cancel(run_id)
-            else:
+            if run is not None:
                 await interrupted(run)
                 self._adopted.pop(run_id, None)
                 self._with_text.discard(run_id)
@@ -473,13 +463,12 @@ class Runner:
     def trouble(self, run_id: str, row: RunRow | None = None) -> JourneymanError | None:
         """Why a run cannot go on in this process, if it cannot; with its ``row``, in any that has tried lately."""
         found = self._broken.get(run_id)
-        return found if found is not None or row is None else trouble_of(row, now=self.clock.time())
+        return found if found is not None or row is None else trouble_of(row)
 
     def _heard(self, run_id: str, event: Event) -> None:
         if self._traces is not None and event.seq is not None:
             self._traces.hear(event)
         if (work := self._working.get(run_id)) is not None:
-            work.outbox.hear(event)
             work.under_way.hear(event)
             for listener in work.listeners:
                 listener(event)
@@ -489,13 +478,13 @@ class Runner:
         if event.seq is not None:
             self.watches.hear(event)
 
-    def outbox(self, run_id: str) -> Outbox | None:
+    def under_way(self, run_id: str) -> UnderWay | None:
         """The signals of a run that is worked on here, for another process that shows it."""
         if (work := self._working.get(run_id)) is None:
             return None
         if work.run is not None:
             work.run.wants_text = True
-        return work.outbox
+        return work.under_way
 
     async def position(self, run_id: str) -> int | None:
         """A run's place among those that wait to be begun, 1 being the next; None where it does not wait."""
@@ -513,7 +502,7 @@ class Runner:
 
     async def _note(self, run_id: str, error: JourneymanError) -> None:
         with contextlib.suppress(StoreError):
-            await self.store.runs.note_trouble(run_id, str(error), now=self.clock.time())
+            await self.store.runs.note_trouble(run_id, str(error))
 
     async def _prove(self, run_id: str, epoch: int) -> None:
         # Not vital: whoever takes the run over sees in its facts how far it got.
@@ -545,7 +534,7 @@ class Runner:
                     forgotten = now
                     await self.forget_ended()
                 await self.tick()
-                self._retention.in_time(self.clock.time())
+                self._retention.in_time(self.clock.monotonic())
             except StoreError as error:
                 logger.warning("the store is away, runs wait: %s", error)
             except Exception:
@@ -561,8 +550,8 @@ class Runner:
 
     async def _announce(self) -> None:
         """Say that this program is at work on the store, and find out what the oldest one there can read."""
-        self.factory.format = await self.store.programs.announce(
-            self.factory.owner, silent_seconds=3 * self.settings.lease_seconds, executes=self.queue is None
+        self.shared.format = await self.store.programs.announce(
+            self.shared.owner, silent_seconds=3 * self.settings.lease_seconds, executes=self.queue is None
         )
 
     async def _cancel_wanted(self) -> None:

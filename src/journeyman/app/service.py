@@ -13,19 +13,17 @@ from typing import TYPE_CHECKING, Unpack
 
 from journeyman.agent.agent import Agent
 from journeyman.app.chains import CHAIN
-from journeyman.app.journeyman import Journeyman, Operation
+from journeyman.app.journeyman import Journeyman
 from journeyman.app.owners import dead_owners
+from journeyman.app.resources import Operation
 from journeyman.app.runner import ALIVE_SECONDS
 from journeyman.app.splits import Split
 from journeyman.core.calls import CallRow, speaks_for_tool
 from journeyman.core.errors import ConfigurationError
-from journeyman.core.experiments import ExperimentStore, StoredExperiment
-from journeyman.core.policy import Policy, RateLimit
-from journeyman.core.principals import Principal
+from journeyman.core.policy import Policy, Principal, RateLimit, RiskLevel
 from journeyman.core.protocols import Embedder, Model
-from journeyman.core.risk import RiskLevel
-from journeyman.core.storing import Origin, RunOrder
-from journeyman.execution.risk import grade
+from journeyman.core.storing import Origin, RunOrder, StoredExperiment
+from journeyman.execution.checks import grade
 from journeyman.experiments import Report
 from journeyman.retrieval.embedders import default_embedder
 from journeyman.retrieval.search import HybridIndex
@@ -36,6 +34,8 @@ from journeyman.tools.library import ToolLibrary
 
 if TYPE_CHECKING:
     from journeyman.app.configuration import Configuration
+    from journeyman.app.trust import TrustGate
+    from journeyman.stores.labels import SqlExperiments
     from journeyman.toolkits.slack import Pace
 
 ASSISTANT = "assistant"
@@ -90,6 +90,10 @@ class Service:
     def risk_of(self, tool_name: str) -> RiskLevel:
         """What a tool is graded as before its arguments are known."""
         return grade(self.app.library[tool_name].specification, {}, self.app.policy)
+
+    async def schema_version(self) -> int:
+        """Which version of the schema the store has; raises where it cannot be reached."""
+        return await self.store.schema_version()
 
     async def workers(self) -> int | None:
         """How many processes carry out runs for this service; None where it does so itself."""
@@ -154,6 +158,7 @@ async def open_service(
     origin: Origin | None = None,
     find_tools: Callable[[RunOrder], ToolLibrary] | None = None,
     configuration: Configuration | None = None,
+    gate: TrustGate | None = None,
     **operation: Unpack[Operation],
 ) -> AsyncIterator[Service]:
     """A service over a store. It takes up every run that an earlier process has left unfinished.
@@ -161,7 +166,7 @@ async def open_service(
     Without a ``library`` its tools are those over tasks, attachments and GitHub; without ``agents`` it has one
     assistant with all its tools. Search is by meaning where an embedder is given or installed.
     ``operation`` is how runs are worked on, as for ``Journeyman``.
-    ``principals``, ``origin`` and ``find_tools`` are those of a ``Journeyman``.
+    ``principals``, ``origin``, ``find_tools`` and ``gate`` are those of a ``Journeyman``.
     ``database`` is the store behind the URL where somebody has made it already; it is opened and closed here.
     A ``configuration`` brings the tools and the rules where none are given, and is followed.
     """
@@ -183,6 +188,7 @@ async def open_service(
         origin=origin,
         find_tools=find_tools,
         configuration=configuration,
+        gate=gate,
         **operation,
     )
     named = _by_name(agents, app.library, follows=configuration is not None)
@@ -324,7 +330,7 @@ def hello_library() -> ToolLibrary:
 # --- reports of experiments
 
 
-async def keep(store: ExperimentStore, report: Report, *, now: float) -> None:
+async def keep(store: SqlExperiments, report: Report, *, now: float) -> None:
     """Put what an experiment found into a store."""
     await store.add(
         StoredExperiment(
@@ -335,9 +341,3 @@ async def keep(store: ExperimentStore, report: Report, *, now: float) -> None:
             report=report.model_dump_json(),
         )
     )
-
-
-async def kept(store: ExperimentStore, experiment_id: str) -> Report | None:
-    """What an experiment found, from a store."""
-    found = await store.get(experiment_id)
-    return None if found is None else Report.model_validate_json(found.report)

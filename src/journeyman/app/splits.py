@@ -8,14 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from journeyman.core.audit import AuditStore
 from journeyman.core.errors import ConfigurationError
 from journeyman.core.protocols import Clock
 from journeyman.core.runs import TaskInput
-from journeyman.experiments import assign
 from journeyman.tools.library import ToolLibrary
+
+if TYPE_CHECKING:
+    from journeyman.stores.audit import SqlAudit
 
 KEY = "experiment"
 """Where a task's metadata says which split and arm it belongs to."""
@@ -48,7 +49,11 @@ class Split:
 
     def arm_of(self, unit: str) -> str:
         """Which arm a session (or whoever else stays with one arm) belongs to now."""
-        return self.control if self.stopped else assign(unit, self.shares, experiment=self.name)
+        if self.stopped:
+            return self.control
+        from journeyman.experiments.statistics import assign
+
+        return assign(unit, self.shares, experiment=self.name)
 
     def _checked(self, shares: Mapping[str, float]) -> dict[str, float]:
         if set(shares) != set(self.arms):
@@ -62,7 +67,7 @@ class Split:
 
     async def change(
         self,
-        audit: AuditStore,
+        audit: SqlAudit,
         *,
         by: str,
         now: float,
@@ -77,7 +82,7 @@ class Split:
         await audit.append(CHANGED, actor=by, run_id=None, subject=self.name, details=details, now=now)
         self._apply(details)
 
-    async def look(self, audit: AuditStore, clock: Clock) -> None:
+    async def look(self, audit: SqlAudit, clock: Clock) -> None:
         """Take over what other processes, or an earlier one, have changed."""
         now = clock.monotonic()
         if self._looked_at is not None and now - self._looked_at < LOOK_SECONDS:

@@ -1,19 +1,21 @@
-"""One question to a person, bound to one exact call, and the closed set of answers."""
+"""What people say: one question, bound to one exact call, with the closed set of answers; and labels of whole runs.
+
+Also the judge of a run that needs nobody to say it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from pydantic import Field, computed_field
 
-from journeyman.core.data import Derived, Entity
-from journeyman.core.grounding import ArgumentSource, ungrounded
-from journeyman.core.principals import ANY_PRINCIPAL, Principal, PrincipalFilter
-from journeyman.core.risk import RiskLevel
-from journeyman.core.visible import exact_json
+from journeyman.core.calls import ArgumentSource, ToolCallRecord, ungrounded
+from journeyman.core.data import Derived, Entity, Moment, canonical_json, exact_json
+from journeyman.core.policy import Principal, RiskLevel
+from journeyman.core.words import words
 
 
 class ApprovalStatus(StrEnum):
@@ -53,6 +55,8 @@ class Approval(Derived):
     """Fingerprint of the tool, frozen arguments and principal: what the answer is bound to."""
     tool_digest: str = ""
     """Fingerprint of the tool alone, its whole specification and implementation: what a grant is bound to."""
+    not_bound_to: str = ""
+    """What may still change after the answer, because nobody here can look at it."""
     about: str = ""
     """What the call refers to, in the words of the tool's ``describe``: foreign text, on one line."""
     grounding: tuple[ArgumentSource, ...] | None = None
@@ -109,53 +113,6 @@ Approver: TypeAlias = Callable[[Approval], Awaitable[Approve | Deny] | Approve |
 """Given to ``run()``: takes an ``Approval``, returns ``Approve`` or ``Deny``. Anything else denies."""
 
 
-class ApprovalStore(Protocol):
-    """Questions to people and their answers."""
-
-    async def ask(self, approval: Approval) -> Approval:
-        """Keep the question (once) and return it as it stands now."""
-
-    async def get(self, approval_id: str) -> Approval | None: ...
-
-    async def list(
-        self,
-        *,
-        status: ApprovalStatus | None = None,
-        run_id: str | None = None,
-        principal_id: PrincipalFilter = ANY_PRINCIPAL,
-        limit: int = 50,
-        offset: int = 0,
-    ) -> Sequence[Approval]:
-        """Oldest first."""
-
-    async def count(self, *, status: ApprovalStatus, principal_id: PrincipalFilter = ANY_PRINCIPAL) -> int: ...
-
-    async def decide(
-        self,
-        approval_id: str,
-        status: ApprovalStatus,
-        *,
-        by: str,
-        now: float,
-        reason: str | None = None,
-        arguments: dict[str, Any] | None = None,
-        grant: Grant | None = None,
-    ) -> Approval | None:
-        """Decide a pending approval that has not expired; None when it was decided or had expired before.
-
-        One conditional write: of two people deciding at once, one wins, and gives the ``grant`` with it. Leaves audit
-        rows.
-        """
-
-    async def edited_arguments(self, approval_id: str) -> dict[str, Any] | None:
-        """The arguments a person put in place of the asked ones, where they did."""
-
-    async def expire(self, *, now: float) -> Sequence[Approval]:
-        """Mark what is past its time as expired, with an audit row each; returns them."""
-
-    async def next_expiry(self) -> float | None: ...
-
-
 class Grant(Entity):
     """A person's word that one tool may run without asking, for one principal in one chat session.
 
@@ -167,8 +124,8 @@ class Grant(Entity):
     session_id: str
     tool_name: str
     granted_by: str
-    granted_at: float
-    revoked_at: float | None = None
+    granted_at: Moment
+    revoked_at: Moment | None = None
     revoked_by: str | None = None
     principal_id: str | None = None
     """On whose behalf; None is nobody in particular, not everybody."""
@@ -176,7 +133,7 @@ class Grant(Entity):
     tool_digest: str | None = None
     risk: RiskLevel | None = None
     """The highest risk it covers."""
-    expires_at: float | None = None
+    expires_at: Moment | None = None
     uses: int | None = None
     uses_left: int | None = None
 
@@ -187,15 +144,107 @@ class Grant(Entity):
         )
 
 
-class GrantStore(Protocol):
-    async def grant(self, grant: Grant) -> None: ...
+Rating: TypeAlias = Literal["good", "bad"]
+LONGEST_NOTE = 2_000
+"""Characters of what somebody writes beside a rating."""
 
-    async def revoke(self, grant_id: str, *, by: str, now: float) -> bool: ...
 
-    async def list(self, *, session_id: str | None = None, active_only: bool = True) -> Sequence[Grant]: ...
+class LabelSource(StrEnum):
+    """Who says so, the most reliable first."""
 
-    async def use(self, approval: Approval, *, session_id: str, now: float) -> Approval | None:
-        """Approve a pending question by a grant that covers it, and count the use: both or neither.
+    RATING = "rating"
+    """A person who has seen what came out."""
+    VERIFIER = "verifier"
+    """The ``verify`` function of the agent or the run."""
+    DECISION = "decision"
+    """A person's answer to an approval: the call was right as it was, or was not."""
+    JUDGE = "judge"
+    """The grounded judge: nobody said anything, and the calls are all there is to go by."""
 
-        None where no grant covers it. However many processes ask at once, a grant is used no more often than it says.
-        """
+    @property
+    def rank(self) -> int:
+        return list(LabelSource).index(self)
+
+
+class Label(Entity):
+    """One statement about a run, or about one of its calls."""
+
+    source: LabelSource
+    value: Rating
+    by: str | None = None
+    """Who: a person's name, or the verifier's."""
+    note: str = Field(default="", max_length=LONGEST_NOTE)
+    call_id: str | None = None
+    """The call that a person decided on."""
+    decision: Literal["approved", "edited", "denied"] | None = None
+    """What they decided. Of an edited call the arguments in its record are the lesson."""
+    time: float = 0.0
+
+
+DECISIVE = frozenset({LabelSource.RATING, LabelSource.VERIFIER})
+"""Sources that have looked at the whole run: what they say is its outcome."""
+
+
+def best_label(labels: Sequence[Label]) -> Label | None:
+    """What counts: the most reliable source, and of one source the latest, where a bad one is not outvoted."""
+    if not labels:
+        return None
+    rank = min(label.source.rank for label in labels)
+    best = [label for label in labels if label.source.rank == rank]
+    if best[0].source is LabelSource.DECISION:
+        # People decide on single calls: the run is as good as the worst of them.
+        return next((label for label in best if label.value == "bad"), best[-1])
+    return max(best, key=lambda label: label.time)
+
+
+def judge(calls: Sequence[ToolCallRecord], *, ended: bool, time: float = 0.0) -> Label | None:
+    """The label that a run's calls speak for; None where nothing was to be changed, so that they say nothing.
+
+    Good is a run that ended by itself and changed something, in which every identifier of every call with an effect
+    stands in the request or an earlier result, no change failed for good, nothing was created or sent twice, what it
+    looked up it looked up before, and no call failed after the last change.
+    """
+    wanted = [call for call in calls if call.read_only is False]
+    if not wanted:
+        return None
+    why = _against(calls, wanted) if ended else "the run did not end by itself"
+    return Label(source=LabelSource.JUDGE, value="bad" if why else "good", note=why, time=time)
+
+
+def _against(calls: Sequence[ToolCallRecord], wanted: Sequence[ToolCallRecord]) -> str:
+    """What speaks against a run in which something was to be changed; empty where nothing does."""
+    made = [call for call in wanted if call.success and not says_failure(call.result)]
+    for call in made:
+        if call.ungrounded:
+            return f"{call.ungrounded[0]} of {call.tool_name} was found nowhere"
+    if lost := {call.tool_name for call in wanted} - {call.tool_name for call in made}:
+        return f"{min(lost)} had no effect"
+    added = [call for call in made if _SAME_AGAIN.isdisjoint(words(call.tool_name))]
+    done = [(call.tool_name, canonical_json(call.arguments)) for call in added]
+    if len(set(done)) < len(done):
+        return "the same thing was done twice"
+    at = {id(call): place for place, call in enumerate(calls)}
+    looked_up = [place for place, call in enumerate(calls) if call.read_only]
+    if looked_up and looked_up[0] > at[id(made[0])]:
+        return "something was changed before anything was looked up"
+    failed = [call.tool_name for call in calls[at[id(made[-1])] :] if not call.success]
+    return f"{failed[0]} failed after the last change" if failed else ""
+
+
+def says_failure(result: Any) -> bool:
+    """Whether a result is a short text that reports a failure, as tools give that raise no errors."""
+    if not isinstance(result, str) or len(result) > LONGEST_REPORT:
+        return False
+    return not _WORDS_OF_FAILURE.isdisjoint(result.lower().translate(_APART).split())
+
+
+_SAME_AGAIN = frozenset(
+    {"update", "set", "delete", "remove", "cancel", "move", "rename", "mark", "assign", "edit", "change", "modify"}
+)
+"""Verbs in the names of tools that, called twice, leave what calling them once leaves."""
+LONGEST_REPORT = 200
+_APART = str.maketrans(dict.fromkeys('.,:;!?()[]{}"', " "))
+_WORDS_OF_FAILURE = frozenset(
+    {"not", "no", "invalid", "failed", "failure", "error", "cannot", "can't", "couldn't", "unable", "denied"}
+    | {"refused", "missing", "must", "unknown", "unexpected"}
+)

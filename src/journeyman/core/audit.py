@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 from pydantic import Field
 
-from journeyman.core.data import Entity
+from journeyman.core.data import Entity, Moment
 
 PURGED = "audit_purged"
 """The kind of the row that vouches for what was purged: its details hold the last purged row's number and hash."""
@@ -23,7 +22,7 @@ class AuditRow(Entity):
     """Who decided, changed or was refused what. Each row's hash covers the row and the hash before it. No content."""
 
     seq: int
-    time: float
+    time: Moment
     kind: str
     """E.g. approval_approved, approval_denied, call_refused, grant_given, resolved, task_created, session_deleted."""
     actor: str | None
@@ -62,7 +61,7 @@ class AuditAnchor(Entity):
     hash: str
     mac: str | None = None
     key_id: str | None = None
-    time: float
+    time: Moment
 
 
 class AuditReport(Entity):
@@ -80,39 +79,3 @@ class AuditReport(Entity):
     """Up to which row an anchor was found to fit."""
     findings: tuple[str, ...]
     """What does not fit, each naming its rows; empty where all is well."""
-
-
-class AuditStore(Protocol):
-    """The tamper-evident log."""
-
-    async def append(
-        self,
-        kind: str,
-        *,
-        actor: str | None,
-        run_id: str | None,
-        subject: str,
-        details: dict[str, Any],
-        now: float,
-        entry_id: str | None = None,
-    ) -> AuditRow:
-        """Add a row. Of several with one ``entry_id`` the first counts, and is returned each time."""
-
-    async def list(
-        self, *, after: int = 0, limit: int = 100, actor: str | None = None, kind: str | None = None
-    ) -> Sequence[AuditRow]: ...
-
-    async def verify(self, *, anchor: AuditAnchor | None = None) -> int:
-        """Check the whole log and return its length. Raises AuditError naming the first row that does not fit."""
-
-    async def inspect(self, *, anchor: AuditAnchor | None = None) -> AuditReport:
-        """Check the whole log and say all that was found."""
-
-    async def anchor(self, *, now: float) -> AuditAnchor:
-        """Where the log ends now, to be kept elsewhere."""
-
-    async def purge(self, *, before: float, by: str | None, now: float) -> int:
-        """Forget the rows at the beginning that are older; returns how many.
-
-        A row is added that vouches for them, so that the rest can still be verified.
-        """

@@ -1,18 +1,284 @@
-"""What became of a call: its record, its states, and which state may follow which."""
+"""What became of a call: its record, its states, which state may follow which, and where its arguments came from."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+import re
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, Literal, Protocol
+from functools import cached_property, partial
+from typing import Annotated, Any, Literal, Protocol, TypeAlias
 
-from pydantic import AliasChoices, Field, ValidationInfo, computed_field, field_validator, model_validator
+from pydantic import (
+    Field,
+    PlainSerializer,
+    PlainValidator,
+    ValidationInfo,
+    WithJsonSchema,
+    computed_field,
+    field_validator,
+    model_validator,
+)
 
 from journeyman.core.data import Derived, Entity, reads_stored
 from journeyman.core.errors import ErrorInfo
-from journeyman.core.grounding import ArgumentSource, ungrounded, value_at
-from journeyman.core.risk import RiskLevel
+from journeyman.core.policy import Principal, RiskLevel
+
+SECRET_PREFIX = "JOURNEYMAN_SECRET_"
+
+
+class MissingSecretError(KeyError):
+    """A tool asked for a secret that is not set, or that it has not declared."""
+
+
+def _from_environment(names: Collection[str]) -> dict[str, str]:
+    found = {k.removeprefix(SECRET_PREFIX): v for k, v in os.environ.items() if k.startswith(SECRET_PREFIX)}
+    return {name: found[name] for name in names if name in found} if names else found
+
+
+class Secrets(Mapping[str, str]):
+    """Secrets by name, for tools only. Its text never shows a value, and it remembers which values were read.
+
+    Values that were read are masked in the tool's result and errors, so that they reach no model, log or journal.
+    """
+
+    def __init__(self, values: Mapping[str, str] | Callable[[], Mapping[str, str]]) -> None:
+        self._given = values
+        self._read: set[str] = set()
+
+    @cached_property
+    def _values(self) -> dict[str, str]:
+        # Looked up for whoever asks: most tools never do, and every call gets such an object.
+        return dict(self._given() if callable(self._given) else self._given)
+
+    @classmethod
+    def from_environment(cls, names: Collection[str] = ()) -> Secrets:
+        """``context.secrets["GITHUB_TOKEN"]`` is the variable ``JOURNEYMAN_SECRET_GITHUB_TOKEN``.
+
+        With names, only these.
+        """
+        return cls(partial(_from_environment, names))
+
+    def __getitem__(self, name: str) -> str:
+        try:
+            value = self._values[name]
+        except KeyError:
+            hint = f"set the environment variable {SECRET_PREFIX}{name}, and declare it: tool(secrets=[{name!r}])"
+            raise MissingSecretError(f"no secret {name!r}; {hint}") from None
+        self._read.add(value)
+        return value
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __repr__(self) -> str:
+        return f"Secrets({sorted(self._values)})"
+
+    def unread(self) -> Iterator[tuple[str, str]]:
+        """Names and values, for handing them on: reading them so does not count as reading."""
+        return iter(self._values.items())
+
+    def mask(self, text: str) -> str:
+        """The text without any secret value that was read through this object."""
+        # The longest first: where one secret is part of another, nothing of the longer one may stay.
+        for value in sorted(self._read, key=len, reverse=True):
+            if value:
+                text = text.replace(value, "•••")
+        return text
+
+    def masked(self, value: Any) -> Any:
+        """A JSON value with every text in it masked. Not done on JSON text, where quotes and newlines are escaped."""
+        if isinstance(value, str):
+            return self.mask(value)
+        if isinstance(value, list):
+            return [self.masked(item) for item in value]
+        if isinstance(value, dict):
+            return {self.mask(key) if isinstance(key, str) else key: self.masked(item) for key, item in value.items()}
+        return value
+
+    @property
+    def were_read(self) -> bool:
+        return bool(self._read)
+
+
+_NO_SECRETS = Secrets({})
+
+
+class ToolContext:
+    """Passed to a tool that has a parameter annotated ``ToolContext``; the model never sees that parameter."""
+
+    def __init__(
+        self,
+        *,
+        principal: Principal | None = None,
+        secrets: Secrets | None = None,
+        idempotency_key: str = "",
+        deadline: float | None = None,
+        correlation_id: str = "",
+        run_id: str = "",
+        call_id: str = "",
+        requested_at: float | None = None,
+        risk: RiskLevel | None = None,
+        report: Callable[[str, float | None], None] | None = None,
+        settings: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.principal = principal
+        self.secrets = _NO_SECRETS if secrets is None else secrets
+        self.idempotency_key = idempotency_key
+        """The same for every attempt of one call, also after a crash: hand it to services that accept such a key."""
+        self.deadline = deadline
+        """When the attempt will be given up, in seconds since the epoch."""
+        self.correlation_id = correlation_id
+        self.run_id = run_id
+        self.call_id = call_id
+        self.requested_at = requested_at
+        """When a person was asked about this call, or else when it was requested, in seconds since the epoch.
+
+        What has come into being since cannot have been meant.
+        """
+        self.risk = risk
+        """What this call was graded as; where that is irreversible, a person has agreed to it."""
+        self.settings: Mapping[str, Any] = {} if settings is None else settings
+        """What the operator has set for the tool's category (``global_config`` in journeyman.yaml)."""
+        self._report = report
+        self._cancelled = False
+
+    def progress(self, message: str, fraction: float | None = None) -> None:
+        """Tell whoever watches how far the tool has come; ``fraction`` is between 0 and 1."""
+        if self._report is not None and not self._cancelled:
+            self._report(self.secrets.mask(message), fraction)
+
+    def remaining(self) -> float | None:
+        """Seconds until the deadline."""
+        return None if self.deadline is None else max(0.0, self.deadline - time.time())
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether the call was given up. A blocking tool that loops should look here and stop."""
+        return self._cancelled
+
+    def cancel(self) -> None:
+        """Mark the call as given up; the executor's business."""
+        self._cancelled = True
+
+
+Origin = Literal["request", "history", "result", "system", "default", "enum", "person", "computed", "nowhere"]
+"""What a value was found in. ``computed`` is free text, a date, a quantity: what a model may write by itself.
+``nowhere`` is an identifier that stands in nothing that was said before the call: it is *ungrounded*."""
+
+
+SAID = "said"
+"""In the metadata of a task: what was said where the calls of a chain come from, as far as a door was told."""
+
+
+class ArgumentSource(Entity):
+    """Where the value of one argument came from."""
+
+    argument: str
+    """Its place among the arguments, e.g. ``order_id`` or ``items[0].sku``."""
+    origin: Origin
+    call_id: str | None = None
+    """The earlier call in whose result it stands, for the origin ``result``."""
+    tool_name: str | None = None
+    """That call's tool."""
+
+    @property
+    def text(self) -> str:
+        """For people, e.g. on the card of an approval."""
+        return f"result of {self.tool_name}" if self.origin == "result" else WORDS[self.origin]
+
+
+WORDS: dict[Origin, str] = {
+    "request": "the request",
+    "history": "the conversation before",
+    "result": "an earlier result",
+    "system": "the agent's instruction",
+    "default": "the tool's default",
+    "enum": "the tool's list of values",
+    "person": "the person who approved",
+    "computed": "written by the model",
+    "nowhere": "found nowhere: may be invented",
+}
+
+
+def ungrounded(sources: tuple[ArgumentSource, ...] | None) -> tuple[str, ...]:
+    """The arguments whose values are identifiers that stand nowhere."""
+    for item in sources or ():
+        if item.origin == "nowhere":
+            return tuple(item.argument for item in sources or () if item.origin == "nowhere")
+    return ()  # as nearly always
+
+
+def value_at(arguments: dict[str, Any], path: str) -> Any:
+    """The value that an ``ArgumentSource`` is about; None where there is none."""
+    value: Any = arguments
+    for key, index in _steps(path):
+        if isinstance(value, dict) and key:
+            value = value.get(key)
+        elif isinstance(value, list) and index and int(index) < len(value):
+            value = value[int(index)]
+        else:
+            return None
+    return value
+
+
+def names_in(path: str) -> list[str]:
+    """The names in the place of an ``ArgumentSource``: first the argument's, last that of the field in it."""
+    return [key for key, _ in _steps(path) if key] or [path]
+
+
+_steps = re.compile(r"([^.\[\]]+)(?!\])|\[(\d+)\]").findall
+
+
+class Taken(StrEnum):
+    """Where an argument of a demonstrated call came from, if not from a result."""
+
+    REQUEST = "request"
+    KNOWN = "known"
+    """Said before the request, in the same conversation."""
+    CONSTANT = "constant"
+    """The same in every task."""
+    COMPOSED = "composed"
+    """Written by the model."""
+
+
+@dataclass(frozen=True, slots=True)
+class ResultField:
+    """A field in the result of an earlier call of the same demonstration."""
+
+    call: int | None
+    """The number of that call; None in a stored source that does not say."""
+    path: tuple[str, ...] = ()
+    """The names that lead to the field; empty where it is not known."""
+
+    def __str__(self) -> str:
+        return f"result {'' if self.call is None else self.call} {'.'.join(self.path)}".strip()
+
+
+def read_source(stored: Any) -> Taken | ResultField:
+    """A source from its stored text, such as ``request`` or ``result 0 email``. What says nothing is composed."""
+    if isinstance(stored, ResultField):
+        return stored
+    if not isinstance(stored, str):
+        raise ValueError(f"a source is a text such as 'request' or 'result 0 email', not {stored!r}")
+    kind, _, rest = stored.partition(" ")
+    if kind != "result":
+        return Taken(kind) if kind in set(Taken) else Taken.COMPOSED
+    number, _, path = rest.partition(" ")
+    return ResultField(int(number) if number.isdecimal() else None, tuple(path.split(".")) if path else ())
+
+
+DemonstratedSource: TypeAlias = Annotated[
+    Taken | ResultField, PlainValidator(read_source), PlainSerializer(str), WithJsonSchema({"type": "string"})
+]
+"""Stored as text, as every version has done: several of them may work on one store."""
+
 
 UNNAMED = "unnamed"
 """The tool's name in the record of a call for which the model gave none."""
@@ -31,6 +297,12 @@ class CallStatus(StrEnum):
     """Refused, expired, nobody to ask, not permitted, or repeated."""
     UNKNOWN = "unknown"
     """The process died after the call had started: whether it took effect, nobody knows."""
+
+    @classmethod
+    def _missing_(cls, value: object) -> CallStatus | None:
+        """Also in capitals, and under the name that others have for an error."""
+        folded = value.lower() if isinstance(value, str) else ""
+        return cls.ERROR if folded == "failed" else next((item for item in cls if item.value == folded), None)
 
     @property
     def settled(self) -> bool:
@@ -74,7 +346,7 @@ class ToolCallRecord(Derived):
     execution_id: str = Field(min_length=1)
     call_id: str
     tool_name: str
-    arguments: dict[str, Any] = Field(default_factory=dict, validation_alias=AliasChoices("arguments", "parameters"))
+    arguments: dict[str, Any] = Field(default_factory=dict)
     """The frozen arguments that ran, defaults included; for a call that never got so far, what the model wrote."""
     status: CallStatus
     result: Any = None
@@ -144,6 +416,14 @@ class ToolCallRecord(Derived):
         return [value_at(self.arguments, path) for path in self.ungrounded]
 
     @property
+    def result_data(self) -> Any:
+        return self.result
+
+    @property
+    def error_category(self) -> str | None:
+        return None if self.error is None else self.error.category
+
+    @property
     def error_message(self) -> str | None:
         return None if self.error is None else self.error.message
 
@@ -184,12 +464,3 @@ def speaks_for_tool(status: str, *, attempts: int) -> bool | None:
 
 
 _SPEAKS: dict[str, bool] = {CallStatus.SUCCESS: True, CallStatus.ERROR: False, CallStatus.TIMEOUT: False}
-
-
-class CallStore(Protocol):
-    """The log of tool calls, for health and accounting."""
-
-    async def list(
-        self, *, tool_name: str | None = None, run_id: str | None = None, since: float | None = None, limit: int = 100
-    ) -> Sequence[CallRow]:
-        """Newest first."""

@@ -1,4 +1,5 @@
-"""The base class of all entities, how stored ones are read, identifiers and canonical JSON.
+"""The base class of all entities, how stored ones are read, identifiers, canonical JSON, text as people see it,
+and how much is read of what others send.
 
 Nothing here knows what an agent is.
 """
@@ -7,20 +8,30 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 import re
 import time
-from typing import TYPE_CHECKING, Any, Self
+from collections.abc import AsyncIterable
+from datetime import UTC, datetime, timedelta
+from functools import cache
+from typing import TYPE_CHECKING, Annotated, Any, Self
 
 from pydantic import (
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     GetJsonSchemaHandler,
+    PlainSerializer,
     ValidationError,
     ValidationInfo,
+    WithJsonSchema,
+    model_validator,
 )
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, from_json, to_json
+
+from journeyman.core.words import packaged_text
 
 _encode = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode
 """One encoder for all: ``json.dumps`` would make one for every call."""
@@ -47,6 +58,44 @@ A reader skips fields it does not know, so adding one needs no new version. A ne
 """
 
 
+@cache
+def samples() -> dict[str, dict[str, Any]]:
+    """One example of each entity that people write or read, for the JSON Schemas; read when one is asked for."""
+    read: dict[str, dict[str, Any]] = json.loads(packaged_text("journeyman.core", "samples.json"))
+    return read
+
+
+_EPOCH = datetime.fromtimestamp(0, UTC)
+
+
+def iso_time(seconds: float) -> str:
+    """A time in seconds since 1970 as ISO 8601, in UTC. Never a later one: what is asked for since then is in it."""
+    return (_EPOCH + timedelta(microseconds=math.floor(seconds * 1e6))).isoformat().replace("+00:00", "Z")
+
+
+def _seconds(value: Any) -> Any:
+    """A time that was written as ISO 8601, in seconds since 1970."""
+    if isinstance(value, str) and "-" in value[1:]:  # else it may be a number
+        try:
+            value = datetime.fromisoformat(value.strip())
+        except ValueError:
+            return value
+    if isinstance(value, datetime):
+        return (value if value.tzinfo is not None else value.replace(tzinfo=UTC)).timestamp()
+    return value
+
+
+_TIME_SCHEMA = {"type": "string", "format": "date-time", "examples": ["2026-01-05T09:00:00Z"]}
+Moment = Annotated[
+    float,
+    BeforeValidator(_seconds),
+    PlainSerializer(iso_time, return_type=str, when_used="json"),
+    WithJsonSchema(_TIME_SCHEMA, mode="serialization"),
+    WithJsonSchema({"anyOf": [_TIME_SCHEMA, {"type": "number"}]}, mode="validation"),
+]
+"""A time: seconds since 1970 here, ISO 8601 in JSON."""
+
+
 class Entity(BaseModel):
     """Frozen data. Unknown fields are refused, so that a typo is an error and not a silent default."""
 
@@ -69,16 +118,14 @@ class Entity(BaseModel):
     def stored(cls, data: str | bytes | dict[str, Any]) -> Self:
         """An entity from its stored form. Fields that a newer version has added are skipped."""
         if isinstance(data, dict):
-            return cls.model_validate(data, extra="ignore", context=_STORED)
-        return cls.model_validate_json(data, extra="ignore", context=_STORED)
+            return cls.model_validate(data, extra="ignore", context=STORED)
+        return cls.model_validate_json(data, extra="ignore", context=STORED)
 
     @classmethod
     def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
         """The schema, with an example where there is one."""
-        from journeyman.core.samples import SAMPLES  # only whoever asks for a schema pays for them
-
         made = handler(schema)
-        if (sample := SAMPLES.get(cls.__name__)) is not None:
+        if (sample := samples().get(cls.__name__)) is not None:
             handler.resolve_ref_schema(made)["examples"] = [sample]
         return made
 
@@ -100,12 +147,12 @@ class Entity(BaseModel):
         return entity
 
 
-_STORED = "stored"
+STORED = "stored"
 
 
 def reads_stored(info: ValidationInfo) -> bool:
     """Whether a validator looks at what an earlier version has stored, which must load under newer rules."""
-    return info.context is _STORED
+    return info.context is STORED
 
 
 # Once for all, since looking up a class's slots by name is most of what setting them costs.
@@ -187,7 +234,176 @@ def digest(*parts: str) -> str:
     return hasher.hexdigest()[:32]
 
 
-class Derived(Entity):
-    """An entity whose JSON also shows values derived from its fields; reading it back ignores those."""
+def moment(seconds: float) -> datetime:
+    """A clock's seconds as a date and time in UTC."""
+    return datetime.fromtimestamp(seconds, UTC)
 
-    model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
+
+# --- text as a person must see it before they agree to it: nothing hidden, nothing rearranged, numbers exact
+
+# Characters that count as printable and show nothing: fillers, blanks, joiners and variation selectors.
+_BLANK = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180d\u180f\u2800\u3164\ufe00-\ufe0f\uffa0"
+    "\U00016fe4\U0001d159\U000e0100-\U000e01ef]"
+)
+_LINES = frozenset("\n\t")
+
+
+def visible(text: str) -> str:
+    """The text with control, bidirectional, zero-width and blank characters written as JSON writes them: ``\\u202e``.
+
+    Lines and tabs stay, and so does everything that can be seen.
+    """
+    if text.isprintable() and not _BLANK.search(text):
+        return text
+    return "".join(map(_shown, text))
+
+
+def _shown(character: str) -> str:
+    if character in _LINES or (character.isprintable() and not _BLANK.match(character)):
+        return character
+    return json.dumps(character)[1:-1] if character > "\x7f" else f"\\u{ord(character):04x}"
+
+
+def exact_json(value: Any) -> str:
+    """The JSON text of a value in which every character can be seen, and which reads back as exactly this value.
+
+    A program whose numbers are floats, such as a page in a browser, shows and sends the text, and loses no digit.
+    """
+    return visible(canonical_json(value))
+
+
+def one_line(text: str, *, most: int) -> str:
+    """Foreign text as one short line."""
+    line = visible(" ".join(text[: most * 4].split()))
+    return line if len(line) <= most else f"{line[: most - 1]}…"
+
+
+ANSWER_BYTES = 8_000_000
+"""Of one answer of a model: the body after decompression or, of a stream, its texts and arguments together."""
+STREAM_BYTES = 64_000_000
+"""Of one streamed answer after decompression, with all that a server writes around each word of it."""
+STREAM_EVENTS = 500_000
+"""Pieces of one streamed answer."""
+EVENT_BYTES = 2_000_000
+"""Of one event of a streamed answer that a provider's own SDK reads."""
+EVENT_LINES = 2_000
+"""Of such an event."""
+TURN_CALLS = 128
+"""Calls that a model may ask for in one turn."""
+TOOL_NAME_CHARS = 128
+"""Of a tool's name; a longer one that a model writes names no tool."""
+ERROR_BYTES = 16_000
+"""Of what a server says where it refuses; no more is read."""
+VECTORS_BYTES = 32_000_000
+"""Of one answer of a server that makes vectors."""
+JSON_CONTAINERS = 100_000
+"""Lists and objects in one JSON text; each costs far more than its two characters."""
+ARGUMENT_CONTAINERS = 10_000
+"""Lists and objects in the arguments of a call, or in a request over HTTP: each is looked at on the event loop."""
+ARGUMENT_VALUES = 20_000
+"""Values in them."""
+LISTED_PROBLEMS = 1_000
+"""Wrong values up to which each is looked at; of more only the number is told."""
+BACKTRACKING_CHARS = 8_000
+"""Of arguments where a schema from outside has a pattern that only a backtracking engine can match."""
+OUTPUT_SCHEMA_BYTES = 100_000
+"""Of the JSON Schema of an agent's answers."""
+OUTPUT_SCHEMA_PARTS = 2_000
+"""Schemas in it, with a copy of its target in the place of each reference: a few lines can stand for millions."""
+GRAM_CHARS = 1_000_000
+"""Of one gram document."""
+SEARCHED_CHARS = 20_000
+"""Of a text that is looked for or is to be found: its beginning counts, the rest does not."""
+LARGE_TEXT = 20_000
+"""Characters from which on a text is worked on in a thread, so that the event loop goes on meanwhile."""
+SLICE_BYTES = 32_000
+"""Of a stream that is worked on before others get a turn."""
+
+MCP_MESSAGE_BYTES = 4_000_000
+"""Of one message of an MCP server, before it is parsed."""
+MCP_CONTAINERS = 20_000
+"""Lists and objects in one message of an MCP server."""
+MCP_VALUES = 100_000
+"""Values in one message of an MCP server: checking them against the protocol takes the event loop's time."""
+MCP_ITEMS = 1_000
+"""Entries of one list in a message of an MCP server: tools on a page, pieces of a result."""
+MCP_TOOLS = 2_000
+"""Tools of one MCP server, on all pages together."""
+MCP_PAGES = 100
+"""Pages of one list of an MCP server."""
+MCP_SCHEMA_BYTES = 100_000
+"""Of the schemas of one tool of an MCP server."""
+MCP_DESCRIPTION_CHARS = 8_000
+"""Of the description of a tool of an MCP server; the rest is cut off."""
+MCP_UNASKED = 200
+"""Notifications and requests that an MCP server may send in a second; more are dropped."""
+MCP_STRAY_BYTES = 1_000_000
+"""That an MCP server may write to its standard output beside the protocol."""
+MCP_STDERR_BYTES = 2_000
+"""Of the end of an MCP server's standard error, kept to explain why it failed."""
+
+
+class OverBudgetError(ValueError):
+    """More came from outside than is taken. The message names the limit."""
+
+
+def check_containers(text: str | bytes) -> None:
+    """Refuse JSON text that takes long to read although it is short. Raises OverBudgetError."""
+    if len(text) <= JSON_CONTAINERS:
+        return
+    opened = text.count("[") + text.count("{") if isinstance(text, str) else text.count(b"[") + text.count(b"{")
+    if opened > JSON_CONTAINERS:
+        raise OverBudgetError(f"has more than {JSON_CONTAINERS:,} lists and objects")
+
+
+def check_arguments(text: str | bytes) -> None:
+    """The same for the JSON text of a call's arguments, or of a request. Raises OverBudgetError."""
+    if len(text) > ARGUMENT_CONTAINERS:
+        data = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
+        if (over := too_many(data, containers=ARGUMENT_CONTAINERS, values=ARGUMENT_VALUES)) is not None:
+            raise OverBudgetError(f"has more than {over}")
+
+
+_TEXT = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)
+
+
+def too_many(text: bytes, *, containers: int, values: int) -> str | None:
+    """What a JSON text has too many of; brackets and commas inside of texts do not count."""
+    found = _counted(text)
+    if found[0] > containers or found[1] > values:
+        found = _counted(_TEXT.sub(b"", text))
+    if found[0] > containers:
+        return f"{containers:,} lists and objects"
+    return f"{values:,} values" if found[1] > values else None
+
+
+def _counted(text: bytes) -> tuple[int, int]:
+    containers = text.count(b"[") + text.count(b"{")
+    return containers, containers + text.count(b",")
+
+
+async def read_at_most(pieces: AsyncIterable[bytes], most: int) -> tuple[bytes, bool]:
+    """The first ``most`` bytes of a body, and whether that is all of it. The rest is not read."""
+    kept: list[bytes] = []
+    left = most
+    async for piece in pieces:
+        kept.append(piece[:left])
+        left -= len(piece)
+        if left < 0:
+            return b"".join(kept), False
+    return b"".join(kept), True
+
+
+class Derived(Entity):
+    """An entity whose JSON also shows values derived from its fields; reading it back leaves those out."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _under_our_names(cls, data: Any, info: ValidationInfo) -> Any:
+        if not isinstance(data, dict) or reads_stored(info):  # what is stored has our names, and more is ignored
+            return data
+        from journeyman.core.aliases import READERS  # only what others have written is read so
+
+        read = READERS.get(cls.__name__.partition("[")[0], dict)
+        return {name: value for name, value in read(data).items() if name not in cls.model_computed_fields}

@@ -15,8 +15,7 @@ from typing import Any, Self
 
 from pydantic import Field, ValidationError
 
-from journeyman.core.budgets import LISTED_PROBLEMS
-from journeyman.core.data import Entity
+from journeyman.core.data import LISTED_PROBLEMS, Entity
 
 
 class ErrorCategory(StrEnum):

@@ -14,17 +14,24 @@ from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 from pydantic import Field, SerializerFunctionWrapHandler, TypeAdapter, ValidationError, model_serializer
 from pydantic_core import from_json
 
-from journeyman.core.approvals import Approval, ApprovalStatus
+from journeyman.core.approvals import Approval, ApprovalStatus, Label
 from journeyman.core.calls import ToolCallRecord
-from journeyman.core.conversations import SessionHistory
-from journeyman.core.data import FORMAT, Entity
+from journeyman.core.data import FORMAT, STORED, Entity
 from journeyman.core.errors import ErrorInfo
 from journeyman.core.gaps import ToolGapReport
-from journeyman.core.labels import Label
-from journeyman.core.messages import Message, ToolCall, Usage
 from journeyman.core.playbook import Advice
-from journeyman.core.principals import Principal
-from journeyman.core.runs import AgentResponse, LimitName, Limits, RunStatus, TaskInput
+from journeyman.core.policy import Principal
+from journeyman.core.runs import (
+    AgentResponse,
+    LimitName,
+    Limits,
+    Message,
+    RunStatus,
+    SessionHistory,
+    TaskInput,
+    ToolCall,
+    Usage,
+)
 
 
 class _Event(Entity):
@@ -300,7 +307,7 @@ Event: TypeAlias = Fact | Signal
 def read_fact(data: str | bytes) -> Fact:
     """A fact from its JSON text. Raises ValueError for what no version can have written: the journal is damaged."""
     try:
-        return _facts().validate_json(data, extra="ignore")
+        return _facts().validate_json(data, extra="ignore", context=STORED)
     except ValidationError:
         content = from_json(data)
         if not isinstance(content, dict) or not isinstance(content.get("type"), str):

@@ -1,16 +1,129 @@
-"""What cannot be done for a person (gaps), as data."""
+"""What a person wants (intents), and what cannot be done for them (gaps), as data."""
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Protocol, TypeAlias
+from functools import cache
+from typing import Any, TypeAlias
 
-from pydantic import Field, field_validator
+from pydantic import Field, ValidationInfo, field_validator
 
-from journeyman.core.data import Entity, digest
-from journeyman.core.principals import ANY_PRINCIPAL, PrincipalFilter
+from journeyman.core.data import Entity, Moment, digest, reads_stored
+from journeyman.core.errors import ConfigurationError
 from journeyman.core.specification import ToolSpecification
-from journeyman.core.words import stem, words
+from journeyman.core.words import packaged_text, stem, words
+
+INTENT_TYPES = ("summarize", "analyze", "fetch", "explain")
+"""The intents every installation knows; configuration or ``add_intent_type`` adds an installation's own."""
+
+
+class IntentType(Entity):
+    """A kind of thing that people want."""
+
+    name: str
+    description: str = ""
+    """In a sentence, what such requests ask for."""
+    examples: tuple[str, ...] = ()
+    """Requests of this type, as people write them."""
+    tools: tuple[str, ...] = ()
+    """The tools that serve it; where none are named here and no categories, any tool may."""
+    categories: tuple[str, ...] = ()
+    """The categories whose tools serve it."""
+
+    @field_validator("name")
+    @classmethod
+    def _one_word(cls, value: str) -> str:
+        if (why := wrong_type_name(value)) is not None:
+            raise ValueError(why)
+        return value
+
+
+def wrong_type_name(name: str) -> str | None:
+    """Why a type of intent cannot have this name; None where it can."""
+    if name == "none":
+        return "intent type 'none': that is what a request of no type is called; use another name"
+    if re.fullmatch(r"[a-z][a-z0-9_]{0,63}", name):
+        return None
+    return f"intent type {name!r}: use a small letter, then small letters, digits or underscores, at most 64"
+
+
+_added: dict[str, list[IntentType]] = {}
+"""The last one added under a name holds; it is a list because two apps in a process may add the same."""
+
+
+@cache
+def _base() -> dict[str, IntentType]:
+    read = json.loads(packaged_text("journeyman.core", "intents.json"))
+    return {name: IntentType(name=name, **said) for name, said in read.items()}
+
+
+def add_intent_type(
+    name: str | IntentType,
+    *,
+    description: str = "",
+    examples: tuple[str, ...] = (),
+    tools: tuple[str, ...] = (),
+    categories: tuple[str, ...] = (),
+) -> IntentType:
+    """Let intents be of this type, too: a word in small letters, digits and underscores, or the whole type.
+
+    It holds for this process, and for every reader in it. A type that every installation knows can be described anew.
+    """
+    if isinstance(name, str):
+        if (why := wrong_type_name(name)) is not None:
+            raise ConfigurationError(why)
+        name = IntentType(name=name, description=description, examples=examples, tools=tools, categories=categories)
+    _added.setdefault(name.name, []).append(name)
+    return name
+
+
+def remove_intent_type(kind: IntentType) -> None:
+    """Take back what ``add_intent_type`` has returned; one that is gone already is no error."""
+    kept = [other for other in _added.get(kind.name, ()) if other is not kind]
+    if kept:
+        _added[kind.name] = kept
+    else:
+        _added.pop(kind.name, None)
+
+
+def intent_types() -> dict[str, IntentType]:
+    """The types that are known now, by name; those that every installation knows first."""
+    return {**_base(), **{name: _described(name, kinds[-1]) for name, kinds in sorted(_added.items())}}
+
+
+def _described(name: str, kind: IntentType) -> IntentType:
+    """What an installation says of a known type is laid over what is known of it."""
+    base = _base().get(name)
+    if base is None:
+        return kind
+    said = {key: value for key, value in kind.model_dump().items() if value}
+    return base.model_copy(update=said)
+
+
+class UserIntent(Entity):
+    """What a request asks for."""
+
+    intent_type: str = Field(min_length=1)
+    confidence: float = Field(ge=0, le=1)
+    parameters: dict[str, Any] = Field(default_factory=dict)
+    """Values in the request for the first suggested tool; each conforms to the tool's schema."""
+    context_requirements: tuple[str, ...] = ()
+    """What that tool needs and the request does not say."""
+    suggested_tools: tuple[str, ...] = ()
+    """Registered tools that serve it, best first."""
+    fallback_options: tuple[str, ...] = ()
+    """Registered tools to try where those do not do, best first."""
+
+    @field_validator("intent_type")
+    @classmethod
+    def _known(cls, value: str, info: ValidationInfo) -> str:
+        known = intent_types()
+        if value not in known and not reads_stored(info):
+            raise ValueError(f"intent_type: must be one of {', '.join(known)} (add_intent_type() adds others)")
+        return value
+
 
 NEAREST = 5
 """How many of the tools that were looked at a person is told."""
@@ -61,7 +174,7 @@ class GapRow(Entity):
     """One time that something was missing."""
 
     id: str
-    created_at: float
+    created_at: Moment
     run_id: str | None
     principal_id: str | None = None
     """On whose behalf it was asked for."""
@@ -81,38 +194,11 @@ class Gap(Entity):
     times: int
     people: int
     """Different principals; those whom nobody knows count as one."""
-    first_at: float
-    last_at: float
+    first_at: Moment
+    last_at: Moment
     report: ToolGapReport
     """The latest."""
     run_id: str | None = None
     """In which run that was."""
     dismissed_by: str | None = None
-    dismissed_at: float | None = None
-
-
-class GapStore(Protocol):
-    """What people asked for and no tool could do. Every time is kept; a gap is what several of them have in common."""
-
-    async def add(
-        self, report: ToolGapReport, *, now: float, run_id: str | None = None, principal_id: str | None = None
-    ) -> GapRow: ...
-
-    async def list(
-        self, *, principal_id: PrincipalFilter = ANY_PRINCIPAL, limit: int = 50, offset: int = 0
-    ) -> Sequence[GapRow]:
-        """Every time, newest first."""
-
-    async def demand(
-        self,
-        *,
-        principal_id: PrincipalFilter = ANY_PRINCIPAL,
-        dismissed: bool = False,
-        key: str | None = None,
-        limit: int = 50,
-        offset: int = 0,
-    ) -> Sequence[Gap]:
-        """Gaps, those that most people asked for first; with ``dismissed`` also the dismissed ones."""
-
-    async def dismiss(self, key: str, *, by: str | None, now: float) -> bool:
-        """Leave a gap out of what is listed from now on; False where there is none with this key."""
+    dismissed_at: Moment | None = None

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from pydantic import Field
 
 from journeyman.core.audit import AuditNote
-from journeyman.core.data import Entity
+from journeyman.core.data import Entity, Moment
 
 
 class MemoryDocument(Entity):
@@ -20,7 +20,10 @@ class MemoryDocument(Entity):
     metadata: dict[str, Any] = Field(default_factory=dict)
     principal_id: str | None = None
     """Whose it is. Nobody else ever sees it."""
-    created_at: float
+    created_at: Moment
+    by_words_alone: int | None = None
+    """Of one that was just stored: how many of its passages are found by their words alone until searches, or
+    ``app.memory.index``, have made their vectors."""
 
 
 class MemoryHit(Entity):
@@ -80,6 +83,7 @@ class MemoryStore(Protocol):
         since: float | None = None,
         until: float | None = None,
         metadata: Mapping[str, Any] | None = None,
+        after: str | None = None,
         limit: int = 50,
         offset: int = 0,
     ) -> Sequence[MemoryDocument]:

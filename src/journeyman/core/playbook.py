@@ -1,4 +1,5 @@
-"""Strategies learned from outcomes, the advice that a run is given, and where playbooks are kept, as data.
+"""Strategies learned from outcomes, the advice that a run is given, where playbooks are kept, and how two
+versions of one differ, as data.
 
 Learning itself is the room ``learning``.
 """
@@ -14,10 +15,11 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from pydantic import Field, computed_field, model_validator
 
-from journeyman.core.data import Derived, Entity, digest, new_id
-from journeyman.core.labels import LabelSource
-from journeyman.core.messages import Message, Role
-from journeyman.core.principals import Principal
+from journeyman.core.approvals import LabelSource
+from journeyman.core.calls import DemonstratedSource
+from journeyman.core.data import Derived, Entity, Moment, digest, new_id
+from journeyman.core.policy import Principal
+from journeyman.core.runs import Message, Role
 
 if TYPE_CHECKING:
     from journeyman.core.storing import CursorBatch
@@ -62,7 +64,7 @@ class NextStep(Entity):
 
     tool_name: str
     constants: dict[str, Any] = Field(default_factory=dict)
-    sources: dict[str, str] = Field(default_factory=dict)
+    sources: dict[str, DemonstratedSource] = Field(default_factory=dict)
     """By argument, as in a demonstrated call."""
     places: dict[str, str] = Field(default_factory=dict)
     given: dict[str, str] = Field(default_factory=dict)
@@ -100,6 +102,8 @@ class Advice(Entity):
     lookups: tuple[Lookup, ...] = ()
     tools: tuple[str, ...] = ()
     """What its strategy calls: the model is told of these tools, however many others there are."""
+    spare: bool = False
+    """Whether it is for a model alone that can use several strategies."""
     effective: bool = False
     """Whether it shows a call that changes something: a run that has it and changes nothing is reminded once."""
 
@@ -180,8 +184,8 @@ class DemonstratedCall(Entity):
 
     tool_name: str
     arguments: dict[str, Any] = Field(default_factory=dict)
-    sources: dict[str, str] = Field(default_factory=dict)
-    """By argument: ``request``, ``result K FIELD`` (of the K-th call), ``constant`` or ``composed``."""
+    sources: dict[str, DemonstratedSource] = Field(default_factory=dict)
+    """By argument."""
     places: dict[str, str] = Field(default_factory=dict)
     """By argument that came from a row of a result: ``first``, ``last``, ``only`` or ``other``."""
     result: str = ""
@@ -296,15 +300,14 @@ class ToolCallingStrategy(PlaybookBullet):
         return _metadata(self)
 
 
+METADATA = ("has_tool_sequence", "domain", "tool_count", "success_rate")
+"""What an index keeps of a bullet beside its vector."""
+
+
 def _metadata(bullet: PlaybookBullet) -> dict[str, Any]:
     sequence = bullet.tool_sequence if isinstance(bullet, ToolCallingStrategy) else ()
     rate = bullet.tool_success_rate if isinstance(bullet, ToolCallingStrategy) else 0.0
-    return {
-        "has_tool_sequence": bool(sequence),
-        "domain": bullet.domain,
-        "tool_count": len(sequence),
-        "success_rate": rate,
-    }
+    return dict(zip(METADATA, (bool(sequence), bullet.domain, len(sequence), rate), strict=True))
 
 
 def index_metadata(bullets: Sequence[PlaybookBullet]) -> dict[str, dict[str, Any]]:
@@ -344,7 +347,7 @@ class PlaybookVersion(Entity):
     """One change of a playbook."""
 
     version: int
-    at: float
+    at: Moment
     reason: str = ""
     changed: int = 0
     removed: int = 0
@@ -383,3 +386,73 @@ class PlaybookStore(Protocol):
         """The latest changes, newest first."""
 
     async def domains(self) -> Sequence[str]: ...
+
+
+_BOOKKEEPING = {"id", "domain", "version", "created_at", "last_updated", "tool_success_rate"}
+"""Fields that follow from others, or change with every change."""
+
+
+class FieldChange(Entity):
+    """One field of a bullet, before and after, as JSON."""
+
+    field: str
+    before: Any = None
+    after: Any = None
+
+
+class BulletDiff(Entity):
+    """What became of one bullet."""
+
+    id: str
+    kind: Literal["added", "changed", "removed"]
+    title: str
+    """Its tools, or what it says."""
+    principal_id: str | None = None
+    fields: tuple[FieldChange, ...] = ()
+    """What changed in it; of a bullet that was added or removed, what it says and how far it was trusted."""
+
+
+class PlaybookDiff(Entity):
+    """From one version of a playbook to another, which may be the earlier one."""
+
+    domain: str
+    since: int
+    to: int
+    bullets: tuple[BulletDiff, ...] = ()
+
+
+def playbook_diff(domain: str, since: PlaybookState, to: PlaybookState) -> PlaybookDiff:
+    """The bullets in which two states of a playbook differ: added first, then changed, then removed."""
+    old, new = ({bullet.id: bullet for bullet in state.bullets} for state in (since, to))
+    added = [_alone(bullet, "added") for key, bullet in new.items() if key not in old]
+    changed = [_changed(old[key], bullet) for key, bullet in new.items() if key in old and old[key] != bullet]
+    removed = [_alone(bullet, "removed") for key, bullet in old.items() if key not in new]
+    found = (*added, *(item for item in changed if item.fields), *removed)
+    return PlaybookDiff(domain=domain, since=since.version, to=to.version, bullets=found)
+
+
+def _alone(bullet: PlaybookBullet, kind: Literal["added", "removed"]) -> BulletDiff:
+    side = "after" if kind == "added" else "before"
+    told = {"content", "state", "helpful_count", "harmful_count"}
+    fields = [FieldChange(field=name, **{side: value}) for name, value in _plain(bullet).items() if name in told]
+    return BulletDiff(
+        id=bullet.id, kind=kind, title=_title(bullet), principal_id=bullet.principal_id, fields=tuple(fields)
+    )
+
+
+def _changed(old: PlaybookBullet, new: PlaybookBullet) -> BulletDiff:
+    before, after = _plain(old), _plain(new)
+    fields = [
+        FieldChange(field=name, before=before.get(name), after=after.get(name))
+        for name in dict.fromkeys((*before, *after))
+        if before.get(name) != after.get(name)
+    ]
+    return BulletDiff(id=new.id, kind="changed", title=_title(new), principal_id=new.principal_id, fields=tuple(fields))
+
+
+def _plain(bullet: PlaybookBullet) -> dict[str, Any]:
+    return bullet.model_dump(mode="json", exclude=_BOOKKEEPING)
+
+
+def _title(bullet: PlaybookBullet) -> str:
+    return " → ".join(bullet.tool_sequence) if isinstance(bullet, ToolCallingStrategy) else bullet.content

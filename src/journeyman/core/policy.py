@@ -1,13 +1,109 @@
-"""The rules every call is held to. Data: who enforces them is the execution room."""
+"""Who may do what, how bad a call can be, and the rules every call is held to.
+
+Data: who enforces them is the execution room.
+"""
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from enum import Enum, StrEnum
+from fnmatch import fnmatchcase
+from typing import Annotated, Any, Final, Literal, TypeAlias, TypeVar
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from journeyman.core.data import Entity
-from journeyman.core.risk import APPROVAL_CONFIDENCE, RiskLevel
+
+PERMISSION = re.compile(r"[A-Za-z0-9_.\-]+(:[A-Za-z0-9_.\-]+)*(:\*)?|\*")
+
+
+WRITE_ALL = "runs:write"
+"""Who has it sees what belongs to others, speaks in their sessions, and cancels, resumes or deletes what is theirs."""
+
+
+class _Any(Enum):
+    PRINCIPAL = "any principal"
+
+
+ANY_PRINCIPAL: Final = _Any.PRINCIPAL
+PrincipalFilter: TypeAlias = str | Literal[_Any.PRINCIPAL] | None
+"""Whose rows to list: those of the principal of this id, those of no principal (None), or all (ANY_PRINCIPAL)."""
+
+
+def check_permissions(values: Iterable[str]) -> frozenset[str]:
+    """Permissions look like ``orders:write``; a holder may have ``orders:*`` or ``*``."""
+    found = frozenset(values)
+    for value in sorted(found):
+        if not PERMISSION.fullmatch(value):
+            raise ValueError(f"permission {value!r} is not well-formed; write it like 'orders:write' or 'orders:*'")
+    return found
+
+
+class Principal(Entity):
+    """A person or a program, and what it may do. No principal means no permissions."""
+
+    id: str = Field(min_length=1)
+    permissions: frozenset[str] = frozenset()
+
+    def __init__(self, id: str = "", *, permissions: Iterable[str] = (), **unknown: Any) -> None:
+        # Positional `id` reads better. A missing id and unknown fields are accepted here, so that the validator
+        # refuses them in its own words.
+        super().__init__(**{"id": id, "permissions": permissions, **unknown})
+
+    __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]  # see Entity
+
+    @field_validator("permissions", mode="before")
+    @classmethod
+    def _well_formed(cls, value: Iterable[str]) -> frozenset[str]:
+        if isinstance(value, str):
+            raise ValueError(f"permissions must be a collection of strings, not the string {value!r}")
+        return check_permissions(value)
+
+    def may(self, permission: str) -> bool:
+        """Whether this principal holds a permission, itself or through a wildcard such as ``orders:*``."""
+        if permission in self.permissions or "*" in self.permissions:
+            return True
+        parts = permission.split(":")
+        return any(":".join([*parts[:i], "*"]) in self.permissions for i in range(1, len(parts)))
+
+
+APPROVAL_CONFIDENCE = 0.85
+"""Below this confidence (or without any) a call that is hard to undo needs a person."""
+
+
+class RiskLevel(StrEnum):
+    """What it takes to undo a call."""
+
+    REVERSIBLE = "reversible"
+    """A read, or anything undone by an ordinary later call."""
+    REVERSIBLE_WITH_DELAY = "reversible_with_delay"
+    """Can be undone for a while, or with somebody's help."""
+    IRREVERSIBLE = "irreversible"
+    """Cannot be undone."""
+
+    @property
+    def rank(self) -> int:
+        return _RANK[self]
+
+
+_RANK = {RiskLevel.REVERSIBLE: 0, RiskLevel.REVERSIBLE_WITH_DELAY: 1, RiskLevel.IRREVERSIBLE: 2}
+
+
+def requires_approval(
+    risk: RiskLevel | str, confidence: float | None, *, threshold: float = APPROVAL_CONFIDENCE
+) -> bool:
+    """Whether a person must agree: irreversible always, with delay when unsure, reversible never."""
+    match RiskLevel(risk):
+        case RiskLevel.IRREVERSIBLE:
+            return True
+        case RiskLevel.REVERSIBLE_WITH_DELAY:
+            return confidence is None or not confidence >= threshold
+        case RiskLevel.REVERSIBLE:
+            return False
+
+
+T = TypeVar("T")
 
 MOST_SECONDS = 10 * 365 * 24 * 3600.0
 """Ten years: longer than any rule needs, and no date or timer overflows."""
@@ -15,33 +111,48 @@ MOST_SECONDS = 10 * 365 * 24 * 3600.0
 Seconds = Annotated[float, Field(le=MOST_SECONDS, allow_inf_nan=False)]
 
 
+Taken: TypeAlias = Sequence[tuple[float, float, int]]
+"""The calls that were let through, oldest first: when the first and the last of some were, and how many they are."""
+_MOST_SPANS = 32
+"""Of calls that are remembered one by one; of more those that came close together are remembered as one span."""
+_ROUNDING = 1e-6
+"""Rounding must not make a caller that has waited wait again."""
+
+
 class RateLimit(Entity):
-    """At most so many calls in so many seconds, together or for each principal."""
+    """At most so many calls in any so many seconds, together or for each principal."""
 
     calls: int = Field(gt=0)
     seconds: Seconds = Field(default=60.0, gt=0)
     per: Literal["tool", "principal"] = "tool"
     """Whether all principals share it. Categories are limited in the same way as tools."""
     burst: float = Field(default=1.0, ge=1, le=100, allow_inf_nan=False)
-    """How many times ``calls`` may come at once after a quiet time. On average it is never more than ``calls``."""
+    """How many times ``calls`` may come at once, in so many times ``seconds``: on average it is never more."""
 
     @property
-    def capacity(self) -> float:
-        """What a full bucket, and a new one, holds."""
-        return self.calls * self.burst
+    def capacity(self) -> int:
+        """How many calls may come at once."""
+        return int(self.calls * self.burst)
 
-    def take(self, tokens: float, since: float, now: float) -> tuple[float, float, float]:
-        """Take one token from a bucket that held ``tokens`` at ``since``.
+    def take(self, taken: Taken, now: float) -> tuple[Taken, float]:
+        """Let one more call through after those that were.
 
-        Buckets refill evenly, up to ``capacity``. Returns the tokens left, the time they are counted at, and 0 if a
-        token was taken, else the seconds until there is one.
+        Returns those that count from now on, and 0 if it was let through, else the seconds until it may be.
         """
-        rate = self.calls / self.seconds
-        now = max(now, since)  # another process's clock may be ahead: then no time has passed
-        tokens = min(self.capacity, tokens + (now - since) * rate)
-        if tokens >= 1.0 - 1e-9:  # rounding must not make a caller that has waited wait again
-            return tokens - 1.0, now, 0.0
-        return tokens, now, (1.0 - tokens) / rate
+        window = self.seconds * self.burst
+        # A time to come was noted before the clock was set back, or by a clock that was wrong.
+        counting = [(first, min(last, now), count) for first, last, count in taken if last + window > now + _ROUNDING]
+        over = sum(count for _, _, count in counting) + 1 - self.capacity
+        for _, last, count in counting:
+            if over <= 0:
+                break
+            over -= count
+            if over <= 0:
+                return counting, last + window - now
+        if len(counting) >= _MOST_SPANS and now - counting[-1][0] < window / _MOST_SPANS:
+            first, _, count = counting.pop()
+            return [*counting, (first, now, count + 1)], 0.0
+        return [*counting, (now, now, 1)], 0.0
 
 
 class BreakerRule(Entity):
@@ -109,7 +220,7 @@ class Policy(Entity):
     def limits_of(self, tool_name: str, category: str, principal_id: str | None) -> dict[str, RateLimit]:
         """Every rate limit that holds for a call, by the name of its bucket. Names of tools hold no line breaks."""
         found: dict[str, RateLimit] = {}
-        if self.rate_limits and (limit := self.rate_limits.get(tool_name)) is not None:
+        if self.rate_limits and (limit := for_tool(self.rate_limits, tool_name)) is not None:
             found[_bucket(tool_name, limit, principal_id)] = limit
         if self.category_rate_limits and (limit := self.category_rate_limits.get(category)) is not None:
             found[_bucket(f"\ncategory\n{category}", limit, principal_id)] = limit
@@ -125,6 +236,19 @@ class Policy(Entity):
     def inline_bytes(self) -> int:
         """How large a result may be that stays in its record: a model must be able to see all it may see."""
         return max(self.max_inline_bytes, 4 * self.max_result_chars)
+
+
+def is_pattern(name: str) -> bool:
+    """Whether it stands for several tools, as ``files.move*`` does."""
+    return "*" in name or "?" in name or "[" in name
+
+
+def for_tool(values: Mapping[str, T], name: str) -> T | None:
+    """What is given for a tool: under its name, else under the longest pattern that its name fits."""
+    if (exact := values.get(name)) is not None:
+        return exact
+    fitting = [key for key in values if is_pattern(key) and fnmatchcase(name, key)]
+    return values[max(fitting, key=len)] if fitting else None
 
 
 def _bucket(name: str, limit: RateLimit, principal_id: str | None) -> str:

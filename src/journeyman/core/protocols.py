@@ -7,10 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from pydantic import Field
@@ -19,8 +17,8 @@ from journeyman.core.approvals import Approval, Decision
 from journeyman.core.calls import ToolCallRecord
 from journeyman.core.data import Entity
 from journeyman.core.events import CallStarted, Event, Fact
-from journeyman.core.messages import Message, ToolCall, Usage
 from journeyman.core.policy import BreakerRule, RateLimit
+from journeyman.core.runs import Message, ToolCall, Usage
 from journeyman.core.specification import ToolSpecification
 
 if TYPE_CHECKING:
@@ -202,11 +200,6 @@ class SystemClock:
         await asyncio.sleep(seconds)
 
 
-def moment(seconds: float) -> datetime:
-    """A clock's seconds as a date and time in UTC."""
-    return datetime.fromtimestamp(seconds, UTC)
-
-
 # --- retrieval ------------------------------------------------------------------------------------------------------
 
 
@@ -218,24 +211,3 @@ class Embedder(Protocol):
 
     async def embed(self, texts: Sequence[str]) -> Vectors:
         """One row for each text, all of the same length. Raises ModelError when it cannot."""
-
-
-class VectorIndex(Protocol):
-    """Vectors by id, in domains that do not see each other; similarity is the cosine."""
-
-    def put(self, ids: Sequence[str], vectors: Vectors, *, domain: str = "") -> None:
-        """Add vectors, or replace those of ids that are there."""
-
-    def remove(self, ids: Iterable[str], *, domain: str = "") -> None:
-        """Forget ids; those that are not there are no error."""
-
-    def search(self, vector: Vectors, *, k: int = 5, domain: str = "") -> list[tuple[str, float]]:
-        """The ids with the highest similarity, best first."""
-
-    def similarities(self, vector: Vectors, ids: Sequence[str], *, domain: str = "") -> dict[str, float]:
-        """The similarities of these ids, as far as they are there."""
-
-    def save(self, folder: Path) -> None: ...
-
-    def load(self, folder: Path) -> None:
-        """Take over what ``save`` left there, in place of what is here."""

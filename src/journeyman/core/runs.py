@@ -1,12 +1,16 @@
-"""What goes into a run, what one iteration is, and what comes out."""
+"""What goes into a run, what is said in it and what that costs, what one iteration is, and what comes out.
+
+Also the sessions in which what was said is stored, and the list prices of models.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Generic, Literal, Self
+from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, Self, TypeAlias
 
 from pydantic import (
+    AliasChoices,
     Field,
     SerializerFunctionWrapHandler,
     TypeAdapter,
@@ -20,14 +24,119 @@ from pydantic import (
 from pydantic_core import to_json
 from typing_extensions import TypeVar
 
+from journeyman.core.aliases import task_fields
+from journeyman.core.approvals import DECISIVE, Label, LabelSource, best_label, judge
 from journeyman.core.calls import ToolCallRecord
 from journeyman.core.data import Derived, Entity, new_id
 from journeyman.core.errors import ErrorInfo, InvalidDataError, validation_problems
 from journeyman.core.gaps import ToolGapReport
-from journeyman.core.labels import DECISIVE, Label, LabelSource, best_label, judge
-from journeyman.core.messages import Message, Usage
-from journeyman.core.principals import Principal
+from journeyman.core.policy import ANY_PRINCIPAL, Principal, PrincipalFilter
 from journeyman.core.specification import Environment
+from journeyman.core.words import packaged_text
+
+
+class Role(StrEnum):
+    """Who speaks. ``function`` is a tool's answer and carries the tool's name."""
+
+    SYSTEM = "system"
+    USER = "user"
+    ASSISTANT = "assistant"
+    FUNCTION = "function"
+
+
+class ToolCall(Entity):
+    """What the model asked for. Says nothing about what became of it: that is a ``ToolCallRecord``."""
+
+    id: str = ""
+    """In a run, ours: the loop replaces what a model wrote here, which may be anything, and is used twice by some."""
+    tool_name: str
+    arguments: dict[str, Any] = Field(default_factory=dict, validation_alias=AliasChoices("arguments", "parameters"))
+    malformed: str | None = None
+    """The arguments as written, where they are not a JSON object; such a call is answered and never run."""
+    confidence: float | None = Field(default=None, ge=0, le=1)
+    """What the model's *adapter* reports for this call; never a number out of the model's text."""
+
+
+class Usage(Entity):
+    """Tokens and requests, added up over a run."""
+
+    input_tokens: int = Field(default=0, ge=0)
+    output_tokens: int = Field(default=0, ge=0)
+    requests: int = Field(default=0, ge=0)
+
+    @property
+    def total_tokens(self) -> int:
+        return self.input_tokens + self.output_tokens
+
+    def __add__(self, other: Usage) -> Usage:
+        return Usage.unchecked(
+            input_tokens=self.input_tokens + other.input_tokens,
+            output_tokens=self.output_tokens + other.output_tokens,
+            requests=self.requests + other.requests,
+        )
+
+
+class Message(Entity):
+    """One utterance. A conversation is a list of them."""
+
+    role: Role
+    content: str = ""
+    name: str | None = None
+    """The tool's name, on function messages."""
+    call_id: str | None = None
+    """Which call a function message answers."""
+    calls: tuple[ToolCall, ...] = ()
+    """The calls an assistant message asks for."""
+
+    @model_validator(mode="after")
+    def _check(self) -> Message:
+        if self.role is Role.FUNCTION and not self.name:
+            raise ValueError("name: a function message must carry the name of its tool")
+        if self.calls and self.role is not Role.ASSISTANT:
+            raise ValueError(f"calls: only an assistant message can ask for calls, this one is {self.role.value!r}")
+        return self
+
+    @classmethod
+    def user(cls, content: str) -> Message:
+        return cls(role=Role.USER, content=content)
+
+    @classmethod
+    def system(cls, content: str) -> Message:
+        return cls(role=Role.SYSTEM, content=content)
+
+
+class SessionRow(Entity):
+    """A stored conversation."""
+
+    id: str
+    principal_id: str | None
+    created_at: float
+    updated_at: float
+    message_count: int
+    title: str = ""
+    """As a person named it, else how it began; empty where nothing is known of either."""
+
+
+SessionPlace: TypeAlias = tuple[float, str]
+"""A place in the list of sessions: when one was last used, and its id."""
+
+
+class SessionHistory(Entity):
+    """Which messages of a session a run began with: those numbered from ``first`` to ``last``; none when it is 0."""
+
+    session_id: str
+    first: int = 0
+    last: int = 0
+
+
+class ConversationStore(Protocol):
+    """The messages of sessions, for whoever reads them without knowing the store."""
+
+    async def messages(
+        self, session_id: str, *, last: int | None = None, principal_id: PrincipalFilter = ANY_PRINCIPAL
+    ) -> Sequence[Message]:
+        """In order; with ``last``, only the latest so many. None of a session that is another principal's."""
+
 
 OutputT = TypeVar("OutputT", default=Any)
 T = TypeVar("T")
@@ -86,6 +195,18 @@ _NEXT: dict[RunStatus, frozenset[RunStatus]] = {
 }
 
 
+class Wait(Entity):
+    """What a run waits for that has not ended, besides its own model and tools."""
+
+    reason: Literal["approval", "resolution", "stuck", "turn", "place", "process", "retry", "call"]
+    whom: str
+    """Who can end it, for people: a person, a run that goes before this one, a process."""
+    until: float | None = None
+    """When it ends at the latest, by the database's clock; None where it may last."""
+    text: str
+    """What of them, for people: their decision on a call, their report on another, a free place."""
+
+
 class Limits(Entity):
     """When a run must stop. A field left out falls to the task's, the agent's, the default; ``None`` lifts it."""
 
@@ -115,6 +236,14 @@ class TaskInput(Entity):
     principal: Principal | None = None
     session_id: str | None = None
     environment: Environment | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _under_our_names(cls, data: Any) -> Any:
+        if not isinstance(data, dict) or data.keys() <= cls.model_fields.keys():
+            return data
+
+        return task_fields(data)
 
     @field_validator("description")
     @classmethod
@@ -281,3 +410,37 @@ class AgentResponse(Derived, Generic[OutputT]):
             if step.action == "finish":
                 lines.append(f"   answer: {step.observation}")
         return "\n".join(lines)
+
+
+_MILLION = 1_000_000
+
+
+class Price(Entity):
+    """US dollars for a million tokens."""
+
+    input: float = Field(ge=0)
+    output: float = Field(ge=0)
+
+
+def list_prices() -> dict[str, Price]:
+    """The providers' list prices as published in autumn 2025, by the beginning of the model's name."""
+    rows = (line.split() for line in packaged_text("journeyman.core", "prices.txt").splitlines()[1:])
+    return {name: Price(input=float(given), output=float(made)) for name, given, made in rows}
+
+
+def cost_of(model: str, usage: Usage, prices: Mapping[str, Price]) -> float | None:
+    """US dollars, or None where the list has no price for the model.
+
+    A name is looked up without its provider (``openai:``), and falls to the longest listed name it begins with, so
+    that a dated version costs what its model does.
+    """
+    bare = model.rpartition("/")[2].partition(":")[2] or model
+    best = ""
+    for name in prices:
+        begins = any(text == name or (text.startswith(name) and text[len(name)] in "-@:.") for text in (model, bare))
+        if begins and len(name) > len(best):
+            best = name
+    if not best:
+        return None
+    price = prices[best]
+    return (usage.input_tokens * price.input + usage.output_tokens * price.output) / _MILLION

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import re
+from functools import cache
+from importlib import import_module
 from typing import Any, Literal, Self
 
 from pydantic import Field, ModelWrapValidatorHandler, PositiveInt, ValidationError, field_validator, model_validator
 
 from journeyman.core.data import Entity, digest
-from journeyman.core.errors import SignatureError, ToolDefinitionError, shortened_json, validation_problems
-from journeyman.core.principals import check_permissions
-from journeyman.core.references import outside_reference
-from journeyman.core.risk import RiskLevel
-from journeyman.core.signature import write_signature
+from journeyman.core.errors import ToolDefinitionError, shortened_json, validation_problems
+from journeyman.core.policy import RiskLevel, check_permissions
 
+FINISH = "finish"
 FIND_TOOLS = "find_tools"
-RESERVED_NAMES = frozenset({"finish", "read_result", FIND_TOOLS})
+RESERVED_NAMES = frozenset({FINISH, "read_result", FIND_TOOLS})
 """Tools the loop itself offers."""
 
 DEFAULT_TIMEOUT = 30.0
@@ -43,6 +43,12 @@ def name_for_models(name: str) -> str:
 def no_parameters() -> dict[str, Any]:
     """The schema of a tool without parameters."""
     return {"type": "object", "properties": {}, "additionalProperties": False}
+
+
+@cache
+def _signatures() -> Any:
+    """Who turns signatures into schemas: `gram`, which imports this room, so it is named and not imported here."""
+    return import_module("journeyman.gram.signature")
 
 
 class ToolSpecification(Entity):
@@ -97,34 +103,19 @@ class ToolSpecification(Entity):
     @model_validator(mode="before")
     @classmethod
     def _schema_from_signature(cls, data: Any) -> Any:
-        if not isinstance(data, dict) or not isinstance(text := data.get("signature") or "", str):
+        if not isinstance(data, dict):
             return data
-        parameters = data.get("parameters")
-        if not text:
-            if parameters is not None and (not isinstance(parameters, dict) or parameters.get("type") != "object"):
-                raise ValueError(
-                    f"parameters: must be a JSON Schema of type 'object', got {shortened_json(parameters)}"
-                )
-            try:
-                return {**data, "signature": write_signature(parameters or no_parameters(), data.get("returns"))}
-            except SignatureError as error:
-                raise ValueError(f"parameters: {str(error).removeprefix('1:1: ')}") from error
-        from journeyman.core.signature import read_signature, schema_differences  # not needed by tools made in Python
+        schema = data.get("parameters")
+        if not data.keys() <= cls.model_fields.keys() or (isinstance(schema, dict) and schema.get("required") is True):
+            from journeyman.core.aliases import specification_fields  # in others' names
 
-        try:
-            made_of = read_signature(text)
-        except SignatureError as error:
-            raise ValueError(f"signature: {error}, got {shortened_json(text)}") from error
-        if parameters is None:
-            return {"returns": made_of.returns, **data, "parameters": made_of.parameters}
-        if found := schema_differences(made_of.parameters, parameters):
-            raise ValueError(f"parameters: do not agree with the signature {text!r}: {'; '.join(found)}")
-        return data
+            data = specification_fields(data)
+        return _signatures().completed(data)
 
     @field_validator("parameters", "returns", mode="after")
     @classmethod
     def _whole(cls, value: dict[str, Any] | None) -> dict[str, Any] | None:
-        if (reference := outside_reference(value)) is not None:
+        if (reference := _signatures().outside_reference(value)) is not None:
             raise ValueError(
                 f"the reference {reference!r} leads out of the schema, and nothing is fetched; "
                 "put what it means under '$defs' and write '#/$defs/NAME'"
@@ -161,6 +152,10 @@ class ToolSpecification(Entity):
     def name_for_models(self) -> str:
         """The name under which a model knows it: as providers take it, and the same whatever else is offered."""
         return name_for_models(self.name)
+
+    @property
+    def function_signature(self) -> str:
+        return self.signature
 
     @property
     def return_type(self) -> str | None:

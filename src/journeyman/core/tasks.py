@@ -127,6 +127,7 @@ class TaskStore(Protocol):
         wanted: TaskFilter | None = None,
         *,
         sort: TaskSort = TaskSort.CREATED_DESC,
+        after: str | None = None,
         limit: int = 50,
         offset: int = 0,
     ) -> TaskPage: ...
@@ -154,5 +155,7 @@ class TaskStore(Protocol):
         """Keep an attachment, unless its task has that reference: returns the one that is kept; None without a task."""
 
     async def attachment(self, attachment_id: str) -> Attachment | None: ...
+
+    async def update_attachment(self, attachment: Attachment, *, note: AuditNote | None = None) -> bool: ...
 
     async def detach(self, attachment_id: str, *, note: AuditNote | None = None) -> bool: ...

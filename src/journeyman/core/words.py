@@ -1,4 +1,5 @@
 """English words of a text, and the stem that the forms of a word share: the one way to compare texts by their words.
+Also how the lists of words and the regular expressions are read that rooms keep as data.
 
 Rough on purpose: a stem is only ever compared with another stem, and is the beginning of each word that has it (a final
 ``y`` apart), so a database can look for it too.
@@ -6,14 +7,20 @@ Rough on purpose: a stem is only ever compared with another stem, and is the beg
 
 from __future__ import annotations
 
+import json
 import re
-from functools import lru_cache
+from functools import cache, lru_cache
+from typing import Any, TypeVar
+
+T = TypeVar("T")
 
 WORD = re.compile(r"[A-ZÀ-ÖØ-Þ]+(?![^\W\d_A-ZÀ-ÖØ-Þ])|[A-ZÀ-ÖØ-Þ]?[^\W\d_A-ZÀ-ÖØ-Þ]+|\d+")
 """A word, a number, or a part of an identifier: ``lookupOrder``, ``lookup_order`` and "look up order" are alike."""
 
 ENDINGS = ("ing", "ed", "es", "s")
 NO_PLURALS = ("ss", "us", "is")
+_SECTION = re.compile(r"\[(\w+)\]")
+_PART = re.compile(r"\{\{(\w+)\}\}")
 LONGEST_KEPT = 32
 """Characters. What is longer is hardly a word, and is not kept."""
 
@@ -55,3 +62,76 @@ def stands_in(text: str, value: str) -> bool:
             return True
         at = said.find(wanted, at + 1)
     return False
+
+
+def packaged_text(package: str, file: str) -> str:
+    """A data file of a package, also where the package is read from a zip."""
+    from importlib.resources import files  # slow to import, and not everybody needs it
+
+    return files(package).joinpath(file).read_text(encoding="utf-8")
+
+
+@cache
+def packaged_json(package: str, file: str) -> Any:
+    """The value in a data file; nobody changes it."""
+    return json.loads(packaged_text(package, file))
+
+
+@cache
+def _sections(package: str, file: str) -> dict[str, list[str]]:
+    """The parts of a data file: ``[verbs]`` begins one, ``#`` a line that says something about it."""
+    found: dict[str, list[str]] = {}
+    lines: list[str] = []
+    for line in packaged_text(package, file).splitlines():
+        if name := _SECTION.fullmatch(line):
+            lines = found[name[1]] = []
+        elif not line.startswith("#"):
+            lines.append(line)
+    return found
+
+
+@cache
+def word_lists(package: str, file: str) -> dict[str, frozenset[str]]:
+    """The lists of words in a data file."""
+    return {name: frozenset(" ".join(lines).split()) for name, lines in _sections(package, file).items()}
+
+
+@cache
+def patterns(package: str, file: str) -> dict[str, re.Pattern[str]]:
+    """The regular expressions in a data file, each on as many lines as it likes.
+
+    ``{{name}}`` is one before it, which is then only a part of others.
+    """
+    written, parts = dict[str, str](), set[str]()
+    for name, lines in _sections(package, file).items():
+        text = "".join(lines)
+        parts.update(_PART.findall(text))
+        written[name] = _PART.sub(lambda found: written[found[1]], text)
+    return {name: re.compile(text) for name, text in written.items() if name not in parts}
+
+
+class WordLists:
+    """The same as attributes, read when the first one is used: ``lists.verbs``."""
+
+    def __init__(self, package: str, file: str) -> None:
+        self._place = package, file
+
+    def __getattr__(self, name: str) -> frozenset[str]:
+        return _attribute(self, word_lists(*self._place), name)
+
+
+class Patterns:
+    """The same for regular expressions."""
+
+    def __init__(self, package: str, file: str) -> None:
+        self._place = package, file
+
+    def __getattr__(self, name: str) -> re.Pattern[str]:
+        return _attribute(self, patterns(*self._place), name)
+
+
+def _attribute(holder: WordLists | Patterns, found: dict[str, T], name: str) -> T:
+    if name not in found:
+        raise AttributeError(f"{holder._place[1]} of {holder._place[0]} has no list {name!r}")
+    vars(holder).update(found)
+    return found[name]

@@ -1,25 +1,41 @@
-"""Approval gates without a store: an approver in this process, or none. Stores have their own gate."""
+"""The question to a person, and approval gates without a store: an approver in this process, or none.
+
+Stores have their own gate.
+"""
 
 from __future__ import annotations
 
 import inspect
 import logging
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic_core import from_json
 
-from journeyman.core.approvals import Approval, ApprovalStatus, Approve, Approver, Decision, Deny, Expired
-from journeyman.core.data import LOG_FIELDS, canonical_json
+from journeyman.core.approvals import Approval, ApprovalStatus, Approve, Approver, Decision, Deny, Expired, GrantTerms
+from journeyman.core.calls import ArgumentSource, Secrets, ToolContext, ungrounded
+from journeyman.core.data import LOG_FIELDS, canonical_json, digest, moment, one_line
 from journeyman.core.events import ApprovalDecided
+from journeyman.core.policy import RiskLevel
 from journeyman.core.protocols import Clock, SystemClock
-from journeyman.execution.invoke import AttemptTimeoutError, awaited, run_with_timeout
+from journeyman.core.runs import ToolCall
+from journeyman.execution.checks import base_risk, name_secrets
+from journeyman.execution.invoke import AttemptTimeoutError, Invoker, awaited, run_with_timeout
+from journeyman.tools.library import AnyTool
+from journeyman.tools.tool import FrozenArguments
+
+if TYPE_CHECKING:
+    from journeyman.execution.executor import CallScope
 
 logger = logging.getLogger("journeyman.approval")
 
 
 NOBODY = "nobody could be asked"
 """How the reason begins of a denial that nobody has pronounced."""
+DESCRIBE_SECONDS = 1.0
+"""How long a tool may take to say what a call is about."""
+LONGEST_ABOUT = 200
+"""Characters of what it says."""
 
 
 class NoApprover:
@@ -104,3 +120,82 @@ def decision_fact(approval: Approval, decision: Decision) -> ApprovalDecided:
     return ApprovalDecided(
         approval_id=approval.id, call_id=approval.call_id, status=status, by=by, reason=reason, arguments=edited
     )
+
+
+# --- the question to a person: what would run, how bad it can be, what it is about, what an answer is bound to
+
+
+def question(
+    call: ToolCall,
+    tool: AnyTool,
+    frozen: FrozenArguments,
+    scope: CallScope,
+    *,
+    risk: RiskLevel,
+    bound_to: str,
+    tool_digest: str,
+    about: str,
+    grounding: tuple[ArgumentSource, ...] | None,
+    now: float,
+    seconds: float,
+) -> Approval:
+    """The question about exactly these arguments, open for so many seconds."""
+    policy = scope.policy
+    raised = risk.rank > base_risk(tool.specification, policy).rank or name_secrets(frozen.arguments)
+    raised = raised or (policy.grounding == "ask" and bool(ungrounded(grounding)))
+    grantable = not raised and policy.grant_risk is not None and risk.rank <= policy.grant_risk.rank
+    return Approval(
+        # The time is part of the name: a tool that changes back asks anew, and an old answer stays an old answer.
+        id=f"appr_{digest(scope.run_id, call.id, bound_to, repr(now))[:20]}",
+        run_id=scope.run_id,
+        call_id=call.id,
+        tool_name=tool.name,
+        arguments=frozen.arguments,
+        digest=bound_to,
+        tool_digest=tool_digest,
+        not_bound_to=f"what {tool.runs_elsewhere} does with it" if tool.runs_elsewhere else "",
+        about=about,
+        grounding=grounding,
+        risk=risk,
+        risk_raised=raised,
+        grant=GrantTerms(uses=policy.grant_uses, seconds=policy.grant_seconds) if grantable else None,
+        four_eyes=policy.four_eyes,
+        confidence=call.confidence,
+        principal=scope.principal,
+        requested_at=moment(now),
+        expires_at=moment(now + seconds),
+    )
+
+
+async def about(call: ToolCall, tool: AnyTool, frozen: FrozenArguments, scope: CallScope, invoker: Invoker) -> str:
+    """What the call is about, by the tool's own account. Whatever goes wrong, the person is asked without it."""
+    if tool.describe is None:
+        return ""
+    context = ToolContext(
+        principal=scope.principal,
+        secrets=Secrets.from_environment(),
+        correlation_id=scope.run_id,
+        run_id=scope.run_id,
+        call_id=call.id,
+    )
+    try:
+        said = await invoker.hook(tool.describe, (frozen.arguments, context), DESCRIBE_SECONDS)
+        if not isinstance(said, str):
+            raise TypeError(f"describe gave {type(said).__name__} and not a text")
+        return one_line(context.secrets.mask(said), most=LONGEST_ABOUT)
+    except Exception as error:
+        fields = {"run_id": scope.run_id, "call_id": call.id, "tool": tool.name, "error": type(error).__name__}
+        logger.warning("a tool could not say what its call is about", extra={LOG_FIELDS: fields})
+        return ""
+
+
+def own_approval(approval: Approval, decision: Approve) -> str | None:
+    """Why an approval does not count under four eyes; None where it does."""
+    if not approval.four_eyes:
+        return None
+    if not decision.by:
+        return "four eyes are asked for, and nobody says who approved"
+    own = None if approval.principal is None else approval.principal.id
+    if own is not None and (decision.by == own or decision.by.startswith(f"{own} (")):  # e.g. "ada (--yes)"
+        return f"four eyes are asked for: {own!r} cannot approve a call of their own run"
+    return None

@@ -47,7 +47,7 @@ class _Call:
         except BaseException as error:
             self._fail(error)
             return
-        from journeyman.execution.sizes import Budget, ResultTooLargeError
+        from journeyman.execution.results import Budget, ResultTooLargeError
 
         try:
             from pydantic_core import to_jsonable_python
@@ -60,8 +60,8 @@ class _Call:
             self._send("exception", type="UnserialisableResult", message=message, traceback="")
 
     def _context(self, fields: Mapping[str, Any]) -> Any:
-        from journeyman.core.context import Secrets, ToolContext
-        from journeyman.core.principals import Principal
+        from journeyman.core.calls import Secrets, ToolContext
+        from journeyman.core.policy import Principal
 
         fields = dict(fields)
         principal = fields.pop("principal", None)

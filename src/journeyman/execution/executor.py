@@ -14,14 +14,20 @@ import sys
 import threading
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from journeyman.core.approvals import Approval, ApprovalStatus, Approve, Decision, Deny, Expired
-from journeyman.core.budgets import LARGE_TEXT
-from journeyman.core.calls import ArtifactStore, CallStatus, ToolCallRecord
-from journeyman.core.context import Secrets, ToolContext
-from journeyman.core.data import canonical_json
+from journeyman.core.calls import (
+    ArgumentSource,
+    ArtifactStore,
+    CallStatus,
+    Secrets,
+    ToolCallRecord,
+    ToolContext,
+    ungrounded,
+)
+from journeyman.core.data import LARGE_TEXT, canonical_json, moment
 from journeyman.core.events import (
     ApprovalDecided,
     ApprovalRequested,
@@ -30,18 +36,22 @@ from journeyman.core.events import (
     CallResolved,
     CallStarted,
 )
-from journeyman.core.grounding import ArgumentSource, ungrounded
-from journeyman.core.messages import ToolCall
-from journeyman.core.policy import Policy
-from journeyman.core.principals import Principal
-from journeyman.core.protocols import ApprovalGate, CircuitBreaker, Clock, RateLimiter, Witness, moment
-from journeyman.core.risk import RiskLevel, requires_approval
+from journeyman.core.policy import Policy, Principal, RiskLevel, requires_approval
+from journeyman.core.protocols import ApprovalGate, CircuitBreaker, Clock, RateLimiter, Witness
+from journeyman.core.runs import ToolCall
 from journeyman.core.specification import RESERVED_NAMES
-from journeyman.execution.approval import decision_fact
-from journeyman.execution.artifacts import keep, keep_media
-from journeyman.execution.grounding import Ledger, edited_sources
+from journeyman.execution.approval import about, decision_fact, own_approval, question
+from journeyman.execution.checks import (
+    MISS,
+    ResultCache,
+    binding,
+    freeze,
+    grade,
+    not_grounded,
+    placeholder_refusal,
+    resolve,
+)
 from journeyman.execution.invoke import Invoker
-from journeyman.execution.limits import MISS, ResultCache
 from journeyman.execution.outcome import (
     Refusal,
     Success,
@@ -51,15 +61,14 @@ from journeyman.execution.outcome import (
     circuit_open,
     deadline_passed,
     denied,
+    keep,
+    keep_media,
     outcome_unknown,
     rate_limited,
 )
-from journeyman.execution.question import about, own_approval, question
 from journeyman.execution.recorder import Recorder
-from journeyman.execution.risk import grade
-from journeyman.execution.sizes import weigh
-from journeyman.execution.ungrounded import not_grounded
-from journeyman.execution.validate import binding, freeze, placeholder_refusal, resolve
+from journeyman.execution.results import weigh
+from journeyman.provenance.ledger import Ledger, edited_sources
 from journeyman.tools.library import AnyTool
 from journeyman.tools.tool import FrozenArguments
 
@@ -72,24 +81,25 @@ MOST_PAUSE_SECONDS = 3_600.0
 """How long a tool can have its calls held back: what it repeats comes from a server, and may be anything."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class CallScope:
-    """The part of its run that a call needs."""
+    """What belongs to one run, as far as its calls need it."""
 
     run_id: str
     recorder: Recorder
     tools: Mapping[str, AnyTool]
     """The tools bound to this run, by name."""
+    policy: Policy
+    """The rules as they are at this step: an edit of them holds from the next one on."""
+    gate: ApprovalGate
     principal: Principal | None = None
-    correlation_id: str = ""
     deadline: float | None = None
     """The run's deadline, by the clock's monotonic time; postponed while a person is asked."""
     around: Around | None = None
     """Entered around each attempt, in the task that makes it."""
-    now: Callable[[Principal], Principal | None] | None = None
-    """Who the principal is by now, or None where they are nobody any more. Without it, who they were."""
     ledger: Ledger | None = None
     """What was said in the run, where a model writes its calls; without it nobody asks where arguments came from."""
+    asking: asyncio.Lock = field(default_factory=asyncio.Lock)
     demonstrated: bool = False
     """Whether the model was shown demonstrations: then a call may carry one of their placeholders."""
 
@@ -134,25 +144,30 @@ class _CallInProgress:
         return f"{self.scope.run_id}.{self.call.id}"
 
 
+@dataclass(slots=True)
+class _Waiting:
+    """How long a call may still wait for its turn, over all its attempts."""
+
+    left: float
+
+
 @dataclass(slots=True, kw_only=True, eq=False)
 class Executor:
-    """Holds the parts that stages use. One executor serves any number of runs at once."""
+    """What all runs with one library share: the parts that stages use. It serves any number of runs at once."""
 
-    policy: Policy
-    gate: ApprovalGate
     invoker: Invoker
     limiter: RateLimiter
     breaker: CircuitBreaker
     cache: ResultCache
     clock: Clock
-    approval_seconds: float | None = None
-    """How long a question stays open, where that is not for the policy to say."""
     artifacts: ArtifactStore | None = None
     """Where large results are kept; None leaves them in their records."""
     witness: Witness | None = None
     """Knows of calls that another process has begun; None where there is no other."""
     durable: bool = False
-    """Whether runs wait in a store: then a person can settle a call whose outcome is unknown."""
+    """Whether runs wait in a store: then a person has longer to decide, and can settle a call of unknown outcome."""
+    now: Callable[[Principal], Principal | None] | None = None
+    """Who a principal is by now, or None where they are nobody any more. Without it, who they were."""
     checks: Sequence[Check] = ()
     """Stages of the caller's own, run in order after validation and before the risk is graded."""
 
@@ -180,14 +195,15 @@ class Executor:
 
     async def _kept(self, current: _CallInProgress, outcome: Success, artifacts: ArtifactStore) -> Success:
         """A large result is put where it can be read in parts; its record only says where."""
-        if outcome.size <= self.policy.inline_bytes:
+        policy = current.scope.policy
+        if outcome.size <= policy.inline_bytes:
             return outcome
         if current.call.tool_name in RESERVED_NAMES:
             return outcome  # what they give is read by the loop
         value = await keep_media(outcome.value, current.scope.run_id, artifacts)
-        if value is not outcome.value and (size := weigh(value, sys.maxsize)) <= self.policy.inline_bytes:
+        if value is not outcome.value and (size := weigh(value, sys.maxsize)) <= policy.inline_bytes:
             return Success(value, cached=outcome.cached, size=size)
-        artifact = await keep(value, current.scope.run_id, artifacts, policy=self.policy)
+        artifact = await keep(value, current.scope.run_id, artifacts, policy=policy)
         return Success(None, cached=outcome.cached, size=outcome.size, artifact=artifact)
 
     async def refuse(self, call: ToolCall, scope: CallScope, refusal: Refusal) -> ToolCallRecord:
@@ -216,31 +232,32 @@ class Executor:
     async def _govern(self, current: _CallInProgress) -> Outcome | ToolCallRecord | Suspended:
         if current.past.started is not None:
             return await self._resume(current, current.past.started)
-        tool = resolve(current.call, current.scope.tools, current.scope.principal)
+        scope, policy = current.scope, current.scope.policy
+        tool = resolve(current.call, scope.tools, scope.principal)
         if isinstance(tool, Refusal):
             return tool
         current.read_only = tool.specification.read_only
-        frozen = await freeze(tool, current.call, self.policy)
+        frozen = await freeze(tool, current.call, policy)
         if isinstance(frozen, Refusal):
             return frozen
         current.arguments = frozen.arguments
-        if current.scope.demonstrated and (refusal := placeholder_refusal(tool, frozen)) is not None:
+        if scope.demonstrated and (refusal := placeholder_refusal(tool, frozen)) is not None:
             return refusal
         if self.checks and (refusal := await self._check(current, tool, frozen)) is not None:
             return refusal
-        if (ledger := current.scope.ledger) is not None:
+        if (ledger := scope.ledger) is not None:
             if ledger.unread + len(frozen.text) <= LARGE_TEXT and tool.name not in RESERVED_NAMES:
                 current.grounding = ledger.trace(tool.specification, frozen.arguments)
             else:
                 await self._trace(current, tool, frozen.arguments)
-            if self.policy.grounding == "refuse" and (missing := ungrounded(current.grounding)):
-                return not_grounded(tool.specification, frozen.arguments, missing, current.scope.tools.values())
+            if policy.grounding == "refuse" and (missing := ungrounded(current.grounding)):
+                return not_grounded(tool.specification, frozen.arguments, missing, scope.tools.values())
         if len(frozen.text) <= LARGE_TEXT:
-            current.risk = grade(tool.specification, frozen.arguments, self.policy, tool.hazard)
+            current.risk = grade(tool.specification, frozen.arguments, policy, tool.hazard)
         else:
-            current.risk = await self._grade(tool, frozen.arguments, frozen.text)
+            current.risk = await self._grade(current, tool, frozen.arguments, frozen.text)
         if requires_approval(
-            current.risk, current.call.confidence, threshold=self.policy.approval_confidence
+            current.risk, current.call.confidence, threshold=policy.approval_confidence
         ) or self._doubtful(current):
             approved = await self._approve(current, tool, frozen)
             if not isinstance(approved, FrozenArguments):
@@ -261,7 +278,7 @@ class Executor:
             current.read_only = tool.specification.read_only
             text = canonical_json(started.arguments)
             await self._trace(current, tool, started.arguments)
-            current.risk = await self._grade(tool, started.arguments, text)
+            current.risk = await self._grade(current, tool, started.arguments, text)
             if tool.specification.repeat_safe:
                 return await self._attempts(current, tool, tool.freeze(text))
         if self.witness is not None:
@@ -277,11 +294,12 @@ class Executor:
             await self._finish(current, outcome_unknown(current.call.tool_name))
         return Suspended(current.call.id, current.call.id, unknown=True)
 
-    async def _grade(self, tool: AnyTool, arguments: dict[str, Any], text: str) -> RiskLevel:
+    async def _grade(self, current: _CallInProgress, tool: AnyTool, arguments: dict[str, Any], text: str) -> RiskLevel:
+        policy = current.scope.policy
         if len(text) <= LARGE_TEXT:
-            return grade(tool.specification, arguments, self.policy, tool.hazard)
+            return grade(tool.specification, arguments, policy, tool.hazard)
         # Every text among them is searched for secrets: everybody else would wait.
-        return await asyncio.to_thread(grade, tool.specification, arguments, self.policy, tool.hazard)
+        return await asyncio.to_thread(grade, tool.specification, arguments, policy, tool.hazard)
 
     async def _trace(self, current: _CallInProgress, tool: AnyTool, arguments: dict[str, Any]) -> None:
         """Find out where each argument came from, in a thread: after a long text everybody else would wait."""
@@ -292,7 +310,7 @@ class Executor:
 
     def _doubtful(self, current: _CallInProgress) -> bool:
         """Whether a person is to see the call because an identifier in it was found nowhere."""
-        return self.policy.grounding == "ask" and not current.read_only and bool(ungrounded(current.grounding))
+        return current.scope.policy.grounding == "ask" and not current.read_only and bool(ungrounded(current.grounding))
 
     async def _check(self, current: _CallInProgress, tool: AnyTool, frozen: FrozenArguments) -> Refusal | None:
         for check in self.checks:
@@ -305,7 +323,11 @@ class Executor:
     ) -> FrozenArguments | Refusal | Suspended:
         """Ask a person about exactly these arguments for exactly this principal."""
         past, scope = current.past, current.scope
-        bound_to = binding(tool, frozen, scope.principal)
+        # In a thread: files are read, those of a large program for the first time. One after the other, so that calls
+        # of one turn ask in their order.
+        async with scope.asking:
+            tool_digest = await asyncio.to_thread(tool.approval_digest)
+        bound_to = binding(tool_digest, frozen, scope.principal)
         approval = past.approval
         if approval is not None and approval.digest != bound_to:
             # The tool is another one by now: an answer to the old question is no answer, whatever it says.
@@ -319,21 +341,21 @@ class Executor:
             )
             approval = None
         if approval is None:
-            approval = await self._question(current, tool, frozen, bound_to)
+            approval = await self._question(current, tool, frozen, bound_to, tool_digest)
             await scope.recorder.record(ApprovalRequested(approval=approval))
             past.decision = None
         current.approval_id = approval.id
         current.requested_at = approval.requested_at.timestamp()
         decision = past.decision
         if decision is None:
-            decision = await self.gate.ask(approval)
+            decision = await scope.gate.ask(approval)
             if decision is None:
                 return Suspended(current.call.id, approval.id)
             await scope.recorder.record(decision_fact(approval, decision))
         return await self._apply(decision, current, tool, frozen, approval)
 
     async def _question(
-        self, current: _CallInProgress, tool: AnyTool, frozen: FrozenArguments, bound_to: str
+        self, current: _CallInProgress, tool: AnyTool, frozen: FrozenArguments, bound_to: str, tool_digest: str
     ) -> Approval:
         call, scope = current.call, current.scope
         return question(
@@ -341,13 +363,13 @@ class Executor:
             tool,
             frozen,
             scope,
-            self.policy,
-            risk=current.risk or self.policy.default_risk,
+            risk=current.risk or scope.policy.default_risk,
             bound_to=bound_to,
+            tool_digest=tool_digest,
             about=await about(call, tool, frozen, scope, self.invoker),
             grounding=current.grounding,
             now=self.clock.time(),
-            seconds=self.approval_seconds or self.policy.approval_seconds,
+            seconds=scope.policy.stored_approval_seconds if self.durable else scope.policy.approval_seconds,
         )
 
     async def _apply(
@@ -369,9 +391,9 @@ class Executor:
     def _not_permitted_now(self, current: _CallInProgress) -> Refusal | None:
         """Time has passed since the call was checked: what the principal may do is looked up once more."""
         scope = current.scope
-        if scope.now is None or scope.principal is None:
+        if self.now is None or scope.principal is None:
             return None
-        again = resolve(current.call, scope.tools, scope.now(scope.principal))
+        again = resolve(current.call, scope.tools, self.now(scope.principal))
         return again if isinstance(again, Refusal) else None
 
     async def _edited(
@@ -379,7 +401,7 @@ class Executor:
     ) -> FrozenArguments | Refusal:
         """What a person put in place of the arguments passes the same stages as what the model wrote."""
         changed = await freeze(
-            tool, current.call.model_copy(update={"arguments": edited, "malformed": None}), self.policy
+            tool, current.call.model_copy(update={"arguments": edited, "malformed": None}), current.scope.policy
         )
         if isinstance(changed, Refusal):
             return denied("APPROVAL_INVALID", f"the person's edited arguments are not valid: {changed.error.message}")
@@ -388,13 +410,13 @@ class Executor:
         current.arguments = changed.arguments
         if self.checks and (refusal := await self._check(current, tool, changed)) is not None:
             return refusal
-        current.risk = await self._grade(tool, changed.arguments, changed.text)
+        current.risk = await self._grade(current, tool, changed.arguments, changed.text)
         return changed
 
     async def _cached_or_run(
         self, current: _CallInProgress, tool: AnyTool, frozen: FrozenArguments, seconds: float
     ) -> Outcome:
-        key = binding(tool, frozen, current.scope.principal)
+        key = binding(tool.digest, frozen, current.scope.principal)
         if (hit := self.cache.get(key)) is not MISS:
             return Success(hit, cached=True, size=weigh(hit, sys.maxsize))
         outcome = await self._attempts(current, tool, frozen)
@@ -404,36 +426,39 @@ class Executor:
 
     async def _attempts(self, current: _CallInProgress, tool: AnyTool, frozen: FrozenArguments) -> Outcome:
         """Attempts until one succeeds, a retry is unsafe or useless, or the deadline passes."""
-        timeout = tool.specification.timeout_seconds
-        deadline = self.clock.monotonic() + self.policy.wait_seconds + timeout * (tool.retries + 1)
+        timeout, policy = tool.specification.timeout_seconds, current.scope.policy
+        waiting = _Waiting(policy.wait_seconds)
+        deadline = self.clock.monotonic() + policy.wait_seconds + timeout * (tool.retries + 1)
         if current.scope.deadline is not None:
             deadline = min(deadline, current.scope.deadline)
         last = current.attempts + tool.retries + 1
         while True:
-            if (refusal := await self._admit(current, tool, deadline)) is not None:
+            if (refusal := await self._admit(current, tool, deadline, waiting)) is not None:
                 return refusal
             current.attempts += 1
             outcome = await self._attempt(current, tool, frozen, min(timeout, deadline - self.clock.monotonic()))
             if isinstance(outcome, Success) or not outcome.retry or current.attempts >= last:
                 return outcome
-            pause = self.policy.retry_backoff_seconds * 2 ** (current.attempts - 1)
-            pause = max(pause, outcome.error.retry_after or 0.0)
-            if self.clock.monotonic() + pause >= deadline:
+            pause = policy.retry_backoff_seconds * 2 ** (current.attempts - 1)
+            asked_for = outcome.error.retry_after or 0.0
+            if self.clock.monotonic() + max(pause, asked_for) >= deadline or asked_for > waiting.left:
                 return outcome
-            await self.clock.sleep(pause)
+            waiting.left -= asked_for
+            await self.clock.sleep(max(pause, asked_for))
             frozen = tool.freeze(frozen.text)  # the function may have changed the values it was given
 
-    async def _admit(self, current: _CallInProgress, tool: AnyTool, deadline: float) -> Refusal | None:
+    async def _admit(
+        self, current: _CallInProgress, tool: AnyTool, deadline: float, waiting: _Waiting
+    ) -> Refusal | None:
         """Rate limit, circuit breaker, deadline: each attempt takes its own token."""
-        principal = current.scope.principal
-        limits = self.policy.limits_of(
-            tool.name, tool.specification.category, None if principal is None else principal.id
-        )
+        principal, policy = current.scope.principal, current.scope.policy
+        limits = policy.limits_of(tool.name, tool.specification.category, None if principal is None else principal.id)
         while (wait := await self.limiter.take(tool.name, limits)) > 0:
-            if self.clock.monotonic() + wait > deadline:
+            if wait > waiting.left or self.clock.monotonic() + wait > deadline:
                 return rate_limited(tool.name, wait)
+            waiting.left -= wait
             await self.clock.sleep(wait)
-        rule = self.policy.breaker
+        rule = policy.breaker
         if rule is not None and (wait := await self.breaker.blocked(tool.name, rule)) > 0:
             return circuit_open(tool.name, wait)
         if self.clock.monotonic() >= deadline:
@@ -443,7 +468,7 @@ class Executor:
     async def _attempt(
         self, current: _CallInProgress, tool: AnyTool, frozen: FrozenArguments, timeout: float
     ) -> Outcome:
-        scope, call = current.scope, current.call
+        scope, call, policy = current.scope, current.call, current.scope.policy
         await scope.recorder.record(
             CallStarted.unchecked(
                 call_id=call.id,
@@ -460,7 +485,7 @@ class Executor:
             secrets=Secrets.from_environment(tool.specification.secrets) if watched else None,
             idempotency_key=current.execution_id,
             deadline=self.clock.time() + timeout,
-            correlation_id=scope.correlation_id,
+            correlation_id=scope.run_id,
             run_id=scope.run_id,
             call_id=call.id,
             requested_at=current.requested_at,
@@ -469,11 +494,11 @@ class Executor:
             settings=tool.settings,
         )
         with _NOTHING_AROUND if scope.around is None else scope.around(call.id, tool.name):
-            limit, content = self.policy.max_result_bytes, self.policy.capture_content
+            limit, content = policy.max_result_bytes, policy.capture_content
             outcome = await self.invoker.attempt(tool, frozen, context, timeout, limit=limit, capture_content=content)
-        if self.policy.breaker is not None:
+        if policy.breaker is not None:
             healthy = isinstance(outcome, Success) or not outcome.unhealthy
-            await self.breaker.report(tool.name, self.policy.breaker, healthy=healthy)
+            await self.breaker.report(tool.name, policy.breaker, healthy=healthy)
         if isinstance(outcome, Refusal) and outcome.error.retry_after:
             # What the tool talks to has asked for a pause: for everybody's calls, not only for this one's.
             await self.limiter.pause(tool.name, min(outcome.error.retry_after, MOST_PAUSE_SECONDS))
@@ -502,7 +527,7 @@ class Executor:
             risk=current.risk,
             confidence=current.call.confidence,
             approval_id=current.approval_id,
-            correlation_id=current.scope.correlation_id,
+            correlation_id=current.scope.run_id,
             read_only=current.read_only,
             grounding=current.grounding,
         )

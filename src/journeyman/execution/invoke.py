@@ -17,14 +17,21 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from journeyman.core.calls import CallStatus
-from journeyman.core.context import MissingSecretError, ToolContext
+from journeyman.core.calls import CallStatus, MissingSecretError, ToolContext
 from journeyman.core.data import LOG_FIELDS
 from journeyman.core.errors import ErrorCategory, ErrorInfo, OutcomeUnknownError, Severity, ToolError
 from journeyman.execution.child import error_text
 from journeyman.execution.outcome import Refusal, Success, guided, outcome_unknown, refuse
-from journeyman.execution.results import UnserialisableResultError, encodable, measured_aside
-from journeyman.execution.sizes import MOST_BYTES, ResultTooLargeError, gathered, is_iterator, listed
+from journeyman.execution.results import (
+    MOST_BYTES,
+    ResultTooLargeError,
+    UnserialisableResultError,
+    encodable,
+    gathered,
+    is_iterator,
+    listed,
+    measured_aside,
+)
 from journeyman.execution.threads import ThreadPool, wake
 from journeyman.tools.library import AnyTool
 from journeyman.tools.tool import FrozenArguments, is_async

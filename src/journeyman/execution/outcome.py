@@ -1,12 +1,28 @@
-"""The closed set of ways in which a stage ends a call. Refusals are values that a model can read."""
+"""The closed set of ways in which a stage ends a call. Refusals are values that a model can read.
+
+Also where large results are kept, and what a call came to in its tool's own words.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import logging
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from journeyman.core.calls import Artifact, CallStatus
-from journeyman.core.errors import ErrorCategory, ErrorInfo, Severity
+from pydantic_core import from_json, to_json
+
+from journeyman.core.calls import Artifact, ArtifactStore, CallStatus, ToolCallRecord
+from journeyman.core.data import LOG_FIELDS
+from journeyman.core.errors import ErrorCategory, ErrorInfo, Severity, StoreError
+from journeyman.core.policy import Policy
+from journeyman.execution.results import encodable, has_media, head_and_tail, text_pieces
+
+if TYPE_CHECKING:
+    from journeyman.execution.invoke import Invoker
+    from journeyman.tools.library import AnyTool
+
+logger = logging.getLogger("journeyman.execution")
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,3 +172,75 @@ def circuit_open(tool_name: str, wait: float) -> Refusal:
 def deadline_passed(tool_name: str) -> Refusal:
     message, recover = f"there was no time left to run {tool_name!r}", "Answer with what you have"
     return refuse(CallStatus.ERROR, "DEADLINE_PASSED", message, recover, category=ErrorCategory.TIMEOUT)
+
+
+# --- results that are too large for their records: put away in an artifact store, and looked up again
+
+
+async def keep(value: Any, run_id: str, store: ArtifactStore, *, policy: Policy) -> Artifact:
+    """Put a plain JSON value into the store."""
+    text = value if isinstance(value, str) else await asyncio.to_thread(_text, value)
+    artifact_id = await store.put(run_id, text)
+    head, tail = head_and_tail(policy.max_result_chars)
+    kind = "text" if isinstance(value, str) else "json"
+    return Artifact(id=artifact_id, kind=kind, chars=len(text), head=text[:head], tail=text[-tail:])
+
+
+async def keep_media(value: Any, run_id: str, store: ArtifactStore) -> Any:
+    """A result whose images and other media are put into the store; each then says as what it is kept.
+
+    A result has media where it is an object with a list of this name, whose items have a ``mime_type`` and ``data``.
+    """
+    if not has_media(value):
+        return value
+    kept = []
+    for item in value["media"]:
+        if "data" in item:
+            told = {key: held for key, held in item.items() if key != "data"}
+            item = {**told, "artifact": await store.put(run_id, item["data"])}
+        kept.append(item)
+    return {**value, "media": kept}
+
+
+def _text(value: Any) -> str:
+    return b"".join(text_pieces(value, to_json)).decode()
+
+
+async def whole(record: ToolCallRecord, run_id: str, store: ArtifactStore | None) -> Any:
+    """A call's result, looked up where it is kept apart."""
+    if (artifact := record.artifact) is None:
+        return record.result
+    text = None if store is None else await store.read(run_id, artifact.id)
+    if text is None:
+        raise StoreError(f"the result of call {record.call_id!r} of run {run_id!r} is not in the store any more")
+    return text if artifact.kind == "text" else await asyncio.to_thread(from_json, text)
+
+
+# --- what a call came to in the tool's own words, for people; the model gets the result as it is
+
+RENDER_SECONDS = 1.0
+"""How long a tool may take to say what a call came to."""
+MOST_RENDERED = 20_000
+"""Of what it says."""
+
+
+async def own_words(tool: AnyTool | None, record: ToolCallRecord, invoker: Invoker, *, run_id: str) -> str:
+    """What the tool's ``render`` says of a call that succeeded; nothing where it has none, or something goes wrong.
+
+    A result that is kept apart from its record is not read back for this.
+    """
+    if tool is None or tool.render is None or record.status is not CallStatus.SUCCESS or record.artifact is not None:
+        return ""
+    try:
+        said = await invoker.hook(tool.render, (record.arguments, record.result), RENDER_SECONDS)
+        if not isinstance(said, str):
+            raise TypeError(f"render gave {type(said).__name__} and not a text")
+        return encodable(said.strip()[:MOST_RENDERED])
+    except Exception as error:
+        fields = {"run_id": run_id, "call_id": record.call_id, "tool": tool.name, "error": type(error).__name__}
+        logger.warning("a tool could not render its result", exc_info=_in_debug(error), extra={LOG_FIELDS: fields})
+        return ""
+
+
+def _in_debug(error: Exception) -> Exception | None:
+    return error if logger.isEnabledFor(logging.DEBUG) else None

@@ -20,10 +20,10 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
 
-from journeyman.core import environment
 from journeyman.core.errors import ConfigurationError, ToolError
 from journeyman.execution import child
-from journeyman.execution.sizes import MOST_BYTES
+from journeyman.execution.results import MOST_BYTES
+from journeyman.sensitive import environment
 
 WAIT_SECONDS = 300.0
 """How long a call waits for a child to be free. The longest timeout: by then each that was busy has been killed."""
@@ -37,6 +37,8 @@ FRAME_ROOM = 1_000_000
 """What a frame may have beside a result: names, messages, a traceback."""
 
 OnProgress = Callable[[str, float | None], None]
+_NOBODY = object()
+"""Whom a child works for that has not had a call."""
 
 
 class RemoteError(Exception):
@@ -74,6 +76,8 @@ class _ChildProcess:
     """A child and the socket to it. Bound to no event loop, so that any loop may reuse it."""
 
     def __init__(self) -> None:
+        self.owner: object = _NOBODY
+        """For whom it has worked: what its modules remember may be of theirs."""
         self._calls = 0
         self._started = False
         self._most_bytes = 0
@@ -193,8 +197,9 @@ class _ChildProcess:
 class ProcessPool:
     """Runs importable tools in processes that can be killed. Idle children serve any event loop.
 
-    At most ``size`` of them work at once; further calls wait their turn. A reused child keeps its modules' state, and
-    of the environment variables what ``clean_environment`` gave it when it was started.
+    At most ``size`` of them work at once; further calls wait their turn. A child keeps its modules' state from call to
+    call, so it works for one principal only, and of the environment variables what ``clean_environment`` gave it when
+    it was started.
     """
 
     def __init__(self, size: int | None = None) -> None:
@@ -237,7 +242,7 @@ class ProcessPool:
         await self._places.take()
         try:
             while True:
-                process = await self._take()
+                process = await self._take((context.get("principal") or {}).get("id"))
                 try:
                     frame = await process.call(target, request, timeout=timeout, on_progress=on_progress)
                 except BaseException as error:
@@ -264,24 +269,31 @@ class ProcessPool:
             process.kill()  # the task that waits for its answer removes it
         await asyncio.gather(*(self._end(process) for process in idle), *(process.reaped() for process in busy))
 
-    async def _take(self) -> _ChildProcess:
+    async def _take(self, owner: str | None) -> _ChildProcess:
+        """An idle child that has worked for nobody else, or a new one."""
         while True:
             with self._lock:
                 if self._closed:
                     raise RuntimeError("this process pool is closed; make a new one to run more tools")
-                process = self._idle.pop() if self._idle else None
-            if process is None:
+                fitting = [process for process in self._idle if process.owner in (owner, _NOBODY)]
+                if fitting:
+                    self._idle.remove(fitting[-1])
+            if not fitting:
                 break
+            process = fitting[-1]
+            process.owner = owner
             if process.alive():
                 return process
             await asyncio.shield(asyncio.ensure_future(self._end(process)))
         # In a thread: starting a process takes a while, and everybody else goes on meanwhile.
         starting = asyncio.ensure_future(asyncio.to_thread(self._start))
         try:
-            return await asyncio.shield(starting)
+            process = await asyncio.shield(starting)
         except asyncio.CancelledError:
             starting.add_done_callback(self._started_for_nobody)
             raise
+        process.owner = owner
+        return process
 
     def _start(self) -> _ChildProcess:
         process = _ChildProcess()
@@ -302,9 +314,11 @@ class ProcessPool:
 
     async def _keep(self, process: _ChildProcess) -> None:
         with self._lock:
-            if len(self._idle) < KEEP_IDLE and not self._closed:
+            if not self._closed:
                 self._idle.append(process)
-                return
+                if len(self._idle) <= KEEP_IDLE:
+                    return
+                process = self._idle.pop(0)  # used longest ago; children of those who are gone would stay for ever
         await asyncio.shield(asyncio.ensure_future(self._end(process)))
 
     async def _end(self, process: _ChildProcess) -> int:

@@ -13,8 +13,7 @@ from typing import Any, Literal, TypeAlias
 from journeyman.agent.agent import Agent
 from journeyman.core.data import new_id
 from journeyman.core.errors import ConfigurationError
-from journeyman.core.prices import Price, cost_of, list_prices
-from journeyman.core.runs import AgentResponse, TaskInput
+from journeyman.core.runs import AgentResponse, Price, TaskInput, cost_of, list_prices
 from journeyman.experiments.report import Look, Observation, Report, compare
 from journeyman.experiments.statistics import alpha_at, assign
 

@@ -18,6 +18,7 @@ from typing import Annotated, Any, TypeAlias
 from pydantic import BeforeValidator, Field
 
 from journeyman.core.data import Entity
+from journeyman.core.words import packaged_text
 from journeyman.experiments import statistics
 
 METRICS = ("score", "iterations", "calls", "seconds", "tokens")
@@ -253,24 +254,13 @@ def _winner(arms: Sequence[str], comparisons: Sequence[Comparison], alpha: float
 
 # --- the page: no script, no external asset, light and dark, plots as inline SVG
 
-_STYLE = """
-:root { color-scheme: light dark; --ink: #1c2430; --paper: #ffffff; --faint: #d5dae2; --mark: #2f6f9f; }
-@media (prefers-color-scheme: dark) { :root { --ink: #e6e9ee; --paper: #14181f; --faint: #3a4250; --mark: #7db8e0; } }
-body { font: 16px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--paper);
-       max-width: 60rem; margin: 2rem auto; padding: 0 1rem; }
-table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }
-th, td { text-align: left; padding: .4rem .6rem; border-bottom: 1px solid var(--faint); }
-.wide { overflow-x: auto; } .verdict { font-size: 1.2rem; font-weight: 600; }
-svg { width: 100%; height: auto; } svg text { fill: var(--ink); font-size: 13px; }
-svg .axis { stroke: var(--faint); } svg .bar { stroke: var(--mark); stroke-width: 3; } svg .dot { fill: var(--mark); }
-"""
-
 
 def _page(report: Report) -> str:
+    style = packaged_text("journeyman.experiments", "report.css")
     parts = [
         "<!doctype html><html lang=en><head><meta charset=utf-8>",
         "<meta name=viewport content='width=device-width, initial-scale=1'>",
-        f"<title>{escape(report.name)}</title><style>{_STYLE}</style></head><body><main>",
+        f"<title>{escape(report.name)}</title><style>{style}</style></head><body><main>",
         f"<h1>{escape(report.name)}</h1><p class=verdict>{escape(report.verdict)}</p>",
         f"<p>{report._method} Bars are 95 % bootstrap intervals.</p>",
     ]

@@ -4,66 +4,34 @@
 come from ``Agent.from_gram`` and ``load_agents`` of the package itself. All of it is loaded when it is first used.
 """
 
-from __future__ import annotations
+from typing import TYPE_CHECKING
 
-from collections.abc import Iterable
-from importlib import import_module
-from pathlib import Path as _File
-from typing import TYPE_CHECKING, Any
-
-from journeyman.core.specification import ToolSpecification
+from journeyman.core.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from journeyman.core.signature import signature_schema
-    from journeyman.gram.data import (
-        Annotated,
-        Arrow,
-        Document,
-        Fault,
-        GramDocumentError,
-        GramError,
-        GramSyntaxError,
-        Label,
-        Map,
-        Measurement,
-        Path,
-        Pattern,
-        Property,
-        Range,
-        Reference,
-        Subject,
-        Symbol,
-        Tagged,
-    )
-    from journeyman.gram.parsing import load, parse
-    from journeyman.gram.printing import dumps
-
-__all__ = ["dump_tools", "dumps", "load", "load_tools", "parse", "signature_schema"]
-__all__ += ["Fault", "GramDocumentError", "GramError", "GramSyntaxError"]
-__all__ += ["Annotated", "Arrow", "Document", "Label", "Map", "Measurement", "Path", "Pattern", "Property", "Range"]
-__all__ += ["Reference", "Subject", "Symbol", "Tagged"]
-
-_HOMES = {"dumps": ".printing", "load": ".parsing", "parse": ".parsing", "signature_schema": "..core.signature"}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_HOMES.get(name, ".data"), __name__), name)
-
-
-def load_tools(source: str | _File) -> list[ToolSpecification]:
-    """The specifications of all tools in a gram text or file, whether inside an agent or beside it."""
-    from journeyman.gram.documents import Reader
-    from journeyman.gram.parsing import read
-
-    # agents are not made here, so nothing is known of their fields
-    return Reader(read(source), dict, ()).tools()
-
-
-def dump_tools(tools: Iterable[ToolSpecification]) -> str:
-    """Specifications as canonical gram text; ``load_tools`` gives them back, equal in every field."""
-    from journeyman.gram.documents import tools_document
-    from journeyman.gram.printing import dumps
-
-    return dumps(tools_document(tools))
+    from journeyman.gram.data import Annotated as Annotated
+    from journeyman.gram.data import Arrow as Arrow
+    from journeyman.gram.data import Document as Document
+    from journeyman.gram.data import Fault as Fault
+    from journeyman.gram.data import GramDocumentError as GramDocumentError
+    from journeyman.gram.data import GramError as GramError
+    from journeyman.gram.data import GramSyntaxError as GramSyntaxError
+    from journeyman.gram.data import Label as Label
+    from journeyman.gram.data import Map as Map
+    from journeyman.gram.data import Measurement as Measurement
+    from journeyman.gram.data import Path as Path
+    from journeyman.gram.data import Pattern as Pattern
+    from journeyman.gram.data import Property as Property
+    from journeyman.gram.data import Range as Range
+    from journeyman.gram.data import Reference as Reference
+    from journeyman.gram.data import Subject as Subject
+    from journeyman.gram.data import Symbol as Symbol
+    from journeyman.gram.data import Tagged as Tagged
+    from journeyman.gram.documents import dump_tools as dump_tools
+    from journeyman.gram.documents import load_tools as load_tools
+    from journeyman.gram.parsing import load as load
+    from journeyman.gram.parsing import parse as parse
+    from journeyman.gram.printing import dumps as dumps
+    from journeyman.gram.signature import signature_schema as signature_schema
+else:
+    __getattr__, __dir__ = lazy_names(__name__)

@@ -12,7 +12,8 @@
   that agent's own, but may be referred to where no other has its name.
 * ``closed: true`` says that a schema forbids other arguments (``additionalProperties: false``). Where a signature does
   not give a specification's schemas back to the letter, ``parameters`` and ``returns`` hold them as JSON.
-* Elements with other labels are left alone.
+* A tool's label may also be ``ToolSpecification``. Elements with other labels are left alone; one that is nearly one of
+  these is a typo, and refused.
 """
 
 from __future__ import annotations
@@ -22,18 +23,21 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from pathlib import Path
 from typing import Any, Generic, NoReturn, TypeVar
 
 from journeyman.core.errors import InvalidDataError, SignatureError, ToolDefinitionError
-from journeyman.core.signature import Signature, read_signature, write_signature
 from journeyman.core.specification import ToolSpecification
 from journeyman.gram import data
-from journeyman.gram.parsing import parse
-from journeyman.gram.printing import path_text
+from journeyman.gram.parsing import parse, read
+from journeyman.gram.printing import dumps, path_text
+from journeyman.gram.signature import Signature, read_signature, write_signature
 
 A = TypeVar("A")
 
 _SIGNATURE = "typeSignature"
+_AGENT = frozenset({"Agent"})
+_TOOL = frozenset({"Tool", "ToolSpecification"})
 _SCHEMAS = ("parameters", "returns")
 _TOOL_FIELDS = [name for name in ToolSpecification.model_fields if name not in ("name", "signature", *_SCHEMAS)]
 _TOOL_PROPERTIES = ["name", *_TOOL_FIELDS, _SIGNATURE, "closed", *_SCHEMAS]
@@ -105,6 +109,17 @@ def _subject(label: str, name: str, fields: Mapping[str, Any]) -> data.Subject:
     return data.Subject(None if data.awkward(name) else name, (data.Label(label),), tuple(properties))
 
 
+def dump_tools(tools: Iterable[ToolSpecification]) -> str:
+    """Specifications as canonical gram text; ``load_tools`` gives them back, equal in every field."""
+    return dumps(tools_document(tools))
+
+
+def load_tools(source: str | Path) -> list[ToolSpecification]:
+    """The specifications of all tools in a gram text or file, whether inside an agent or beside it."""
+    # agents are not made here, so nothing is known of their fields
+    return Reader(read(source), dict, ()).tools()
+
+
 # -- reading
 
 
@@ -123,11 +138,14 @@ class Reader(Generic[A]):
         self._tools: dict[int, ToolSpecification | None] = {}
         top = [item.element if isinstance(item, data.Annotated) else item for item in document.elements]
         patterns = [item for item in top if isinstance(item, data.Pattern)]
-        self._agents = [item for item in patterns if _is(item, "Agent")]
-        self._beside = [item for item in patterns if _is(item, "Tool")]
+        self._agents = [item for item in patterns if _is(item, _AGENT)]
+        self._beside = [item for item in patterns if _is(item, _TOOL)]
         self._labels = sorted({label.name for item in patterns for label in item.subject.labels})
         inside = [each for agent in self._agents for each in agent.elements if isinstance(each, data.Pattern)]
-        self._inside = [item for item in inside if _is(item, "Tool")]
+        self._inside = [item for item in inside if _is(item, _TOOL)]
+        for item in patterns:
+            if not _is(item, _AGENT | _TOOL):
+                self._note_typos(item)
 
     def agents(self) -> list[A]:
         """All agents of the document; every tool is checked, used or not."""
@@ -169,7 +187,7 @@ class Reader(Generic[A]):
         return made
 
     def _element_tool(self, element: data.Inner) -> ToolSpecification | None:
-        if isinstance(element, data.Pattern) and _is(element, "Tool"):
+        if isinstance(element, data.Pattern) and _is(element, _TOOL):
             return self._tool(element)
         if not isinstance(element, data.Reference):
             self._note(element.at, "this is no tool", "[name:Tool {…} | signature], or a tool's identifier")
@@ -272,6 +290,12 @@ class Reader(Generic[A]):
 
     # -- faults
 
+    def _note_typos(self, pattern: data.Pattern) -> None:
+        known = {name.lower(): name for name in sorted(_AGENT | _TOOL)}
+        for label in pattern.subject.labels:
+            for near in get_close_matches(label.name.lower(), known, n=1, cutoff=0.75):
+                self._note(pattern.at, f"unknown label {label.name!r}; did you mean {known[near]!r}?", known[near])
+
     def _attempt(self, read: Callable[[data.Pattern], Any], pattern: data.Pattern) -> Any:
         """What was read, or None where anything was wrong with it."""
         before = len(self._faults)
@@ -295,8 +319,8 @@ class Reader(Generic[A]):
             raise data.GramDocumentError(faults, file=self._source.file if self._source is not None else None)
 
 
-def _is(pattern: data.Pattern, label: str) -> bool:
-    return any(each.name == label for each in pattern.subject.labels)
+def _is(pattern: data.Pattern, labels: frozenset[str]) -> bool:
+    return any(each.name in labels for each in pattern.subject.labels)
 
 
 def _name(pattern: data.Pattern) -> str | None:

@@ -17,8 +17,8 @@ from typing import Any, NoReturn
 
 from tree_sitter import Language, Node, TreeCursor
 
-from journeyman.core.signature import unescaped
 from journeyman.gram import data
+from journeyman.gram.signature import unescaped
 
 MAX_DEPTH = 100
 """How deeply patterns may nest: more than any honest document, less than Python's stack."""

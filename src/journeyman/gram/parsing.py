@@ -13,7 +13,7 @@ from time import thread_time
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
-from journeyman.core.budgets import GRAM_CHARS
+from journeyman.core.data import GRAM_CHARS
 from journeyman.core.errors import ConfigurationError
 from journeyman.gram.data import Document, Fault, GramSyntaxError, Source
 

@@ -11,8 +11,8 @@ from collections.abc import Iterable
 from decimal import Decimal
 from typing import assert_never
 
-from journeyman.core.signature import SYMBOL, quoted
 from journeyman.gram import data
+from journeyman.gram.signature import SYMBOL, quoted
 
 WIDTH = 100
 

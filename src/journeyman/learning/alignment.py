@@ -2,7 +2,8 @@
 
 Both are compared word by word; a placeholder takes one word or more. *Exactly* alike is a request whose other words are
 all the same, that asks for nothing besides and says *not* nowhere: what is done for it without anybody's thinking must
-have been asked for. Where a word or two differ, values can still be told from the others, for a model that thinks.
+have been asked for. Where a word or two differ, values can still be told from the others, for a model that thinks. And
+two demonstrations of one strategy become one, with a wording for both.
 """
 
 from __future__ import annotations
@@ -10,7 +11,15 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from journeyman.core.playbook import PLACEHOLDER_CLOSE, PLACEHOLDER_OPEN
+from journeyman.core.calls import Taken
+from journeyman.core.playbook import (
+    PLACEHOLDER_CLOSE,
+    PLACEHOLDER_OPEN,
+    DemonstratedCall,
+    Demonstration,
+    placeholder,
+)
+from journeyman.core.words import WordLists
 
 MOST_WORDS = 120
 MOST_DIFFERENT = 0.2
@@ -28,18 +37,8 @@ _WORD, _MARK = 10, 3
 _PART = re.compile(rf"{PLACEHOLDER_OPEN}([^{PLACEHOLDER_CLOSE}]*){PLACEHOLDER_CLOSE}|[^\W_]+|[^\w\s]|_")
 _IMPOSSIBLE = 1_000_000
 _QUOTES = frozenset("'\"‘’“”«»")
-_NO = """
-    not no never without except unless don dont cannot nor none nobody nothing neither hardly
-    nicht kein keine keinen keiner keines nie niemals ohne ausser außer
-    pas jamais sans sauf nunca jamás sin non mai senza
-"""
-_NEGATIONS = frozenset(_NO.split())
-_CLAUSE = """
-    and or but if then than when while because until after before instead also plus und oder aber wenn dann
-    today tomorrow yesterday tonight now later at on by please thanks
-"""
-_MORE = frozenset(_CLAUSE.split())
-"""Words with which something else begins."""
+_listed = WordLists("journeyman.learning", "alignment.txt")
+MOST_WORDINGS = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,37 +111,12 @@ def _introduces(parts: list[re.Match[str]], place: int) -> bool:
     """Whether a thing is named here: after *a*, *the* or somebody's *'s*, and not before another word of its own."""
     before, after = parts[place - 1][0].casefold(), parts[place + 1] if place + 1 < len(parts) else None
     named = before in ("a", "an", "the", "s") or before.startswith(PLACEHOLDER_OPEN)
-    return named and (after is None or not after[0].isalnum() or after[0].casefold() in _AFTER)
-
-
-_AFTER = frozenset(
-    [
-        "to",
-        "from",
-        "for",
-        "of",
-        "with",
-        "at",
-        "on",
-        "in",
-        "by",
-        "that",
-        "which",
-        "and",
-        "as",
-        "is",
-        "are",
-        "was",
-        "instead",
-        "please",
-        "until",
-    ]
-)
+    return named and (after is None or not after[0].isalnum() or after[0].casefold() in _listed.after)
 
 
 def _negated(said: list[str]) -> set[str]:
     threes = zip(said, said[1:], said[2:], strict=False)
-    return (set(said) & _NEGATIONS) | {before for before, mark, end in threes if mark in "'’" and end == "t"}
+    return (set(said) & _listed.negations) | {before for before, mark, end in threes if mark in "'’" and end == "t"}
 
 
 def _is_value(said: list[tuple[str, int, int]], first: int, last: int) -> bool:
@@ -151,7 +125,7 @@ def _is_value(said: list[tuple[str, int, int]], first: int, last: int) -> bool:
         return True
     words = [word for word, *_ in said[first:last] if word[0].isalnum()]
     long = len(words) > LONGEST_VALUE and said[last - 1][2] - said[first][1] > LONGEST_DATE
-    if long or _MORE & set(words):
+    if long or _listed.more & set(words):
         return False
     # Within 16:00 or 1/2 a mark belongs to the value; before a blank it ends a part of the sentence.
     marks = [at for at in range(first, last - 1) if said[at][0] in ",;:?!()"]
@@ -198,3 +172,46 @@ def _difference(word: str, other: str) -> int:
     if word == other:
         return 0
     return _WORD if word[0].isalnum() and other[0].isalnum() else _IMPOSSIBLE
+
+
+def merged(kept: Demonstration, other: Demonstration) -> Demonstration:
+    """A demonstration with what another run of the same strategy adds to it, or takes back.
+
+    A constant that was another one there is none, and which row of a result a value came from is known only where they
+    agree. Another way to ask for the same is kept beside the first, or one wording for both.
+    """
+    if [call.tool_name for call in kept.calls] != [call.tool_name for call in other.calls]:
+        return kept
+    calls = tuple(_both(mine, theirs) for mine, theirs in zip(kept.calls, other.calls, strict=True))
+    kept = kept.model_copy(update={"calls": calls})
+    same = all(
+        mine.arguments.get(name) == value or mine.sources.get(name) is Taken.COMPOSED
+        for mine, theirs in zip(calls, other.calls, strict=True)
+        for name, value in theirs.arguments.items()
+    )
+    return _worded(kept, other.request) if same else kept
+
+
+def _both(mine: DemonstratedCall, theirs: DemonstratedCall) -> DemonstratedCall:
+    arguments, sources = dict(mine.arguments), dict(mine.sources)
+    for name, source in mine.sources.items():
+        if source is Taken.CONSTANT and theirs.arguments.get(name) != arguments.get(name):
+            arguments[name], sources[name] = placeholder(name), Taken.COMPOSED
+    places = dict(mine.places)
+    for name, place in theirs.places.items():
+        known = places.get(name, "only")
+        places[name] = place if known == "only" else known if place in (known, "only") else "other"
+    return mine.model_copy(update={"arguments": arguments, "sources": sources, "places": places})
+
+
+def _worded(kept: Demonstration, request: str) -> Demonstration:
+    wordings = [kept.request, *kept.wordings]
+    if any((alike := aligned(text, request)) is not None and alike.exact for text in wordings):
+        return kept
+    for at, text in enumerate(wordings):
+        if (both := generalised(text, request)) is not None:
+            wordings[at] = both
+            break
+    else:
+        wordings = [*wordings, request][:MOST_WORDINGS]
+    return kept.model_copy(update={"request": wordings[0], "wordings": tuple(wordings[1:])})

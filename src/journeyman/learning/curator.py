@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import time
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
+from journeyman.core.approvals import LabelSource
 from journeyman.core.data import new_id
-from journeyman.core.labels import LabelSource
 from journeyman.core.playbook import (
     RECENT,
     Lookup,
@@ -15,14 +16,13 @@ from journeyman.core.playbook import (
     StrategyState,
     ToolCallingStrategy,
 )
-from journeyman.learning.evidence import judged, lower_bound
+from journeyman.learning.alignment import merged
+from journeyman.learning.evidence import judged, lower_bound, only_failed
 from journeyman.learning.forms import LearningSettings, prose
-from journeyman.learning.index import StrategyIndex
+from journeyman.learning.index import BASELINE, StrategyIndex
 from journeyman.learning.reflector import Lesson
-from journeyman.learning.together import together
+from journeyman.retrieval.embedders import default_embedder
 
-BASELINE = "baseline"
-"""The observation that counts how runs without advice went."""
 TAUGHT = "taught"
 """The tag of what was learned from runs that somebody chose: of a stronger model, or of a person."""
 MOST_PHRASINGS = 5
@@ -33,20 +33,37 @@ _SURE = (LabelSource.RATING, LabelSource.VERIFIER)
 
 
 class Curator:
-    """Decides what lessons change. It changes the index as it goes, so that the next lesson sees it."""
+    """Decides what lessons change. It changes the index as it goes, so that the next lesson sees it.
 
-    def __init__(self, index: StrategyIndex, settings: LearningSettings, *, domain: str) -> None:
-        self._index = index
-        self._settings = settings
+    A program can have one of its own, without a playbook: ``bullets`` are what its lessons came to.
+    """
+
+    def __init__(
+        self, index: StrategyIndex | None = None, settings: LearningSettings | None = None, *, domain: str = "general"
+    ) -> None:
+        self._index = StrategyIndex(embedder=default_embedder()) if index is None else index
+        self._settings = settings or LearningSettings()
         self._domain = domain
         self.changed: dict[str, PlaybookBullet] = {}
         self.before: dict[str, PlaybookBullet | None] = {}
         """What changed bullets were, for when the change cannot be written."""
         self.removed: list[str] = []
 
-    async def take_in(self, lesson: Lesson, *, now: float, taught: bool = False) -> None:
+    @property
+    def bullets(self) -> list[PlaybookBullet]:
+        """All that there is now."""
+        return list(self._index.bullets.values())
+
+    async def merge(self, bullets: Iterable[PlaybookBullet]) -> list[PlaybookBullet]:
+        """Add bullets of either format and merge those that say the same; returns all that there are then."""
+        for bullet in bullets:
+            await self._put(bullet)
+        await self.tidy(now=time.time())
+        return self.bullets
+
+    async def take_in(self, lesson: Lesson, *, now: float | None = None, taught: bool = False) -> None:
         """One lesson: credit for what the run was given, and what it did itself."""
-        moment = datetime.fromtimestamp(now, UTC)
+        moment = datetime.fromtimestamp(time.time() if now is None else now, UTC)
         counted = await self._credit(lesson, moment)
         for pitfall in lesson.pitfalls:
             await self._count_pitfall(pitfall, moment)
@@ -147,11 +164,11 @@ class Curator:
         if lesson.good and _shows_better(target, lesson, taught=taught):
             better = shown.demonstration
             if target.demonstration is not None:
-                better = together(better, target.demonstration)
+                better = merged(better, target.demonstration)
             changes["demonstration"] = better
             changes["content"] = prose(shown.key, better, target.tool_sequence)
         elif lesson.good and target.demonstration is not None:
-            changes["demonstration"] = together(target.demonstration, shown.demonstration)
+            changes["demonstration"] = merged(target.demonstration, shown.demonstration)
         if lesson.good:
             count = target.helpful_count
             changes["avg_iterations"] = (target.avg_iterations * count + episode.iterations) / (count + 1)
@@ -171,7 +188,10 @@ class Curator:
         sure = TAUGHT in strategy.tags or any(strategy.label_sources.get(source) for source in _SURE)
         needed = 1 if sure else self._settings.needed
         state, why = judged(strategy, baseline=self.baseline, needed=needed)
-        return strategy.model_copy(update={"state": state, "state_reason": why})
+        changes: dict[str, Any] = {"state": state, "state_reason": why}
+        if strategy.section != "Observations":
+            changes["section"] = "Pitfalls" if only_failed(strategy, self._settings.needed) else "Strategies"
+        return strategy.model_copy(update=changes)
 
     @property
     def baseline(self) -> float | None:
@@ -247,6 +267,9 @@ class Curator:
                 strategy = self._judged(_merged(strategy, near, moment))
                 await self._put(strategy)
                 await self._remove(near.id)
+        for bullet in [item for item in self.bullets if not isinstance(item, ToolCallingStrategy)]:
+            if bullet.id in self._index.bullets and bullet.tool_name is None and bullet.id != BASELINE:
+                await self._merge_plain(self._index.bullets[bullet.id], moment)
         living = [item for item in self._index.strategies if item.state is not StrategyState.RETIRED]
         if len(living) > self._settings.capacity:
             living.sort(key=lambda item: (lower_bound(item.helpful_count, item.harmful_count), item.last_updated))
@@ -263,6 +286,20 @@ class Curator:
         )
         return [near.strategy for near in found if near.similarity >= self._settings.similar]
 
+    async def _merge_plain(self, bullet: PlaybookBullet, moment: datetime) -> None:
+        """Count what other bullets without a sequence say in nearly the same words for this one."""
+        least = self._settings.similar
+        near = await self._index.plain(bullet.content, owners=[bullet.principal_id], most=MOST_RUNS, least=least)
+        for other, similarity in near:
+            if other.id == bullet.id or other.section != bullet.section or similarity < least:
+                continue
+            counts = {name: getattr(bullet, name) + getattr(other, name) for name in ("helpful_count", "harmful_count")}
+            tags = tuple(dict.fromkeys((*bullet.tags, *other.tags)))
+            more = {**counts, "tags": tags, "version": bullet.version + 1, "last_updated": moment}
+            bullet = bullet.model_copy(update=more)
+            await self._put(bullet)
+            await self._remove(other.id)
+
     async def _put(self, bullet: PlaybookBullet) -> None:
         self.before.setdefault(bullet.id, self._index.bullets.get(bullet.id))
         self.changed[bullet.id] = bullet
@@ -277,14 +314,10 @@ class Curator:
     async def undo(self) -> None:
         """Put the index back to what it was: the change could not be written."""
         self._index.remove([key for key, bullet in self.before.items() if bullet is None])
-        await self._index.put(_there(self.before.values()))
+        await self._index.put([bullet for bullet in self.before.values() if bullet is not None])
         self.changed.clear()
         self.before.clear()
         self.removed.clear()
-
-
-def _there(bullets: Iterable[PlaybookBullet | None]) -> Sequence[PlaybookBullet]:
-    return [bullet for bullet in bullets if bullet is not None]
 
 
 def _tallied(bullet: B, good: bool, moment: datetime) -> B:

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from journeyman.core.approvals import ApprovalStatus
-from journeyman.core.calls import CallStatus, ToolCallRecord
+from journeyman.core.approvals import ApprovalStatus, Label, LabelSource, judge
+from journeyman.core.calls import ToolCallRecord
 from journeyman.core.errors import ConfigurationError
 from journeyman.core.events import (
     Answered,
@@ -25,29 +25,11 @@ from journeyman.core.events import (
     StepFinished,
     StrategiesInjected,
 )
-from journeyman.core.labels import Label, LabelSource, judge
-from journeyman.core.messages import Role
 from journeyman.core.playbook import Advice
-from journeyman.core.runs import AgentResponse, RunStatus
+from journeyman.core.runs import AgentResponse, Role, RunStatus
 from journeyman.core.specification import RESERVED_NAMES
-
-_READING = (
-    *("get", "list", "search", "find", "read", "show", "look", "lookup", "fetch", "query", "count", "check"),
-    *(
-        "view",
-        "describe",
-        "calculate",
-        "compute",
-        "estimate",
-        "display",
-        "retrieve",
-        "ls",
-        "pwd",
-        "cat",
-        "grep",
-        "tail",
-    ),
-)
+from journeyman.learning import listed
+from journeyman.provenance.ledger import CalledTool, Utterance
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +47,11 @@ class EpisodeCall:
     error_code: str = ""
     error: str = ""
     """Why it failed, in the tool's words."""
+
+    @property
+    def said(self) -> Utterance:
+        """Its result, as what its tool said."""
+        return Utterance(CalledTool("", self.tool_name), self.result)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +107,7 @@ def normalised(names: Iterable[str]) -> tuple[str, ...]:
 def seems_to_read(tool_name: str) -> bool:
     """What a name says of a tool about which nothing else is known."""
     words = tool_name.rpartition(".")[2].casefold().replace("-", "_").split("_")
-    return any(word in _READING for word in words[:2])
+    return any(word in listed.reading for word in words[:2])
 
 
 def from_facts(facts: Sequence[Fact], *, labels: Sequence[Label] = ()) -> Episode | None:
@@ -148,27 +135,14 @@ def from_facts(facts: Sequence[Fact], *, labels: Sequence[Label] = ()) -> Episod
                 model = fact.model or model
             case Answered():
                 answer = fact.text
-    calls = tuple(
-        EpisodeCall(
-            tool_name=record.tool_name,
-            arguments=record.arguments,
-            result=record.shown,
-            ok=record.status is CallStatus.SUCCESS,
-            effect=_changes(record, reads),
-            decided=decisions.get(call_id),
-            error_code="" if record.error is None else record.error.code,
-            error=_why(record),
-        )
-        for call_id, record in records.items()
-        if record.tool_name not in RESERVED_NAMES
-    )
+    made = [record for record in records.values() if record.tool_name not in RESERVED_NAMES]
     ended = isinstance(end, RunFinished) and end.status is RunStatus.COMPLETED
     principal = started.principal or started.task.principal
     said = [message for message in started.history if message.content]
     before = [call.tool_name for message in started.history for call in message.calls]
     return Episode(
         request=started.task.description,
-        calls=calls,
+        calls=tuple(_call(record, reads, decisions.get(record.call_id)) for record in made),
         answer=answer,
         run_id=started.run_id,
         domain=started.task.domain,
@@ -182,50 +156,44 @@ def from_facts(facts: Sequence[Fact], *, labels: Sequence[Label] = ()) -> Episod
         previous=before[-1] if before else None,
         tools=frozenset(reads),
         labels=(*end.labels, *labels),
-        verdict=judge([record for record in records.values() if record.tool_name not in RESERVED_NAMES], ended=ended),
+        verdict=judge(made, ended=ended),
     )
 
 
-def _why(record: ToolCallRecord) -> str:
-    return "" if record.error is None else f"{record.error.message} {record.error.recover_action or ''}"
+def _call(record: ToolCallRecord, reads: Mapping[str, bool], decided: bool | None = None) -> EpisodeCall:
+    only_reads = record.read_only  # by the tool's own account, else by its agent's, else by its name
+    if only_reads is None:
+        only_reads = reads.get(record.tool_name, seems_to_read(record.tool_name))
+    error = record.error
+    return EpisodeCall(
+        tool_name=record.tool_name,
+        arguments=record.arguments,
+        result=record.shown,
+        ok=record.success,
+        effect=not only_reads,
+        decided=decided,
+        error_code="" if error is None else error.code,
+        error="" if error is None else f"{error.message} {error.recover_action or ''}",
+    )
 
 
-def _changes(record: ToolCallRecord, reads: Mapping[str, bool]) -> bool:
-    """Whether a call's tool changes something, by its own account, else by its agent's, else by its name."""
-    if record.read_only is not None:
-        return not record.read_only
-    return not reads.get(record.tool_name, seems_to_read(record.tool_name))
-
-
-def from_response(response: AgentResponse[Any], *, domain: str = "general") -> Episode | None:
-    """The episode of a response, whose messages say what was asked; None where they do not."""
+def from_response(response: AgentResponse[Any], *, domain: str = "general", request: str = "") -> Episode | None:
+    """The episode of a response; None where neither ``request`` nor its messages say what was asked."""
     ours = {call.call_id for call in response.tool_calls}
-    request, known, previous = "", list[str](), None
+    asked, known, previous = request, list[str](), None
     for message in response.messages:
         if any(call.id in ours for call in message.calls):
             break
         if message.role is Role.USER:
-            request = message.content
+            asked = message.content
         elif message.content:
             known.append(message.content)
         previous = message.calls[-1].tool_name if message.calls else previous
-    if not request.strip():
+    if not asked.strip():
         return None
     return Episode(
-        request=request,
-        calls=tuple(
-            EpisodeCall(
-                tool_name=record.tool_name,
-                arguments=record.arguments,
-                result=record.shown,
-                ok=record.success,
-                effect=_changes(record, {}),
-                error_code="" if record.error is None else record.error.code,
-                error=_why(record),
-            )
-            for record in response.tool_calls
-            if record.tool_name not in RESERVED_NAMES
-        ),
+        request=asked,
+        calls=tuple(_call(record, {}) for record in response.tool_calls if record.tool_name not in RESERVED_NAMES),
         answer=response.answer,
         run_id=response.run_id,
         domain=domain,

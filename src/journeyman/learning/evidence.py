@@ -28,9 +28,9 @@ def lower_bound(good: int, bad: int, *, z: float = TRUST) -> float:
     return wilson(good, good + bad, z)[0]
 
 
-def upper_bound(good: int, bad: int, *, z: float = DOUBT) -> float:
-    """Wilson's upper bound; 1 without evidence."""
-    return wilson(good, good + bad, z)[1]
+def only_failed(strategy: ToolCallingStrategy, needed: int) -> bool:
+    """Whether it has failed as often as a strategy must have worked to be offered, and never worked."""
+    return not strategy.helpful_count and strategy.harmful_count >= needed
 
 
 def judged(strategy: ToolCallingStrategy, *, baseline: float | None, needed: int) -> tuple[StrategyState, str]:

@@ -9,8 +9,8 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from journeyman.core.calls import Taken
 from journeyman.core.data import Entity
-from journeyman.core.messages import Message, Role, ToolCall
 from journeyman.core.playbook import (
     Advice,
     Demonstration,
@@ -20,9 +20,11 @@ from journeyman.core.playbook import (
     ToolCallingStrategy,
     placeholder,
 )
+from journeyman.core.runs import Message, Role, ToolCall
+from journeyman.core.specification import FINISH
 from journeyman.learning.alignment import Alike, aligned
+from journeyman.provenance.hints import source_text
 
-FINISH = "finish"
 MOST_LOOKUPS = 50
 
 
@@ -32,13 +34,13 @@ class LearningSettings(Entity):
     form: Literal["steps", "turns", "system"] = "steps"
     """How a strategy is told: as a line of the system message and, at every step, the call that comes next; as a
     demonstration before the task; or as that line alone."""
-    demonstrations: int = Field(default=1, ge=0, le=5)
-    """How many at most."""
+    demonstrations: int | None = Field(default=None, ge=0, le=5)
+    """How many strategies at most; None: three for a model that says it can use several, one for others."""
     closing: Literal["report", "answer", "result"] = "report"
     """How a demonstration ends: with a report of the calls that were made, with the answer where that names values,
     or with the last result. Where the agent has ``finish``, with a call of that."""
     pitfalls: int = Field(default=3, ge=0, le=10)
-    """How many pitfalls of the tools at hand are told."""
+    """How many pitfalls of the tools at hand are told, and as many other bullets that are near to the request."""
     lookups: bool = True
     """Whether a run whose call was refused is told where to look the value up, as far as earlier runs have shown."""
     reminder: bool = True
@@ -93,15 +95,16 @@ def steps_of(shown: Demonstration, values: Mapping[str, str]) -> tuple[NextStep,
     steps = []
     for call in shown.calls:
         origins = {name: source for name, source in call.sources.items() if call.arguments.get(name) is not None}
-        constants = {name: call.arguments[name] for name, source in origins.items() if source == "constant"}
-        sources = {name: source for name, source in origins.items() if source != "constant"}
+        constants = {name: call.arguments[name] for name, source in origins.items() if source is Taken.CONSTANT}
+        sources = {name: source for name, source in origins.items() if source is not Taken.CONSTANT}
         given = {
             name: held[value]
             for name, source in sources.items()
-            if source == "request" and isinstance(value := call.arguments[name], str) and value in held
+            if source is Taken.REQUEST and isinstance(value := call.arguments[name], str) and value in held
         }
-        made = {"constants": constants, "sources": sources, "places": call.places, "given": given}
-        steps.append(NextStep(tool_name=call.tool_name, **made))
+        steps.append(
+            NextStep(tool_name=call.tool_name, constants=constants, sources=sources, places=call.places, given=given)
+        )
     return tuple(steps)
 
 
@@ -136,22 +139,13 @@ def _closing(shown: Demonstration, closing: str) -> str:
 
 def prose(request: str, shown: Demonstration, sequence: Sequence[str]) -> str:
     """A strategy in words, for people and for models that take no turns."""
+    tools = [call.tool_name for call in shown.calls]
     steps = []
     for call in shown.calls:
-        origins = [
-            f"{name} from {_origin(source, shown)}" for name, source in call.sources.items() if source != "constant"
-        ]
+        sources = ((name, source) for name, source in call.sources.items() if source is not Taken.CONSTANT)
+        origins = [f"{name} {source_text(source, tools)}" for name, source in sources]
         steps.append(call.tool_name + (f" ({', '.join(origins)})" if origins else ""))
     return f"For requests like {request!r}: {', then '.join(steps) or ', then '.join(sequence)}."
-
-
-def _origin(source: str, shown: Demonstration) -> str:
-    kind, _, rest = source.partition(" ")
-    if kind != "result":
-        return {"request": "the request", "known": "what was said before"}.get(kind, "your own words")
-    number, _, field = rest.partition(" ")
-    made_by = shown.calls[int(number)].tool_name if int(number) < len(shown.calls) else "an earlier call"
-    return f"the result of {made_by}" + (f" ({field})" if field else "")
 
 
 def lookup_advice(lookups: Sequence[Lookup]) -> list[Advice]:
@@ -161,6 +155,13 @@ def lookup_advice(lookups: Sequence[Lookup]) -> list[Advice]:
         return []
     named = [f"{item.tool_name} {item.parameter}{f' ({item.found_by})' if item.found_by else ''}" for item in lookups]
     return [Advice(form="lookups", text=f"To be looked up: {', '.join(named)}", lookups=tuple(lookups))]
+
+
+def warning_advice(strategy: ToolCallingStrategy) -> Advice:
+    """What has only ever failed, told as such. It names no strategy: a run that heeds it says nothing for that one."""
+    steps, times = ", then ".join(strategy.tool_sequence), strategy.harmful_count
+    wanted = strategy.texts[0] if strategy.texts else strategy.content
+    return Advice(text=f"For requests like {wanted!r}, {steps} has failed {times} times of {times}: do it otherwise.")
 
 
 def pitfall_advice(bullets: Sequence[PlaybookBullet]) -> list[Advice]:

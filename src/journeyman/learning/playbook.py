@@ -9,36 +9,102 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, TypeVar
 
+from journeyman.core.approvals import Label, LabelSource
 from journeyman.core.data import LOG_FIELDS, digest
 from journeyman.core.errors import ConfigurationError, PlaybookConflictError
-from journeyman.core.labels import Label, LabelSource
 from journeyman.core.playbook import (
+    METADATA,
     Advice,
     PlaybookBullet,
     PlaybookChange,
+    PlaybookDiff,
     PlaybookState,
     PlaybookStore,
     PlaybookVersion,
     StrategyState,
     ToolCallingStrategy,
+    playbook_diff,
 )
-from journeyman.core.playbook_diff import PlaybookDiff, playbook_diff
-from journeyman.core.principals import Principal
+from journeyman.core.policy import Principal
 from journeyman.core.protocols import Embedder
 from journeyman.core.runs import AgentResponse
+from journeyman.core.storing import CursorBatch
 from journeyman.learning.curator import Curator
 from journeyman.learning.episodes import Episode, from_conversation, from_response
-from journeyman.learning.forms import LearningSettings, as_advice, lookup_advice, pitfall_advice, worded_alike
-from journeyman.learning.index import Neighbour, StrategyIndex
-from journeyman.learning.kept import MemoryPlaybooks
-from journeyman.learning.ranking import Ranked, next_tools, rank
+from journeyman.learning.evidence import only_failed
+from journeyman.learning.forms import (
+    LearningSettings,
+    as_advice,
+    lookup_advice,
+    pitfall_advice,
+    warning_advice,
+    worded_alike,
+)
+from journeyman.learning.index import Neighbour, Ranked, StrategyIndex, rank
 from journeyman.learning.reflector import Lesson, Reflector
 from journeyman.retrieval.embedders import default_embedder
+
+_Change = tuple[PlaybookVersion, dict[str, PlaybookBullet | None]]
+
+
+class MemoryPlaybooks:
+    """Playbooks that live as long as their process: every change in a list. For programs without a store."""
+
+    def __init__(self) -> None:
+        self._changes: dict[str, list[_Change]] = {}
+
+    async def read(self, domain: str, *, after: int = 0) -> PlaybookState:
+        return self._folded(domain, self._changes.get(domain, [])[after:])
+
+    async def commit(
+        self, changes: Sequence[PlaybookChange], *, now: float, batch: CursorBatch | None = None
+    ) -> Mapping[str, int]:
+        for change in changes:
+            if (have := len(self._changes.get(change.domain, ()))) != change.expected:
+                raise PlaybookConflictError(
+                    f"playbook {change.domain!r} is at version {have}, not {change.expected}: read it again"
+                )
+        for change in changes:
+            kept = self._changes.setdefault(change.domain, [])
+            version = PlaybookVersion(
+                version=len(kept) + 1,
+                at=now,
+                reason=change.reason,
+                changed=len(change.bullets),
+                removed=len(change.removed),
+            )
+            kept.append((version, {**{b.id: b for b in change.bullets}, **dict.fromkeys(change.removed)}))
+        return {change.domain: change.expected + 1 for change in changes}
+
+    async def at(self, domain: str, version: int) -> PlaybookState:
+        kept = self._changes.get(domain, [])
+        if not 0 <= version <= len(kept):
+            raise ConfigurationError(f"playbook {domain!r} has no version {version}: it is at version {len(kept)}")
+        return self._folded(domain, kept[:version], version)
+
+    async def history(self, domain: str, *, limit: int = 50) -> Sequence[PlaybookVersion]:
+        return [version for version, _ in reversed(self._changes.get(domain, []))][:limit]
+
+    async def domains(self) -> Sequence[str]:
+        return sorted(self._changes)
+
+    def _folded(self, domain: str, changes: Sequence[_Change], version: int | None = None) -> PlaybookState:
+        found: dict[str, PlaybookBullet | None] = {}
+        for _, changed in changes:
+            found.update(changed)
+        return PlaybookState.unchecked(
+            version=len(self._changes.get(domain, ())) if version is None else version,
+            bullets=tuple(bullet for bullet in found.values() if bullet is not None),
+            removed=tuple(key for key, bullet in found.items() if bullet is None),
+        )
+
 
 logger = logging.getLogger("journeyman.learning")
 
 MOST_TRIES = 50
 """How often a change is made again because somebody else was faster."""
+SEVERAL = 3
+"""Strategies that a model is given which can use several."""
 AT_HAND = 25
 """Up to so many tools a run is told of their pitfalls, whatever it was asked. Of more, most are not for the request."""
 REFRESH_SECONDS = 2.0
@@ -104,14 +170,17 @@ class Playbook:
         k: int = 1,
         principal: Principal | None = None,
         previous: str | None = None,
+        where: Mapping[str, Any] | None = None,
     ) -> list[ToolCallingStrategy]:
         """Strategies for a request, best first; none where nothing is near, or the evidence is divided.
 
         Those come first that served a request of the same wording; what others say against them does not count then.
 
-        Only those whose tools are all among ``tools``, and which are the principal's own or everybody's.
+        Only those whose tools are all among ``tools``, and which are the principal's own or everybody's. ``where`` is
+        compared with the index's metadata: ``domain`` and ``tool_count`` must be equal, ``success_rate`` at least that.
         """
-        ranked = await self.ranked(text, tools=tools, principal=principal, previous=previous)
+        fits = _fitting(where or {})
+        ranked = await self.ranked(text, tools=tools, principal=principal, previous=previous, wanted=fits)
         if not ranked:
             return []
         alike = [item for item in ranked if (same := worded_alike(item.strategy, text)) is not None and same.exact]
@@ -134,20 +203,6 @@ class Playbook:
         index = await self._current()
         near = await self._near(index, text, tools, principal, wanted)
         return rank(near, index.transitions, previous=previous)
-
-    async def next_tools(
-        self,
-        text: str,
-        *,
-        done: Sequence[str] = (),
-        tools: Sequence[str] | None = None,
-        principal: Principal | None = None,
-        previous: str | None = None,
-    ) -> list[tuple[str, float]]:
-        """What to call after these steps, by what similar requests did and by what tends to follow what."""
-        index = await self._current()
-        near = await self._near(index, text, tools, principal, lambda _: True)
-        return next_tools(near, index.transitions, done=done, previous=previous, tools=tools)
 
     async def _near(
         self,
@@ -183,22 +238,42 @@ class Playbook:
     ) -> list[Advice]:
         """What a run is given. A share of all runs, chosen by their ids, is a holdout: noted, and not given."""
         settings = self.settings
-        found = await self.retrieve(
-            text, tools=tools, k=settings.demonstrations, principal=principal, previous=previous
-        )
-        advice = [
-            as_advice(strategy, settings, tools=tools, request=text) for strategy in reversed(found)
-        ]  # the best is last
+        owners, spare = _owners(principal), settings.demonstrations is None
+        most = SEVERAL if settings.demonstrations is None else settings.demonstrations
+        found = await self.retrieve(text, tools=tools, k=most, principal=principal, previous=previous)
+        advice = [as_advice(strategy, settings, tools=tools, request=text) for strategy in found[:1]]
+        for strategy in found[1:]:
+            # Of several the best alone says what to do next: two next steps would contradict each other.
+            form = "system" if settings.form == "steps" else settings.form
+            more = as_advice(strategy, settings.model_copy(update={"form": form}), tools=tools, request=text)
+            advice.insert(0, more.model_copy(update={"spare": spare}))  # the best is last
+        if self._index is not None:
+            advice = [*await self._warnings(self._index, text, tools, owners), *advice]
         if settings.pitfalls and self._index is not None:
             near = list(dict.fromkeys(name for strategy in found for name in strategy.tool_sequence))
             if not near and len(tools) <= AT_HAND:
                 near = list(tools)
-            advice += pitfall_advice(self._index.pitfalls(near, owners=_owners(principal), most=settings.pitfalls))
+            told = self._index.pitfalls(near, owners=owners, most=settings.pitfalls)
+            plain = await self._index.plain(text, owners=owners, most=settings.pitfalls, least=settings.nearest)
+            told += [bullet for bullet, _ in plain if bullet.helpful_count >= bullet.harmful_count]
+            advice += pitfall_advice(told)
         if settings.lookups and self._index is not None:
-            advice = lookup_advice(self._index.lookups(tools, owners=_owners(principal))) + advice
+            advice = lookup_advice(self._index.lookups(tools, owners=owners)) + advice
         if advice and run_id and self.is_holdout(run_id):
             advice = [item.model_copy(update={"holdout": True}) for item in advice]
         return advice
+
+    async def _warnings(
+        self, index: StrategyIndex, text: str, tools: Sequence[str], owners: Sequence[str | None]
+    ) -> list[Advice]:
+        """What has been tried for such a request and has only ever failed: the nearest of that."""
+
+        def failed(strategy: ToolCallingStrategy) -> bool:
+            there = strategy.state is StrategyState.SHADOW and set(strategy.tool_sequence) <= set(tools)
+            return there and only_failed(strategy, self.settings.needed)
+
+        near = await index.search(text, owners=owners, k=1, wanted=failed)
+        return [warning_advice(item.strategy) for item in near if item.similarity >= self.settings.nearest]
 
     def is_holdout(self, run_id: str) -> bool:
         """Whether a run goes without advice. The same run gets the same answer in every process."""
@@ -422,6 +497,19 @@ class Draft:
     async def undo(self) -> None:
         """It was not."""
         await self.curator.undo()
+
+
+def _fitting(where: Mapping[str, Any]) -> Callable[[ToolCallingStrategy], bool]:
+    """Whether a strategy's metadata are as wanted. Raises ConfigurationError for a name that no index keeps."""
+    if unknown := [name for name in where if name not in METADATA]:
+        raise ConfigurationError(f"where: unknown {', '.join(unknown)}; there are {', '.join(METADATA)}")
+
+    def fits(strategy: ToolCallingStrategy) -> bool:
+        kept = strategy.index_metadata
+        same = all(kept[name] == value for name, value in where.items() if name != "success_rate")
+        return same and kept["success_rate"] >= where.get("success_rate", 0.0)
+
+    return fits
 
 
 def _learned(count: int) -> str:

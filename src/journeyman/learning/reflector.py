@@ -1,15 +1,31 @@
-"""What an ended run teaches: whether it was good, by the best label there is, and what of it is worth keeping."""
+"""What an ended run teaches: whether it was good, by the best label there is, and what of it is worth keeping.
+
+Refused calls teach whether or not the run came to anything: which arguments must be looked up, and where. A model that
+does not know an identifier makes one up, or writes a name in its place. The tool then refuses the call and quotes the
+value. Where to find the right one is shown by what was accepted later in the run, by a result that has a field of that
+name, or by the refusal itself. Only names of tools, parameters and fields are kept.
+"""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
+from journeyman.core.approvals import Label, LabelSource, best_label
+from journeyman.core.calls import ResultField
 from journeyman.core.data import digest
-from journeyman.core.labels import Label, LabelSource, best_label
 from journeyman.core.playbook import Lookup, PlaybookBullet
+from journeyman.core.runs import AgentResponse
+from journeyman.learning import listed
 from journeyman.learning.abstraction import Abstracted, abstract
-from journeyman.learning.episodes import Episode, EpisodeCall, normalised
-from journeyman.learning.lookups import NOT_THE_CALLS_FAULT, lookups_of
+from journeyman.learning.episodes import Episode, EpisodeCall, from_response, normalised
+from journeyman.provenance.hints import refused
+from journeyman.provenance.index import refers
+from journeyman.provenance.ledger import is_name, leaves, shown_path, values_at, written
+
+_NAMED = re.compile(r"\b[a-z][a-z0-9]*(?:_[a-z0-9]+)+\b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +48,14 @@ class Lesson:
 class Reflector:
     """Turns episodes into lessons. Keeps nothing."""
 
-    def reflect(self, episode: Episode) -> Lesson | None:
-        """The lesson of an episode; None where nobody can say how it went."""
+    def reflect(self, run: Episode | AgentResponse[Any], *, request: str = "") -> Lesson | None:
+        """The lesson of an episode or a response; None where nobody can say how it went.
+
+        ``request`` is what was asked, for a response whose messages do not say it.
+        """
+        episode = run if isinstance(run, Episode) else from_response(run, request=request)
+        if episode is None:
+            return None
         abstracted = abstract(episode)
         label = label_of(episode, abstracted)
         if label is None:
@@ -90,7 +112,7 @@ def _pitfalls(episode: Episode) -> list[PlaybookBullet]:
     """What failed and was then done right in the same run, said about the tool, without anybody's values."""
     told: list[PlaybookBullet] = []
     for at, failed in enumerate(episode.calls):
-        if failed.ok or failed.error_code in NOT_THE_CALLS_FAULT:
+        if failed.ok or failed.error_code in listed.other_faults:
             continue
         later = episode.calls[at + 1 :]
         right = next((call for call in later if call.ok and call.tool_name == failed.tool_name), None)
@@ -134,12 +156,58 @@ def _lesson(failed: EpisodeCall, right: EpisodeCall, between: tuple[EpisodeCall,
     if looked_up is not None:
         last = looked_up.demonstration.calls[-1]
         for name in changed:
-            kind, _, rest = last.sources.get(name, "").partition(" ")
-            number = rest.partition(" ")[0]
-            if kind == "result" and number.isdigit() and int(number) < len(between):
-                found_by = looked_up.demonstration.calls[int(number)].tool_name
+            source = last.sources.get(name)
+            if isinstance(source, ResultField) and source.call is not None and source.call < len(between):
+                found_by = looked_up.demonstration.calls[source.call].tool_name
                 return f"{failed.tool_name}: look {name} up with {found_by} first; do not guess it."
         for name in changed:
             if isinstance(value := last.arguments.get(name), str) and " like " in value:
                 return f"{failed.tool_name}: write {name} {value.strip('⟦⟧').partition(' ')[2]}."
     return f"{failed.tool_name}: {', '.join(changed)} must be right the first time; it was refused otherwise."
+
+
+def lookups_of(episode: Episode) -> list[Lookup]:
+    """One for each argument that was refused in this run, with the best that the run shows about its source."""
+    found: dict[tuple[str, str], Lookup] = {}
+    for at, failed in enumerate(episode.calls):
+        if failed.ok or failed.error_code in listed.other_faults:
+            continue
+        for parameter in refused(failed.arguments, failed.error):
+            if not is_name(parameter):
+                continue
+            if _held(failed.arguments[parameter], episode.calls[:at]) is not None:
+                continue  # it was looked up, and refused all the same
+            lookup = _lookup(failed, parameter, at, episode)
+            if lookup is not None:
+                found[failed.tool_name, parameter] = lookup
+    return list(found.values())
+
+
+def _lookup(failed: EpisodeCall, parameter: str, at: int, episode: Episode) -> Lookup | None:
+    tool, calls = failed.tool_name, episode.calls
+    for number, later in enumerate(calls[at + 1 :], start=at + 1):
+        if later.ok and later.tool_name == tool and parameter in later.arguments:
+            if (held := _held(later.arguments[parameter], calls[:number])) is not None:
+                return Lookup(tool_name=tool, parameter=parameter, found_by=held[0], field=held[1])
+            return None  # another value was right, which no result held
+    named = [name for name in _NAMED.findall(failed.error) if name in episode.tools and name != tool]
+    reference = refers(parameter)
+    if reference:
+        reading = [call for call in calls if call.ok and not call.effect and parameter not in call.arguments]
+        for other in reading:
+            if any(path and path[-1] == parameter for path, _ in leaves(other.said.data)):
+                return Lookup(tool_name=tool, parameter=parameter, found_by=other.tool_name, field=parameter)
+    if named:
+        return Lookup(tool_name=tool, parameter=parameter, found_by=named[-1])
+    return Lookup(tool_name=tool, parameter=parameter) if reference else None
+
+
+def _held(value: Any, calls: Sequence[EpisodeCall]) -> tuple[str, str] | None:
+    """The tool in whose result a value stands, and where."""
+    for call in reversed(calls):
+        if call.ok and not call.effect:
+            said = call.said
+            path = said.field_of(value)
+            if path is not None and written(value) in map(written, values_at(said.data, path)):
+                return call.tool_name, ".".join(shown_path(path))
+    return None

@@ -17,8 +17,8 @@ from typing import Any, Literal
 
 from journeyman.core.data import digest
 from journeyman.core.errors import ConfigurationError
-from journeyman.core.extras import install_command
-from journeyman.core.sensitive.files import secret_parts
+from journeyman.core.lazy import install_command
+from journeyman.sensitive.files import secret_parts
 
 TEXTS = frozenset((".md", ".markdown", ".txt", ".text", ".rst"))
 PDF = ".pdf"
@@ -42,6 +42,8 @@ class ImportedFile:
     done: int
     """Files so far, this one included."""
     total: int
+    by_words_alone: int = 0
+    """How many passages of it are found by their words alone until searches have made their vectors."""
 
 
 @dataclass(frozen=True, slots=True)

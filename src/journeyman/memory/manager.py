@@ -9,22 +9,20 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from journeyman.core.audit import AuditNote
-from journeyman.core.budgets import LARGE_TEXT
-from journeyman.core.conversations import ConversationStore
-from journeyman.core.data import canonical_json, new_id
+from journeyman.core.data import LARGE_TEXT, canonical_json, new_id
 from journeyman.core.errors import InvalidDataError, ModelError
 from journeyman.core.memory import MemoryDocument, MemoryHit, MemoryStore, Passage, StoredPassage
-from journeyman.core.messages import Message
-from journeyman.core.principals import Principal
+from journeyman.core.policy import Principal
 from journeyman.core.protocols import Clock, Embedder, SystemClock
+from journeyman.core.runs import ConversationStore, Message
 from journeyman.memory.folders import ImportedFile, ReadFile, document_id, files_in, read_file
-from journeyman.memory.passages import split
-from journeyman.memory.vectors import PassageVectors
+from journeyman.memory.passages import PassageVectors, split
 from journeyman.retrieval.bm25 import BM25, terms
 from journeyman.retrieval.embedders import default_embedder
 from journeyman.retrieval.search import fuse
@@ -45,6 +43,10 @@ LONGEST_QUERY = 10_000
 CANDIDATES = 100
 """Passages that words and meaning each name; more where too few of them fit."""
 EMBEDDED_AT_ONCE = 128
+"""Passages, of an embedder that is quick; of another there are fewer, so that it can be stopped in time."""
+STORING_SECONDS, SEARCHING_SECONDS = 3.0, 1.0
+"""How long passages are embedded while documents are stored, and while a search goes on. The rest is found by its words
+until its turn has come."""
 LONGEST_TERM = 64
 
 READ_AT_ONCE = 10
@@ -75,6 +77,8 @@ class MemoryManager:
         self._vectors = PassageVectors(store)
         self._complete: set[str | None] = set()
         """Whose passages all have vectors, as far as is known here."""
+        self._caught_up_at_once = EMBEDDED_AT_ONCE
+        """About as many passages as there is time for: reading them costs, too, those of long documents most."""
 
     # --- storing
 
@@ -86,10 +90,10 @@ class MemoryManager:
         id: str | None = None,
         principal: Who = None,
         note: AuditNote | None = None,
-    ) -> MemoryDocument:
-        """Keep a text. A document of the same id, if this principal has one, is replaced."""
+    ) -> str:
+        """Keep a text and return its id. A document of the same id, if this principal has one, is replaced."""
         [document] = await self.store_documents([(text, metadata, id)], principal=principal, note=note)
-        return document
+        return document.id
 
     async def store_documents(
         self,
@@ -103,22 +107,19 @@ class MemoryManager:
         made = [self._document(text, metadata, key, owner) for text, metadata, key in documents]
         if await self._store.count(principal_id=owner) + len(made) > MOST_DOCUMENTS:
             raise refused("documents", f"a principal has at most {MOST_DOCUMENTS:,}: delete some first")
-        spans = [split(document.text) for document in made]
-        texts = [document.text[a:b] for document, parts in zip(made, spans, strict=True) for a, b in parts]
-        vectors, embedder = await self._embedded(texts)
-        if vectors is None:
+        # In a thread: a large document has thousands of passages.
+        rows = await asyncio.to_thread(_in_passages, made)
+        texts = [document.text[part.start : part.stop] for document, parts in rows for part in parts]
+        vectors, embedder = await self._embedded(texts, STORING_SECONDS)
+        if len(vectors) < len(texts):
             self._complete.discard(owner)
-        rows, position = [], 0
-        for document, parts in zip(made, spans, strict=True):
-            passages = []
-            for start, stop in parts:
-                vector = None if vectors is None else vectors[position]
-                passages.append(Passage(start, stop, _stems(texts[position]), vector))
-                position += 1
-            rows.append((document, passages))
-            await asyncio.sleep(0)
+        coming = iter(vectors)
+        rows = [(document, [replace(part, vector=next(coming, None)) for part in parts]) for document, parts in rows]
         await self._store.add(rows, embedder=embedder, note=note)
-        return made
+        return [
+            document.model_copy(update={"by_words_alone": sum(part.vector is None for part in parts)})
+            for document, parts in rows
+        ]
 
     async def import_folder(
         self, folder: Path | str, *, metadata: Mapping[str, Any] | None = None, principal: Who = None
@@ -144,11 +145,11 @@ class MemoryManager:
             if position < len(paths) and sum(len(each.text) for each in waiting) < IMPORTED_CHARS:
                 continue
             new = [(each.text, {**(metadata or {}), **each.metadata}, each.id) for each in waiting if each.text]
-            if new:
-                await self.store_documents(new, principal=owner)
+            stored = await self.store_documents(new, principal=owner) if new else []
+            by_words = {document.id: document.by_words_alone for document in stored}
             for each in waiting:
                 done += 1
-                yield _imported(each, done, len(paths))
+                yield _imported(each, done, len(paths), by_words.get(each.id))
             waiting = []
 
     def _document(
@@ -244,17 +245,19 @@ class MemoryManager:
         since: datetime | float | None = None,
         until: datetime | float | None = None,
         metadata: Mapping[str, Any] | None = None,
+        after: str | None = None,
         limit: int = 50,
         offset: int = 0,
         principal: Who = None,
     ) -> Sequence[MemoryDocument]:
-        """Documents stored in this time whose metadata has all these values, newest first."""
+        """Documents stored in this time whose metadata has all these values, newest first; ``after`` is one's id."""
         return await self._store.query(
             principal_id=_id(principal),
             since=_seconds(since),
             until=_seconds(until),
             metadata=metadata,
             limit=limit,
+            after=after,
             offset=offset,
         )
 
@@ -292,14 +295,18 @@ class MemoryManager:
     async def _catch_up(self, owner: str | None) -> int:
         if (embedder := self._embedder()) is None:
             return 0
-        pending = await self._store.without_vector(principal_id=owner, embedder=embedder.name, limit=EMBEDDED_AT_ONCE)
+        limit = self._caught_up_at_once
+        pending = await self._store.without_vector(principal_id=owner, embedder=embedder.name, limit=limit)
         if pending:
-            vectors, name = await self._embedded([text for _, text in pending])
-            if vectors is None or name is None:
+            vectors, name = await self._embedded([text for _, text in pending], SEARCHING_SECONDS)
+            if name is None:
                 return 0
-            numbers = [number for number, _ in pending]
-            await self._store.put_vectors(dict(zip(numbers, vectors, strict=True)), embedder=name)
-        return len(pending)
+            made = dict(zip((number for number, _ in pending), vectors, strict=False))
+            await self._store.put_vectors(made, embedder=name)
+            self._vectors.add(made, principal_id=owner, embedder=name)
+            self._caught_up_at_once = min(max(8, 2 * len(made)), EMBEDDED_AT_ONCE)
+            return len(made)
+        return 0
 
     async def _query_vector(self, text: str, owner: str | None) -> tuple[Matrix | None, str]:
         """A query's vector. Passages that lack theirs get them little by little, a batch with each search."""
@@ -317,20 +324,25 @@ class MemoryManager:
             return None, ""
         return vector, embedder.name
 
-    async def _embedded(self, texts: Sequence[str]) -> tuple[list[bytes] | None, str | None]:
+    async def _embedded(self, texts: Sequence[str], seconds: float) -> tuple[list[bytes], str | None]:
+        """The vectors of the first texts, as many as there is time for, and whose they are."""
         embedder = self._embedder()
         if embedder is None:
-            return None, None
+            return [], None
         from journeyman.retrieval.index import unit
 
         vectors: list[bytes] = []
+        begun, at_once = self._clock.monotonic(), 4
         try:
-            for start in range(0, len(texts), EMBEDDED_AT_ONCE):
-                rows = unit(await embedder.embed(texts[start : start + EMBEDDED_AT_ONCE]))
+            while len(vectors) < len(texts) and self._clock.monotonic() - begun < seconds:
+                started = self._clock.monotonic()
+                rows = unit(await embedder.embed(texts[len(vectors) : len(vectors) + at_once]))
                 vectors += [row.tobytes() for row in rows]
+                if self._clock.monotonic() - started < seconds / 10:
+                    at_once = min(2 * at_once, EMBEDDED_AT_ONCE)
         except ModelError as error:
             logger.warning("%d passages are found by their words alone for now: %s", len(texts), error)
-            return None, None
+            return [], None
         return vectors, embedder.name
 
     def _embedder(self) -> Embedder | None:
@@ -339,12 +351,12 @@ class MemoryManager:
         return self._named_embedder
 
 
-def _imported(file: ReadFile, done: int, total: int) -> ImportedFile:
+def _imported(file: ReadFile, done: int, total: int, by_words: int | None) -> ImportedFile:
     outcome: Literal["stored", "unchanged", "skipped"] = "stored" if file.text else "unchanged"
     if file.reason is not None:
         outcome = "skipped"
     kept = None if outcome == "skipped" else file.id
-    return ImportedFile(file.metadata["source"], outcome, kept, file.reason, done, total)
+    return ImportedFile(file.metadata["source"], outcome, kept, file.reason, done, total, by_words or 0)
 
 
 def refused(field: str, why: str) -> InvalidDataError:
@@ -369,6 +381,14 @@ def _id(principal: Who) -> str | None:
 
 def _seconds(moment: datetime | float | None) -> float | None:
     return moment.timestamp() if isinstance(moment, datetime) else moment
+
+
+def _in_passages(documents: Sequence[MemoryDocument]) -> list[tuple[MemoryDocument, list[Passage]]]:
+    """Documents with their passages, which have no vectors yet."""
+    return [
+        (document, [Passage(a, b, _stems(document.text[a:b])) for a, b in split(document.text)])
+        for document in documents
+    ]
 
 
 def _stems(text: str) -> str:

@@ -1,10 +1,32 @@
-"""Long texts in parts that an embedder takes in whole: at paragraphs where it can be, else at sentences or words."""
+"""Passages: long texts in parts that an embedder takes in whole, and the vectors of what is remembered.
+
+Texts are split at paragraphs where it can be, else at sentences or words. The vectors are compared in this process
+where the database does not compare them itself. Each principal's are an index of their own: a search never touches
+another's. They are read from the store when the principal first searches, and after that only what is new; nothing
+is embedded again.
+"""
 
 from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from journeyman.core.memory import MemoryStore
+
+if TYPE_CHECKING:
+    from journeyman.retrieval.index import ExactIndex, Matrix
 
 LONGEST = 1_000
 """Characters. The offline embedder reads about 250 words; what is beyond would not be found by meaning."""
 _ENDS = ("\n\n", "\n", ". ", "? ", "! ", "; ", " ")
+READ_AT_ONCE = 5_000
+MOST_KEPT = 500_000
+"""Vectors in memory, of all principals together; who has not searched for longest gives way."""
+LARGE = 50_000
+"""Vectors from which on a comparison is left to a thread, so that the event loop goes on."""
 
 
 def split(text: str, *, longest: int = LONGEST) -> list[tuple[int, int]]:
@@ -39,3 +61,76 @@ def _stripped(text: str, start: int, stop: int) -> tuple[int, int]:
     part = text[start:stop]
     left = len(part) - len(part.lstrip())
     return start + left, start + max(left, len(part.rstrip()))
+
+
+@dataclass(slots=True)
+class _Kept:
+    index: ExactIndex
+    embedder: str
+    last: int = 0
+    count: int = 0
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+
+class PassageVectors:
+    """The vectors of every principal who has searched lately."""
+
+    def __init__(self, store: MemoryStore) -> None:
+        self._store = store
+        self._kept: OrderedDict[str | None, _Kept] = OrderedDict()
+
+    async def nearest(
+        self, vector: Matrix, *, principal_id: str | None, embedder: str, limit: int
+    ) -> list[tuple[int, float]]:
+        """The passages nearest to a vector, with their cosines. One that was just deleted may still be among them."""
+        found = await self._store.nearest(vector.tobytes(), principal_id=principal_id, embedder=embedder, limit=limit)
+        if found is not None:
+            return list(found)
+        kept = await self._current(principal_id, embedder)
+        if kept.count > LARGE:
+            hits = await asyncio.to_thread(kept.index.search, vector, k=limit)
+        else:
+            hits = kept.index.search(vector, k=limit)
+        return [(int(number), cosine) for number, cosine in hits]
+
+    def add(self, vectors: Mapping[int, bytes], *, principal_id: str | None, embedder: str) -> None:
+        """Take in vectors of passages that were read before they had any."""
+        import numpy as np
+
+        kept = self._kept.get(principal_id)
+        if kept is None or kept.embedder != embedder:
+            return
+        for number, vector in vectors.items():
+            if number <= kept.last:  # the others are still to be read
+                kept.index.put([str(number)], np.frombuffer(vector, dtype=np.float32).reshape(1, -1))
+                kept.count += 1
+
+    def forget(self, numbers: Iterable[int], *, principal_id: str | None) -> None:
+        """Let go of passages that are not in the store any more."""
+        if (kept := self._kept.get(principal_id)) is not None:
+            kept.index.remove(map(str, numbers))
+
+    async def _current(self, principal_id: str | None, embedder: str) -> _Kept:
+        kept = self._kept.get(principal_id)
+        if kept is None or kept.embedder != embedder:
+            from journeyman.retrieval.index import ExactIndex
+
+            kept = self._kept[principal_id] = _Kept(ExactIndex(), embedder)
+        self._kept.move_to_end(principal_id)
+        async with kept.lock:
+            await self._read_new(kept, principal_id)
+        while len(self._kept) > 1 and sum(other.count for other in self._kept.values()) > MOST_KEPT:
+            self._kept.popitem(last=False)
+        return kept
+
+    async def _read_new(self, kept: _Kept, principal_id: str | None) -> None:
+        import numpy as np
+
+        while rows := await self._store.vectors(
+            principal_id=principal_id, embedder=kept.embedder, after=kept.last, limit=READ_AT_ONCE
+        ):
+            matrix = np.frombuffer(b"".join(vector for _, vector in rows), dtype=np.float32)
+            kept.index.put([str(number) for number, _ in rows], matrix.reshape(len(rows), -1))
+            kept.last, kept.count = rows[-1][0], kept.count + len(rows)
+            if len(rows) < READ_AT_ONCE:
+                return

@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic_core import from_json, to_json
 
-from journeyman.core.budgets import (
+from journeyman.core.data import (
     ANSWER_BYTES,
     STREAM_EVENTS,
     TOOL_NAME_CHARS,
@@ -19,8 +19,8 @@ from journeyman.core.budgets import (
     check_arguments,
     check_containers,
 )
-from journeyman.core.messages import ToolCall, Usage
 from journeyman.core.protocols import ModelResponse
+from journeyman.core.runs import ToolCall, Usage
 
 MALFORMED_KEPT = 10_000
 

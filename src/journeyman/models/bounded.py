@@ -12,7 +12,7 @@ import zlib
 from collections.abc import AsyncIterator, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from journeyman.core.budgets import (
+from journeyman.core.data import (
     ANSWER_BYTES,
     EVENT_BYTES,
     EVENT_LINES,

@@ -11,9 +11,9 @@ from typing import Any
 
 from pydantic_core import from_json, to_json
 
-from journeyman.core.budgets import ERROR_BYTES
+from journeyman.core.data import ERROR_BYTES
 from journeyman.core.errors import ErrorCategory, ModelError
-from journeyman.core.sensitive.tokens import bare_url
+from journeyman.sensitive.tokens import bare_url
 
 SHOWN = 300
 IN_NAME = "the address in the model's name"

@@ -22,10 +22,11 @@ from pathlib import Path
 from typing import Any
 
 from journeyman.core.errors import ErrorCategory, ModelError
-from journeyman.core.extras import install_command
-from journeyman.core.messages import Message, Role, ToolCall, Usage
+from journeyman.core.lazy import install_command
 from journeyman.core.protocols import Deltas, ModelRequest, ModelResponse
+from journeyman.core.runs import Message, Role, ToolCall, Usage
 from journeyman.core.specification import ToolSpecification
+from journeyman.models.answer import read_arguments
 from journeyman.models.structured import without_finish
 
 Count = Callable[[Mapping[str, Any]], None]
@@ -122,11 +123,7 @@ class GgufModel:
             return {}, None
         asked = conversation.prompt(FILL.format(name=tool.name, description=" ".join(tool.description.split())))
         text = await server.write(asked, schema=tool.parameters, most=ARGUMENT_TOKENS, count=spent.append)
-        try:
-            value = json.loads(text)
-        except ValueError:  # cut off at the limit
-            return {}, text
-        return (value, None) if isinstance(value, dict) else ({}, text)
+        return read_arguments(text)
 
 
 class Conversation:

@@ -19,7 +19,7 @@ import aiohttp
 from aiohttp.payload import BytesPayload
 from yarl import URL
 
-from journeyman.core.budgets import (
+from journeyman.core.data import (
     ANSWER_BYTES,
     ERROR_BYTES,
     LARGE_TEXT,
@@ -80,6 +80,8 @@ class OpenAIModel(RemoteModel):
         usual = os.environ.get("OPENAI_BASE_URL") or PUBLIC_ENDPOINT
         self.name = name
         self.base_url = _checked(base_url or usual)
+        # What a server of one's own runs is small more often than not, and then one strategy is what helps.
+        self.several_strategies = self.base_url.host == URL(PUBLIC_ENDPOINT).host
         if api_key is None and self.base_url == _checked(usual):
             api_key = os.environ.get("OPENAI_API_KEY")
         self._url = self.base_url / "chat/completions"
@@ -119,16 +121,16 @@ class OpenAIModel(RemoteModel):
         if request.output is not None and self._modes.native(request):
             native = partial(self._natively, request, deltas, request.output)
             return await self._modes.ask(native, lambda: self.respond(replace(request, output=None), deltas))
-        offer = self._offer(request.tools)
-        body = self._body(request, offer, stream=deltas is not None)
-        attempt = partial(self._attempt, body, offer)
-        return await with_retries(attempt, request, deltas, retries=self._retries, clock=self._clock)
+        return await self._asked(request, deltas, self._offer(request.tools))
 
     async def _natively(self, request: ModelRequest, deltas: Deltas | None, schema: dict[str, Any]) -> ModelResponse:
-        offer = self._offer(without_finish(request))
         field = b',"response_format":' + encode(response_format(schema))
-        body = self._body(request, offer, field, stream=deltas is not None)
-        attempt = partial(self._attempt, body, offer)
+        return await self._asked(request, deltas, self._offer(without_finish(request)), field)
+
+    async def _asked(
+        self, request: ModelRequest, deltas: Deltas | None, offer: Offer, field: bytes = b""
+    ) -> ModelResponse:
+        attempt = partial(self._attempt, self._body(request, offer, field, stream=deltas is not None), offer)
         return await with_retries(attempt, request, deltas, retries=self._retries, clock=self._clock)
 
     def _offer(self, tools: tuple[ToolSpecification, ...]) -> Offer:

@@ -18,10 +18,11 @@ from typing import TYPE_CHECKING, Any
 from pydantic_core import to_json
 
 from journeyman.core.errors import ConfigurationError, ModelError
-from journeyman.core.extras import install_command
-from journeyman.core.messages import Message, Role, ToolCall, Usage
+from journeyman.core.lazy import install_command
 from journeyman.core.protocols import Clock, Deltas, ModelRequest, ModelResponse, SystemClock
+from journeyman.core.runs import Message, Role, ToolCall, Usage
 from journeyman.core.specification import name_for_models
+from journeyman.core.words import packaged_json
 from journeyman.models.answer import read_arguments
 from journeyman.models.bounded import bound, over_budget
 from journeyman.models.faults import Faults
@@ -34,17 +35,11 @@ if TYPE_CHECKING:
     from pydantic_ai.models import Model as AiModel
     from pydantic_ai.models import ModelRequestParameters
 
-VARIABLES: Mapping[str, str] = {
-    "azure": "AZURE_OPENAI_API_KEY, AZURE_OPENAI_ENDPOINT and OPENAI_API_VERSION",
-    "bedrock": "AWS_DEFAULT_REGION, and AWS_BEARER_TOKEN_BEDROCK or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
-    "cohere": "CO_API_KEY",
-    "google-cloud": "GOOGLE_CLOUD_PROJECT and GOOGLE_CLOUD_LOCATION, after 'gcloud auth application-default login'",
-    "heroku": "HEROKU_INFERENCE_KEY",
-    "huggingface": "HF_TOKEN",
-    "snowflake": "SNOWFLAKE_ACCOUNT and SNOWFLAKE_TOKEN",
-    "vercel": "VERCEL_AI_GATEWAY_API_KEY",
-}
-"""What each provider reads its key from, where that is not PROVIDER_API_KEY."""
+
+def key_variable(provider: str) -> str:
+    """What a provider reads its key from."""
+    known: dict[str, str] = packaged_json("journeyman.models", "variables.json")
+    return known.get(provider, f"{provider.upper().replace('-', '_')}_API_KEY")
 
 
 class ProviderModel(RemoteModel):
@@ -53,6 +48,8 @@ class ProviderModel(RemoteModel):
     ``options`` are pydantic-ai's model settings, e.g. ``{"temperature": 0}``; ``output`` is as for ``OpenAIModel``. It
     may be used from several event loops.
     """
+
+    several_strategies = True
 
     def __init__(
         self,
@@ -78,7 +75,7 @@ class ProviderModel(RemoteModel):
         self._options = dict(options or {})
         self._clock = clock or SystemClock()
         self._modes = OutputModes(output)
-        key = VARIABLES.get(provider, f"{provider.upper().replace('-', '_')}_API_KEY")
+        key = key_variable(provider)
         self._faults = Faults(model=model, server=provider, secret=os.environ.get(key, ""), key=key)
         self._clients: PerEventLoop[AiModel] = PerEventLoop(self._open)
 

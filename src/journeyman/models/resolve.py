@@ -18,10 +18,12 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeAlias
+from urllib.parse import SplitResult, urlsplit
 
 from journeyman.core.errors import ConfigurationError, ModelError
 from journeyman.core.protocols import Model
-from journeyman.core.sensitive.tokens import bare_url
+from journeyman.core.words import packaged_json
+from journeyman.sensitive.tokens import bare_url
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -44,17 +46,6 @@ BUILT_IN: Mapping[str, str] = {
     **dict.fromkeys(PROVIDERS, "journeyman.models.providers:ProviderModel"),
 }
 """The same as our entry points: found without reading the metadata of every installed package."""
-FAMILIES: Mapping[str, str] = {
-    **dict.fromkeys(("gpt-", "chatgpt-", "o1", "o3", "o4"), "openai"),
-    "claude-": "anthropic",
-    "gemini-": "google",
-    "mistral-": "mistral",
-    "deepseek-": "deepseek",
-    "grok-": "xai",
-    "command-": "cohere",
-    **dict.fromkeys(("qwen", "llama"), "ollama"),
-}
-"""How names of well-known models begin, and whose they are: for the hint where the prefix is missing."""
 
 DEFAULT_OPENAI_MODEL = "gpt-5-mini"
 OLLAMA_PORT = 11434
@@ -133,7 +124,9 @@ def _hint(name: str, prefixes: list[str]) -> str:
     from difflib import get_close_matches
 
     prefix, colon, rest = name.partition(":")
-    meant = next((f"{owner}:{name}" for begin, owner in FAMILIES.items() if name.startswith(begin)), "")
+    # How names of well-known models begin, and whose they are.
+    families: dict[str, str] = packaged_json("journeyman.models", "families.json")
+    meant = next((f"{owner}:{name}" for begin, owner in families.items() if name.startswith(begin)), "")
     if name.endswith(".gguf") and not colon:
         meant = f"gguf:{name}"
     elif name in prefixes:
@@ -269,3 +262,34 @@ def _embedded_trouble() -> str | None:
     except ModelError as error:
         return f"{error.info.message}; {error.info.user_guidance}"
     return None
+
+
+# --- addresses in names: a document somebody else wrote may name any server as its model, and everything that its agent
+# reads is sent there
+
+
+def address_of(name: str) -> str | None:
+    """The address that a model's name holds; None where it names a provider, a file or the embedded model."""
+    kind = name.partition(":")[0].strip().lower()
+    # Factories of other packages may read an address behind their own prefix.
+    return name.partition("#")[0] if kind in ("http", "https") or "://" in name else None
+
+
+def is_configured(address: str) -> bool:
+    """Whether the environment names this very server: JOURNEYMAN_MODEL, OPENAI_BASE_URL or OLLAMA_HOST."""
+    environment = os.environ
+    named = [address_of(environment.get(MODEL_VARIABLE, "")), environment.get("OPENAI_BASE_URL")]
+    if host := environment.get("OLLAMA_HOST"):
+        named.append(ollama_address(host))
+    wanted = _parts(address)
+    return wanted is not None and any(known is not None and _parts(known) == wanted for known in named)
+
+
+def _parts(address: str) -> tuple[object, ...] | None:
+    try:
+        parts: SplitResult = urlsplit(address.strip())
+        scheme, port = parts.scheme.lower(), parts.port
+    except ValueError:
+        return None
+    port = port or {"http": 80, "https": 443}.get(scheme)
+    return scheme, parts.username, parts.password, parts.hostname, port, parts.path.rstrip("/"), parts.query

@@ -5,29 +5,21 @@ The choice and its reasons are in docs/decisions/0019-structured-output.md.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Awaitable, Callable
 from typing import Any, Literal, TypeAlias
 
 from journeyman.core.errors import ConfigurationError, ModelError
 from journeyman.core.protocols import ModelRequest, ModelResponse
 from journeyman.core.specification import ToolSpecification
+from journeyman.core.words import WordLists
+
+_strict_mode = WordLists("journeyman.models", "strict.txt")
 
 OutputMode: TypeAlias = Literal["auto", "native", "finish"]
 """How a server is asked for data: ``auto`` is ``native`` where the model has no tool to call, else ``finish``."""
 
 REFUSED = "MODEL_REFUSED_REQUEST"
 _FINISH = "finish"
-_STRICT_KEYWORDS = frozenset(
-    re.findall(
-        r"\S+",
-        """type properties required additionalProperties items anyOf enum const $ref $defs description title format
-        pattern minimum maximum exclusiveMinimum exclusiveMaximum multipleOf minItems maxItems""",
-    )
-)
-"""What OpenAI's strict mode knows; it answers 400 to a schema with another keyword."""
-
-_STRICT_FORMATS = frozenset({"date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"})
 
 
 class OutputModes:
@@ -94,7 +86,7 @@ class _NotStrictError(Exception):
 
 
 def _strict(schema: Any) -> dict[str, Any]:
-    if not isinstance(schema, dict) or not schema.keys() <= _STRICT_KEYWORDS or not schema:
+    if not isinstance(schema, dict) or not schema.keys() <= _strict_mode.keywords or not schema:
         raise _NotStrictError
     strict = dict(schema)
     for keyword in ("properties", "$defs"):
@@ -104,7 +96,7 @@ def _strict(schema: Any) -> dict[str, Any]:
         strict["items"] = _strict(schema["items"])
     if "anyOf" in schema:
         strict["anyOf"] = [_strict(inner) for inner in schema["anyOf"]]
-    if schema.get("format", "uuid") not in _STRICT_FORMATS:
+    if schema.get("format", "uuid") not in _strict_mode.formats:
         raise _NotStrictError
     if "object" in (kinds := schema.get("type", "")) and not isinstance(kinds, str):
         raise _NotStrictError

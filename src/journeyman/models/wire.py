@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic_core import PydanticSerializationError, to_json
 
-from journeyman.core.messages import Message, Role, ToolCall
+from journeyman.core.runs import Message, Role, ToolCall
 from journeyman.core.specification import ToolSpecification, name_for_models
 
 

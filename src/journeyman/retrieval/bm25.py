@@ -6,21 +6,15 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
-from journeyman.core.budgets import SEARCHED_CHARS
-from journeyman.core.words import stem, words
+from journeyman.core.data import SEARCHED_CHARS
+from journeyman.core.words import WordLists, stem, words
 
-# Descriptions of tools hold no pronouns, so a person's "could you please show me" would weigh like rare words.
-_COMMON_WORDS = """
-    a an and are as at be by for from has in is it its of on or that the this to was when with
-    i me my we our us you your he she they them their am were been do does did have had can could would should will
-    shall may might must please what which who where why how if there these those
-"""
-_COMMON = frozenset(_COMMON_WORDS.split())
+_listed = WordLists("journeyman.retrieval", "words.txt")
 
 
 def terms(text: str) -> list[str]:
     """The stems of the words at a text's beginning, without words that every text has."""
-    return [stem(word) for word in words(text[:SEARCHED_CHARS]) if word not in _COMMON]
+    return [stem(word) for word in words(text[:SEARCHED_CHARS]) if word not in _listed.common]
 
 
 class BM25:

@@ -1,33 +1,31 @@
 """Search by words and by meaning at once: the one index behind tools, memory, gaps and playbooks.
 
 The two are added as they are: both say, on a scale that ends at 1, how much speaks for a text, whatever else was found.
-Without an embedder it finds by words alone. The owner of the texts keeps them; on disk go only the vectors, because
-they are what costs time to make.
+Without an embedder it finds by words alone. The owner of the texts keeps them.
 """
 
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import nlargest
 from itertools import islice
-from pathlib import Path
+from typing import TYPE_CHECKING
 
-from journeyman.core.budgets import SEARCHED_CHARS
-from journeyman.core.data import digest
+from journeyman.core.data import SEARCHED_CHARS, digest
 from journeyman.core.errors import ModelError
-from journeyman.core.protocols import Embedder, VectorIndex, Vectors
+from journeyman.core.protocols import Embedder, Vectors
 from journeyman.retrieval.bm25 import BM25
+
+if TYPE_CHECKING:
+    from journeyman.retrieval.index import ExactIndex
 
 CANDIDATES = 50
 BATCH = 256
 LONG_TEXT = 2_000
 """Characters from which on others get a turn before the next text is taken apart."""
-_TEXTS = "texts.json"
 
 logger = logging.getLogger(__name__)
 
@@ -56,7 +54,7 @@ class HybridIndex:
         self,
         *,
         embedder: Embedder | None = None,
-        vectors: VectorIndex | str | None = None,
+        vectors: ExactIndex | str | None = None,
         usual: str = "exact",
         common: int | None = None,
     ) -> None:
@@ -66,7 +64,7 @@ class HybridIndex:
             from journeyman.retrieval.index import vector_index  # numpy: only for those who embed
 
             vectors = vector_index(vectors, usual=usual)
-        self._vectors: VectorIndex | None = vectors
+        self._vectors: ExactIndex | None = vectors
         self._words: dict[str, BM25] = {}
         self._digests: dict[str, dict[str, str]] = {}
         """Of which text each vector was made."""
@@ -152,36 +150,6 @@ class HybridIndex:
             return None
         vector: Vectors = vectors[0]
         return vector
-
-    def save(self, folder: Path) -> None:
-        """Keep the vectors in a folder. Broken off half-way it leaves a folder that ``load`` refuses."""
-        if self._embedder is None or self._vectors is None:
-            return
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / _TEXTS).unlink(missing_ok=True)
-        self._vectors.save(folder)
-        fresh = folder / f"{_TEXTS}.new"
-        fresh.write_text(json.dumps({**self._origin(), "digests": self._digests}), encoding="utf-8")
-        os.replace(fresh, folder / _TEXTS)
-
-    def load(self, folder: Path) -> bool:
-        """Take the vectors of a folder over; the texts are then put as usual, and cost nothing where unchanged.
-
-        False when there is nothing to take: no complete snapshot, or one of another embedder or another kind of index.
-        """
-        if self._embedder is None or self._vectors is None or not (folder / _TEXTS).exists():
-            return False
-        saved = json.loads((folder / _TEXTS).read_text(encoding="utf-8"))
-        if any(saved.get(key) != value for key, value in self._origin().items()):
-            return False
-        self._vectors.load(folder)
-        self._digests = saved["digests"]
-        self._pending = {}
-        return True
-
-    def _origin(self) -> dict[str, str]:
-        """What made a snapshot's vectors, and its files."""
-        return {"embedder": self._embedder.name if self._embedder else "", "index": type(self._vectors).__name__}
 
 
 def fuse(words: Mapping[str, float], near: Mapping[str, float] | None, *, k: int) -> list[Hit]:

@@ -105,7 +105,8 @@ class _Composer:
         try:
             return self._document()
         except yaml.MarkedYAMLError as error:
-            mark = error.problem_mark or error.context_mark
+            unclosed = str(error.context).startswith("while parsing a flow")  # a bracket: where it was opened
+            mark = (error.context_mark if unclosed else None) or error.problem_mark or error.context_mark
             what = error.problem or error.context or "cannot be read"
             raise DocumentError(f"not valid YAML: {what}", _position(mark)) from None
         except yaml.YAMLError as error:
@@ -190,7 +191,8 @@ class _Values:
     def _mapping(self, node: _Mapping, key: Key) -> dict[str, Any]:
         found: dict[str, Any] = {}
         for name, position, value in self._pairs(node, key, 0):
-            self._document.positions[(*key, name)] = position
+            below = isinstance(value, _Scalar) and value.value is not None and value.position.line > position.line
+            self._document.positions[(*key, name)] = value.position if below else position
             found[name] = self._value(value, (*key, name))
         return found
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import re
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, AliasChoices, Field, model_validator
 
-from journeyman.core.policy import BreakerRule, Policy, RateLimit
-from journeyman.core.principals import check_permissions
-from journeyman.core.risk import RiskLevel
+from journeyman.core.policy import BreakerRule, Policy, RateLimit, RiskLevel, check_permissions, is_pattern
 from journeyman.core.specification import Environment
+from journeyman.core.storing import LONGEST_LEASE
 from journeyman.settings.values import Duration, LateSecretText, RateText, Retention, SecretText, Section
 
 VERSION = 1
@@ -140,8 +140,10 @@ class Tool(ToolOverride):
     def in_environment(self, environment: str) -> Tool:
         """The tool's settings with those of one environment over them."""
         over = self.environments.get(environment)  # type: ignore[call-overload]  # any text may be asked for
-        if over is None:
-            return self
+        return self if over is None else self.overridden(over)
+
+    def overridden(self, over: ToolOverride) -> Tool:
+        """These settings with others over them."""
         update = {name: getattr(over, name) for name in over.model_fields_set}
         if "permissions" in update:
             update["permissions"] = sorted({*self.permissions, *over.permissions})  # only ever more
@@ -197,7 +199,7 @@ class McpServer(Section):
     start: Duration = Field(10.0, description="how long it may take to answer at first")
     cache: Duration | None = Field(None, description="how long results of its tools that only read are reused")
     permissions: Permissions = Field(default_factory=list, description="needed for each of its tools")
-    only: list[str] | None = Field(None, description="its tools that are taken; all unless given")
+    only: list[str] | None = Field(None, description="its tools that are taken, `*` for several; all unless given")
     resources: bool = Field(True, description="whether its resources can be read by tools")
     prompts: bool = Field(True, description="whether its prompts can be asked for by tools")
     category: str | None = Field(None, min_length=1, description="of its tools; the server's name unless given")
@@ -213,17 +215,26 @@ class McpServer(Section):
         return self
 
 
+def _short(seconds: float) -> float:
+    if seconds > LONGEST_LEASE:
+        raise ValueError(f"must be at most {LONGEST_LEASE:g} s: it is renewed while its process lives")
+    return seconds
+
+
 class Runs(Section):
     """How runs are worked on."""
 
     concurrency: int | None = Field(None, gt=0, description="at once; 64, in each worker 16")
     principal_concurrency: int | None = Field(None, gt=0, description="of one principal at once, anywhere")
-    lease: Duration = Field(30.0, description="after how long a silent process is replaced")
+    lease: Annotated[Duration, AfterValidator(_short)] = Field(
+        30.0, description="after how long a silent process is replaced"
+    )
     grace: Duration = Field(10.0, description="how long steps under way may take to finish at the end")
     retention: Retention | None = Field(
         None, description="how long everything is kept, or forever; unless given, ended runs 7 days, the rest forever"
     )
     traces: Path | None = Field(None, description="a folder for each run's trace")
+    split: str | None = Field(None, description="module:NAME of a Split, whose libraries live runs are divided between")
 
 
 class Learning(Section):
@@ -233,8 +244,10 @@ class Learning(Section):
     form: Literal["steps", "turns", "system"] = Field(
         "steps", description="the next call at every step, a demonstration before the task, or a line of text"
     )
-    demonstrations: int = Field(1, ge=0, le=5, description="shown to a run at most")
-    pitfalls: int = Field(3, ge=0, le=10, description="of the tools at hand, told to a run at most")
+    demonstrations: int | None = Field(
+        None, ge=0, le=5, description="strategies told to a run at most; unless given, 3 where a model can use several"
+    )
+    pitfalls: int = Field(3, ge=0, le=10, description="of the tools at hand, told to a run at most; other bullets, too")
     lookups: bool = Field(True, description="a run whose value was refused is told where earlier runs found it")
     holdout: float = Field(0.05, ge=0, lt=1, description="share of runs without advice, to measure its effect")
     needed: int = Field(2, ge=1, description="successes before a pattern is offered that nobody has rated")
@@ -248,16 +261,25 @@ class Http(Section):
     host: str = "127.0.0.1"
     port: int = Field(8000, ge=0, le=65_535)
     tokens: Path | None = Field(None, description="the file that says who may use the service")
-    tls_cert: Path | None = None
-    tls_key: Path | None = None
-    root_path: str = ""
-    origins: list[str] = Field(default_factory=list)
-    forwarded_allow_ips: list[str] = Field(default_factory=list)
+    tls_cert: Path | None = Field(None, description="a certificate chain (PEM), to serve https")
+    tls_key: Path | None = Field(None, description="its key, if it is not in the same file")
+    root_path: str = Field("", description="where a proxy shows the service, e.g. /journeyman")
+    origins: list[str] = Field(default_factory=list, description="whose pages may use the service, too")
+    forwarded_allow_ips: list[str] = Field(
+        default_factory=list,
+        description="proxies whose X-Forwarded-For and -Proto are believed: addresses or networks",
+    )
     workers: int | None = Field(None, ge=0, description="worker processes beside the service (PostgreSQL)")
-    requests_per_minute: int = Field(1_200, gt=0)
-    body_bytes: int = Field(1_000_000, gt=0)
-    connections: int = Field(1_000, gt=0)
-    connections_per_address: int = Field(500, gt=0)
+    requests_per_minute: int = Field(1_200, gt=0, description="of one principal, or of one address without a token")
+    body_bytes: int = Field(1_000_000, gt=0, description="how large a request may be")
+    connections: int = Field(1_000, gt=0, description="at once")
+    connections_per_address: int = Field(500, gt=0, description="at once from one address; a proxy is one address")
+
+    @model_validator(mode="after")
+    def _whole(self) -> Http:
+        if self.tls_key is not None and self.tls_cert is None:
+            raise ValueError("'tls_key' needs 'tls_cert'")
+        return self
 
 
 SlackMethod = Literal[
@@ -322,6 +344,9 @@ class Slack(Section):
     port: int = Field(3000, ge=0, le=65_535)
     workspaces: dict[SlackTeam, SlackWorkspace] = Field(default_factory=dict, description="by id")
     permissions: Permissions = Field(default_factory=list, description="of everybody in these workspaces")
+    people: Path | None = Field(
+        None, description='a JSON file with what people may do besides: {"slack:TEAM:USER": ["approvals:decide"]}'
+    )
     status: Duration = Field(2.0, description="between two edits of a status message")
     rate_limits: dict[SlackMethod, RateText] = Field(
         default_factory=dict, description="other limits than Slack's own, by method"
@@ -329,12 +354,7 @@ class Slack(Section):
 
     @property
     def limits(self) -> dict[str, RateLimit]:
-        """The rates to the letter: Slack forgives no burst that nobody has asked for."""
-        rates = self.rate_limits.items()
-        return {
-            name: rate.limit() if "burst" in rate.model_fields_set else rate.limit().model_copy(update={"burst": 1.0})
-            for name, rate in rates
-        }
+        return {name: rate.limit() for name, rate in self.rate_limits.items()}
 
 
 class Doors(Section):
@@ -359,7 +379,7 @@ class Settings(Section):
         description="tools that come with Journeyman: tasks, local, hello, slack; or module:library. "
         "Unless given, tasks where the file brings no tools of its own",
     )
-    tools: dict[str, Tool] = Field(default_factory=dict, description="by name")
+    tools: dict[str, Tool] = Field(default_factory=dict, description="by name, `*` for several")
     categories: dict[str, Category] = Field(default_factory=dict, description="by name")
     intents: dict[str, Intent] = Field(default_factory=dict, description="types of requests, by name")
     mcp: dict[str, McpServer] = Field(default_factory=dict, description="by name")
@@ -370,10 +390,18 @@ class Settings(Section):
     learning: Learning = Learning()
     doors: Doors = Doors()
 
+    def elsewhere(self, environment: Environment) -> Settings:
+        """The same settings in another environment."""
+        return self.model_copy(update={"environment": environment})
+
     def tool(self, name: str) -> Tool | None:
-        """A tool's settings in this environment."""
-        found = self.tools.get(name)
-        return None if found is None else found.in_environment(self.environment)
+        """A tool's settings in this environment: its own over those of patterns that it fits, longer ones first."""
+        fitting = [key for key in self.tools if key == name or (is_pattern(key) and fnmatchcase(name, key))]
+        found: Tool | None = None
+        for key in sorted(fitting, key=lambda key: (key == name, len(key))):
+            said = self.tools[key].in_environment(self.environment)
+            found = said if found is None else found.overridden(said)
+        return found
 
 
 RESTART = ("store", "agent", "runs", "doors")

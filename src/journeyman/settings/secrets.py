@@ -11,7 +11,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from journeyman.core.errors import ConfigurationError
-from journeyman.core.sensitive.tokens import holds_token
+from journeyman.sensitive.tokens import holds_token
 
 FILE = "file:"
 MOST_BYTES = 64_000
@@ -47,7 +47,7 @@ def literal_secret(name: str, text: str) -> str | None:
     bare = _REFERENCE.sub("", text)
     if holds_token(bare):
         return "looks like a secret"
-    if "://" in text and _has_password(bare if "://" in bare else text):
+    if "://" in text and _password(bare if "://" in bare else text):
         return "holds a password, and a secret is not written out"
     if _SECRET_NAME.search(name) and not references(text) and text.strip():
         return "is called a secret and is written out"
@@ -61,10 +61,6 @@ def shown(name: str, text: str) -> str:
     if "://" in text and (password := _password(text)) and not holds_token(text):
         return text.replace(f":{password}@", ":***@", 1)
     return "***"
-
-
-def _has_password(text: str) -> bool:
-    return bool(_password(text))
 
 
 def _password(text: str) -> str | None:

@@ -12,8 +12,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from journeyman.settings.problems import Key, key_text
-from journeyman.settings.published import is_secret
-from journeyman.settings.reading import Loaded
+from journeyman.settings.reading import Loaded, is_secret
 from journeyman.settings.secrets import shown
 from journeyman.settings.values import FOREVER, Rate
 

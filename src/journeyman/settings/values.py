@@ -15,8 +15,6 @@ _RATE = re.compile(
     r"(\d{1,9})\s*/\s*(\d{1,9})?\s*(seconds?|sec|s|minutes?|min|m|hours?|h|days?|d)(\s+per\s+principal)?"
 )
 FOREVER = "forever"
-BURST = 2.0
-"""Of a rate in a file: after a quiet time twice its calls may come at once."""
 
 
 class Section(BaseModel):
@@ -75,7 +73,7 @@ class Rate(Section):
     calls: int = Field(gt=0, le=1_000_000_000)
     seconds: Duration = 60.0
     per: Literal["tool", "principal"] = Field("tool", description="'principal': each one has a limit of its own")
-    burst: float = Field(BURST, ge=1, le=100, description="how many times `calls` may come at once after a quiet time")
+    burst: float = Field(1.0, ge=1, le=100, description="so many times `calls` in so many times `seconds`")
 
     @model_validator(mode="before")
     @classmethod

@@ -5,8 +5,36 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator, Iterable, Sequence
+from typing import Any
+
 from journeyman.sources.mcp import McpServer
-from journeyman.sources.paths import ImportPaths
+from journeyman.tools.library import ToolLibrary
 from journeyman.tools.sources import SourceProblem, ToolSource, UnusableTool
+from journeyman.tools.tool import Tool
 
 __all__ = ["ImportPaths", "McpServer", "SourceProblem", "ToolSource", "UnusableTool"]
+
+
+class ImportPaths:
+    """The tools, functions and libraries at some import paths. What was imported does not change while it is open."""
+
+    def __init__(self, paths: Iterable[str], *, name: str = "imports") -> None:
+        self.name = name
+        self._paths = tuple(paths)
+        self._tools: tuple[Tool[..., Any], ...] = ()
+
+    async def open(self) -> None:
+        """Import everything. Raises ToolDefinitionError, which lists every path that cannot be used."""
+        self._tools = tuple(ToolLibrary.from_paths(self._paths))
+
+    async def list(self) -> Sequence[Tool[..., Any]]:
+        return self._tools
+
+    async def watch(self) -> AsyncIterator[None]:
+        """Ends at once: nothing changes."""
+        return
+        yield
+
+    async def close(self) -> None:
+        self._tools = ()

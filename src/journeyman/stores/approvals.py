@@ -8,9 +8,8 @@ from functools import partial
 from typing import Any
 
 from journeyman.core.approvals import Approval, ApprovalStatus, Grant
-from journeyman.core.data import canonical_json, digest
-from journeyman.core.principals import ANY_PRINCIPAL, PrincipalFilter
-from journeyman.core.protocols import moment
+from journeyman.core.data import canonical_json, digest, moment
+from journeyman.core.policy import ANY_PRINCIPAL, PrincipalFilter
 from journeyman.stores.audit import add_audit
 from journeyman.stores.connection import (
     Connection,
@@ -23,27 +22,31 @@ from journeyman.stores.connection import (
     marks,
     where,
 )
-from journeyman.stores.database import Database
+from journeyman.stores.database import Aggregate
 
-_COLUMNS = "question, status, decided_at, decided_by, reason"
+_COLUMNS = "question, status, expires_at, decided_at, decided_by, reason"
 PENDING = ApprovalStatus.PENDING.value
 EXPIRED_AT_ONCE = 200
 """Approvals to a transaction, so that others get their turn in between."""
 
 
-class SqlApprovals:
+def _asked(
+    status: ApprovalStatus | None, run_id: str | None, principal_id: PrincipalFilter
+) -> tuple[tuple[str, Sequence[Any]] | None, ...]:
+    # Written out: a partial index is used only where the condition is known before the values are.
+    standing: tuple[str, Sequence[Any]] | None = None if status is None else (f"status = '{status.value}'", ())
+    return standing, equals("run_id", run_id), belongs_to(principal_id)
+
+
+class SqlApprovals(Aggregate):
     """Approvals in a database."""
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
-
     async def ask(self, approval: Approval) -> Approval:
+        """Keep the question (once) and return it as it stands now."""
         return await self._database.write(partial(_ask, approval=approval))
 
     async def get(self, approval_id: str) -> Approval | None:
-        rows = await self._database.read(
-            lambda connection: connection.query(f"SELECT {_COLUMNS} FROM approvals WHERE id = ?", approval_id)
-        )
+        rows = await self._query(f"SELECT {_COLUMNS} FROM approvals WHERE id = ?", approval_id)
         return _approval(rows[0]) if rows else None
 
     async def list(
@@ -52,23 +55,36 @@ class SqlApprovals:
         status: ApprovalStatus | None = None,
         run_id: str | None = None,
         principal_id: PrincipalFilter = ANY_PRINCIPAL,
+        after: str | None = None,
         limit: int = 50,
         offset: int = 0,
     ) -> Sequence[Approval]:
-        clause, values = where(
-            # Written out: a partial index is used only where the condition is known before the values are.
-            None if status is None else (f"status = '{status.value}'", ()),
-            equals("run_id", run_id),
-            belongs_to(principal_id),
-        )
-        sql = f"SELECT {_COLUMNS} FROM approvals {clause} ORDER BY requested_at, id LIMIT ? OFFSET ?"
-        rows = await self._database.read(lambda connection: connection.query(sql, *values, limit, offset))
+        clause, values = where(*_asked(status, run_id, principal_id))
+        # Of those that wait one of each principal's, then the second of each: three hundred of one hide nobody else's.
+        order = f"{'turn, ' if status is ApprovalStatus.PENDING else ''}requested_at, id"
+        sql = f"""
+            WITH turns AS (
+                SELECT id, requested_at, ROW_NUMBER() OVER (PARTITION BY principal_id ORDER BY requested_at, id) AS turn
+                FROM approvals {clause}
+            ), places AS (SELECT id, ROW_NUMBER() OVER (ORDER BY {order}) AS place FROM turns)
+            SELECT {_COLUMNS} FROM approvals JOIN places USING (id)
+            WHERE place > COALESCE((SELECT place FROM places WHERE id = ?), 0)
+            ORDER BY place LIMIT ? OFFSET ?
+        """
+        values = [*values, after]
+        rows = await self._query(sql, *values, limit, offset)
         return tuple(_approval(row) for row in rows)
 
-    async def count(self, *, status: ApprovalStatus, principal_id: PrincipalFilter = ANY_PRINCIPAL) -> int:
-        clause, values = where((f"status = '{status.value}'", ()), belongs_to(principal_id))
+    async def count(
+        self,
+        *,
+        status: ApprovalStatus | None = None,
+        run_id: str | None = None,
+        principal_id: PrincipalFilter = ANY_PRINCIPAL,
+    ) -> int:
+        clause, values = where(*_asked(status, run_id, principal_id))
         sql = f"SELECT COUNT(*) FROM approvals {clause}"
-        [(count,)] = await self._database.read(lambda connection: connection.query(sql, *values))
+        [(count,)] = await self._query(sql, *values)
         return int(count)
 
     async def decide(
@@ -77,19 +93,21 @@ class SqlApprovals:
         status: ApprovalStatus,
         *,
         by: str,
-        now: float,
         reason: str | None = None,
         arguments: dict[str, Any] | None = None,
         grant: Grant | None = None,
     ) -> Approval | None:
+        """Decide a pending approval that has not expired; None when it was decided or had expired before.
+
+        One conditional write: of two people deciding at once, one wins, and gives the ``grant`` with it. Leaves audit
+        rows.
+        """
         if not status.final:
             raise ValueError(f"approval {approval_id!r} cannot become {status.value!r}: give a final status")
         edited = None if arguments is None else canonical_json(arguments)
 
         def decided(connection: Connection) -> Approval | None:
-            found = _decide(
-                connection, approval_id=approval_id, status=status, by=by, now=now, reason=reason, edited=edited
-            )
+            found = _decide(connection, approval_id=approval_id, status=status, by=by, reason=reason, edited=edited)
             if found is not None and grant is not None:
                 _grant(connection, grant=grant)
             return found
@@ -97,20 +115,20 @@ class SqlApprovals:
         return await self._database.write(decided)
 
     async def edited_arguments(self, approval_id: str) -> dict[str, Any] | None:
-        rows = await self._database.read(
-            lambda connection: connection.query("SELECT edited FROM approvals WHERE id = ?", approval_id)
-        )
+        """The arguments a person put in place of the asked ones, where they did."""
+        rows = await self._query("SELECT edited FROM approvals WHERE id = ?", approval_id)
         if not rows or rows[0][0] is None:
             return None
         edited: dict[str, Any] = json.loads(rows[0][0])
         return edited
 
-    async def expire(self, *, now: float) -> Sequence[Approval]:
-        first = await self.next_expiry()
-        if first is None or first > now:  # looking costs nobody a turn at writing
+    async def expire(self) -> Sequence[Approval]:
+        """Mark what is past its time, by the database's clock, as expired, with an audit row each; returns them."""
+        # Looking costs nobody a turn at writing. Where nothing can be written, nothing can be decided either.
+        if not await self._database.read(_any_expired) or self._database.read_only:
             return ()
         expired: list[Approval] = []
-        while some := await self._database.write(partial(_expire, now=now)):
+        while some := await self._database.write(_expire):
             expired += some
             if len(some) < EXPIRED_AT_ONCE:
                 break
@@ -118,22 +136,21 @@ class SqlApprovals:
 
     async def next_expiry(self) -> float | None:
         """When the first pending approval expires; None when none is pending."""
-        [(first,)] = await self._database.read(
-            lambda connection: connection.query(f"SELECT MIN(expires_at) FROM approvals WHERE status = '{PENDING}'")
-        )
+        [(first,)] = await self._query(f"SELECT MIN(expires_at) FROM approvals WHERE status = '{PENDING}'")
         return None if first is None else float(first)
 
 
 def _ask(connection: Connection, *, approval: Approval) -> Approval:
+    # So many seconds from now, whatever the process that asks takes for the time.
     connection.execute(
         "INSERT INTO approvals (id, run_id, principal_id, status, requested_at, expires_at, consumed, question) "
-        "VALUES (?, ?, ?, ?, ?, ?, 0, ?) ON CONFLICT (id) DO NOTHING",
+        f"VALUES (?, ?, ?, ?, ?, {connection.clock} + ?, 0, ?) ON CONFLICT (id) DO NOTHING",
         approval.id,
         approval.run_id,
         None if approval.principal is None else approval.principal.id,
         approval.status.value,
         approval.requested_at.timestamp(),
-        approval.expires_at.timestamp(),
+        (approval.expires_at - approval.requested_at).total_seconds(),
         json_text(approval),
     )
     [row] = connection.query(f"SELECT {_COLUMNS} FROM approvals WHERE id = ?", approval.id)
@@ -146,63 +163,67 @@ def _decide(
     approval_id: str,
     status: ApprovalStatus,
     by: str,
-    now: float,
     reason: str | None,
     edited: str | None,
 ) -> Approval | None:
     rows = connection.query(
-        "UPDATE approvals SET status = ?, decided_at = ?, decided_by = ?, reason = ?, edited = ?, consumed = ? "
-        f"WHERE id = ? AND status = '{PENDING}' AND expires_at > ? RETURNING {_COLUMNS}",
+        f"UPDATE approvals SET status = ?, decided_at = {connection.clock}, decided_by = ?, reason = ?, edited = ?, "
+        f"consumed = ? WHERE id = ? AND status = '{PENDING}' AND expires_at > {connection.clock} RETURNING {_COLUMNS}",
         # A question that was replaced is nobody's reason to go on with the run.
-        *(status.value, now, by, reason, edited, int(status is ApprovalStatus.SUPERSEDED)),
-        *(approval_id, now),
+        *(status.value, by, reason, edited, int(status is ApprovalStatus.SUPERSEDED), approval_id),
     )
     if not rows:
         return None
     approval = _approval(rows[0])
-    _audit(connection, approval, now=now, edited=edited)
+    _audit(connection, approval, edited=edited)
     return approval
 
 
-def _expire(connection: Connection, *, now: float) -> Sequence[Approval]:
+def _any_expired(connection: Connection) -> bool:
+    sql = f"SELECT 1 FROM approvals WHERE status = '{PENDING}' AND expires_at <= {connection.clock} LIMIT 1"
+    return bool(connection.query(sql))
+
+
+def _expire(connection: Connection) -> Sequence[Approval]:
     rows = connection.query(
-        "UPDATE approvals SET status = ?, decided_at = ? "
-        f"WHERE id IN (SELECT id FROM approvals WHERE status = '{PENDING}' AND expires_at <= ? "
+        f"UPDATE approvals SET status = ?, decided_at = {connection.clock} "
+        f"WHERE id IN (SELECT id FROM approvals WHERE status = '{PENDING}' AND expires_at <= {connection.clock} "
         f"ORDER BY requested_at, id LIMIT ?) AND status = '{PENDING}' RETURNING {_COLUMNS}",
-        *(ApprovalStatus.EXPIRED.value, now, now, EXPIRED_AT_ONCE),
+        *(ApprovalStatus.EXPIRED.value, EXPIRED_AT_ONCE),
     )
     expired = sorted((_approval(row) for row in rows), key=lambda approval: (approval.requested_at, approval.id))
     for approval in expired:
-        _audit(connection, approval, now=now)
+        _audit(connection, approval)
     return tuple(expired)
 
 
-def withdraw(connection: Connection, run_id: str, *, keep: Sequence[str] = (), now: float) -> None:
+def withdraw(connection: Connection, run_id: str, *, keep: Sequence[str] = ()) -> None:
     """Withdraw the questions of a run that it no longer waits for: nobody can use the answers, given or not."""
     others = f"run_id = ? AND id NOT IN ({marks(keep)})" if keep else "run_id = ?"
     rows = connection.query(
-        "UPDATE approvals SET status = ?, decided_at = ?, consumed = 1 "
+        f"UPDATE approvals SET status = ?, decided_at = {connection.clock}, consumed = 1 "
         f"WHERE {others} AND status = '{PENDING}' RETURNING {_COLUMNS}",
-        *(ApprovalStatus.SUPERSEDED.value, now, run_id, *keep),
+        *(ApprovalStatus.SUPERSEDED.value, run_id, *keep),
     )
     for row in rows:
-        _audit(connection, _approval(row), now=now)
+        _audit(connection, _approval(row))
     # An answer that came too late would wake the run again and again.
     connection.execute(f"UPDATE approvals SET consumed = 1 WHERE {others} AND consumed = 0", run_id, *keep)
 
 
-def supersede(connection: Connection, approval_id: str, *, now: float) -> None:
+def supersede(connection: Connection, approval_id: str) -> None:
     """The run asks anew, about a tool that has changed: of this question even a yes that was given is void."""
     rows = connection.query(
-        "UPDATE approvals SET status = ?, decided_at = ?, consumed = 1 "
+        f"UPDATE approvals SET status = ?, decided_at = {connection.clock}, consumed = 1 "
         f"WHERE id = ? AND status IN ('{PENDING}', '{ApprovalStatus.APPROVED.value}') RETURNING {_COLUMNS}",
-        *(ApprovalStatus.SUPERSEDED.value, now, approval_id),
+        *(ApprovalStatus.SUPERSEDED.value, approval_id),
     )
     for row in rows:
-        _audit(connection, _approval(row), now=now)
+        _audit(connection, _approval(row))
 
 
-def _audit(connection: Connection, approval: Approval, *, now: float, edited: str | None = None) -> None:
+def _audit(connection: Connection, approval: Approval, *, edited: str | None = None) -> None:
+    assert approval.decided_at is not None
     add_audit(
         connection,
         f"approval_{approval.status.value}",
@@ -218,15 +239,16 @@ def _audit(connection: Connection, approval: Approval, *, now: float, edited: st
             # Whoever has the arguments can tell by it whether they are the ones that were allowed.
             **({} if edited is None else {"edited_digest": digest(edited)}),
         },
-        now=now,
+        now=approval.decided_at.timestamp(),
     )
 
 
 def _approval(row: Row) -> Approval:
-    question, status, decided_at, decided_by, reason = row
+    question, status, expires_at, decided_at, decided_by, reason = row
     return Approval.stored(question).model_copy(
         update={
             "status": ApprovalStatus(status),
+            "expires_at": moment(expires_at),
             "decided_at": None if decided_at is None else moment(decided_at),
             "decided_by": decided_by,
             "reason": reason,
@@ -237,11 +259,8 @@ def _approval(row: Row) -> Approval:
 # --- grants
 
 
-class SqlGrants:
+class SqlGrants(Aggregate):
     """Grants in a database."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     async def grant(self, grant: Grant) -> None:
         await self._database.write(partial(_grant, grant=grant))
@@ -253,14 +272,22 @@ class SqlGrants:
     async def list(self, *, session_id: str | None = None, active_only: bool = True) -> Sequence[Grant]:
         clause, values = where(("revoked_at IS NULL", ()) if active_only else None, equals("session_id", session_id))
         sql = f"SELECT {columns(Grant)} FROM grants {clause} ORDER BY granted_at, id"
-        return entities(Grant, await self._database.read(lambda connection: connection.query(sql, *values)))
+        return entities(Grant, await self._query(sql, *values))
 
-    async def use(self, approval: Approval, *, session_id: str, now: float) -> Approval | None:
-        return await self._database.write(partial(_use, approval=approval, session_id=session_id, now=now))
+    async def use(self, approval: Approval, *, session_id: str) -> Approval | None:
+        """Approve a pending question by a grant that covers it, and count the use: both or neither.
+
+        None where no grant covers it. However many processes ask at once, a grant is used no more often than it says.
+        """
+        return await self._database.write(partial(_use, approval=approval, session_id=session_id))
 
 
 def _grant(connection: Connection, *, grant: Grant) -> None:
-    values = tuple(grant.model_dump(mode="json").values())
+    if grant.expires_at is not None:  # so many seconds from now, by the clock that it is used by
+        [(now,)] = connection.query(f"SELECT {connection.clock}")
+        lasts = grant.expires_at - grant.granted_at
+        grant = grant.model_copy(update={"granted_at": now, "expires_at": now + lasts})
+    values = tuple({**grant.model_dump(), "risk": None if grant.risk is None else grant.risk.value}.values())
     kept = connection.execute(
         f"INSERT INTO grants ({columns(Grant)}) VALUES ({marks(values)}) ON CONFLICT (id) DO NOTHING", *values
     )
@@ -268,7 +295,7 @@ def _grant(connection: Connection, *, grant: Grant) -> None:
         _audit_grant(connection, "grant_given", grant, actor=grant.granted_by, now=grant.granted_at)
 
 
-def _use(connection: Connection, *, approval: Approval, session_id: str, now: float) -> Approval | None:
+def _use(connection: Connection, *, approval: Approval, session_id: str) -> Approval | None:
     if approval.risk_raised:
         return None
     principal_id = None if approval.principal is None else approval.principal.id
@@ -276,7 +303,7 @@ def _use(connection: Connection, *, approval: Approval, session_id: str, now: fl
         equals("session_id", session_id),
         equals("tool_name", approval.tool_name),
         equals("tool_digest", approval.tool_digest),
-        ("revoked_at IS NULL AND uses_left > 0 AND expires_at > ?", (now,)),
+        (f"revoked_at IS NULL AND uses_left > 0 AND expires_at > {connection.clock}", ()),
         belongs_to(principal_id),
         ("granted_by <> ?", (principal_id,)) if approval.four_eyes and principal_id is not None else None,
     )
@@ -293,9 +320,7 @@ def _use(connection: Connection, *, approval: Approval, session_id: str, now: fl
             continue
         by = f"{grant.granted_by} (grant {grant.id})"
         approved = ApprovalStatus.APPROVED
-        decided = _decide(
-            connection, approval_id=approval.id, status=approved, by=by, now=now, reason=None, edited=None
-        )
+        decided = _decide(connection, approval_id=approval.id, status=approved, by=by, reason=None, edited=None)
         if decided is None:  # somebody has decided it meanwhile
             connection.execute("UPDATE grants SET uses_left = uses_left + 1 WHERE id = ?", grant.id)
         return decided

@@ -7,17 +7,127 @@ Each row's hash covers the row and the hash before it; its mac, where there is a
 from __future__ import annotations
 
 import hashlib
+import hmac
 import json
+import logging
+import os
+import secrets
 from collections.abc import Sequence
-from functools import partial
+from functools import cached_property, partial
+from pathlib import Path
 from typing import Any
 
 from journeyman.core.audit import PURGED, SETTINGS, AuditAnchor, AuditNote, AuditReport, AuditRow
 from journeyman.core.data import canonical_json, new_id
-from journeyman.core.errors import AuditError, StoreError
-from journeyman.stores.audit_keys import AuditKeys
+from journeyman.core.errors import AuditError, ConfigurationError, StoreError
 from journeyman.stores.connection import Connection, Row, columns, equals, marks, storable, where
-from journeyman.stores.database import Database
+from journeyman.stores.database import Aggregate, Database
+
+logger = logging.getLogger("journeyman.store")
+
+VARIABLE = "JOURNEYMAN_AUDIT_KEY"
+"""One key, or several with commas between them: the first is written with, all are verified with. Empty: no key."""
+SHORTEST = 16
+_FILE = Path("journeyman", "audit.key")
+
+
+class AuditKey:
+    """One key. Its id tells keys apart and says nothing about them."""
+
+    def __init__(self, secret: str) -> None:
+        self._secret = secret.encode()
+        self.id = self._digest(b"journeyman audit key id")[:16]
+
+    def mac(self, digest: str, before: str | None) -> str:
+        """Of a row's hash and the mac before it."""
+        return self._digest(f"{before or ''}\n{digest}".encode())
+
+    def _digest(self, message: bytes) -> str:
+        return hmac.digest(self._secret, message, "sha256").hex()
+
+
+class AuditKeys:
+    """The keys that this process has, read when the first row is written or verified.
+
+    With ``make_file``, for a database that is a file of this machine, a user without a key is given one: in a file that
+    nobody else can read, in their folder for state.
+    """
+
+    def __init__(self, secrets: Sequence[str] | None = None, *, make_file: bool = False) -> None:
+        self._given = secrets
+        self._make_file = make_file
+
+    @cached_property
+    def writing(self) -> AuditKey | None:
+        """The key for new rows; None: they get no mac."""
+        if self._secrets:
+            return AuditKey(self._secrets[0])
+        if self._make_file and not self._declined:
+            secret = _secret_in_file(make=True)
+            return None if secret is None else AuditKey(secret)
+        return None
+
+    @cached_property
+    def by_id(self) -> dict[str, AuditKey]:
+        """All keys, to verify with."""
+        kept = _secret_in_file(make=False) if self._make_file and not self._declined else None
+        keys = [AuditKey(secret) for secret in (*self._secrets, *([kept] if kept else ()))]
+        return {key.id: key for key in keys}
+
+    @cached_property
+    def _secrets(self) -> list[str]:
+        given = self._given
+        if given is None:
+            given = [part.strip() for part in os.environ.get(VARIABLE, "").split(",") if part.strip()]
+        if any(len(secret) < SHORTEST for secret in given):
+            raise ConfigurationError(f"a key of the audit ({VARIABLE}) has at least {SHORTEST} characters")
+        return list(given)
+
+    @property
+    def _declined(self) -> bool:
+        """Whether somebody said that there is to be no key."""
+        return self._given is not None or os.environ.get(VARIABLE) == ""
+
+
+def key_file() -> Path | None:
+    """Where a user's own key is kept; None for one without a home."""
+    base = os.environ.get("XDG_STATE_HOME")
+    try:
+        return (Path(base) if base else Path.home() / ".local" / "state") / _FILE
+    except RuntimeError:
+        return None
+
+
+def _secret_in_file(*, make: bool) -> str | None:
+    path = key_file()
+    if path is None:
+        return None
+    try:
+        if make and not path.exists():
+            _write_new(path)
+        if path.stat().st_mode & 0o077:
+            logger.warning("the key of the audit can be read by others: chmod 600 %s", path)
+        return path.read_text().strip() or None
+    except OSError as error:
+        if make:
+            logger.warning("the audit log has no key, since %s cannot be used: %s", path, error.strerror)
+        return None
+
+
+def _write_new(path: Path) -> None:
+    """Make the file, whole or not at all: another process may be doing the same."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        with os.fdopen(descriptor, "w") as file:
+            file.write(secrets.token_hex(32) + "\n")
+        os.link(draft, path)
+    except FileExistsError:
+        pass  # that one is as good
+    finally:
+        draft.unlink()
+
 
 _INSERT = f"INSERT INTO audit ({columns(AuditRow)}) VALUES ({marks(tuple(AuditRow.model_fields))})"
 
@@ -97,11 +207,11 @@ def read_row(row: Row) -> AuditRow:
     return AuditRow.model_validate({**named, "details": json.loads(named["details"])})
 
 
-class SqlAudit:
+class SqlAudit(Aggregate):
     """The log in a database."""
 
     def __init__(self, database: Database, keys: AuditKeys) -> None:
-        self._database = database
+        super().__init__(database)
         self._keys = keys
 
     async def append(
@@ -115,6 +225,7 @@ class SqlAudit:
         now: float,
         entry_id: str | None = None,
     ) -> AuditRow:
+        """Add a row. Of several with one ``entry_id`` the first counts, and is returned each time."""
         entry_id = entry_id or new_id("entry")
         row = (now, kind, actor, run_id, subject, dict(details), entry_id)
         add = partial(_append_once, row=row, entry_id=entry_id)
@@ -129,24 +240,42 @@ class SqlAudit:
     ) -> Sequence[AuditRow]:
         clause, values = where(("seq > ?", (after,)), equals("actor", actor), equals("kind", kind))
         sql = f"SELECT {columns(AuditRow)} FROM audit {clause} ORDER BY seq LIMIT ?"
-        rows = await self._database.read(lambda connection: connection.query(sql, *values, limit))
+        rows = await self._query(sql, *values, limit)
         return tuple(read_row(row) for row in rows)
 
+    async def count(self, *, actor: str | None = None, kind: str | None = None) -> int:
+        clause, values = where(equals("actor", actor), equals("kind", kind))
+        sql = f"SELECT COUNT(*) FROM audit {clause}"
+        [(count,)] = await self._database.read(lambda connection: connection.query(sql, *values))
+        return int(count)
+
+    async def missing_keys(self) -> Sequence[str]:
+        """The ids of keys that rows were written with, and that are not here to verify them."""
+        rows = await self._query("SELECT DISTINCT key_id FROM audit WHERE key_id IS NOT NULL ORDER BY key_id")
+        return [key_id for (key_id,) in rows if key_id not in self._keys.by_id]
+
     async def verify(self, *, anchor: AuditAnchor | None = None) -> int:
+        """Check the whole log and return its length. Raises AuditError naming the first row that does not fit."""
         report = await self.inspect(anchor=anchor)
         if report.findings:
             raise AuditError(report.findings[0])
         return report.rows
 
     async def inspect(self, *, anchor: AuditAnchor | None = None) -> AuditReport:
+        """Check the whole log and say all that was found."""
         from journeyman.stores.audit_check import inspect
 
         return await self._database.read(partial(inspect, keys=self._keys.by_id, anchor=anchor))
 
     async def anchor(self, *, now: float) -> AuditAnchor:
+        """Where the log ends now, to be kept elsewhere."""
         return await self._database.read(partial(_anchor, now=now))
 
     async def purge(self, *, before: float, by: str | None, now: float) -> int:
+        """Forget the rows at the beginning that are older; returns how many.
+
+        A row is added that vouches for them, so that the rest can still be verified.
+        """
         return await self._database.write(partial(_purge, before=before, by=by, now=now))
 
 

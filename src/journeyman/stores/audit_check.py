@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from journeyman.core.audit import AuditAnchor, AuditReport, AuditRow
-from journeyman.core.protocols import moment
-from journeyman.stores.audit import latest_purge, row_hash
-from journeyman.stores.audit_keys import AuditKey
+from journeyman.core.data import moment
+from journeyman.stores.audit import AuditKey, latest_purge, row_hash
 from journeyman.stores.connection import Connection, Row, columns
 
 PAGE = 1000

@@ -10,7 +10,7 @@ import shutil
 import sqlite3
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import closing
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 from journeyman.core.errors import ConfigurationError
@@ -23,6 +23,8 @@ NOT_CONTENT = frozenset({"schema_version", "programs"})
 """Tables that say something about the database itself, or about who works on it."""
 ALWAYS_THERE = frozenset({"audit_head", "run_ends", "memory_head"})
 """Tables that have a row from the beginning."""
+IDENTITY = "store_identity"
+"""Has one, too. It is restored with the rest: what was confirmed is the store that the rows come from."""
 
 
 # --- out of a store
@@ -87,20 +89,16 @@ class Backup:
     """A backup that is being read, brought up to the schema of this program in a copy."""
 
     def __init__(self, path: Path) -> None:
-        self._folder = tempfile.TemporaryDirectory(prefix="journeyman-restore-")
-        copy = Path(self._folder.name, "backup.db")
-        try:
-            descriptor = os.open(copy, os.O_CREAT | os.O_WRONLY, 0o600)
-            os.close(descriptor)
-            shutil.copyfile(path, copy)
-            self._file = SqliteConnection(str(copy), writes=True)
-            self._upgrade(path)
-        except (OSError, sqlite3.Error) as error:
-            self._folder.cleanup()
-            raise ConfigurationError(f"{str(path)!r} cannot be read as a backup: {error}") from error
-        except BaseException:
-            self._folder.cleanup()
-            raise
+        with ExitStack() as opened:
+            copy = Path(opened.enter_context(tempfile.TemporaryDirectory(prefix="journeyman-restore-")), "backup.db")
+            try:
+                os.close(os.open(copy, os.O_CREAT | os.O_WRONLY, 0o600))
+                shutil.copyfile(path, copy)
+                self._file = opened.enter_context(closing(SqliteConnection(str(copy), writes=True)))
+                self._upgrade(path)
+            except (OSError, sqlite3.Error) as error:
+                raise ConfigurationError(f"{str(path)!r} cannot be read as a backup: {error}") from error
+            self._opened = opened.pop_all()
 
     def _upgrade(self, path: Path) -> None:
         if not self._file.query("SELECT 1 FROM sqlite_master WHERE name = 'schema_version'"):
@@ -110,8 +108,7 @@ class Backup:
         self._file.commit()
 
     def close(self) -> None:
-        self._file.close()
-        self._folder.cleanup()
+        self._opened.close()
 
     def put_into(self, connection: Connection, *, replace: bool) -> int:
         """All rows, in the transaction under way; returns how many. Refuses a store that holds something.
@@ -128,8 +125,8 @@ class Backup:
             for rows in self._rows(table, columns):
                 _insert(connection, table, columns, rows)
                 count += len(rows)
-        connection.execute("UPDATE runs SET owner = NULL, lease_until = 0, epoch = epoch + 1 WHERE ended_at IS NULL")
-        connection.execute("UPDATE cursors SET owner = NULL, lease_until = 0, epoch = epoch + 1")
+        connection.execute("UPDATE leases SET owner = NULL, until = 0, epoch = epoch + 1")
+        connection.execute("UPDATE runs SET epoch = epoch + 1 WHERE ended_at IS NULL AND epoch > 0")
         return count
 
     def _rows(self, table: str, columns: Sequence[str]) -> Iterator[Sequence[Row]]:
@@ -143,7 +140,7 @@ class Backup:
 
 def _must_be_empty(connection: Connection, tables: dict[str, list[str]]) -> None:
     for table in tables:
-        if table not in ALWAYS_THERE and connection.query(f"SELECT 1 FROM {table} LIMIT 1"):
+        if table not in {*ALWAYS_THERE, IDENTITY} and connection.query(f"SELECT 1 FROM {table} LIMIT 1"):
             raise ConfigurationError(
                 f"the store holds something already (in {table!r}): restore into an empty one, or say --replace to "
                 "forget what is there"

@@ -1,49 +1,86 @@
-"""The log of tool calls, for health and accounting. Holds no content, so it outlives the runs' traces."""
+"""The log of tool calls, which holds no content and so outlives the runs' traces; and large results, in chunks.
+
+An artifact belongs to one run and is forgotten with it.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import hashlib
 from collections.abc import Sequence
+from functools import partial
 
-from journeyman.core.calls import CallRow, ToolCallRecord
-from journeyman.stores.connection import Connection, columns, entities, equals, where
-from journeyman.stores.database import Database
-
-_UPSERT = f"""
-    INSERT INTO calls ({columns(CallRow)}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-    ON CONFLICT (execution_id) DO UPDATE SET
-        status = excluded.status, attempts = excluded.attempts, cached = excluded.cached,
-        error_code = excluded.error_code, started_at = excluded.started_at, duration_ms = excluded.duration_ms
-"""
+from journeyman.core.calls import CallRow
+from journeyman.stores.connection import Connection, columns, entities, equals, storable, where
+from journeyman.stores.database import Aggregate
 
 
-def log_call(connection: Connection, run_id: str, record: ToolCallRecord) -> None:
-    """Note how a call ended; a call whose outcome was unknown gets its later one."""
-    connection.execute(
-        _UPSERT,
-        record.execution_id,
-        run_id,
-        record.call_id,
-        record.tool_name,
-        record.status.value,
-        None if record.risk is None else record.risk.value,
-        record.attempts,
-        int(record.cached),
-        None if record.error is None else record.error.code,
-        record.start_time.timestamp(),
-        record.duration_ms,
-    )
-
-
-class SqlCalls:
+class SqlCalls(Aggregate):
     """The log in a database."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     async def list(
         self, *, tool_name: str | None = None, run_id: str | None = None, since: float | None = None, limit: int = 100
     ) -> Sequence[CallRow]:
+        """Newest first."""
         lately = None if since is None else ("started_at >= ?", (since,))
         clause, values = where(equals("tool_name", tool_name), equals("run_id", run_id), lately)
         sql = f"SELECT {columns(CallRow)} FROM calls {clause} ORDER BY started_at DESC, execution_id DESC LIMIT ?"
-        return entities(CallRow, await self._database.read(lambda connection: connection.query(sql, *values, limit)))
+        return entities(CallRow, await self._query(sql, *values, limit))
+
+
+# --- large results
+
+
+CHUNK_CHARS = 65_536
+CHUNKS_AT_ONCE = 8
+"""To a transaction, so that others get their turn in between."""
+
+
+class SqlArtifacts(Aggregate):
+    """Artifacts in a database."""
+
+    async def put(self, run_id: str, text: str) -> str:
+        text, artifact_id = await asyncio.to_thread(_named, text)
+        chunks = range(0, max(1, len(text)), CHUNK_CHARS)
+        for start in range(0, len(chunks), CHUNKS_AT_ONCE):
+            some = [
+                (number, text[chunks[number] : chunks[number] + CHUNK_CHARS])
+                for number in range(start, min(start + CHUNKS_AT_ONCE, len(chunks)))
+            ]
+            await self._database.write(partial(_add, run_id=run_id, artifact_id=artifact_id, chunks=some), sync=False)
+        return artifact_id
+
+    async def read(self, run_id: str, artifact_id: str, *, offset: int = 0, length: int | None = None) -> str | None:
+        return await self._database.read(
+            partial(_read, run_id=run_id, artifact_id=artifact_id, offset=offset, length=length)
+        )
+
+
+def _named(text: str) -> tuple[str, str]:
+    text = storable(text)
+    return text, hashlib.sha256(text.encode()).hexdigest()
+
+
+def _add(connection: Connection, *, run_id: str, artifact_id: str, chunks: Sequence[tuple[int, str]]) -> None:
+    for number, body in chunks:
+        connection.execute(
+            "INSERT INTO artifacts (run_id, id, number, body) VALUES (?, ?, ?, ?) "
+            "ON CONFLICT (run_id, id, number) DO NOTHING",
+            *(run_id, artifact_id, number, body),
+        )
+
+
+def _read(connection: Connection, *, run_id: str, artifact_id: str, offset: int, length: int | None) -> str | None:
+    first = offset // CHUNK_CHARS
+    clause, values = "run_id = ? AND id = ? AND number >= ?", [run_id, artifact_id, first]
+    if length is not None:
+        clause += " AND number <= ?"
+        values.append((offset + max(0, length - 1)) // CHUNK_CHARS)
+    rows = connection.query(f"SELECT body FROM artifacts WHERE {clause} ORDER BY number", *values)
+    if not rows and not connection.query(
+        "SELECT 1 FROM artifacts WHERE run_id = ? AND id = ? AND number = 0", run_id, artifact_id
+    ):
+        return None
+    start = offset - first * CHUNK_CHARS
+    text = "".join(body for (body,) in rows)
+    return text[start:] if length is None else text[start : start + length]

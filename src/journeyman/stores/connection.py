@@ -2,24 +2,36 @@
 
 Aggregates are plain functions over a ``Connection``, written once in SQL that SQLite and PostgreSQL both understand:
 JSON as TEXT, times as DOUBLE PRECISION seconds, ``?`` for values. What differs between the two is in a ``Driver``.
+
+And how runs wait for a database that is unreachable, full or locked.
 """
 
 from __future__ import annotations
 
 import json
+import logging
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any, Literal, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar, cast
 
 from pydantic import BaseModel
 from pydantic_core import PydanticSerializationError
 
-from journeyman.core.data import FORMAT, Entity
-from journeyman.core.errors import StoreError
-from journeyman.core.principals import ANY_PRINCIPAL, PrincipalFilter
-from journeyman.stores.audit_keys import AuditKeys
+from journeyman.core.data import FORMAT, LOG_FIELDS, Entity
+from journeyman.core.errors import JournalConflictError, StoreClosedError, StoreError
+from journeyman.core.events import CallFinished, CallStarted, Fact
+from journeyman.core.policy import ANY_PRINCIPAL, PrincipalFilter
+from journeyman.core.protocols import Clock, Journal
+
+if TYPE_CHECKING:
+    from journeyman.stores.audit import AuditKeys
+    from journeyman.stores.runs import SqlRuns
+
+
+logger = logging.getLogger("journeyman.store")
 
 T = TypeVar("T")
 E = TypeVar("E", bound=Entity)
@@ -45,7 +57,11 @@ class Connection(Protocol):
     dialect: Literal["sqlite", "postgresql"]
     """Whose SQL it takes, for the few statements that the two do not share."""
     clock: str
-    """SQL for the time by the database's own clock, which all its programs share: seconds since 1970."""
+    """SQL for the time by the database's own clock, which all its programs share: seconds since 1970.
+
+    Whatever processes have to agree on goes by it: leases, expiry, retention, limits. What a process takes for the
+    time only says when something happened there.
+    """
 
     def query(self, sql: str, *values: Any) -> Sequence[Row]:
         """The rows of a SELECT, or of a write with RETURNING."""
@@ -94,6 +110,10 @@ class Driver(Protocol):
     audit_keys: AuditKeys
     pool_size: int
     """How many connections one process may have."""
+    read_only: bool
+    """Whether it can be read here and not be written, as the first connection has found."""
+    now: Callable[[], float] | None
+    """What tells the time instead of the database's clock: tests move it. None otherwise."""
 
     def connect(self, *, writes: bool) -> Connection: ...
 
@@ -140,6 +160,8 @@ class TransactionRunner:
                     self._connection = self._driver.connect(writes=self._writes)
                     self._connection.audit_keys = self._driver.audit_keys
                 self._connection.at_end = {}
+                if self._driver.now is not None:
+                    self._connection.clock = f"CAST({self._driver.now()!r} AS DOUBLE PRECISION)"
                 begin(self._connection)
                 result = work(self._connection)
                 for act, items in self._connection.at_end.items():
@@ -218,6 +240,14 @@ def belongs_to(principal_id: PrincipalFilter) -> tuple[str, Sequence[Any]] | Non
     return equals("principal_id", principal_id) or ("principal_id IS NULL", ())
 
 
+def follows(
+    table: str, order: str, after: str | None, *, newest_first: bool = False
+) -> tuple[str, Sequence[Any]] | None:
+    """What comes after the row of this id in a list that goes by these columns."""
+    sign = "<" if newest_first else ">"
+    return None if after is None else (f"({order}) {sign} (SELECT {order} FROM {table} WHERE id = ?)", (after,))
+
+
 _FORMAT = f'{{"format":{FORMAT}'
 
 
@@ -260,3 +290,111 @@ def storable(value: Any) -> Any:
     if not isinstance(value, str) or (value.isascii() and "\0" not in value):
         return value
     return value.encode("utf-8", "replace").decode().replace("\0", "\ufffd")
+
+
+# --- waiting for a database that is unreachable, full or locked: runs pause where they are and lose nothing
+
+FIRST_RUN_PAUSE, LONGEST_RUN_PAUSE = 0.2, 5.0
+
+
+async def retry_store_faults(work: Callable[[], Awaitable[T]], *, clock: Clock, run_id: str = "") -> T:
+    """Do it, again and again, until the store takes it."""
+    for pause in pauses(FIRST_RUN_PAUSE, LONGEST_RUN_PAUSE):
+        try:
+            return await work()
+        except StoreClosedError:
+            raise
+        except StoreError as error:
+            fields = {"run_id": run_id, "pause_seconds": pause}
+            logger.warning("the run pauses: %s", error, extra={LOG_FIELDS: fields})
+        await clock.sleep(pause)
+    raise AssertionError("pauses do not end")
+
+
+class RetryingJournal:
+    """A journal that waits for its store. It knows which facts may have been lost on the way and writes them again.
+
+    Where the run was taken over meanwhile, it reports what became of the calls that were begun here.
+    """
+
+    def __init__(self, run_id: str, runs: SqlRuns, *, epoch: int, clock: Clock) -> None:
+        self._run_id = run_id
+        self._runs = runs
+        self._epoch = epoch
+        self._clock = clock
+        self._journal: Journal = runs.journal(run_id, epoch=epoch)
+        self._unsure: list[Fact] = []
+        """Facts that may be lost when the database crashes: none after them is known to be synced."""
+        self._begun: dict[str, list[CallStarted]] = {}
+        """The attempts at calls that have no outcome yet, by execution."""
+
+    async def append(self, run_id: str, facts: Sequence[Fact], *, sync: bool = False) -> None:
+        self._unsure.extend(facts)
+        for fact in facts:
+            if isinstance(fact, CallStarted):
+                self._begun.setdefault(fact.execution_id, []).append(fact)
+        try:
+            await self._journal.append(run_id, facts, sync=sync)
+        except (StoreError, JournalConflictError):
+            # A conflict, too, may only mean that a database which crashed has lost what was committed but not synced.
+            try:
+                await retry_store_faults(self._catch_up, clock=self._clock, run_id=run_id)
+            except JournalConflictError:
+                await self._report(facts)
+                raise
+        else:
+            if sync:
+                self._sure_of(facts)
+        for fact in facts:
+            if isinstance(fact, CallFinished):
+                self._begun.pop(fact.record.execution_id, None)
+
+    async def _report(self, facts: Sequence[Fact]) -> None:
+        """Tell whoever has the run now how a call ended, or that it did not begin: these facts were refused."""
+        for fact in facts:
+            if isinstance(fact, CallStarted):
+                begun, record = self._begun.pop(fact.execution_id, []), None
+            elif isinstance(fact, CallFinished):
+                begun, record = self._begun.pop(fact.record.execution_id, []), fact.record
+            else:
+                continue
+            for started in begun:
+                told = partial(self._runs.report, started, record)
+                await retry_store_faults(told, clock=self._clock, run_id=self._run_id)
+
+    async def read(self, run_id: str, *, after: int = 0) -> Sequence[Fact]:
+        return await retry_store_faults(lambda: self._runs.facts(run_id, after=after), clock=self._clock, run_id=run_id)
+
+    async def _catch_up(self) -> None:
+        """Write whatever the store does not have yet: a commit whose answer was lost must not be written twice."""
+        row = await self._runs.get(self._run_id)
+        if row is None or row.epoch != self._epoch:
+            raise JournalConflictError(f"run {self._run_id!r} was taken over by another process")
+        self._journal = self._runs.journal(self._run_id, epoch=self._epoch)  # one that knows of no conflict
+        missing = [fact for fact in self._unsure if (fact.seq or 0) > row.last_seq]
+        if missing:
+            await self._journal.append(self._run_id, missing, sync=True)
+            self._sure_of(missing)
+
+    def _sure_of(self, facts: Sequence[Fact]) -> None:
+        """These are committed, and so is everything before them; what a sibling appended meanwhile may not be."""
+        last = max(fact.seq or 0 for fact in facts)
+        self._unsure = [fact for fact in self._unsure if (fact.seq or 0) > last]
+
+
+class _Retrying:
+    def __init__(self, part: Any, clock: Clock, run_id: str) -> None:
+        self._part, self._clock, self._run_id = part, clock, run_id
+
+    def __getattr__(self, name: str) -> Callable[..., Awaitable[Any]]:
+        method = getattr(self._part, name)
+
+        async def retried(*values: Any, **named: Any) -> Any:
+            return await retry_store_faults(partial(method, *values, **named), clock=self._clock, run_id=self._run_id)
+
+        return retried
+
+
+def retrying(part: T, *, clock: Clock, run_id: str = "") -> T:
+    """The same part of a store (a gate, artifacts, limits), but each of its methods waits for its database."""
+    return cast("T", _Retrying(part, clock, run_id))

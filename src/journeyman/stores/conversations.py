@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from journeyman.core.conversations import SessionHistory, SessionPlace, SessionRow
-from journeyman.core.messages import Message, Role
-from journeyman.core.principals import ANY_PRINCIPAL, PrincipalFilter
+from journeyman.core.policy import ANY_PRINCIPAL, PrincipalFilter
 from journeyman.core.protocols import Clock
+from journeyman.core.runs import Message, Role, SessionHistory, SessionPlace, SessionRow
 from journeyman.stores.approvals import revoke_all
 from journeyman.stores.audit import add_audit
 from journeyman.stores.connection import (
@@ -23,7 +22,7 @@ from journeyman.stores.connection import (
     storable,
     where,
 )
-from journeyman.stores.database import Database
+from journeyman.stores.database import Aggregate, Database
 
 FORGOTTEN_AT_ONCE = 200
 """Runs to a statement: databases limit how many values one may hold."""
@@ -91,20 +90,22 @@ def _words(message: Message) -> str:
     return storable(message.content.casefold()) if message.role in _SPOKEN else ""
 
 
-class SqlConversations:
+class SqlConversations(Aggregate):
     """Conversations in a database."""
 
     def __init__(self, database: Database, *, clock: Clock) -> None:
-        self._database = database
+        super().__init__(database)
         self._clock = clock
 
     async def messages(
         self, session_id: str, *, last: int | None = None, principal_id: PrincipalFilter = ANY_PRINCIPAL
     ) -> Sequence[Message]:
+        """In order; with ``last``, only the latest so many. None of a session that is another principal's."""
         work = partial(_history, session_id=session_id, last=last, principal_id=principal_id)
         return (await self._database.read(work))[1]
 
     async def history(self, session_id: str, *, last: int | None = None) -> tuple[SessionHistory, Sequence[Message]]:
+        """The same messages, and which they are."""
         return await self._database.read(partial(_history, session_id=session_id, last=last))
 
     async def list(
@@ -116,10 +117,17 @@ class SqlConversations:
         limit: int = 50,
         offset: int = 0,
     ) -> Sequence[SessionRow]:
+        """Most recently used first; with ``text``, those in whose title or messages each of its words occurs."""
         place = None if after is None else ("(updated_at < ? OR (updated_at = ? AND id < ?))", (after[0], *after))
         clause, values = where(belongs_to(principal_id), place, *_mentioning(text))
         sql = f"{_SESSIONS} {clause} ORDER BY updated_at DESC, id DESC LIMIT ? OFFSET ?"
         return await self._database.read(partial(_sessions, sql=sql, values=(*values, limit, offset)))
+
+    async def count(self, *, principal_id: PrincipalFilter = ANY_PRINCIPAL, text: str = "") -> int:
+        clause, values = where(belongs_to(principal_id), *_mentioning(text))
+        sql = f"SELECT COUNT(*) FROM sessions {clause}"
+        [(count,)] = await self._database.read(lambda connection: connection.query(sql, *values))
+        return int(count)
 
     async def get(self, session_id: str) -> SessionRow | None:
         sql = f"{_SESSIONS} WHERE id = ?"
@@ -134,6 +142,7 @@ class SqlConversations:
         by: str | None = None,
         principal_id: PrincipalFilter = ANY_PRINCIPAL,
     ) -> bool:
+        """Give a session a title of its own. False when there is none of that principal."""
         clause, whose = where(equals("id", session_id), belongs_to(principal_id))
         sql, values = f"UPDATE sessions SET title = ?, words = ? {clause}", (title, title.casefold(), *whose)
         kind, now = "session_renamed", self._clock.time()
@@ -149,6 +158,10 @@ class SqlConversations:
     async def delete(
         self, session_id: str, *, by: str | None = None, principal_id: PrincipalFilter = ANY_PRINCIPAL
     ) -> bool:
+        """Forget a session: what was said, its runs, what was allowed in it.
+
+        False, and nothing is forgotten, when there is none of that principal, or one of its runs has not ended.
+        """
         work = partial(_delete, session_id=session_id, by=by, principal_id=principal_id, now=self._clock.time())
         return await self._database.write(work)
 

@@ -16,10 +16,10 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar, Protocol, TypeAlias, TypeVar
+from typing import Any, ClassVar, TypeAlias, TypeVar
 
 from journeyman.core.errors import StoreClosedError, StoreError
-from journeyman.stores.connection import Connection, Driver, TransactionRunner
+from journeyman.stores.connection import Connection, Driver, Row, TransactionRunner
 
 logger = logging.getLogger("journeyman.store")
 
@@ -37,14 +37,9 @@ MOST_TOGETHER = 200
 """Jobs to a transaction: enough to share a commit, few enough to be over soon."""
 
 Outcome: TypeAlias = tuple["Job", Any, BaseException | None]
+Submit: TypeAlias = Callable[[], asyncio.Future[None] | None]
+"""Queues what somebody has gathered; the future is done when that is committed or could not be."""
 Observe: TypeAlias = Callable[[str, str], AbstractContextManager[None]]
-
-
-class Buffer(Protocol):
-    """Something that gathers writes."""
-
-    def submit_pending(self) -> asyncio.Future[None] | None:
-        """Queue what has gathered; the future is done when it is committed or could not be."""
 
 
 class Readers:
@@ -87,7 +82,7 @@ class Database:
         self._writer_runner = TransactionRunner(driver, writes=True, retry_seconds=retry_seconds)
         self._writer = Writer(self._writer_runner)
         self._readers = self._new_readers(connections or driver.pool_size)
-        self._pending: dict[Buffer, None] = {}
+        self._pending: dict[Submit, None] = {}
         self._submitted: set[asyncio.Future[None]] = set()
         self._timer: asyncio.TimerHandle | None = None
 
@@ -97,6 +92,10 @@ class Database:
 
     def start(self) -> None:
         self._writer.start()
+
+    @property
+    def read_only(self) -> bool:
+        return self._driver.read_only
 
     async def limit(self, connections: int) -> None:
         """Have no more connections than these from now on."""
@@ -160,9 +159,9 @@ class Database:
         """Queue ``work`` and return at once; ``done`` is told the result or the error."""
         self._writer.put(Job(work, sync, asyncio.get_running_loop(), done))
 
-    def soon(self, buffer: Buffer) -> None:
-        """Have a buffer's writes committed in a moment, or with whatever is written or read before."""
-        self._pending[buffer] = None
+    def soon(self, submit: Submit) -> None:
+        """Have gathered writes committed in a moment, or with whatever is written or read before."""
+        self._pending[submit] = None
         if self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(LINGER_SECONDS, self._linger_ended)
 
@@ -171,10 +170,10 @@ class Database:
         self._submit_pending()
 
     def _submit_pending(self) -> None:
-        buffers = list(self._pending)
+        gathered = list(self._pending)
         self._pending.clear()
-        for buffer in buffers:
-            if (future := buffer.submit_pending()) is not None:
+        for submit in gathered:
+            if (future := submit()) is not None:
                 self._submitted.add(future)
                 future.add_done_callback(self._submitted.discard)
 
@@ -201,6 +200,19 @@ class Database:
         except RuntimeError as error:
             raise StoreClosedError(CLOSED) from error
         return await reading
+
+
+class Aggregate:
+    """What is kept of one kind. Its statements are in the class of that kind, and in functions over a connection."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def _query(self, sql: str | Callable[[Connection], str], *values: Any) -> Sequence[Row]:
+        """The rows of one statement that only reads; one that names the database's clock is made of the connection."""
+        return await self._database.read(
+            lambda connection: connection.query(sql if isinstance(sql, str) else sql(connection), *values)
+        )
 
 
 def _begin_reading(connection: Connection) -> None:

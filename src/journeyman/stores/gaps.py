@@ -5,19 +5,19 @@ Every time is a row; rows with the same key are one gap, whose demand is counted
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from journeyman.core.data import new_id
 from journeyman.core.gaps import Gap, GapRow, ToolGapReport, gap_key
-from journeyman.core.principals import ANY_PRINCIPAL, PrincipalFilter
+from journeyman.core.policy import ANY_PRINCIPAL, PrincipalFilter
 from journeyman.stores.connection import Connection, Row, belongs_to, columns, json_text, marks, storable, where
-from journeyman.stores.database import Database
+from journeyman.stores.database import Aggregate
+
+_GAPS = "gaps LEFT JOIN gap_dismissals ON gap_dismissals.dismissed_key = gap_key"
 
 
-class SqlGaps:
+class SqlGaps(Aggregate):
     """Gap reports in a database."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     async def add(
         self, report: ToolGapReport, *, now: float, run_id: str | None = None, principal_id: str | None = None
@@ -30,9 +30,10 @@ class SqlGaps:
     async def list(
         self, *, principal_id: PrincipalFilter = ANY_PRINCIPAL, limit: int = 50, offset: int = 0
     ) -> Sequence[GapRow]:
+        """Every time, newest first."""
         clause, whose = where(belongs_to(principal_id))
         sql = f"SELECT {columns(GapRow)} FROM gaps {clause} ORDER BY created_at DESC, id DESC LIMIT ? OFFSET ?"
-        rows = await self._database.read(lambda connection: connection.query(sql, *whose, limit, offset))
+        rows = await self._query(sql, *whose, limit, offset)
         return tuple(map(_row, rows))
 
     async def demand(
@@ -41,30 +42,36 @@ class SqlGaps:
         principal_id: PrincipalFilter = ANY_PRINCIPAL,
         dismissed: bool = False,
         key: str | None = None,
+        after: str | None = None,
         limit: int = 50,
         offset: int = 0,
     ) -> Sequence[Gap]:
-        conditions = [
-            belongs_to(principal_id),
-            ("COALESCE(gap_key, gaps.id) = ?", (key,)) if key is not None else None,
-            None if dismissed else ("dismissed_at IS NULL", ()),
-        ]
-        clause, values = where(*conditions)
+        clause, values = _wanted(principal_id, dismissed, key)
         sql = f"""
             SELECT COALESCE(gap_key, gaps.id), COUNT(*), COUNT(DISTINCT COALESCE(principal_id, '')),
                    MIN(created_at), MAX(created_at), MIN(dismissed_by), MIN(dismissed_at)
-            FROM gaps LEFT JOIN gap_dismissals ON gap_dismissals.dismissed_key = gap_key
-            {clause} GROUP BY COALESCE(gap_key, gaps.id)
+            FROM {_GAPS} {clause} GROUP BY COALESCE(gap_key, gaps.id)
             ORDER BY COUNT(DISTINCT COALESCE(principal_id, '')) DESC, COUNT(*) DESC, MAX(created_at) DESC, 1
-            LIMIT ? OFFSET ?
         """
 
-        def read(connection: Connection) -> list[Gap]:
-            return [_gap(connection, row, principal_id) for row in connection.query(sql, *values, limit, offset)]
+        def read(connection: Connection) -> Sequence[Gap]:
+            rows = connection.query(sql, *values)  # every row is counted for the order anyway
+            first = offset
+            if after is not None:
+                first += next((number for number, row in enumerate(rows, 1) if row[0] == after), len(rows))
+            return tuple(_gap(connection, row, principal_id) for row in rows[first : first + limit])
 
-        return tuple(await self._database.read(read))
+        return await self._database.read(read)
+
+    async def count(self, *, principal_id: PrincipalFilter = ANY_PRINCIPAL, dismissed: bool = False) -> int:
+        clause, values = _wanted(principal_id, dismissed, None)
+        sql = f"SELECT COUNT(DISTINCT COALESCE(gap_key, gaps.id)) FROM {_GAPS} {clause}"
+        [(count,)] = await self._database.read(lambda connection: connection.query(sql, *values))
+        return int(count)
 
     async def dismiss(self, key: str, *, by: str | None, now: float) -> bool:
+        """Leave a gap out of what is listed from now on; False where there is none with this key."""
+
         def write(connection: Connection) -> bool:
             if not connection.query("SELECT 1 FROM gaps WHERE gap_key = ? LIMIT 1", key):
                 return False
@@ -76,6 +83,14 @@ class SqlGaps:
             return True
 
         return await self._database.write(write)
+
+
+def _wanted(principal_id: PrincipalFilter, dismissed: bool, key: str | None) -> tuple[str, list[Any]]:
+    return where(
+        belongs_to(principal_id),
+        ("COALESCE(gap_key, gaps.id) = ?", (key,)) if key is not None else None,
+        None if dismissed else ("dismissed_at IS NULL", ()),
+    )
 
 
 def add_gap(

@@ -1,6 +1,6 @@
 """The journal of one run for the holder of one epoch: gathers facts, writes them behind the fence, keeps their order.
 
-What a fact changes beside the journal (status, calls, audit, approvals, conversation) is in ``consequences``.
+Also what a fact changes beside the journal, in the same transaction: calls, audit, approvals, gaps, the conversation.
 """
 
 from __future__ import annotations
@@ -9,9 +9,13 @@ import asyncio
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
+from journeyman.core.approvals import ApprovalStatus
+from journeyman.core.calls import CallRow, CallStatus, ToolCallRecord
 from journeyman.core.errors import JournalConflictError, StoreError
 from journeyman.core.events import (
+    ApprovalDecided,
     CallFinished,
     CallResolved,
     CallStarted,
@@ -22,11 +26,146 @@ from journeyman.core.events import (
     RunSuspended,
     read_fact,
 )
-from journeyman.core.runs import RunStatus
-from journeyman.stores.connection import Connection, json_text
-from journeyman.stores.conversations import read_history
+from journeyman.core.runs import AgentResponse, RunStatus
+from journeyman.stores import leases
+from journeyman.stores.approvals import supersede, withdraw
+from journeyman.stores.audit import add_audit
+from journeyman.stores.connection import Connection, columns, json_text
+from journeyman.stores.conversations import add_messages, read_history, touch_session
 from journeyman.stores.database import Database, settle_future
-from journeyman.stores.projections import project, status_after
+from journeyman.stores.gaps import add_gap
+from journeyman.stores.labels import put_label
+from journeyman.stores.processes import drop_reports
+
+
+def status_after(fact: Fact) -> RunStatus:
+    """Where a run stands whose latest fact this is."""
+    match fact:
+        case RunSuspended() | RunFinished():
+            return fact.status
+        case RunFailed():
+            return RunStatus.FAILED
+        case _:
+            return RunStatus.RUNNING
+
+
+def audited(fact: Fact, *, effect: bool) -> tuple[str, str, dict[str, Any]] | None:
+    """What the audit says of a call's fact: the kind of its row, the call, and details. None for most facts."""
+    match fact:
+        case CallStarted() if effect:
+            details = {"tool": fact.tool_name, "execution_id": fact.execution_id, "attempt": fact.attempt}
+            return "call_started", fact.call_id, details
+        case CallFinished(record=record) if record.status is CallStatus.DENIED:
+            details = {"tool": record.tool_name, "execution_id": record.execution_id}
+            if record.error is not None:
+                details["code"] = record.error.code
+            return "call_refused", record.call_id, details
+        case _:
+            return None
+
+
+def project(connection: Connection, run_id: str, fact: Fact, *, effect: bool = False) -> None:
+    """Do what follows from a fact that has just been written; ``effect``: it is the start of a call that has one."""
+    if (noted := audited(fact, effect=effect)) is not None:
+        # Before the effect: nothing is done that is not in the audit.
+        kind, call_id, details = noted
+        [(actor,)] = connection.query("SELECT principal_id FROM runs WHERE id = ?", run_id)
+        add_audit(connection, kind, actor=actor, run_id=run_id, subject=call_id, details=details, now=fact.time)
+    match fact:
+        case CallFinished(record=record):
+            _log_call(connection, run_id, record)
+        case CallResolved():
+            drop_reports(connection, run_id, fact.call_id)
+            add_audit(
+                connection,
+                "resolved",
+                actor=fact.by,
+                run_id=run_id,
+                subject=fact.call_id,
+                details={"action": fact.action},
+                now=fact.time,
+            )
+        case ApprovalDecided(status=ApprovalStatus.SUPERSEDED):
+            supersede(connection, fact.approval_id)
+        case ApprovalDecided():
+            connection.execute("UPDATE approvals SET consumed = 1 WHERE id = ?", fact.approval_id)
+        case RunStarted(history=history) if history:
+            connection.execute("UPDATE runs SET history_length = ? WHERE id = ?", len(history), run_id)
+        case RunSuspended():
+            # Who wanted the run cancelled before this transaction is found here, since the fence has locked the row;
+            # who does after it finds the run waiting. So nobody is asked about a run that is to be cancelled.
+            wanted = connection.query(
+                f"UPDATE runs SET status = '{RunStatus.RUNNING.value}' "
+                "WHERE id = ? AND status = ? AND cancel_wanted = 1 RETURNING id",
+                *(run_id, fact.status.value),
+            )
+            withdraw(connection, run_id, keep=() if wanted else fact.waiting_for)
+        case RunFinished() | RunFailed():
+            _number_end(connection, run_id)
+            for label in fact.labels:
+                put_label(connection, run_id, label)
+            if status_after(fact) is RunStatus.CANCELLED:
+                _audit_cancellation(connection, run_id, now=fact.time)
+            if isinstance(fact, RunFinished) and fact.gap is not None:
+                [(principal_id,)] = connection.query("SELECT principal_id FROM runs WHERE id = ?", run_id)
+                add_gap(connection, fact.gap, now=fact.time, run_id=run_id, principal_id=principal_id)
+            _keep_conversation(connection, run_id, fact.response, now=fact.time)
+            if connection.query("SELECT 1 FROM approvals WHERE run_id = ? LIMIT 1", run_id):
+                withdraw(connection, run_id)
+        case _:
+            pass
+
+
+def _audit_cancellation(connection: Connection, run_id: str, *, now: float) -> None:
+    [(by,)] = connection.query("SELECT cancelled_by FROM runs WHERE id = ?", run_id)
+    add_audit(connection, "run_cancelled", actor=by, run_id=run_id, subject=run_id, details={}, now=now)
+
+
+_UPSERT_CALL = f"""
+    INSERT INTO calls ({columns(CallRow)}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+    ON CONFLICT (execution_id) DO UPDATE SET
+        status = excluded.status, attempts = excluded.attempts, cached = excluded.cached,
+        error_code = excluded.error_code, started_at = excluded.started_at, duration_ms = excluded.duration_ms
+"""
+
+
+def _log_call(connection: Connection, run_id: str, record: ToolCallRecord) -> None:
+    """Note how a call ended; a call whose outcome was unknown gets its later one."""
+    connection.execute(
+        _UPSERT_CALL,
+        record.execution_id,
+        run_id,
+        record.call_id,
+        record.tool_name,
+        record.status.value,
+        None if record.risk is None else record.risk.value,
+        record.attempts,
+        int(record.cached),
+        None if record.error is None else record.error.code,
+        record.start_time.timestamp(),
+        record.duration_ms,
+    )
+
+
+def _keep_conversation(connection: Connection, run_id: str, response: AgentResponse | None, *, now: float) -> None:
+    [(session_id, principal_id, history)] = connection.query(
+        "SELECT session_id, principal_id, history_length FROM runs WHERE id = ?", run_id
+    )
+    if session_id is None or response is None:
+        return
+    touch_session(connection, session_id, principal_id=principal_id, now=now, anybodys=True)
+    add_messages(connection, session_id, run_id, response.messages[history:])
+
+
+def _number_end(connection: Connection, run_id: str) -> None:
+    """Give a run that ends in this transaction its place among all ends.
+
+    The update locks the counter until the commit, so numbers are visible in order: a reader that has seen one has seen
+    all before it.
+    """
+    [(number,)] = connection.query("UPDATE run_ends SET number = number + 1 WHERE id = 1 RETURNING number")
+    connection.execute("UPDATE runs SET end_number = ? WHERE id = ?", number, run_id)
+
 
 AWAITED = (CallStarted, CallResolved, RunSuspended, RunFinished, RunFailed)
 """Facts that are committed when ``append`` returns, whether synced or not.
@@ -53,7 +192,7 @@ class _GapError(JournalConflictError):
 
 
 class SqlJournal:
-    """Behind ``RunStore.journal``.
+    """Behind ``SqlRuns.journal``.
 
     A fact that is not awaited is accepted at once and committed in a moment. Where that fails, it is kept and tried
     again with the next append, which then waits and raises StoreError if it fails as well. The facts of an append that
@@ -83,7 +222,7 @@ class SqlJournal:
         awaited = [self._awaited(fact, sync=sync) for fact in facts]
         if not (sync or self._failing or any(awaited)):
             self._accept(entries)
-            self._database.soon(self)
+            self._database.soon(self.submit_pending)
             return
         try:
             await self._write(entries, sync=sync)
@@ -182,16 +321,20 @@ def write_facts(
 def _advance(
     connection: Connection, run_id: str, epoch: int, entries: Sequence[Entry], status: RunStatus | None
 ) -> bool:
-    """The fence: a write that happens only for the holder of the current epoch, and only after the fact before."""
+    """The fence: a write that happens only for the holder of the current epoch, and only after the fact before.
+
+    Leases first, as whoever claims a run has them: two that wait for each other's rows would wait for ever.
+    """
     last = entries[-1]
     changes, values = "last_seq = ?, updated_at = ?", [last.seq, last.fact.time]
     if status is not None:
         changes += f", status = '{status.value}'"
         if status.ended:
-            changes += ", ended_at = ?"
-            values.append(last.fact.time)
-        if status.ended or status.waiting:
-            changes += ", owner = NULL, lease_until = 0"
+            # Not when its process takes it to have ended: how long it is kept is the same for all.
+            changes += f", ended_at = {connection.clock}"
+            leases.end(connection, "run", run_id, epoch=epoch)
+        elif status.waiting:
+            leases.release(connection, "run", run_id, epoch=epoch)
     sql = f"UPDATE runs SET {changes} WHERE id = ? AND epoch = ? AND last_seq = ?"
     return connection.execute(sql, *values, run_id, epoch, entries[0].seq - 1) == 1
 

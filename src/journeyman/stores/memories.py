@@ -19,7 +19,7 @@ from journeyman.core.data import canonical_json
 from journeyman.core.memory import MemoryDocument, Passage, StoredPassage
 from journeyman.stores.audit import add_note
 from journeyman.stores.connection import Connection, Row, equals, marks, storable, where
-from journeyman.stores.database import Database
+from journeyman.stores.database import Aggregate, Database
 
 MOST_TERMS = 16
 """Of a query; each is a condition of its own."""
@@ -54,11 +54,11 @@ _NOT_IN_PGVECTOR = """
 """
 
 
-class SqlMemories:
+class SqlMemories(Aggregate):
     """Documents in a database."""
 
     def __init__(self, database: Database) -> None:
-        self._database = database
+        super().__init__(database)
         self._compares: bool | None = None
 
     async def add(
@@ -73,7 +73,7 @@ class SqlMemories:
 
     async def get(self, ids: Sequence[str], *, principal_id: str | None) -> Mapping[str, MemoryDocument]:
         sql = f"SELECT {_COLUMNS} FROM memories WHERE owner = ? AND id IN ({marks(ids)})"
-        rows = await self._database.read(lambda connection: connection.query(sql, _owner(principal_id), *ids))
+        rows = await self._query(sql, _owner(principal_id), *ids)
         return {document.id: document for document in map(_document, rows)}
 
     async def metadata_values(self, ids: Sequence[str], name: str, *, principal_id: str | None) -> Mapping[str, Any]:
@@ -82,7 +82,7 @@ class SqlMemories:
             f"WHERE owner = ? AND name = ? AND document_id IN ({marks(ids)})"
         )
         values = (_owner(principal_id), name, *ids)
-        rows = await self._database.read(lambda connection: connection.query(sql, *values))
+        rows = await self._query(sql, *values)
         return {key: json.loads(value) for key, value in rows}
 
     async def query(
@@ -92,12 +92,16 @@ class SqlMemories:
         since: float | None = None,
         until: float | None = None,
         metadata: Mapping[str, Any] | None = None,
+        after: str | None = None,
         limit: int = 50,
         offset: int = 0,
     ) -> Sequence[MemoryDocument]:
         clause, values = _filter(principal_id, since, until, metadata)
+        if after is not None:
+            place = "(SELECT created_at, id FROM memories WHERE owner = ? AND id = ?)"
+            clause, values = f"{clause} AND (created_at, id) < {place}", [*values, _owner(principal_id), after]
         sql = f"SELECT {_COLUMNS} FROM memories {clause} ORDER BY created_at DESC, id DESC LIMIT ? OFFSET ?"
-        rows = await self._database.read(lambda connection: connection.query(sql, *values, limit, offset))
+        rows = await self._query(sql, *values, limit, offset)
         return tuple(map(_document, rows))
 
     async def count(
@@ -110,7 +114,7 @@ class SqlMemories:
     ) -> int:
         clause, values = _filter(principal_id, since, until, metadata)
         sql = f"SELECT COUNT(*) FROM memories {clause}"
-        [(count,)] = await self._database.read(lambda connection: connection.query(sql, *values))
+        [(count,)] = await self._query(sql, *values)
         return int(count)
 
     async def delete(self, ids: Sequence[str], *, principal_id: str | None, note: AuditNote | None = None) -> int:
@@ -147,7 +151,7 @@ class SqlMemories:
         )
         text = _vector_text(vector)
         values = (text, _owner(principal_id), embedder, text, limit)
-        rows = await self._database.read(lambda connection: connection.query(sql, *values))
+        rows = await self._query(sql, *values)
         return [(int(number), float(cosine)) for number, cosine in rows]
 
     async def vectors(
@@ -158,7 +162,7 @@ class SqlMemories:
             "ORDER BY number LIMIT ?"
         )
         values = (_owner(principal_id), embedder, after, limit)
-        rows = await self._database.read(lambda connection: connection.query(sql, *values))
+        rows = await self._query(sql, *values)
         return [(number, bytes(vector)) for number, vector in rows]
 
     async def passages(self, numbers: Sequence[int], *, principal_id: str | None) -> Sequence[StoredPassage]:
@@ -167,20 +171,20 @@ class SqlMemories:
             "JOIN memories m ON m.owner = p.owner AND m.id = p.document_id "
             f"WHERE p.owner = ? AND p.number IN ({marks(numbers)})"
         )
-        rows = await self._database.read(lambda connection: connection.query(sql, _owner(principal_id), *numbers))
+        rows = await self._query(sql, _owner(principal_id), *numbers)
         return [StoredPassage(*row) for row in rows]
 
     # --- vectors that are still to be made
 
     async def without_vector(self, *, principal_id: str | None, embedder: str, limit: int) -> Sequence[tuple[int, str]]:
         sql = (
-            "SELECT p.number, p.start, p.stop, m.text FROM memory_passages p "
+            "SELECT p.number, substr(m.text, p.start + 1, p.stop - p.start) FROM memory_passages p "
             "JOIN memories m ON m.owner = p.owner AND m.id = p.document_id "
             "WHERE p.owner = ? AND COALESCE(p.embedder, '') <> ? ORDER BY p.number LIMIT ?"
         )
         values = (_owner(principal_id), embedder, limit)
-        rows = await self._database.read(lambda connection: connection.query(sql, *values))
-        return [(number, text[start:stop]) for number, start, stop, text in rows]
+        rows = await self._query(sql, *values)
+        return [(number, text) for number, text in rows]
 
     async def put_vectors(self, vectors: Mapping[int, bytes], *, embedder: str) -> None:
         compares = await self._compares_vectors()

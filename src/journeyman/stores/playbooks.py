@@ -1,17 +1,67 @@
-"""Playbooks in a database. Every state of every bullet is kept, so that any version can be read again."""
+"""Playbooks in a database. Every state of every bullet is kept, so that any version can be read again.
+
+And cursors over ended runs, which learning reads with: each reader sees every ended run once, in the order in which the
+ends were committed.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
-from journeyman.core.errors import ConfigurationError, PlaybookConflictError
+from journeyman.core.errors import ConfigurationError, JournalConflictError, PlaybookConflictError
 from journeyman.core.playbook import PlaybookBullet, PlaybookChange, PlaybookState, PlaybookVersion, read_bullet
-from journeyman.core.storing import CursorBatch
-from journeyman.stores.connection import Connection, Row, json_text
-from journeyman.stores.cursors import advance_cursor
-from journeyman.stores.database import Database
+from journeyman.core.storing import CursorBatch, RunRow
+from journeyman.stores import leases
+from journeyman.stores.connection import Connection, entities, json_text
+from journeyman.stores.database import Aggregate
+from journeyman.stores.runs import RUNS_AND_LEASES, row_columns
+
+
+class SqlCursors(Aggregate):
+    """Cursors in a database. One process at a time holds a cursor; its lease and epoch work like a run's."""
+
+    async def take(self, name: str, *, owner: str, lease_seconds: float, limit: int = 100) -> CursorBatch | None:
+        """The next ended runs, oldest first; None when there are none, or another process holds the cursor."""
+        return await self._database.write(
+            partial(_take, name=name, owner=owner, lease_seconds=lease_seconds, limit=limit)
+        )
+
+    async def advance(self, batch: CursorBatch, *, work: Callable[[Connection], None] | None = None) -> None:
+        """Commit that a batch was read, together with what ``work`` writes to this database: both or neither.
+
+        Raises JournalConflictError where another process has taken the cursor over; then nothing is written.
+        """
+        await self._database.write(partial(advance_cursor, batch=batch, work=work))
+
+
+def _take(connection: Connection, *, name: str, owner: str, lease_seconds: float, limit: int) -> CursorBatch | None:
+    taken = leases.take(connection, "cursor", name, owner=owner, seconds=lease_seconds)
+    if taken is None:
+        return None
+    connection.execute("INSERT INTO cursors (name, position) VALUES (?, 0) ON CONFLICT (name) DO NOTHING", name)
+    [(position,)] = connection.query("SELECT position FROM cursors WHERE name = ?", name)
+    found = connection.query(
+        f"SELECT end_number, {row_columns(connection)} FROM {RUNS_AND_LEASES} "
+        "WHERE end_number > ? ORDER BY end_number LIMIT ?",
+        *(position, limit),
+    )
+    if not found:
+        leases.release(connection, "cursor", name, epoch=taken.epoch)
+        return None
+    runs = entities(RunRow, (row[1:] for row in found))
+    return CursorBatch(name=name, epoch=taken.epoch, after=position, up_to=found[-1][0], runs=runs)
+
+
+def advance_cursor(connection: Connection, *, batch: CursorBatch, work: Callable[[Connection], None] | None) -> None:
+    held = leases.release(connection, "cursor", batch.name, epoch=batch.epoch)
+    sql = "UPDATE cursors SET position = ? WHERE name = ? AND position = ?"
+    if not held or not connection.execute(sql, batch.up_to, batch.name, batch.after):
+        raise JournalConflictError(f"cursor {batch.name!r} was taken over by another process; read it again")
+    if work is not None:
+        work(connection)
+
 
 AT_ONCE = 2_000
 """Bullets to a page: others get their turn in between."""
@@ -25,11 +75,8 @@ _LATEST = """
 """
 
 
-class SqlPlaybooks:
+class SqlPlaybooks(Aggregate):
     """Playbooks of every domain."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     async def read(self, domain: str, *, after: int = 0) -> PlaybookState:
         version = await self._database.read(partial(_version, domain=domain))
@@ -54,18 +101,18 @@ class SqlPlaybooks:
             "SELECT version, made_at, reason, changed, removed FROM playbook_changes WHERE domain = ? "
             "ORDER BY version DESC LIMIT ?"
         )
-        rows = await self._database.read(lambda connection: connection.query(sql, domain, limit))
+        rows = await self._query(sql, domain, limit)
         return [PlaybookVersion(**dict(zip(PlaybookVersion.model_fields, row, strict=True))) for row in rows]
 
     async def domains(self) -> Sequence[str]:
         sql = "SELECT domain FROM playbooks ORDER BY domain"
-        return [domain for (domain,) in await self._database.read(lambda connection: connection.query(sql))]
+        return [domain for (domain,) in await self._query(sql)]
 
     async def _between(self, domain: str, after: int, version: int) -> PlaybookState:
         bullets: list[PlaybookBullet] = []
         removed: list[str] = []
         last = ""
-        while rows := await self._database.read(partial(_page, domain=domain, after=after, up_to=version, last=last)):
+        while rows := await self._query(_LATEST, domain, after, version, last, version, AT_ONCE):
             for key, body in rows:
                 if body is None:
                     removed.append(key)
@@ -79,10 +126,6 @@ class SqlPlaybooks:
 def _version(connection: Connection, *, domain: str) -> int:
     rows = connection.query("SELECT version FROM playbooks WHERE domain = ?", domain)
     return int(rows[0][0]) if rows else 0
-
-
-def _page(connection: Connection, *, domain: str, after: int, up_to: int, last: str) -> Sequence[Row]:
-    return connection.query(_LATEST, domain, after, up_to, last, up_to, AT_ONCE)
 
 
 def _commit(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import socket
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any, Literal, NamedTuple
 from urllib.parse import parse_qsl, urlsplit, urlunsplit
@@ -14,7 +14,7 @@ import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from journeyman.core.errors import ConfigurationError
-from journeyman.stores.audit_keys import AuditKeys
+from journeyman.stores.audit import AuditKeys
 from journeyman.stores.connection import AtEnd, Fault, Row, storable
 
 SCHEMA_LOCK = 0x6A6F7572
@@ -146,7 +146,9 @@ def is_pooled(raw: psycopg.Connection[Any]) -> bool:
 class PostgresDriver:
     """Connections to one database."""
 
+    read_only = False
     shared = True
+    now: Callable[[], float] | None = None
 
     def __init__(self, url: str, *, audit_keys: AuditKeys | None = None) -> None:
         url, self.pool_size = split_pool_size(url)

@@ -9,24 +9,25 @@ from typing import Any
 from journeyman.core.calls import ToolCallRecord
 from journeyman.core.errors import SessionTakenError
 from journeyman.core.events import CallStarted, Fact
-from journeyman.core.principals import ANY_PRINCIPAL, PrincipalFilter
+from journeyman.core.policy import ANY_PRINCIPAL, PrincipalFilter
 from journeyman.core.protocols import Journal
 from journeyman.core.runs import RunStatus
-from journeyman.core.storing import LONGEST_LEASE, ON_PROBATION, CallReport, DueRun, RunOrder, RunRow
+from journeyman.core.storing import ON_PROBATION, CallReport, DueRun, RunOrder, RunRow
+from journeyman.stores import leases
 from journeyman.stores.connection import (
     Connection,
-    Row,
     belongs_to,
     entities,
     equals,
+    follows,
     json_text,
     marks,
     where,
 )
 from journeyman.stores.conversations import drop_unused_session, touch_session
-from journeyman.stores.database import Database
+from journeyman.stores.database import Aggregate
 from journeyman.stores.journal import SqlJournal, read_facts
-from journeyman.stores.reports import add_report, forget_deaths, heard_of, note_former_owner, read_report
+from journeyman.stores.processes import add_report, forget_deaths, heard_of, note_former_owner, read_report
 from journeyman.stores.retention import purge_runs
 
 IDS_AT_ONCE = 200
@@ -38,15 +39,14 @@ _STATUS = f"""
     CASE WHEN runs.{_WAITS_FOR_A_PERSON} AND NOT {_ASKED} THEN '{RunStatus.RUNNING.value}' ELSE runs.status END
 """
 """A run whose questions are all answered, or have expired, waits for nobody: some process may go on with it."""
-_COLUMNS = ", ".join(_STATUS if name == "status" else name for name in RunRow.model_fields)
+RUNS_AND_LEASES = "runs LEFT JOIN leases AS held ON held.kind = 'run' AND held.name = runs.id"
 _SESSION_FREE = """
     NOT EXISTS (
         SELECT 1 FROM runs AS earlier
         WHERE earlier.session_id = runs.session_id AND earlier.turn < runs.turn AND earlier.ended_at IS NULL
     )
 """
-_AHEAD = f"""
-    SELECT {_COLUMNS} FROM runs
+_AHEAD = """
     WHERE session_id = (SELECT session_id FROM runs WHERE id = ? AND status = ?)
     AND turn < (SELECT turn FROM runs WHERE id = ?) AND ended_at IS NULL
     ORDER BY turn LIMIT 1
@@ -55,17 +55,16 @@ _PRINCIPAL_FREE = """
     AND (
         runs.principal_id IS NULL
         OR (
-            SELECT COUNT(*) FROM runs AS other
+            SELECT COUNT(*) FROM runs AS other JOIN leases AS theirs ON theirs.kind = 'run' AND theirs.name = other.id
             WHERE other.principal_id = runs.principal_id AND other.id <> runs.id
-            AND other.owner IS NOT NULL AND other.lease_until > {clock} AND other.ended_at IS NULL
+            AND theirs.owner IS NOT NULL AND theirs.until > {clock} AND other.ended_at IS NULL
         ) < ?
     )
 """
 _PROGRESS = ("message", "call_finished", "call_resolved", "step_finished", "approval_requested", "run_suspended")
 """Facts that say that a run got further. Being resumed and starting a call again is none."""
-_DEATHS = f"""
+_ANOTHER_DEATH = f"""
     CASE
-        WHEN owner IS NULL OR owner = ? THEN deaths
         WHEN EXISTS (
             SELECT 1 FROM facts WHERE facts.run_id = runs.id AND facts.seq > runs.claimed_seq
             AND facts.type IN ({", ".join(f"'{kind}'" for kind in _PROGRESS)})
@@ -75,10 +74,11 @@ _DEATHS = f"""
 """
 _ONLY_SUSPECT = f"""
     AND (
-        {_DEATHS} < {ON_PROBATION}
+        CASE WHEN held.owner IS NULL OR held.owner = ? THEN deaths ELSE {_ANOTHER_DEATH} END < {ON_PROBATION}
         OR NOT EXISTS (
-            SELECT 1 FROM runs AS other
-            WHERE other.owner = ? AND other.id <> runs.id AND other.deaths >= {ON_PROBATION} AND other.ended_at IS NULL
+            SELECT 1 FROM runs AS other JOIN leases AS theirs ON theirs.kind = 'run' AND theirs.name = other.id
+            WHERE theirs.owner = ? AND other.id <> runs.id AND other.deaths >= {ON_PROBATION}
+            AND other.ended_at IS NULL
         )
     )
 """
@@ -92,11 +92,11 @@ _DECIDED = """
     EXISTS (
         SELECT 1 FROM approvals
         WHERE approvals.run_id = runs.id AND approvals.consumed = 0
-        AND (approvals.status <> 'pending' OR approvals.expires_at <= ?)
+        AND (approvals.status <> 'pending' OR approvals.expires_at <= {clock})
     )
 """
 
-_WAITING = f"runs.ended_at IS NULL AND status = '{RunStatus.QUEUED.value}' AND owner IS NULL"
+_WAITING = f"runs.ended_at IS NULL AND status = '{RunStatus.QUEUED.value}' AND held.owner IS NULL"
 
 
 _REPORTED = """
@@ -107,29 +107,27 @@ _REPORTED = """
 """
 
 
-class SqlRuns:
+class SqlRuns(Aggregate):
     """Runs in a database."""
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
-
     async def create(self, order: RunOrder, *, any_session: bool = False) -> bool:
+        """Keep a new run as queued. False when there is one of that id: the first order counts.
+
+        A session belongs to the principal of its first run. Raises SessionTakenError for anybody else's, unless
+        ``any_session`` will do.
+        """
         created = await self._database.write(partial(_create, order=order, any_session=any_session))
         if created is None:
             raise SessionTakenError(order.task.session_id or "")
         return created
 
     async def order(self, run_id: str) -> RunOrder | None:
-        rows = await self._database.read(
-            lambda connection: connection.query("SELECT asked FROM runs WHERE id = ?", run_id)
-        )
+        rows = await self._query("SELECT asked FROM runs WHERE id = ?", run_id)
         return RunOrder.stored(rows[0][0]) if rows else None
 
     async def get(self, run_id: str) -> RunRow | None:
-        rows = await self._database.read(
-            lambda connection: connection.query(f"SELECT {_COLUMNS} FROM runs WHERE id = ?", run_id)
-        )
-        return entities(RunRow, rows)[0] if rows else None
+        rows = await self._rows("WHERE id = ?", run_id)
+        return rows[0] if rows else None
 
     async def list(
         self,
@@ -137,43 +135,54 @@ class SqlRuns:
         statuses: Collection[RunStatus] | None = None,
         session_id: str | None = None,
         principal_id: PrincipalFilter = ANY_PRINCIPAL,
+        after: str | None = None,
         limit: int = 50,
         offset: int = 0,
     ) -> Sequence[RunRow]:
+        """Newest first: those of one session by turn, others by when they were created."""
         if statuses is not None and not statuses:
             return ()
         clause, values = where(
             *_with_status(statuses),
             equals("session_id", session_id),
             belongs_to(principal_id),
+            follows("runs", "created_at, id" if session_id is None else "turn", after, newest_first=True),
         )
         order = "created_at DESC, id DESC" if session_id is None else "turn DESC"
-        sql = f"SELECT {_COLUMNS} FROM runs {clause} ORDER BY {order} LIMIT ? OFFSET ?"
-        return entities(
-            RunRow, await self._database.read(lambda connection: connection.query(sql, *values, limit, offset))
-        )
+        return await self._rows(f"{clause} ORDER BY {order} LIMIT ? OFFSET ?", *values, limit, offset)
 
-    async def count(self, *, statuses: Collection[RunStatus], principal_id: PrincipalFilter = ANY_PRINCIPAL) -> int:
-        clause, values = where(*_with_status(statuses), belongs_to(principal_id))
+    async def count(
+        self,
+        *,
+        statuses: Collection[RunStatus] | None = None,
+        session_id: str | None = None,
+        principal_id: PrincipalFilter = ANY_PRINCIPAL,
+    ) -> int:
+        clause, values = where(*_with_status(statuses), equals("session_id", session_id), belongs_to(principal_id))
         sql = f"SELECT COUNT(*) FROM runs {clause}"
-        [(count,)] = await self._database.read(lambda connection: connection.query(sql, *values))
+        [(count,)] = await self._query(sql, *values)
         return int(count)
 
     async def unfinished(self, run_ids: Collection[str]) -> Collection[str]:
+        """Those of these runs that are there and have not ended."""
         wanted, found = sorted(run_ids), set[str]()
         sql = f"SELECT id FROM runs WHERE id IN ({marks(range(IDS_AT_ONCE))}) AND ended_at IS NULL"
         for start in range(0, len(wanted), IDS_AT_ONCE):
             some = wanted[start : start + IDS_AT_ONCE]
             some += some[-1:] * (IDS_AT_ONCE - len(some))  # always as many, so that there is one statement
-            rows = await self._database.read(partial(_query, sql=sql, values=some))
-            found.update(run_id for (run_id,) in rows)
+            found.update(run_id for (run_id,) in await self._query(sql, *some))
         return found
 
     async def ahead_of(self, run_id: str) -> RunRow | None:
-        rows = await self._database.read(
-            lambda connection: connection.query(_AHEAD, run_id, RunStatus.QUEUED.value, run_id)
-        )
-        return entities(RunRow, rows)[0] if rows else None
+        """The first unfinished run of the same session before this one; None when the run is next or has begun."""
+        rows = await self._rows(_AHEAD, run_id, RunStatus.QUEUED.value, run_id)
+        return rows[0] if rows else None
+
+    async def _rows(self, which: str, *values: Any) -> Sequence[RunRow]:
+        def sql(connection: Connection) -> str:
+            return f"SELECT {row_columns(connection)} FROM {RUNS_AND_LEASES} {which}"
+
+        return entities(RunRow, await self._query(sql, *values))
 
     async def claim(
         self,
@@ -185,6 +194,18 @@ class SqlRuns:
         principal_limit: int | None = None,
         in_turn: bool = True,
     ) -> int | None:
+        """Take a run over and return its new epoch, or None when it cannot be had.
+
+        Leases begin and end by the database's clock: the clocks of its programs may differ.
+        It can be had when it has not ended, nobody holds a lease on it (or the holder is among ``dead``, or is the
+        claimer itself), no earlier run of its session is unfinished (unless it need not be ``in_turn``), and its
+        principal has fewer than ``principal_limit`` runs under way. One that waits for a person to say that it may
+        be tried again (``stuck``) only where it need not be ``in_turn``.
+
+        Taking over from somebody who has died, or is lost, counts as one of its ``deaths``, unless it turns out to be
+        alive: it announces itself, or gives the run back. A run with ``ON_PROBATION`` of them is
+        had by an owner only while it holds no other such run: so it is known whose fault the next death is.
+        """
         # Synced: a server that forgot an epoch would give the same one to two holders.
         return await self._database.write(
             partial(
@@ -199,9 +220,12 @@ class SqlRuns:
         )
 
     async def heard_of(self, owner: str) -> None:
+        """This owner is alive: what was taken over from it did not kill it. Revives what was given up for that."""
         await self._database.write(partial(heard_of, owner=owner), sync=False)
 
     async def proved(self, run_id: str, *, epoch: int) -> None:
+        """A run has got further than the processes that died on it or could not go on with it: forget these."""
+
         def forget(connection: Connection) -> None:
             sql = (
                 "UPDATE runs SET deaths = 0, trouble = NULL, trouble_since = NULL, retry_at = 0 "
@@ -213,6 +237,8 @@ class SqlRuns:
         await self._database.write(forget, sync=False)
 
     async def revive(self, run_id: str) -> None:
+        """Let a run that is stuck, or that nobody could go on with, be tried again at once. A person's word."""
+
         def again(connection: Connection) -> None:
             connection.execute(
                 f"UPDATE runs SET deaths = 0, trouble = NULL, trouble_since = NULL, "
@@ -224,20 +250,23 @@ class SqlRuns:
 
         await self._database.write(again)
 
-    async def note_trouble(self, run_id: str, text: str, *, now: float) -> None:
-        await self._database.write(partial(_note_trouble, run_id=run_id, text=text, now=now), sync=False)
+    async def note_trouble(self, run_id: str, text: str) -> None:
+        """Say why a process cannot go on with a run. It is due again later, and each time later still."""
+        await self._database.write(partial(_note_trouble, run_id=run_id, text=text), sync=False)
 
     async def renew(self, owner: str, *, lease_seconds: float) -> Sequence[str]:
+        """Prolong the leases of everything this owner holds; returns the runs somebody wants cancelled."""
+        returning = "name, (SELECT cancel_wanted FROM runs WHERE runs.id = leases.name)"
         rows = await self._database.write(
-            lambda connection: connection.query(
-                f"UPDATE runs SET lease_until = {connection.clock} + ? WHERE owner = ? RETURNING id, cancel_wanted",
-                *(lease_seconds, owner),
-            ),
-            sync=False,
+            partial(leases.renew, kind="run", owner=owner, seconds=lease_seconds, returning=returning), sync=False
         )
         return tuple(run_id for run_id, wanted in rows if wanted)
 
     async def request_cancel(self, run_id: str, *, by: str | None = None) -> bool:
+        """Ask whoever holds the run to cancel it; False when it has ended or does not exist.
+
+        The first who is named is the one of whom the audit tells.
+        """
         rows = await self._database.write(
             lambda connection: connection.query(
                 "UPDATE runs SET cancel_wanted = 1, cancelled_by = COALESCE(cancelled_by, ?) "
@@ -248,66 +277,85 @@ class SqlRuns:
         return bool(rows)
 
     async def owners(self) -> Sequence[str]:
-        sql = "SELECT DISTINCT owner FROM runs WHERE owner IS NOT NULL AND ended_at IS NULL"
-        rows = await self._database.read(lambda connection: connection.query(sql))
+        """Everybody who holds an unfinished run."""
+        sql = "SELECT DISTINCT owner FROM leases WHERE kind = 'run' AND owner IS NOT NULL"
+        rows = await self._query(sql)
         return tuple(owner for (owner,) in rows)
 
     async def release(self, run_id: str, *, owner: str, epoch: int) -> None:
+        """Give a run back without ending it. One that was taken over: say that nothing of it is under way here."""
         await self._database.write(partial(_release, run_id=run_id, owner=owner, epoch=epoch), sync=False)
 
     async def report(self, started: CallStarted, record: ToolCallRecord | None) -> None:
+        """What became of a call that was begun here, where the run was taken over meanwhile.
+
+        None: it did not begin, or may begin again. Counts as long as nobody has settled or repeated the call.
+        """
         await self._database.write(partial(add_report, started=started, record=record))
 
     async def reported(self, started: CallStarted) -> CallReport:
+        """What is known of a call that another process has begun."""
         return await self._database.read(partial(read_report, started=started))
 
     async def due(
         self,
         *,
-        now: float,
-        dead: Collection[str] = (),
+        dead: Sequence[str] = (),
         run_id: str | None = None,
         suspects: bool = False,
         rested: bool = True,
         limit: int = 100,
         offset: int = 0,
     ) -> Sequence[DueRun]:
-        which, named = ("", ()) if run_id is None else ("id = ? AND", (run_id,))
-        tried, at = ("retry_at <= ? AND", (now,)) if rested else ("", ())
+        """Unheld runs that can go on now (or just this one, if it can).
 
-        def condition(connection: Connection) -> str:
-            return f"""
+        The highest priority first; of one priority the oldest of each principal, then the second of each, and so on.
+        Queued ones whose session is free, running ones whose holder is gone, and waiting ones of which an approval
+        was decided, or has expired, or the outcome of an unknown call was reported, since. With ``suspects`` those,
+        and else only others, on which a process has died; the fewest deaths first. Runs that processes could not go on
+        with lately are left out where they must be ``rested``.
+        """
+        which, named = ("", ()) if run_id is None else ("id = ? AND", (run_id,))
+
+        def sql(connection: Connection) -> str:
+            tried = f"retry_at <= {connection.clock} AND" if rested else ""
+            condition = f"""
                 {which} {tried} deaths {">" if suspects else "="} 0 AND ended_at IS NULL
-                AND {_unheld(connection, dead)} AND (
+                AND {leases.free(connection, "held", dead)} AND (
                     status = '{RunStatus.RUNNING.value}'
                     OR (status = '{RunStatus.QUEUED.value}' AND {_SESSION_FREE})
-                    OR (status = '{RunStatus.AWAITING_APPROVAL.value}' AND {_DECIDED})
+                    OR (status = '{RunStatus.AWAITING_APPROVAL.value}' AND {_DECIDED.format(clock=connection.clock)})
                     OR (status = '{RunStatus.AWAITING_RESOLUTION.value}' AND {_REPORTED})
+                    OR (cancel_wanted = 1 AND {_UNFINISHED})
                 )
             """
+            return f"{_by_turns(condition, first='deaths' if suspects else '0')} LIMIT ? OFFSET ?"
 
-        rows = await self._database.read(
-            lambda connection: connection.query(
-                f"{_by_turns(condition(connection), first='deaths' if suspects else '0')} LIMIT ? OFFSET ?",
-                *(*named, *at, LONGEST_LEASE, *dead, now, limit, offset),
-            )
-        )
-        return tuple(DueRun(*row) for row in rows)
+        return tuple(DueRun(*row) for row in await self._query(sql, *named, *dead, limit, offset))
 
     async def waiting(self) -> Sequence[str]:
-        rows = await self._database.read(lambda connection: connection.query(_by_turns(_WAITING)))
+        """Queued runs that nobody holds, in the order in which they will be begun."""
+        rows = await self._query(_by_turns(_WAITING))
         return tuple(found for found, _ in rows)
 
     async def place(self, run_id: str) -> int:
+        """How many of its principal's queued runs are as old or older, itself included."""
         sql = f"""
-            SELECT COUNT(*) FROM runs, (SELECT principal_id, created_at FROM runs WHERE id = ?) AS mine
+            SELECT COUNT(*) FROM {RUNS_AND_LEASES}, (SELECT principal_id, created_at FROM runs WHERE id = ?) AS mine
             WHERE {_WAITING} AND runs.created_at <= mine.created_at
             AND COALESCE(runs.principal_id, '') = COALESCE(mine.principal_id, '')
         """
-        [(count,)] = await self._database.read(lambda connection: connection.query(sql, run_id))
+        [(count,)] = await self._query(sql, run_id)
         return int(count)
 
     def journal(self, run_id: str, *, epoch: int) -> Journal:
+        """The run's journal for the holder of this epoch: anybody else's writes raise JournalConflictError.
+
+        In one transaction with the facts: the run's status and last_seq; suspended and ended runs are released; calls
+        go to the call log; refusals to the audit; decided approvals are marked as consumed; an ended session run
+        leaves its messages in the conversation. A CallStarted is committed when ``append`` returns, synced or not: it
+        is where the fence stands.
+        """
         return SqlJournal(self._database, run_id, epoch)
 
     async def facts(self, run_id: str, *, after: int = 0, limit: int | None = None) -> Sequence[Fact]:
@@ -364,7 +412,6 @@ def _create(connection: Connection, *, order: RunOrder, any_session: bool) -> bo
         "status": RunStatus.QUEUED.value,
         "priority": order.priority,
         "epoch": 0,
-        "lease_until": 0.0,
         "last_seq": 0,
         "history_length": 0,
         "created_at": order.created_at,
@@ -378,15 +425,15 @@ def _create(connection: Connection, *, order: RunOrder, any_session: bool) -> bo
     return created
 
 
-def _note_trouble(connection: Connection, *, run_id: str, text: str, now: float) -> None:
+def _note_trouble(connection: Connection, *, run_id: str, text: str) -> None:
     """Each rest is as long as the trouble has lasted, so that the pauses double."""
-    rows = connection.query("SELECT trouble_since FROM runs WHERE id = ? AND ended_at IS NULL", run_id)
-    since = now if not rows or rows[0][0] is None else rows[0][0]
-    rest = min(LONGEST_REST, max(FIRST_REST, now - since))
-    connection.execute(
-        "UPDATE runs SET trouble = ?, trouble_since = ?, retry_at = ? WHERE id = ? AND ended_at IS NULL",
-        *(text, since, now + rest, run_id),
-    )
+    sql = f"SELECT {connection.clock}, trouble_since FROM runs WHERE id = ? AND ended_at IS NULL"
+    for now, since in connection.query(sql, run_id):
+        rest = min(LONGEST_REST, max(FIRST_REST, 0.0 if since is None else now - since))
+        connection.execute(
+            "UPDATE runs SET trouble = ?, trouble_since = COALESCE(trouble_since, ?), retry_at = ? WHERE id = ?",
+            *(text, now, now + rest, run_id),
+        )
 
 
 def _by_turns(condition: str, *, first: str = "0") -> str:
@@ -398,7 +445,7 @@ def _by_turns(condition: str, *, first: str = "0") -> str:
         SELECT id, principal_id FROM (
             SELECT id, principal_id, {first} AS rank, priority, created_at, ROW_NUMBER() OVER (
                 PARTITION BY {first}, priority, COALESCE(principal_id, '') ORDER BY created_at, id
-            ) AS place FROM runs WHERE {condition}
+            ) AS place FROM {RUNS_AND_LEASES} WHERE {condition}
         ) AS found ORDER BY rank, priority DESC, place, created_at, id
     """
 
@@ -413,50 +460,53 @@ def _claim(
     principal_limit: int | None,
     in_turn: bool,
 ) -> int | None:
-    takeable, conditions = [owner, *dead], ""
-    counted: tuple[Any, ...] = ()
+    conditions, counted = "", list[Any]([run_id])
     if in_turn:
-        conditions += f" AND status <> '{RunStatus.STUCK.value}' AND {_SESSION_FREE} {_ONLY_SUSPECT}"
-        counted = (owner, owner)
+        turn = f"status <> '{RunStatus.STUCK.value}' AND {_SESSION_FREE} {_ONLY_SUSPECT}"
+        conditions += f" AND (cancel_wanted = 1 OR ({turn}))"
+        counted += [owner, owner]
     if principal_limit is not None:
         conditions += _PRINCIPAL_FREE.format(clock=connection.clock)
-        counted = (*counted, principal_limit)
+        counted.append(principal_limit)
         # Two who count at the same time would both find a free place.
         for (principal_id,) in connection.query("SELECT principal_id FROM runs WHERE id = ?", run_id):
             connection.lock(f"principal {principal_id}")
-    rows = connection.query(
-        f"UPDATE runs SET epoch = epoch + 1, deaths = {_DEATHS}, claimed_seq = last_seq, taken_from = owner, "
-        f"taken_lease = lease_until, owner = ?, lease_until = {connection.clock} + ?, updated_at = {connection.clock} "
-        f"WHERE id = ? AND {_UNFINISHED} AND {_unheld(connection, takeable)} {conditions} "
-        "RETURNING epoch, taken_from, taken_lease, deaths",
-        *(owner, owner, lease_seconds, run_id, LONGEST_LEASE, *takeable, *counted),
-    )
-    if not rows:
+    only = f"SELECT 1 FROM {RUNS_AND_LEASES} WHERE id = ? AND {_UNFINISHED} {conditions}"
+    taken = leases.take(connection, "run", run_id, owner=owner, seconds=lease_seconds, dead=dead, only=(only, counted))
+    if taken is None:
         return None
-    [(epoch, taken_from, taken_lease, deaths)] = rows
-    if taken_from is not None and deaths == 1:
+    lost = None if taken.taken_from == owner else taken.taken_from
+    claimed = connection.query("SELECT claimed_seq FROM runs WHERE id = ?", run_id)
+    rows = connection.query(
+        f"UPDATE runs SET epoch = ?, deaths = {_ANOTHER_DEATH if lost else 'deaths'}, claimed_seq = last_seq, "
+        f"updated_at = {connection.clock} WHERE id = ? AND {_UNFINISHED} RETURNING deaths, last_seq",
+        *(taken.epoch, run_id),
+    )
+    if not rows:  # whoever had it has ended it meanwhile
+        leases.end(connection, "run", run_id, epoch=taken.epoch)
+        return None
+    if taken.taken_from is not None and rows[0][0] == 1:
         forget_deaths(connection, run_id)  # it got further since the others
-    if taken_from is not None and taken_from not in takeable:
+    if lost is not None and lost not in dead:
         # It may be alive all the same, and have the outcome of a call to report.
-        note_former_owner(connection, run_id, taken_from, lease_until=taken_lease)
-    return int(epoch)
+        facts = (claimed[0][0] or 0, rows[0][1])
+        note_former_owner(connection, run_id, lost, lease_until=taken.taken_until, facts=facts)
+    return taken.epoch
 
 
 def _release(connection: Connection, *, run_id: str, owner: str, epoch: int) -> None:
-    sql = "UPDATE runs SET owner = NULL, lease_until = 0 WHERE id = ? AND epoch = ?"
-    if not connection.execute(sql, run_id, epoch):
+    if not leases.release(connection, "run", run_id, epoch=epoch):
         heard_of(connection, owner)
         connection.execute("DELETE FROM former_owners WHERE run_id = ? AND owner = ?", run_id, owner)
 
 
-def _unheld(connection: Connection, takeable: Collection[str]) -> str:
-    """The condition that nobody holds a run, or one of these does; wants ``LONGEST_LEASE``, then the names."""
-    now = connection.clock
-    condition = f"owner IS NULL OR lease_until <= {now} OR lease_until > {now} + ?"
-    if takeable:
-        condition += f" OR owner IN ({marks(tuple(takeable))})"
-    return f"({condition})"
-
-
-def _query(connection: Connection, *, sql: str, values: Sequence[Any]) -> Sequence[Row]:
-    return connection.query(sql, *values)
+def row_columns(connection: Connection) -> str:
+    """The fields of a RunRow out of ``RUNS_AND_LEASES``. Who held it until a lease was over does not hold it."""
+    special = {
+        "status": _STATUS,
+        "epoch": "runs.epoch",
+        "owner": f"CASE WHEN held.until > {connection.clock} THEN held.owner END",
+        "taken_from": "held.taken_from",
+        "trouble_seconds": f"{connection.clock} - trouble_since",
+    }
+    return ", ".join(special.get(name, name) for name in RunRow.model_fields)

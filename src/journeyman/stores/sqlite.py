@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 from urllib.parse import quote
 
-from journeyman.stores.audit_keys import AuditKeys
+from journeyman.stores.audit import AuditKeys
 from journeyman.stores.connection import AtEnd, Fault, Row, storable
 
 INCREMENTAL = 2
@@ -19,12 +19,30 @@ BUSY_SECONDS = 1.0
 """How long SQLite itself waits for a lock before the writer looks at its own retry_seconds."""
 
 
+MOST_FOUND = 20
+"""Damages that are told of one file."""
+
 FileId: TypeAlias = tuple[int, int]
 """Device and inode: which file it is, whatever its name."""
 
 
 class FileGoneError(sqlite3.OperationalError):
     """The file under the database's name is not the one that was opened: what is written now would be lost."""
+
+
+class ReadOnlyError(sqlite3.OperationalError):
+    """The file can be read here, and not be written."""
+
+
+def can_only_be_read(path: str) -> bool:
+    """Whether a database is there that cannot be written: on a read-only medium, or for want of permission.
+
+    SQLite makes files beside it, so that the folder counts as well.
+    """
+    effective = os.access in os.supports_effective_ids
+    return os.path.exists(path) and not all(
+        os.access(name, os.W_OK, effective_ids=effective) for name in (path, os.path.dirname(path))
+    )
 
 
 def file_id(path: str) -> FileId | None:
@@ -50,7 +68,13 @@ class SqliteConnection:
     clock = "((julianday('now') - 2440587.5) * 86400.0)"
 
     def __init__(
-        self, path: str, *, writes: bool, create: bool = True, check: Callable[[], None] = lambda: None
+        self,
+        path: str,
+        *,
+        writes: bool,
+        create: bool = True,
+        read_only: bool = False,
+        check: Callable[[], None] = lambda: None,
     ) -> None:
         self._path, self._check = path, check
         self._log: FileId | None = None
@@ -60,8 +84,12 @@ class SqliteConnection:
             # file that is there keeps its own, which 'journeyman doctor' looks at. What fails here is told by SQLite.
             with suppress(OSError):
                 os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+        mode = "rwc" if create else "rw"
+        if read_only:
+            # With a write-ahead log beside it, only with that: it holds what was committed last.
+            mode = "ro" if os.path.exists(f"{path}-wal") else "ro&immutable=1"
         self._raw = sqlite3.connect(
-            f"file:{quote(path)}?mode={'rwc' if create else 'rw'}",
+            f"file:{quote(path)}?mode={mode}",
             uri=True,
             timeout=BUSY_SECONDS,
             isolation_level=None,
@@ -72,7 +100,8 @@ class SqliteConnection:
             if writes and self._raw.execute("PRAGMA page_count").fetchone() == (0,):
                 # It is made now: what is deleted later can be given back little by little.
                 self._raw.execute("PRAGMA auto_vacuum = INCREMENTAL")
-            self._raw.execute("PRAGMA journal_mode = WAL")
+            if not read_only:
+                self._raw.execute("PRAGMA journal_mode = WAL")
             self._raw.execute("PRAGMA foreign_keys = ON")
             self._raw.execute("PRAGMA synchronous = FULL")
             if not writes:
@@ -133,22 +162,42 @@ class SqliteConnection:
         """Nothing to do: a transaction that writes is alone."""
 
 
+def check_file(path: str) -> Sequence[str]:
+    """What SQLite finds wrong with a file, page by page; nothing where all is well."""
+    mode = "ro&immutable=1" if can_only_be_read(path) and not os.path.exists(f"{path}-wal") else "ro"
+    try:
+        with closing(sqlite3.connect(f"file:{quote(path)}?mode={mode}", uri=True, timeout=BUSY_SECONDS)) as raw:
+            found = [str(line) for (line,) in raw.execute(f"PRAGMA integrity_check({MOST_FOUND})")]
+    except sqlite3.DatabaseError as error:
+        return [str(error)]
+    return [] if found == ["ok"] else found
+
+
 class SqliteDriver:
     """Connections to one file: the one that was there when the first was made, or that it made."""
 
     shared = False
     pool_size = 5
+    now: Callable[[], float] | None = None
 
     def __init__(self, path: str, *, audit_keys: AuditKeys | None = None) -> None:
         # Whole: the program may change its directory.
         self._path = os.path.abspath(path)
         self._file: FileId | None = None
+        self.read_only = False
         self.audit_keys = audit_keys or AuditKeys(make_file=True)
 
     def connect(self, *, writes: bool) -> SqliteConnection:
         if self._file is not None:
             self._check()  # a new file in its place would be made, or taken for it
-        connection = SqliteConnection(self._path, writes=writes, create=self._file is None, check=self._check)
+        else:
+            self.read_only = can_only_be_read(self._path)
+        if self.read_only and writes:
+            raise ReadOnlyError(f"{self._path!r} or its folder may not be written")
+        create = self._file is None and not self.read_only
+        connection = SqliteConnection(
+            self._path, writes=writes, create=create, read_only=self.read_only, check=self._check
+        )
         self._file = self._file or file_id(self._path)
         return connection
 
@@ -184,6 +233,14 @@ class SqliteDriver:
             case _ if isinstance(error, FileGoneError):
                 hint = "its file is not there any more: put it back as it was, or restart the program to use another"
                 passing, broken = False, False
+            case _ if isinstance(error, ReadOnlyError):
+                hint = (
+                    "it can only be read here: copy it, with its -wal file if it has one, to a folder of yours to work"
+                )
+                passing, broken = False, False
+            case sqlite3.SQLITE_CANTOPEN if self.read_only:
+                hint = "its -wal file cannot be read without a folder that can be written: copy both to one"
+                passing, broken = False, True
             case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED | sqlite3.SQLITE_PROTOCOL:
                 hint, passing, broken = "another process holds its lock: end that process, or wait for it", True, False
             case sqlite3.SQLITE_FULL:
@@ -197,7 +254,15 @@ class SqliteDriver:
             case sqlite3.SQLITE_READONLY | sqlite3.SQLITE_PERM | sqlite3.SQLITE_AUTH:
                 hint, passing, broken = "the file may not be written: check its permissions", False, True
             case sqlite3.SQLITE_NOTADB | sqlite3.SQLITE_CORRUPT:
-                hint, passing, broken = "the file is damaged or no database: put a backup in its place", False, True
+                # Pages that nobody reads stay unnoticed: what can still be read of it is worth a copy.
+                hint = (
+                    "the file is damaged or no database: 'journeyman db check' says where; keep a copy of it, then "
+                    "'journeyman db restore BACKUP' into a new store"
+                )
+                passing, broken = False, True
+            case _ if isinstance(error, sqlite3.OperationalError) and "Could not decode" in str(error):
+                hint, passing = "the file is damaged, a text in it is none: 'journeyman db restore BACKUP'", False
+                broken = False
             case sqlite3.SQLITE_INTERRUPT | sqlite3.SQLITE_NOMEM | sqlite3.SQLITE_SCHEMA | sqlite3.SQLITE_ABORT:
                 hint, passing, broken = "a statement was cut off: look at the memory of this machine", True, True
             case _ if isinstance(error, sqlite3.ProgrammingError) and "closed database" in str(error):

@@ -5,36 +5,33 @@ from __future__ import annotations
 import asyncio
 import logging
 import sqlite3
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from journeyman.core.audit import STORE_PURGED
 from journeyman.core.errors import ConfigurationError
-from journeyman.core.extras import install_command
+from journeyman.core.lazy import install_command
 from journeyman.core.protocols import Clock, SystemClock
 from journeyman.core.storing import Purged
 from journeyman.stores import backup, migrations
 from journeyman.stores.approvals import SqlApprovals, SqlGrants
-from journeyman.stores.artifacts import SqlArtifacts
-from journeyman.stores.audit import SqlAudit
-from journeyman.stores.audit_keys import AuditKeys
-from journeyman.stores.calls import SqlCalls
-from journeyman.stores.connection import Driver
+from journeyman.stores.audit import AuditKeys, SqlAudit
+from journeyman.stores.calls import SqlArtifacts, SqlCalls
+from journeyman.stores.connection import Connection, Driver
 from journeyman.stores.conversations import SqlConversations
-from journeyman.stores.cursors import SqlCursors
 from journeyman.stores.database import Database
-from journeyman.stores.experiments import SqlExperiments
 from journeyman.stores.gaps import SqlGaps
-from journeyman.stores.labels import SqlLabels
+from journeyman.stores.labels import SqlExperiments, SqlLabels
+from journeyman.stores.leases import SqlIdempotency, SqlLeases
 from journeyman.stores.limits import SqlBreaker, SqlBuckets
 from journeyman.stores.memories import SqlMemories
-from journeyman.stores.playbooks import SqlPlaybooks
-from journeyman.stores.programs import SqlPrograms
-from journeyman.stores.requests import SqlRequests
+from journeyman.stores.playbooks import SqlCursors, SqlPlaybooks
+from journeyman.stores.processes import SqlPrograms, SqlSignals
 from journeyman.stores.retention import purge
 from journeyman.stores.runs import SqlRuns
-from journeyman.stores.signals import SqlSignals
+from journeyman.stores.sqlite import can_only_be_read, check_file
 from journeyman.stores.tasks import SqlTasks
 
 logger = logging.getLogger("journeyman.store")
@@ -62,13 +59,18 @@ class SqlStore:
         self.shared_limits = driver.shared
         self.url: str | None = None
         """What it was opened by, which a job queue in the same database needs."""
+        self.created = False
+        """Whether there was nothing before this program opened it."""
         self._driver = driver
+        # The one place where tests move the time that processes share; a clock that is merely wrong changes nothing.
+        driver.now = getattr(clock, "database_time", None)
         self._database = Database(driver, retry_seconds=retry_seconds, connections=connections)
         self.runs = SqlRuns(self._database)
         self.cursors = SqlCursors(self._database)
+        self.leases = SqlLeases(self._database)
         self.programs = SqlPrograms(self._database)
         self.signals = SqlSignals(self._database)
-        self.requests = SqlRequests(self._database)
+        self.idempotency = SqlIdempotency(self._database)
         self.approvals = SqlApprovals(self._database)
         self.grants = SqlGrants(self._database)
         self.conversations = SqlConversations(self._database, clock=clock)
@@ -88,11 +90,30 @@ class SqlStore:
         """Connect and, unless told otherwise, bring the schema up to date."""
         self._database.start()
         try:
-            if upgrade:
+            if upgrade and not await self._only_readable():
                 await self.upgrade()
         except BaseException:
             await self.close()
             raise
+
+    async def _only_readable(self) -> bool:
+        """Whether it can be read here and not be written. Raises where its schema would have to be upgraded."""
+        if self._driver.shared or not await asyncio.to_thread(can_only_be_read, str(self._driver.file())):
+            return False
+        await self._database.read(migrations.must_be_readable)
+        logger.warning("the store can only be read here: %s", self._driver.file())
+        return True
+
+    @property
+    def read_only(self) -> bool:
+        """Whether it can be read here and not be written."""
+        return self._driver.read_only
+
+    async def check(self) -> Sequence[str]:
+        """What is wrong with the file it is in; nothing where all is well, or where a server looks after it."""
+        if (file := self._driver.file()) is None:
+            return ()
+        return await asyncio.to_thread(check_file, str(file))
 
     async def close(self) -> None:
         """Commit what is queued and let go of the database."""
@@ -157,12 +178,29 @@ class SqlStore:
         finally:
             await asyncio.to_thread(found.close)
 
+    async def now(self) -> float:
+        """The time by the database's clock."""
+        [(now,)] = await self._database.read(lambda connection: connection.query(f"SELECT {connection.clock}"))
+        return float(now)
+
     async def flush(self) -> None:
+        """Return when everything written so far is committed."""
         await self._database.flush()
 
     async def upgrade(self) -> int:
         """Bring the schema up to date; returns its version."""
-        return await self._database.write(migrations.upgrade)
+
+        def whole(connection: Connection) -> tuple[bool, int]:
+            return migrations.version(connection) == 0, migrations.upgrade(connection)
+
+        new, version = await self._database.write(whole)
+        self.created = self.created or new
+        return version
+
+    async def identity(self) -> str:
+        """What tells this store from every other; given once, when it is made."""
+        rows = await self._database.read(lambda connection: connection.query("SELECT id FROM store_identity"))
+        return str(rows[0][0]) if rows else ""
 
     async def downgrade(self, to: int) -> int:
         """Undo migrations, and lose what they hold, down to a version; returns it."""
@@ -190,6 +228,9 @@ def open_store(
     ``sqlite:///relative.db``, ``sqlite:////absolute.db``, ``postgresql://user:password@host/database``; with
     ``?pool_size=N`` a process has at most N connections to PostgreSQL. ``queued`` leaves some of them to a job queue.
     The keys of the audit are those of the environment unless they are given.
+
+    What processes must agree on goes by the database's clock, whatever this one's says. For tests a ``clock`` with a
+    ``database_time`` (``FakeClock``) stands in for both.
     """
     driver = _driver(url, audit_keys)
     connections = _beside_queue(driver) if queued else driver.pool_size

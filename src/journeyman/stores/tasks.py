@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from journeyman.core.audit import AuditNote
-from journeyman.core.protocols import moment
+from journeyman.core.data import moment
 from journeyman.core.tasks import (
     Attachment,
     Task,
@@ -21,7 +21,7 @@ from journeyman.core.tasks import (
 )
 from journeyman.stores.audit import add_note
 from journeyman.stores.connection import Connection, each_word, json_text, json_text_over, marks
-from journeyman.stores.database import Database
+from journeyman.stores.database import Aggregate
 
 URGENCY = {priority: number for number, priority in enumerate(TaskPriority)}
 TOGETHER = 100
@@ -35,11 +35,8 @@ _ORDERS = {
 _COLUMNS = ("status", "urgency", "eta", "created_at", "updated_at", "title", "words", "body")
 
 
-class SqlTasks:
+class SqlTasks(Aggregate):
     """Tasks in a database."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     async def add(self, task: Task, *, note: AuditNote | None = None) -> Task:
         return await self._database.write(partial(_add, task=task, note=note))
@@ -55,11 +52,12 @@ class SqlTasks:
         wanted: TaskFilter | None = None,
         *,
         sort: TaskSort = TaskSort.CREATED_DESC,
+        after: str | None = None,
         limit: int = 50,
         offset: int = 0,
     ) -> TaskPage:
         """The tasks a filter leaves, and how many they are without the limit."""
-        work = partial(_find, wanted=wanted or TaskFilter(), sort=sort, limit=limit, offset=offset)
+        work = partial(_find, wanted=wanted or TaskFilter(), sort=sort, after=after, limit=limit, offset=offset)
         return await self._database.read(work)
 
     async def change(
@@ -72,10 +70,8 @@ class SqlTasks:
         return await self._database.write(partial(_delete_from, table="tasks", row_id=task_id, note=note))
 
     async def versions(self, task_id: str) -> Sequence[TaskVersion]:
-        rows = await self._database.read(
-            lambda connection: connection.query(
-                "SELECT number, replaced_at, body FROM task_versions WHERE task_id = ? ORDER BY number DESC", task_id
-            )
+        rows = await self._query(
+            "SELECT number, replaced_at, body FROM task_versions WHERE task_id = ? ORDER BY number DESC", task_id
         )
         return tuple(
             TaskVersion(number=number, replaced_at=moment(replaced_at), task=Task.stored(body))
@@ -84,15 +80,13 @@ class SqlTasks:
 
     async def stamps(self) -> Mapping[str, float]:
         """When each task was last changed, by id."""
-        return dict(await self._database.read(lambda connection: connection.query("SELECT id, updated_at FROM tasks")))
+        return dict(await self._query("SELECT id, updated_at FROM tasks"))
 
     async def attach(self, attachment: Attachment, *, note: AuditNote | None = None) -> Attachment | None:
         return await self._database.write(partial(_attach_to_task, attachment=attachment, note=note))
 
     async def attachment(self, attachment_id: str) -> Attachment | None:
-        rows = await self._database.read(
-            lambda connection: connection.query("SELECT body FROM attachments WHERE id = ?", attachment_id)
-        )
+        rows = await self._query("SELECT body FROM attachments WHERE id = ?", attachment_id)
         return Attachment.stored(rows[0][0]) if rows else None
 
     async def update_attachment(self, attachment: Attachment, *, note: AuditNote | None = None) -> bool:
@@ -153,10 +147,16 @@ def _get_many(connection: Connection, *, task_ids: Sequence[str]) -> Sequence[Ta
     return _tasks(connection, bodies)
 
 
-def _find(connection: Connection, *, wanted: TaskFilter, sort: TaskSort, limit: int, offset: int) -> TaskPage:
+def _find(
+    connection: Connection, *, wanted: TaskFilter, sort: TaskSort, after: str | None, limit: int, offset: int
+) -> TaskPage:
     tests, values = _conditions(wanted)
     where = f"WHERE {' AND '.join(tests)}" if tests else ""
     [(total,)] = connection.query(f"SELECT COUNT(*) FROM tasks {where}", *values)
+    if after is not None:
+        numbered = f"SELECT id, ROW_NUMBER() OVER (ORDER BY {_ORDERS[sort]}) AS number FROM tasks {where}"
+        rows = connection.query(f"SELECT number FROM ({numbered}) AS listed WHERE id = ?", *values, after)
+        offset += rows[0][0] if rows else total
     rows = connection.query(
         f"SELECT body FROM tasks {where} ORDER BY {_ORDERS[sort]} LIMIT ? OFFSET ?", *values, limit, offset
     )

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
+
+
+def logging_runs() -> bool:
+    """Whether anything of a run that begins now would be logged."""
+    return logging.getLogger("journeyman.run").isEnabledFor(logging.ERROR)
 
 
 def tracing() -> bool:
@@ -23,3 +29,12 @@ def metering() -> bool:
 
     # The API has no public name for what stands there before one is configured.
     return type(metrics.get_meter_provider()).__name__ not in ("_ProxyMeterProvider", "NoOpMeterProvider")
+
+
+def current_span() -> str | None:
+    """The current span as the text in which it is handed to other processes; None where there is none."""
+    if not tracing():
+        return None
+    from journeyman.telemetry.spans import current_parent
+
+    return current_parent()

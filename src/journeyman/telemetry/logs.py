@@ -14,7 +14,7 @@ from typing import Any
 
 from journeyman.core import events
 from journeyman.core.data import LOG_FIELDS, safe_json
-from journeyman.core.sensitive.tokens import redacted, redacted_value
+from journeyman.sensitive.tokens import redacted, redacted_value
 
 logger = logging.getLogger("journeyman.run")
 # A library writes no logs until its host configures logging.

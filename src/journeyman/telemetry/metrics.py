@@ -9,8 +9,8 @@ from opentelemetry.metrics import Meter, MeterProvider
 
 from journeyman.core import events
 from journeyman.core.calls import CallStatus
-from journeyman.core.prices import Price, cost_of, list_prices
-from journeyman.core.sensitive.tokens import redacted
+from journeyman.core.runs import Price, cost_of, list_prices
+from journeyman.sensitive.tokens import redacted
 from journeyman.telemetry import names
 
 SECONDS = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92)
@@ -98,7 +98,7 @@ class MetricListener:
         model = redacted(event.model)
         facts = {
             names.OPERATION: names.CHAT,
-            names.PROVIDER_NAME: names.provider_of(model),
+            names.PROVIDER_NAME: provider_of(model),
             names.RESPONSE_MODEL: model,
         }
         self._made.operations.record(max(0.0, event.time - event.started), facts)
@@ -113,3 +113,9 @@ class MetricListener:
         if self._began is not None:
             self._made.runs.record(max(0.0, now - self._began), {**self._agent, names.RUN_STATUS: status})
             self._began = None
+
+
+def provider_of(model: str) -> str:
+    """Who runs a model, from its name: ``openai:gpt-5`` is openai's, one without a prefix this program's."""
+    kind, found, _ = model.partition(":")
+    return kind if found and kind.isalnum() else "journeyman"

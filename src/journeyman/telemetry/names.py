@@ -42,9 +42,3 @@ APPROVALS = "journeyman.approvals"
 APPROVAL_WAIT = "journeyman.approval.wait"
 REFUSALS = "journeyman.refusals"
 GAPS = "journeyman.gaps"
-
-
-def provider_of(model: str) -> str:
-    """Who runs a model, from its name: ``openai:gpt-5`` is openai's, one without a prefix this program's."""
-    kind, found, _ = model.partition(":")
-    return kind if found and kind.isalnum() else "journeyman"

@@ -21,8 +21,9 @@ from journeyman.core.approvals import Approval
 from journeyman.core.calls import ToolCallRecord
 from journeyman.core.events import Fact
 from journeyman.core.protocols import Journal
-from journeyman.core.sensitive.tokens import redacted, redacted_value
+from journeyman.sensitive.tokens import redacted, redacted_value
 from journeyman.telemetry import names
+from journeyman.telemetry.metrics import provider_of
 
 _TRACER = "journeyman"
 _PARENT = "traceparent"
@@ -126,7 +127,7 @@ class SpanListener:
             kind=SpanKind.CLIENT,
             attributes={
                 names.OPERATION: names.CHAT,
-                names.PROVIDER_NAME: names.provider_of(model),
+                names.PROVIDER_NAME: provider_of(model),
                 names.RESPONSE_MODEL: model,
                 names.INPUT_TOKENS: event.usage.input_tokens,
                 names.OUTPUT_TOKENS: event.usage.output_tokens,

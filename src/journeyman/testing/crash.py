@@ -11,12 +11,12 @@ import signal
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, cast
+from typing import Any, Literal, TypeVar, cast
 
 from journeyman.core.events import Fact
 from journeyman.core.protocols import Journal
-from journeyman.core.storing import RunStore, Store
 
+AnyStore = TypeVar("AnyStore")
 VARIABLE = "JOURNEYMAN_CRASH"
 
 
@@ -48,10 +48,10 @@ def crash_points(facts: int) -> Iterator[CrashPoint]:
         yield CrashPoint("after", number)
 
 
-def crashing(store: Store, point: CrashPoint | None = None) -> Store:
+def crashing(store: AnyStore, point: CrashPoint | None = None) -> AnyStore:
     """The same store, but it kills this process at the given point, or at the one in the environment, if any."""
     point = point or CrashPoint.from_environment()
-    return store if point is None else cast("Store", _CrashingStore(store, point))
+    return store if point is None else cast("AnyStore", _CrashingStore(store, point))
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +92,7 @@ def crash_and_recover(
 class _CrashingStore:
     """Delegates everything but the journals, which count facts."""
 
-    def __init__(self, store: Store, point: CrashPoint) -> None:
+    def __init__(self, store: Any, point: CrashPoint) -> None:
         self._store = store
         self.runs = _CrashingRuns(store, point)
 
@@ -101,8 +101,8 @@ class _CrashingStore:
 
 
 class _CrashingRuns:
-    def __init__(self, store: Store, point: CrashPoint) -> None:
-        self._runs: RunStore = store.runs
+    def __init__(self, store: Any, point: CrashPoint) -> None:
+        self._runs = store.runs
         self._store = store
         self._point = point
         self.written = 0

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from journeyman.core.errors import ModelError
-from journeyman.core.messages import ToolCall, Usage
 from journeyman.core.protocols import Deltas, ModelRequest, ModelResponse
+from journeyman.core.runs import ToolCall, Usage
 
 PIECES = 4
 """In how many parts a text is streamed."""

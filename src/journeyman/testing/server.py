@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
 
-from journeyman.core.messages import ToolCall
 from journeyman.core.protocols import ModelResponse
+from journeyman.core.runs import ToolCall
 from journeyman.testing.scripted import Said, as_response, pieces
 
 if TYPE_CHECKING:

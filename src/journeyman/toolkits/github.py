@@ -6,21 +6,21 @@ Every refusal of GitHub becomes an error that a model can act on.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Any
 from urllib.parse import quote
 
 from pydantic import Field
-from pydantic_core import from_json
 
-from journeyman.core.budgets import check_containers, read_at_most
-from journeyman.core.context import ToolContext
+from journeyman.core.calls import ToolContext
+from journeyman.core.data import moment
 from journeyman.core.errors import ErrorCategory, ToolError
-from journeyman.core.protocols import SystemClock, moment
-from journeyman.core.risk import RiskLevel
-from journeyman.core.tasks import Attachment
-from journeyman.toolkits import invalid
-from journeyman.toolkits.addresses import check_address
+from journeyman.core.policy import RiskLevel
+from journeyman.core.protocols import SystemClock
+from journeyman.core.tasks import Attachment, TaskStore
+from journeyman.sensitive.addresses import check_address
+from journeyman.toolkits import FETCH_SECONDS, invalid
 from journeyman.toolkits.tasks.inputs import attachment_not_found
 from journeyman.toolkits.tasks.service import TaskService
 from journeyman.toolkits.tasks.tools import CATEGORY, MaybeText, about_attachment
@@ -31,9 +31,10 @@ from journeyman.tools.tool import Tool
 GITHUB_API = "https://api.github.com"
 TOKEN = "GITHUB_TOKEN"
 """The secret that is sent if there is one."""
-SECONDS = 15.0
 MOST_BYTES = 2_000_000
 LONGEST_BODY = 20_000
+_READS: dict[str, Any] = {"category": "github", "risk": RiskLevel.REVERSIBLE, "read_only": True, "cache_seconds": 60}
+_READS["secrets"] = (TOKEN,)
 
 _OWNER = r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}"
 # Of dots alone a name would be a step up, out of the path that is asked for.
@@ -116,14 +117,15 @@ class GitHub:
         return [{name: summary[name] for name in kept} for summary in summaries]
 
     async def _ask(self, path: str, *, about: str, has: str, token: str | None) -> dict[str, Any]:
-        status, headers, body = await self._get(path, token=token)
-        if status != 200:
-            raise _error(about, status, headers)
-        try:
-            check_containers(body)
-            found = from_json(body)
-        except ValueError:
-            found = None
+        from journeyman.toolkits.fetching import fetch  # later than this module: most commands fetch nothing
+
+        headers = {"Accept": "application/vnd.github+json"} | ({"Authorization": f"Bearer {token}"} if token else {})
+        url = self._base_url + path
+        # A repository that was renamed counts as not found: redirects are not followed.
+        answer = await fetch(url, headers, private=self._private, most=MOST_BYTES, failed=_unreachable)
+        if answer.status != 200:
+            raise _error(about, answer.status, answer.headers)
+        found = answer.json()
         if not isinstance(found, dict) or has not in found:
             raise ToolError(
                 "FETCH_FAILED",
@@ -133,44 +135,27 @@ class GitHub:
             )
         return found
 
-    async def _get(self, path: str, *, token: str | None) -> tuple[int, dict[str, str], bytes]:
-        import aiohttp  # later than this module: most commands fetch nothing
 
-        from journeyman.toolkits.fetching import guarded_connector
-
-        headers = {"Accept": "application/vnd.github+json", "User-Agent": "journeyman"}
-        if token:
-            headers["Authorization"] = f"Bearer {token}"
-        try:
-            # A redirect could send the token to another host; a repository that was renamed counts as not found.
-            async with (
-                aiohttp.ClientSession(
-                    connector=guarded_connector(private=self._private), timeout=aiohttp.ClientTimeout(total=SECONDS)
-                ) as session,
-                session.get(self._base_url + path, headers=headers, allow_redirects=False) as response,
-            ):
-                body, _ = await read_at_most(response.content.iter_any(), MOST_BYTES)
-                return response.status, {name.lower(): value for name, value in response.headers.items()}, body
-        except TimeoutError:
-            raise ToolError(
-                "GITHUB_TIMEOUT",
-                f"GitHub did not answer within {SECONDS:g} s",
-                category=ErrorCategory.TIMEOUT,
-                retryable=True,
-                recover_action="Try once more; if it happens again, go on without it and say so",
-            ) from None
-        except aiohttp.ClientError as error:
-            raise ToolError(
-                "GITHUB_UNREACHABLE",
-                f"GitHub cannot be reached: {type(error).__name__}",
-                category=ErrorCategory.NETWORK,
-                retryable=True,
-                recover_action="Go on without it, and tell the user that GitHub could not be reached",
-                user_guidance="Check this machine's network, and the address of GitHub's API if you have set one",
-            ) from None
+def _unreachable(error: Exception) -> ToolError:
+    if isinstance(error, TimeoutError):
+        return ToolError(
+            "GITHUB_TIMEOUT",
+            f"GitHub did not answer within {FETCH_SECONDS:g} s",
+            category=ErrorCategory.TIMEOUT,
+            retryable=True,
+            recover_action="Try once more; if it happens again, go on without it and say so",
+        )
+    return ToolError(
+        "GITHUB_UNREACHABLE",
+        f"GitHub cannot be reached: {type(error).__name__}",
+        category=ErrorCategory.NETWORK,
+        retryable=True,
+        recover_action="Go on without it, and tell the user that GitHub could not be reached",
+        user_guidance="Check this machine's network, and the address of GitHub's API if you have set one",
+    )
 
 
-def _error(item: str, status: int, headers: dict[str, str]) -> ToolError:
+def _error(item: str, status: int, headers: Mapping[str, str]) -> ToolError:
     limited = status == 429 or (status == 403 and headers.get("x-ratelimit-remaining") == "0")
     if limited or (status == 403 and "retry-after" in headers):
         wait = headers.get("retry-after", "")
@@ -226,11 +211,7 @@ def github_tools(github: GitHub) -> list[Tool[..., Any]]:
     """The tools over one GitHub, for a ``ToolLibrary``."""
 
     @tool(
-        category="github",
-        risk=RiskLevel.REVERSIBLE,
-        read_only=True,
-        cache_seconds=60,
-        secrets=(TOKEN,),
+        **_READS,
         tags=("pull request", "pr", "review", "issue"),
         examples=[{"reference": "https://github.com/acme/rocket/pull/7"}],
         adapt=_parts_as_reference,
@@ -251,11 +232,7 @@ def github_tools(github: GitHub) -> list[Tool[..., Any]]:
         return _summary(await github.fetch(item, token=context.secrets.get(TOKEN)))
 
     @tool(
-        category="github",
-        risk=RiskLevel.REVERSIBLE,
-        read_only=True,
-        cache_seconds=60,
-        secrets=(TOKEN,),
+        **_READS,
         tags=("pull request", "pr", "find"),
         examples=[{"query": "login bug", "repository": "acme/rocket"}],
     )
@@ -290,12 +267,6 @@ def github_tools(github: GitHub) -> list[Tool[..., Any]]:
 # --- attachments
 
 
-class AttachmentUpdates(Protocol):
-    """A store in which an attachment can be changed."""
-
-    async def update_attachment(self, attachment: Attachment) -> bool: ...
-
-
 async def _refreshed(attachment: Attachment, github: GitHub, *, token: str | None) -> Attachment:
     """The attachment with what GitHub has now. Raises ToolError.
 
@@ -313,7 +284,7 @@ async def _refreshed(attachment: Attachment, github: GitHub, *, token: str | Non
     return attachment.model_copy(update={**said, "metadata": metadata, "updated_at": now})
 
 
-def refreshing_tools(service: TaskService, updates: AttachmentUpdates, github: GitHub) -> list[Tool[..., Any]]:
+def refreshing_tools(service: TaskService, updates: TaskStore, github: GitHub) -> list[Tool[..., Any]]:
     """``refresh_attachment``, for a ``ToolLibrary``."""
 
     @tool(

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from journeyman.core.risk import RiskLevel
+from journeyman.core.policy import RiskLevel
 from journeyman.tools.decorator import tool
 
 

@@ -7,6 +7,7 @@ files with credentials and links to either are read only where a person has allo
 from __future__ import annotations
 
 import ast
+import contextlib
 import math
 import operator
 import os
@@ -15,18 +16,18 @@ import stat
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import Field
 
-from journeyman.core.context import ToolContext
+from journeyman.core.calls import ToolContext
 from journeyman.core.errors import ErrorCategory, ToolError
-from journeyman.core.rendering import plain
-from journeyman.core.risk import RiskLevel
-from journeyman.core.sensitive.files import HIDDEN_FOLDERS, secret_parts
+from journeyman.core.policy import RiskLevel
+from journeyman.sensitive.files import in_secret_folder, secret_parts
 from journeyman.toolkits import invalid
 from journeyman.tools.decorator import tool
+from journeyman.tools.rendering import plain
 from journeyman.tools.tool import Tool
 
 LARGEST_FILE = 1_000_000
@@ -87,12 +88,12 @@ class LocalTools:
             raise invalid("NOT_FOUND", f"there is no folder {folder!r}", recover)
         self._check_allowed(start, folder, context)
         files: list[dict[str, Any]] = []
-        for path in _visible(start):
-            if path is None:
+        for found in self._visible(start):
+            if found is None:
                 continue
             if len(files) == MOST_FILES:
                 return {"files": files, "complete": False}
-            files.append({"path": self._name(path), "bytes": path.stat().st_size})
+            files.append({"path": self._name(found.path), "bytes": found.about.st_size})
         return {"files": files, "complete": True}
 
     @tool(risk=RiskLevel.REVERSIBLE, read_only=True, hazard=_asks_for_protected)
@@ -103,11 +104,16 @@ class LocalTools:
             path: A file, relative to the working folder.
         """
         place = self._inside(path)
-        # Reading a pipe or a device might never end.
-        if not place.is_file():
-            raise invalid("NOT_FOUND", f"there is no file {path!r}", "Use a path that list_files shows")
-        self._check_allowed(place, path, context)
-        text = _text(place)
+        try:
+            folder = self._open_folder(place.parent)
+            try:
+                found = _found(place, folder)
+                self._check_allowed(place, path, context, found.about)
+                text = _text(found)
+            finally:
+                os.close(folder)
+        except OSError:
+            raise invalid("NOT_FOUND", f"there is no file {path!r}", "Use a path that list_files shows") from None
         if text is None:
             message = f"{path!r} is not a text file of at most {LARGEST_FILE:,} bytes"
             raise invalid("NOT_TEXT", message, "Choose another file, or look for what you need with search_text")
@@ -135,17 +141,17 @@ class LocalTools:
         wanted, start = text.casefold(), self._inside(folder)
         self._check_allowed(start, folder, context)
         found: dict[str, Any] = {"lines": [], "complete": True, "skipped": 0}
-        for path in _visible(start):
+        for file in self._visible(start):
             if context.cancelled:
                 break
-            if path is None or self._protected(path):
+            if file is None or self._protected(file.path, file.about):
                 found["skipped"] += 1
                 continue
-            for number, line in enumerate((_text(path) or "").splitlines(), start=1):
+            for number, line in enumerate((_text(file) or "").splitlines(), start=1):
                 if wanted in line.casefold():
                     if len(found["lines"]) == limit:
                         return found | {"complete": False}
-                    found["lines"].append({"path": self._name(path), "line": number, "text": line.strip()[:300]})
+                    found["lines"].append({"path": self._name(file.path), "line": number, "text": line.strip()[:300]})
         return found
 
     @tool(
@@ -187,7 +193,8 @@ class LocalTools:
         return {"title": title, "path": self._name(path)}
 
     def _about_note(self, arguments: dict[str, Any], context: ToolContext) -> str:
-        with self._note(arguments["title"]).open(encoding="utf-8") as file:
+        note = self._note(arguments["title"])
+        with os.fdopen(os.open(note, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), encoding="utf-8") as file:
             return f"Delete the note “{arguments['title']}”, which begins: {file.read(100)}"
 
     @tool(
@@ -213,23 +220,25 @@ class LocalTools:
         except ToolError:
             return False
 
-    def _protected(self, place: Path) -> bool:
+    def _protected(self, place: Path, about: os.stat_result | None = None) -> bool:
         """Whether a place, links resolved, is hidden or holds credentials; or may do so under another of its names."""
         names = place.relative_to(self._root).parts
         if any(name.startswith(".") for name in names) or secret_parts(names):
             return True
-        if not HIDDEN_FOLDERS.isdisjoint(name.lower() for name in place.parts):
+        if in_secret_folder(place.parts):
             return True
         try:
-            found = place.stat()
+            about = about or place.lstat()
         except OSError:
             return False
-        return stat.S_ISREG(found.st_mode) and found.st_nlink > 1
+        return stat.S_ISREG(about.st_mode) and about.st_nlink > 1
 
-    def _check_allowed(self, place: Path, path: str, context: ToolContext | None) -> None:
+    def _check_allowed(
+        self, place: Path, path: str, context: ToolContext | None, about: os.stat_result | None = None
+    ) -> None:
         """Refuse what a person was not asked about: a link may have changed since the call was graded."""
         allowed = context is not None and context.risk is RiskLevel.IRREVERSIBLE
-        if not allowed and self._protected(place):
+        if not allowed and self._protected(place, about):
             raise ToolError(
                 "PROTECTED_FILE",
                 f"{path!r} is hidden or may hold credentials, and nobody has allowed it to be read",
@@ -252,6 +261,40 @@ class LocalTools:
             )
         return place
 
+    def _open_folder(self, folder: Path) -> int:
+        """A descriptor of a folder whose links were resolved. Raises OSError where a step of it is a link by now."""
+        descriptor = os.open(self._root, _FOLDER)
+        for step in folder.relative_to(self._root).parts:
+            try:
+                inner = os.open(step, _FOLDER | os.O_NOFOLLOW, dir_fd=descriptor)
+            finally:
+                os.close(descriptor)
+            descriptor = inner
+        return descriptor
+
+    def _visible(self, folder: Path) -> Iterator[_Found | None]:
+        """The regular files below a folder, in order; None for each link, hidden file or hidden folder left out.
+
+        What was found can be read until the next is asked for.
+        """
+        try:
+            top = self._open_folder(folder)
+        except OSError:
+            return
+        try:
+            for parent, folders, files, here in os.fwalk(".", dir_fd=top):
+                hidden = [name for name in folders if name.startswith(".")]
+                folders[:] = sorted(name for name in folders if not name.startswith("."))
+                yield from [None] * (len(hidden) + sum(_is_link(name, here) for name in folders))
+                for name in sorted(files):
+                    if name.startswith(".") or _is_link(name, here):
+                        yield None
+                        continue
+                    with contextlib.suppress(OSError):  # no regular file, or gone meanwhile
+                        yield _found(folder / parent / name, here)
+        finally:
+            os.close(top)
+
     def _note(self, title: str) -> Path:
         if not re.fullmatch(r"[\w][\w .,'()-]*", title):
             recover = "Use letters, digits, spaces and . , ' ( ) - only, a letter or digit first"
@@ -262,29 +305,45 @@ class LocalTools:
         return os.path.relpath(path, self._root).replace(os.sep, "/")
 
 
-def _visible(folder: Path) -> Iterator[Path | None]:
-    """The regular files below a folder, in order; None for each link, hidden file or hidden folder left out."""
-    for parent, folders, files in os.walk(folder):
-        hidden = [name for name in folders if name.startswith(".")]
-        folders[:] = sorted(name for name in folders if not name.startswith("."))
-        yield from [None] * (len(hidden) + sum(Path(parent, name).is_symlink() for name in folders))
-        for name in sorted(files):
-            path = Path(parent, name)
-            if name.startswith(".") or path.is_symlink():
-                yield None
-            elif path.is_file():
-                yield path
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY
 
 
-def _text(path: Path) -> str | None:
-    """A file's text; None where it is too large or not text."""
+class _Found(NamedTuple):
+    """A regular file: its path, what it is, and the descriptor of the folder it is in."""
+
+    path: Path
+    about: os.stat_result
+    folder: int
+
+
+def _found(path: Path, folder: int) -> _Found:
+    """Raises OSError where it is no regular file: reading a pipe or a device might never end."""
+    about = os.stat(path.name, dir_fd=folder, follow_symlinks=False)
+    if not stat.S_ISREG(about.st_mode):
+        raise FileNotFoundError(path.name)
+    return _Found(path, about, folder)
+
+
+def _is_link(name: str, folder: int) -> bool:
     try:
-        if path.stat().st_size > LARGEST_FILE:
-            return None
-        text = path.read_text(encoding="utf-8")
+        return stat.S_ISLNK(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode)
+    except OSError:
+        return False
+
+
+def _text(found: _Found) -> str | None:
+    """A file's text; None where it is too large, not text, or another file than the one that was looked at."""
+    try:
+        descriptor = os.open(found.path.name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=found.folder)
+        with os.fdopen(descriptor, "rb") as file:
+            about = os.fstat(descriptor)
+            same = os.path.samestat(about, found.about) and about.st_nlink == found.about.st_nlink
+            if not same or about.st_size > LARGEST_FILE:
+                return None
+            text = file.read(LARGEST_FILE + 1).decode("utf-8")
     except (OSError, UnicodeDecodeError):
         return None
-    return None if "\0" in text else text
+    return None if "\0" in text else text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 # --- arithmetic, by walking the syntax tree: numbers and operators, no names, no calls, bounded size

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from journeyman.core.errors import SignatureError
-from journeyman.core.signature import schema_differences, write_signature
 from journeyman.core.specification import ToolSpecification
+from journeyman.core.words import patterns
+from journeyman.gram.signature import schema_differences, write_signature
 
 _LONGEST_SIDE = 300
 SHORTEST, LONGEST = 10, 500
@@ -17,30 +18,6 @@ _USE_WHEN = re.compile(
     r"\b(use|call)\b[^.]{0,40}\b(when|if|for|to|after|before|whenever)\b|\bwhen(ever)? the user\b", re.IGNORECASE
 )
 _VERB_NOUN = re.compile(r"[a-z]+(_[a-z0-9]+)+")
-# What a description of a tool has no need to say. Foreign servers write theirs, and every model reads them.
-_INSTRUCTS = {
-    "tells the model what to do with its instructions": re.compile(
-        r"\b(?:ignore|disregard|forget|override)\b[^.]{0,40}\b(?:instructions?|rules?|prompts?|guidelines?)\b"
-        r"|\b(?:system|developer) (?:prompt|message)\b",
-        re.IGNORECASE,
-    ),
-    "asks for something to be kept from the user": re.compile(
-        r"\b(?:do not|don't|never|without) (?:tell|telling|inform|informing|mention|mentioning|notify|notifying|show)"
-        r"\b[^.]{0,40}\b(?:user|anyone|anybody|human|person|this)\b",
-        re.IGNORECASE,
-    ),
-    "speaks to the model in a tag": re.compile(
-        r"<\s{0,3}/?\s{0,3}(?:important|system|instructions?|secret|admin|assistant)\b[^>]{0,40}>", re.IGNORECASE
-    ),
-    "says what to do about other tools": re.compile(
-        r"\b(?:before|instead of|after|whenever)\b[^.]{0,20}\b(?:any|every|each|all|(?:an)?other)\b[^.]{0,9}\btools?\b",
-        re.IGNORECASE,
-    ),
-    "names a file of secrets": re.compile(r"(?:~|\$HOME)/\.(?:ssh|aws|gnupg|kube)\b|\bid_(?:rsa|ed25519)\b"),
-    "has characters that cannot be seen": re.compile(
-        r"\\u(?:00[01][0-9a-f]|200[b-f]|202[a-e]|206[0-9]|feff|e00)|[\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]"
-    ),
-}
 _MOST_SEARCHED = 20_000
 
 
@@ -65,9 +42,9 @@ def _problems(item: ToolSpecification) -> Iterable[tuple[str, str]]:
     if not _USE_WHEN.search(item.description):
         yield "no-use-when", "the description does not say when to use the tool; add a sentence 'Use when …'"
     for where, text in _texts(item):
-        for what, pattern in _INSTRUCTS.items():
+        for what, pattern in patterns("journeyman.tools", "instructing.txt").items():
             if pattern.search(text):
-                yield "description-instructs", f"{where} {what}; look at it before a model does"
+                yield "description-instructs", f"{where} {what.replace('_', ' ')}; look at it before a model does"
     if not _VERB_NOUN.fullmatch(item.name.rpartition(".")[2]):
         yield "name-not-verb-noun", f"{item.name!r} is not of the form verb_noun, e.g. 'lookup_order'"
     for name, schema in item.parameters.get("properties", {}).items():

@@ -6,9 +6,9 @@ import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ParamSpec, TypedDict, TypeVar, Unpack, overload
 
-from journeyman.core.context import ToolContext
+from journeyman.core.calls import ToolContext
 from journeyman.core.errors import ToolDefinitionError
-from journeyman.core.risk import RiskLevel
+from journeyman.core.policy import RiskLevel
 from journeyman.core.specification import RESERVED_NAMES, ToolSpecification
 from journeyman.tools.callables import function_name, without_partials
 from journeyman.tools.schema import function_schema

@@ -4,18 +4,27 @@ Taken from what runs and not from files, which may have changed since they were 
 where it stands, nor how it is laid out), defaults, the plain values a function closes over, and what it uses of its own
 module: functions, classes and constants (``LIKE_THIS``). Lists, dictionaries and other objects are state, which changes
 while the program runs and differs between processes: of these only the type counts.
+
+What it imports of the user's own modules counts by their files (``modules_fingerprint``): a process that is started
+later, or a function that imports while it runs, takes them as they are by then.
 """
 
 from __future__ import annotations
 
+import ast
 import dis
 import functools
 import hashlib
 import inspect
+import sys
+import sysconfig
 from collections.abc import Callable, Iterator
 from enum import Enum
+from pathlib import Path
 from types import CodeType, FunctionType, MethodType
-from typing import Any
+from typing import Any, NamedTuple
+
+from journeyman.core.data import digest
 
 _PLAIN = (str, bytes, int, float, complex, bool, type(None), type(Ellipsis))
 _MOST_PARTS = 2_000
@@ -31,6 +40,101 @@ def code_fingerprint(function: Callable[..., Any]) -> str:
         hasher.update(len(data).to_bytes(8, "big"))
         hasher.update(data)
     return hasher.hexdigest()
+
+
+def modules_fingerprint(function: Callable[..., Any]) -> str:
+    """Of the module of a function and of those it imports, at whatever depth, as far as they are the user's own.
+
+    Neither comments nor layout count. Empty where the function is of an installed package, or has no file.
+    """
+    module = sys.modules.get(getattr(_innermost(function), "__module__", None) or "")
+    file = getattr(module, "__file__", None)
+    if module is None or file is None or not _is_own(Path(file)):
+        return ""
+    spec = getattr(module, "__spec__", None)
+    name = module.__name__ if spec is None else spec.name
+    path = Path(file).resolve()
+    root = path.parents[min(name.count(".") + (path.name == "__init__.py"), len(path.parents) - 1)]
+    searched = dict.fromkeys((root, *(Path(entry).resolve() for entry in sys.path)))
+    folders = [folder for folder in searched if _is_own(folder)]
+    found: dict[Path, str] = {}
+    top_levels: dict[str, bool] = {}
+    pending = [(path, name)]
+    while pending:
+        path, name = pending.pop()
+        if path in found or (source := _source(path)) is None:
+            continue
+        found[path] = source.digest
+        package = name if path.name == "__init__.py" else name.rpartition(".")[0]
+        for level, imported in source.imports:
+            steps = package.split(".")
+            above = ".".join(steps[: len(steps) - level + 1]) if level else ""
+            wanted = ".".join(filter(None, (above, imported)))
+            top = wanted.partition(".")[0]
+            if top not in top_levels:  # most are of installed packages, and looked for once
+                top_levels[top] = any((folder / f"{top}{end}").exists() for folder in folders for end in ("", ".py"))
+            if top_levels[top]:
+                pending += _files(wanted, folders)
+    return digest(*sorted(f"{path.name} {text}" for path, text in found.items()))
+
+
+class _Source(NamedTuple):
+    """What a file says: a digest of its syntax, and what it imports, with the dots before it."""
+
+    digest: str
+    imports: frozenset[tuple[int, str]]
+
+
+_SOURCES: dict[Path, tuple[tuple[int, ...], _Source]] = {}
+"""By file, with what tells a change of it."""
+
+
+def _source(path: Path) -> _Source | None:
+    try:
+        about = path.stat()
+        # The time of a change of the inode cannot be set back, as that of the content can.
+        state = (about.st_ino, about.st_size, about.st_mtime_ns, about.st_ctime_ns)
+        if (known := _SOURCES.get(path)) is not None and known[0] == state:
+            return known[1]
+        data = path.read_bytes()
+    except OSError:
+        return None
+    imports: set[tuple[int, str]] = set()
+    try:
+        tree = ast.parse(data)
+        text = ast.dump(tree)
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Import):
+                imports.update((0, alias.name) for alias in node.names)
+            elif isinstance(node, ast.ImportFrom):
+                imports.add((node.level, node.module or ""))
+                imports.update((node.level, ".".join(filter(None, (node.module, a.name)))) for a in node.names)
+    except (SyntaxError, ValueError, RecursionError):
+        text = data.hex()
+    source = _Source(digest(text), frozenset(imports))
+    _SOURCES[path] = (state, source)
+    return source
+
+
+def _files(name: str, folders: list[Path]) -> Iterator[tuple[Path, str]]:
+    """Where a module, and the packages it is in, would be imported from."""
+    steps = name.split(".")
+    for count in range(1, len(steps) + 1):
+        inner = "/".join(steps[:count])
+        candidates = (folder / end for folder in folders for end in (f"{inner}/__init__.py", f"{inner}.py"))
+        path = next((path for path in candidates if path.is_file()), None)
+        if path is not None and _is_own(path):
+            yield path.resolve(), ".".join(steps[:count])
+
+
+_OTHERS = (Path(sysconfig.get_path("stdlib")), Path(sysconfig.get_path("platstdlib")), Path(__file__).parents[1])
+
+
+def _is_own(path: Path) -> bool:
+    """Whether a file or folder is the user's, and not one of Python, of an installed package or of this one."""
+    if any(step in ("site-packages", "dist-packages") for step in path.parts):
+        return False
+    return not any(path.is_relative_to(other) for other in _OTHERS)
 
 
 def _innermost(function: Any) -> Any:

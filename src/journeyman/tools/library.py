@@ -10,13 +10,15 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, TypeAlias, overload
 from weakref import WeakSet
 
-from journeyman.core.budgets import SEARCHED_CHARS
-from journeyman.core.errors import BindingError, ToolDefinitionError
+from journeyman.core.calls import speaks_for_tool
+from journeyman.core.data import SEARCHED_CHARS
+from journeyman.core.errors import BindingError, ConfigurationError, ToolDefinitionError
 from journeyman.core.specification import ToolSpecification
 from journeyman.tools.decorator import tool
 from journeyman.tools.tool import Tool, why_not_registrable
 
 if TYPE_CHECKING:
+    from journeyman.core.events import Event
     from journeyman.core.protocols import Embedder
     from journeyman.retrieval.bm25 import BM25
     from journeyman.retrieval.search import Hit, HybridIndex
@@ -70,7 +72,8 @@ class ToolLibrary:
 
     The tools of ``sources`` are there while the library is open (``async with library:``), and come and go as the
     sources say. ``only()``, ``|`` and ``prefixed()`` make views, which follow the libraries they are made of; opening a
-    view opens these.
+    view opens these. With ``tolerant``, a source that cannot be opened is one of the ``problems()`` and is tried again;
+    else nothing opens. A library that is given no sources at all can get none later.
     """
 
     def __init__(
@@ -78,7 +81,8 @@ class ToolLibrary:
         tools: Iterable[AnyTool | Callable[..., Any]] = (),
         *,
         embedder: Embedder | None = None,
-        sources: Iterable[ToolSource] = (),
+        sources: Iterable[ToolSource] | None = None,
+        tolerant: bool = False,
     ) -> None:
         self.version = 0
         """Grows with every change: whoever decides what a model is offered looks here whether to decide again."""
@@ -95,10 +99,10 @@ class ToolLibrary:
         self._derived: dict[str, AnyTool] = {}
         self._views: WeakSet[ToolLibrary] = WeakSet()
         self._sources: FollowedSources | None = None
-        if given := list(sources):
+        if sources is not None:
             from journeyman.tools.sources import FollowedSources
 
-            self._sources = FollowedSources(given, taken=self.__contains__, update=self._update)
+            self._sources = FollowedSources(sources, taken=self.__contains__, update=self._update, tolerant=tolerant)
         for item in tools:
             self.register(item)
 
@@ -199,9 +203,7 @@ class ToolLibrary:
         Raises ConfigurationError where a new one cannot be opened; then nothing has changed.
         """
         if self._sources is None:
-            from journeyman.tools.sources import FollowedSources
-
-            self._sources = FollowedSources([], taken=self.__contains__, update=self._update)
+            raise ConfigurationError("this library was made without 'sources', so it is not known who has it open")
         await self._sources.exchange(list(added), list(removed), and_then)
 
     def problems(self) -> list[SourceProblem]:
@@ -217,7 +219,8 @@ class ToolLibrary:
     # --- looking up
 
     def lookup(self, name: str) -> AnyTool | None:
-        return self._tools.get(name)
+        """By its name, or by another one under which it can be called."""
+        return self._tools.get(name) or _other_names(self._tools.values()).get(name)
 
     def __getitem__(self, name: str) -> AnyTool:
         try:
@@ -450,10 +453,14 @@ class ToolLibrary:
     def counts(self, name: str) -> Counts:
         return self._counts.setdefault(name, Counts())
 
-    def count(self, name: str, *, success: bool) -> None:
-        counts = self.counts(name)
-        counts.success_count += success
-        counts.failure_count += not success
+    def count(self, event: Event) -> None:
+        """Hear a run's events: what its calls tell of their tools."""
+        if event.type == "call_finished":
+            record = event.record
+            if (success := speaks_for_tool(record.status, attempts=record.attempts)) is not None:
+                counts = self.counts(record.tool_name)
+                counts.success_count += success
+                counts.failure_count += not success
 
 
 def _other_names(tools: Iterable[AnyTool]) -> dict[str, AnyTool]:

@@ -10,14 +10,19 @@ import inspect
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from typing import Any, ClassVar
 
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import PydanticSerializationError, from_json, to_json
 
-from journeyman.core.budgets import OUTPUT_SCHEMA_BYTES, OUTPUT_SCHEMA_PARTS, OverBudgetError, check_containers
-from journeyman.core.data import storable_json
+from journeyman.core.data import (
+    OUTPUT_SCHEMA_BYTES,
+    OUTPUT_SCHEMA_PARTS,
+    OverBudgetError,
+    check_containers,
+    storable_json,
+)
 from journeyman.core.errors import (
     InvalidDataError,
     SignatureError,
@@ -25,9 +30,9 @@ from journeyman.core.errors import (
     problem_text,
     validation_problems,
 )
-from journeyman.core.references import DATA_KEYWORDS, NAMED_KEYWORDS, expanded_size, outside_reference
-from journeyman.core.signature import read_signature, write_signature
-from journeyman.tools.schema import PYDANTIC_ERRORS, QuietSchema, path_to_non_finite, tidy, with_integers
+from journeyman.gram.references import DATA_KEYWORDS, NAMED_KEYWORDS, expanded_size, outside_reference
+from journeyman.gram.signature import read_signature, write_signature
+from journeyman.tools.schema import PYDANTIC_ERRORS, QuietSchema, path_to_non_finite, strictly, tidy, why_no_schema
 from journeyman.tools.tool import ArgumentsError, ForeignSchema
 
 WRAPPER = "output"
@@ -55,10 +60,8 @@ def output_schema(wanted: Any) -> tuple[dict[str, Any], Any]:
     try:
         return tidy(_adapter(wanted).json_schema(schema_generator=QuietSchema)), wanted
     except (*PYDANTIC_ERRORS, TypeError) as error:
-        reason = re.split(r"[.;\n]\s", str(error), maxsplit=1)[0]
         fix = "give a JSON Schema, a pydantic model, a dataclass, a TypedDict or a type made of these"
-        if getattr(error, "code", None) == "typed-dict-version":
-            fix = "import TypedDict from typing_extensions; the one in typing serves from Python 3.12 on"
+        reason, fix = why_no_schema(error, fix)
         said = inspect.formatannotation(wanted)
         raise InvalidDataError("Agent", [("output", f"{said} has no JSON Schema ({reason}); {fix}")]) from error
 
@@ -189,22 +192,10 @@ class Output:
             raise ArgumentsError(f"{where}: must be a number that a float can hold")
         adapter = _adapter(self.kind)
         try:
-            return _with_defaults(adapter, given, _strictly(adapter, to_json(given)))
+            read = strictly(partial(adapter.validate_json, strict=True), to_json(given))
+            return _with_defaults(adapter, given, read)
         except ValidationError as error:
             raise ArgumentsError(problem_text(validation_problems(error, whole=WRAPPER))) from None
-
-
-def _strictly(adapter: TypeAdapter[Any], text: bytes) -> Any:
-    try:
-        return adapter.validate_json(text, strict=True)
-    except ValidationError as error:
-        repaired = with_integers(text, error)
-        if repaired is None:
-            raise
-        try:
-            return adapter.validate_json(repaired, strict=True)
-        except ValidationError:
-            raise error from None
 
 
 def _with_defaults(adapter: TypeAdapter[Any], given: Any, value: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import sys
 from collections.abc import Callable, Iterable, Sequence
@@ -74,6 +75,22 @@ def import_path(path: str, *, kind: type[Any] | None = None) -> Any:
         instead = [f"{place}:{item}" for item in _names(module, kind, name)]
         raise ImportPathError(path, f"is {_described(value)}, not {_article(kind.__name__)}", instead=instead)
     return value
+
+
+def changed_since_import(path: str) -> bool:
+    """Whether a module has gained the name at an import path since it was imported: its file defines it now."""
+    place, name = split_path(path)
+    stem = Path(place).stem if place.endswith(".py") else place
+    module = sys.modules.get(stem)
+    file = getattr(module, "__file__", None)
+    if module is None or file is None or hasattr(module, name):
+        return False
+    try:
+        tree = ast.parse(Path(file).read_bytes())
+    except (OSError, SyntaxError, ValueError):
+        return False
+    assigned = [target for node in tree.body if isinstance(node, ast.Assign) for target in node.targets]
+    return name in {getattr(node, "name", None) or getattr(node, "id", None) for node in (*tree.body, *assigned)}
 
 
 def tools_at(paths: Iterable[str], *, expand: Callable[[Any], Iterable[Tool[..., Any]] | None]) -> list[Tool[..., Any]]:

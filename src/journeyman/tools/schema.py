@@ -11,18 +11,19 @@ import math
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import GetCoreSchemaHandler, TypeAdapter, ValidationError
 from pydantic.errors import PydanticUndefinedAnnotation, PydanticUserError
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaWarningKind
 from pydantic_core import InitErrorDetails, SchemaError, core_schema, from_json, to_json
 
-from journeyman.core.budgets import LISTED_PROBLEMS
+from journeyman.core.data import LISTED_PROBLEMS
 from journeyman.core.errors import ToolDefinitionError, problem_text, validation_problems
 from journeyman.tools.callables import EMPTY, Documentation, Parameter, Signature, read_callable, read_docstring
 from journeyman.tools.tool import ArgumentsError
 
+T = TypeVar("T")
 _LARGEST_FLOAT = int(math.ldexp(1 - 2**-53, 1024))
 _UNSAID: Any = object()
 _PREFIX = "#/$defs/"
@@ -55,16 +56,7 @@ class FunctionSchema:
 
     def validate(self, text: str | bytes) -> dict[str, Any]:
         """JSON text in, the function's values out, defaults filled in. Raises pydantic.ValidationError."""
-        try:
-            return self._check(text)
-        except ValidationError as error:
-            repaired = with_integers(text, error)
-            if repaired is None:
-                raise
-            try:
-                return self._check(repaired)
-            except ValidationError:
-                raise error from None
+        return strictly(self._check, text)
 
     def freeze(self, values: dict[str, Any]) -> dict[str, Any]:
         """Validated values as plain JSON: what an approver sees, and what validates to the same values again."""
@@ -203,12 +195,10 @@ def _check_annotation(parameter: Parameter, function: str) -> None:
         TypeAdapter(parameter.annotation).json_schema(schema_generator=QuietSchema)
     except PYDANTIC_ERRORS as error:
         said = inspect.formatannotation(parameter.annotation)
-        reason = re.split(r"[.;\n]\s", str(error), maxsplit=1)[0]
         fix = "take a JSON type, a dataclass or a pydantic model instead, or bind the value with functools.partial"
-        if getattr(error, "code", None) == "typed-dict-version":
-            fix = "import TypedDict from typing_extensions; the one in typing serves from Python 3.12 on"
-        elif isinstance(error, PydanticUndefinedAnnotation) or "not fully defined" in reason:
+        if isinstance(error, PydanticUndefinedAnnotation) or "not fully defined" in str(error):
             fix = "define every name it uses before the tool"
+        reason, fix = why_no_schema(error, fix)
         raise ToolDefinitionError(
             f"{function}: the annotation {said} of parameter {parameter.name!r} has no JSON Schema ({reason}); {fix}"
         ) from error
@@ -241,7 +231,28 @@ def path_to_non_finite(value: Any) -> tuple[str | int, ...] | None:
     return None
 
 
-def with_integers(text: str | bytes, error: ValidationError) -> bytes | None:
+def strictly(check: Callable[[str | bytes], T], text: str | bytes) -> T:
+    """What a check makes of JSON text, with whole numbers for 5.0 where only that was refused."""
+    try:
+        return check(text)
+    except ValidationError as error:
+        repaired = _with_integers(text, error)
+        if repaired is None:
+            raise
+        try:
+            return check(repaired)
+        except ValidationError:
+            raise error from None
+
+
+def why_no_schema(error: Exception, fix: str) -> tuple[str, str]:
+    """Why a type has no JSON Schema, and what to do about it: ``fix``, unless there is something nearer."""
+    if getattr(error, "code", None) == "typed-dict-version":
+        fix = "import TypedDict from typing_extensions; the one in typing serves from Python 3.12 on"
+    return re.split(r"[.;\n]\s", str(error), maxsplit=1)[0], fix
+
+
+def _with_integers(text: str | bytes, error: ValidationError) -> bytes | None:
     """The arguments with 5 for 5.0 wherever that was refused: to JSON Schema they are the same number."""
     if error.error_count() > LISTED_PROBLEMS:
         return None

@@ -21,6 +21,10 @@ Update: TypeAlias = Callable[[Mapping[str, Tool[..., Any]], Iterable[str]], None
 """Puts tools into a library and takes names out of it, as one change."""
 
 
+FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0
+"""Seconds before a source that could not be opened is tried again: each time twice as long."""
+
+
 @dataclass(frozen=True, slots=True)
 class UnusableTool:
     """Stands in a source's list for what it has and cannot offer; it becomes a problem of the library."""
@@ -83,14 +87,19 @@ class FollowedSources:
 
     The first to bring a name keeps it, be it the program or a source; whoever comes later is refused until the name is
     free again. Otherwise an approval or a grant could cover a tool that nobody has looked at.
+
+    Where ``tolerant``, one that cannot be opened holds up neither the others nor whoever opens them: it is a problem,
+    and tried again.
     """
 
-    def __init__(self, sources: Iterable[ToolSource], *, taken: Callable[[str], bool], update: Update) -> None:
+    def __init__(
+        self, sources: Iterable[ToolSource], *, taken: Callable[[str], bool], update: Update, tolerant: bool = False
+    ) -> None:
         self._followed = [_Followed(source) for source in sources]
         names = [each.source.name for each in self._followed]
         if twice := sorted({name for name in names if names.count(name) > 1}):
             raise ConfigurationError(f"sources of a library need different names; more than once: {', '.join(twice)}")
-        self._taken, self._update = taken, update
+        self._taken, self._update, self._tolerant = taken, update, tolerant
         self._owners: dict[str, _Followed] = {}
         self._openings = 0
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -137,10 +146,7 @@ class FollowedSources:
                 self._follow_all(new)
             self.retry_refused()
             and_then()
-            tasks = [each.task for each in gone if each.task is not None]
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+            await _unfollowed(gone)
             await _closed([each.source for each in gone if each.opened])
 
     def problems(self) -> list[SourceProblem]:
@@ -185,7 +191,11 @@ class FollowedSources:
             for each, outcome in zip(followed, outcomes, strict=True)
             if isinstance(outcome, BaseException)
         ]
-        if failed:
+        if self._tolerant and all(isinstance(why, Exception) for _, why in failed):
+            for each, outcome in zip(followed, outcomes, strict=True):
+                if outcome is not None:
+                    _note_failure(each, outcome)
+        elif failed:
             lines = [f"the source of tools {name!r} cannot be opened: {_error_text(why)}" for name, why in failed]
             raise ConfigurationError("\n".join(lines)) from failed[0][1]
 
@@ -195,10 +205,7 @@ class FollowedSources:
             each.task = asyncio.create_task(self._follow(each), name=f"tools of {each.source.name}")
 
     async def _close(self) -> None:
-        tasks = [each.task for each in self._followed if each.task is not None]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await _unfollowed(self._followed)
         opened = [each.source for each in self._followed if each.opened]
         self._forget()
         await _closed(opened)
@@ -213,6 +220,17 @@ class FollowedSources:
 
     async def _follow(self, each: _Followed) -> None:
         changes: Any = None
+        pause = FIRST_PAUSE
+        while not each.opened:
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, LONGEST_PAUSE)
+            try:
+                await _open_and_list(each)
+            except Exception as error:
+                _note_failure(each, error)
+            else:
+                each.failure = None
+                self._apply(each)
         try:
             changes = each.source.watch()
             async for _ in changes:
@@ -281,8 +299,26 @@ class FollowedSources:
 
 async def _open_and_list(each: _Followed) -> None:
     await each.source.open()
+    try:
+        each.listed = tuple(await each.source.list())
+    except BaseException:
+        await _closed([each.source])
+        raise
     each.opened = True
-    each.listed = tuple(await each.source.list())
+
+
+def _note_failure(each: _Followed, error: BaseException) -> None:
+    problem = SourceProblem(each.source.name, f"cannot be opened: {_error_text(error)}")
+    if each.failure != problem:
+        _warn("a source of tools cannot be opened; it is tried again", each.source.name, error=type(error).__name__)
+    each.failure = problem
+
+
+async def _unfollowed(followed: Sequence[_Followed]) -> None:
+    tasks = [each.task for each in followed if each.task is not None]
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
 
 
 async def _closed(sources: Sequence[ToolSource]) -> None:

@@ -14,9 +14,8 @@ from typing import Any, Generic, Literal, ParamSpec, Protocol, TypeAlias, TypeVa
 
 from pydantic_core import from_json
 
-from journeyman.core.budgets import BACKTRACKING_CHARS, LARGE_TEXT
-from journeyman.core.context import ToolContext
-from journeyman.core.data import canonical_json, digest
+from journeyman.core.calls import ToolContext
+from journeyman.core.data import BACKTRACKING_CHARS, LARGE_TEXT, canonical_json, digest
 from journeyman.core.errors import ToolDefinitionError
 from journeyman.core.specification import RESERVED_NAMES, ToolSpecification
 
@@ -36,7 +35,7 @@ RenderMethod: TypeAlias = Callable[[Any, dict[str, Any], Any], str | Awaitable[s
 Hazard: TypeAlias = Callable[..., bool]
 """Whether arguments, given as a mapping, name something that a person should decide about."""
 
-KNOWN_READS = frozenset({"web_search", "read_file", "get_current_time", "search_memory"})
+KNOWN_READS = frozenset({"web_search", "read_file", "get_current_time", "search_memory", "memory_search"})
 """Names that everybody understands as reads; what a tool declares itself wins."""
 
 _ITEMS_AT_A_TIME = 100
@@ -98,6 +97,8 @@ class Tool(Generic[P, R]):
     render: Render | None = None
     origin: str = ""
     """The name of the source it comes from, if it does."""
+    runs_elsewhere: str = ""
+    """What carries out its calls, where that is out of sight, e.g. an MCP server: no approval is bound to its code."""
     settings: Mapping[str, Any] = field(default_factory=dict)
     """What an operator has set for it, as JSON; ``ToolContext.settings`` of its calls."""
 
@@ -143,6 +144,13 @@ class Tool(Generic[P, R]):
         adapted = "" if self.adapt is None else code_fingerprint(self.adapt)
         parts = [canonical_json(told), code_fingerprint(self.function), adapted, self.origin]
         return digest(*parts, canonical_json(self.settings)) if self.settings else digest(*parts)
+
+    def approval_digest(self) -> str:
+        """What an answer about this tool is bound to: ``digest``, and the user's own modules as they are now."""
+        from journeyman.tools.fingerprint import modules_fingerprint
+
+        modules = modules_fingerprint(self.function)
+        return digest(self.digest, modules) if modules else self.digest
 
     def freeze(self, text: str, given: dict[str, Any] | None = None) -> FrozenArguments:
         """Check arguments given as canonical JSON text. Raises ArgumentsError.

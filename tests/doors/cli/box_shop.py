@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -46,9 +47,49 @@ def ring_bell(times: int) -> str:
 library = ToolLibrary([count_boxes, burn_shelf, ring_bell])
 agent = Agent(name="keeper", instruction="Keep the shelves.", tools=(count_boxes, burn_shelf, ring_bell))
 '''
+NOISY = '''
+import atexit, ctypes, os, sys, threading
+from journeyman import Agent, ToolLibrary, tool
+
+EVIL = "\\x1b[2J"
+print("imported", EVIL)
+atexit.register(print, "at exit", EVIL)
+
+def _everywhere():
+    print("printed", EVIL)
+    print("unfinished", EVIL, end="")
+    sys.__stdout__.write("to the original" + EVIL)
+    os.write(1, b"to the descriptor" + EVIL.encode())
+    os.system("printf 'from a child \\033[2J'")
+    ctypes.CDLL(None).printf(b"held by the C library \\033[2J")
+    late = threading.Timer(0.2, print, ["late", EVIL])
+    late.daemon = False  # the process waits for it
+    late.start()
+    return "done"
+
+@tool(read_only=True)
+def shout() -> str:
+    """Print a lot."""
+    return _everywhere()
+
+@tool(read_only=True, isolation="process")
+def shout_apart() -> str:
+    """Print a lot, in a process of its own."""
+    return _everywhere()
+
+library = ToolLibrary([shout, shout_apart])
+agent = Agent(name="noisy", instruction="Shout.", tools=(shout, shout_apart))
+'''
+"""Tools that print in every way there is."""
 AGENT = ("--agent", "boxshop:agent")
 LIBRARY = ("--library", "boxshop")
 PROGRAM = "from journeyman.doors.cli import main; main()"
+
+
+def printing_environment(*, buffered: bool) -> dict[str, str]:
+    """Ours, with or without the variable that has Python write at once, which hides what a buffer holds until exit."""
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    return environment if buffered else {**environment, "PYTHONUNBUFFERED": "1"}
 
 
 def effects(folder: Path) -> list[str]:

@@ -33,6 +33,8 @@ Serve = Callable[..., AbstractContextManager[ScriptedServer]]
 # The terminal becomes the program's own, so that Ctrl-C in it reaches the program.
 PROGRAM = "import fcntl, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); from journeyman.doors.cli import main; main()"
 PROMPT = "› "
+AT_A_TERMINAL = "import os, pty, sys; sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[1:])))"
+"""Runs a command in a pseudo-terminal: decisions are only taken there."""
 
 
 class Terminal:

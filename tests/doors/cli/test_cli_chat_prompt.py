@@ -17,10 +17,16 @@ from prompt_toolkit.input import PipeInput, create_pipe_input
 from prompt_toolkit.layout.processors import TransformationInput
 from prompt_toolkit.output import DummyOutput
 
-from journeyman.doors.cli import chat_history, prompting
-from journeyman.doors.cli.chat_commands import COMMANDS, parsed, unknown
-from journeyman.doors.cli.chat_history import KeptHistory, history_file
-from journeyman.doors.cli.chat_prompt import ChatPrompt, CommandCompleter
+from journeyman.doors.cli import chat_prompt, prompting
+from journeyman.doors.cli.chat_prompt import (
+    COMMANDS,
+    ChatPrompt,
+    CommandCompleter,
+    KeptHistory,
+    history_file,
+    parsed,
+    unknown,
+)
 
 UP, LEFT, BACKSPACE = "\x1b[A", "\x1b[D", "\x7f"
 CTRL_A, CTRL_C, CTRL_D, CTRL_R = "\x01", "\x03", "\x04", "\x12"
@@ -116,8 +122,8 @@ def test_answers_and_edited_arguments_are_not_kept(keys: PipeInput, read: Read) 
 
 
 def test_the_file_is_cut_and_damage_in_it_is_passed_over(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(chat_history, "MOST_BYTES", 1_000)
-    monkeypatch.setattr(chat_history, "MOST_LINES", 20)
+    monkeypatch.setattr(chat_prompt, "MOST_BYTES", 1_000)
+    monkeypatch.setattr(chat_prompt, "MOST_LINES", 20)
     place = tmp_path / "history"
     place.write_bytes(b'\xff\xfe\n{"no": "text"}\n"good"\n')
     place.chmod(0o644)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from journeyman.app import json_schema
+from journeyman.settings.reading import json_schema
 from tests.doors.cli.driving import Cli
 
 TOOLS = '''
@@ -76,7 +76,10 @@ def test_check_tells_everything_that_is_wrong_and_show_where_values_come_from(
     assert values["doors.http.port"] == {"key": "doors.http.port", "value": 8000, "origin": "default"}
     monkeypatch.delenv("JOURNEYMAN_STORE")
     (shop / "journeyman.yaml").write_text(FILE.replace("timeout_seconds", "timout").replace(":pay", ":py") + "x: 1\n")
-    ended = cli("config", "check")
+    # A name that nobody has agreed to is not looked up before somebody does.
+    assert cli("config", "check").err.splitlines()[-1] == "journeyman: 2 problems"
+    named = ("--config", "journeyman.yaml")
+    ended = cli("config", "check", *named)
     assert ended.code == 2
     assert ended.err.splitlines() == [
         "journeyman.yaml:4:37: tools.look.timout: unknown key; did you mean 'timeout_seconds'?",
@@ -86,7 +89,7 @@ def test_check_tells_everything_that_is_wrong_and_show_where_values_come_from(
         "categories, intents, mcp, limits, policy, approvals, runs, learning, doors",
         "journeyman: 3 problems",
     ]
-    assert [item["key"] for item in json.loads(cli("config", "check", "--json").out)] == [
+    assert [item["key"] for item in json.loads(cli("config", "check", "--json", *named).out)] == [
         "tools.look.timout",
         "tools.pay.import",
         "x",
@@ -95,7 +98,7 @@ def test_check_tells_everything_that_is_wrong_and_show_where_values_come_from(
         refused = cli(*command)
         assert refused.code == 2
         assert "journeyman.yaml:4:37: tools.look.timout: unknown key" in refused.err
-    doctor = cli("doctor", "--json")
+    doctor = cli("doctor", "--json", *named)
     assert doctor.code == 0
     assert len(json.loads(doctor.out)["config"]["problems"]) == 3
 
@@ -177,14 +180,22 @@ def test_doctor_tells_of_a_file_that_nobody_has_confirmed(cli: Cli, foreign: Pat
     assert not (foreign / "imported").exists()
 
 
-def test_a_file_of_ones_own_is_confirmed_once_and_another_whenever_it_changes(cli: Cli, foreign: Path) -> None:
+@pytest.mark.parametrize("mode", [0o644, 0o666])
+def test_a_file_is_asked_about_again_when_its_names_change_and_not_when_anything_else_does(
+    cli: Cli, foreign: Path, mode: int
+) -> None:
     file = foreign / "journeyman.yaml"
-    for mode, code in ((0o644, 0), (0o666, 2)):
-        file.chmod(mode)
-        assert cli("trust", "journeyman.yaml").code == 0
-        assert cli("tools", "list").code == 0
-        file.write_text(file.read_text() + "# edited\n")
-        assert cli("tools", "list").code == code
+    file.chmod(mode)
+    assert cli("trust", "journeyman.yaml").code == 0
+    assert cli("tools", "list").code == 0
+    file.write_text(file.read_text() + "limits: {iterations: 3}  # edited\n")
+    assert cli("tools", "list").code == 0
+    file.write_text(file.read_text() + "mcp: {new: {command: [new-server, --fast]}}\n")
+    refused = cli("tools", "list")
+    assert (refused.code, "starts new-server" in refused.err) == (2, True)
+    file.write_text(file.read_text().partition("mcp:")[0])
+    assert cli("tools", "list").code == 0
+    file.write_text(file.read_text() + "model: http://127.0.0.1:9/v1#any\n")
     assert cli("tools", "list", "--config", "journeyman.yaml").code == 0  # who names it has agreed to it
     assert cli("tools", "list").code == 0
     cli("trust", "--forget", "journeyman.yaml")

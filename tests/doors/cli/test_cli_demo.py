@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from journeyman.core.extras import install_command
+from journeyman.core.lazy import install_command
 from journeyman.core.playbook import NEXT_STEP
 from journeyman.core.protocols import Deltas, ModelRequest, ModelResponse
 from journeyman.doors.cli import demo

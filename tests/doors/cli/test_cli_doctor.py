@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from journeyman.core.extras import install_command
+from journeyman.core.lazy import install_command
 from journeyman.stores.store import open_store
 from tests.doors.cli.driving import Cli
 from tests.waiting import WAIT_SECONDS

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -11,7 +13,9 @@ import pytest
 from journeyman.core.protocols import ModelResponse
 from journeyman.doors.cli import screen
 from journeyman.testing import call, raw, say, together
+from tests.doors.cli.box_shop import NOISY, PROGRAM, printing_environment
 from tests.doors.cli.driving import Cli, Ended, Open, Piped, Serve
+from tests.waiting import WAIT_SECONDS
 
 EVIL = "\x1b[2J\x1b]0;owned\x07\x9b31m\x90q\x9c\u202egnp\u2066.\x7f\r\x08"
 NAME = "burn\x9b31m\u202e"
@@ -87,6 +91,38 @@ def test_a_run(cli: Cli, serve: Serve, more: tuple[str, ...]) -> None:
         ended = harmless(cli("run", f"Do {EVIL}", *AGENT, "--yes", "--model", f"{server.url}#any{EVIL}", *more))
     assert ended.code == 0, ended.err
     assert "\\u001b[2J" in ended.out
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("buffered", [True, False])
+def test_whatever_tools_print_and_however_late_the_answer_stays_whole(
+    serve: Serve, tmp_path: Path, buffered: bool
+) -> None:
+    (tmp_path / "noisy.py").write_text(NOISY)
+    options = ("--agent", "noisy:agent", "--json")
+    with serve(together(call("shout"), call("shout_apart")), say("Done.")) as server:
+        ended = subprocess.run(
+            [sys.executable, "-c", PROGRAM, "run", "Shout.", *options, "--model", f"{server.url}#any"],
+            env=printing_environment(buffered=buffered),
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=WAIT_SECONDS,
+            check=True,
+        )
+    assert json.loads(ended.stdout)["answer"] == "Done."
+    harmless(Ended(0, ended.stdout, ended.stderr))
+    said = (
+        "imported",
+        "printed",
+        "unfinished",
+        "to the original",
+        "to the descriptor",
+        "from a child",
+        "late",
+        "at exit",
+    )
+    assert [text for text in said if text not in ended.stderr] == []
 
 
 @pytest.mark.slow
@@ -166,7 +202,7 @@ def test_on_a_terminal(terminal: Open, serve: Serve) -> None:
 
 def test_commands_to_paste_are_quoted() -> None:
     from journeyman.doors.cli.loading import command
-    from journeyman.doors.cli.outcome import resume_command
+    from journeyman.doors.cli.run import resume_command
 
     evil = "x; touch owned"
     typed = command("sqlite:///a b.db", "runs resolve", evil, evil, "rerun")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from journeyman.doors.cli import markdown, screen
+from journeyman.doors.cli import screen
 from scripts.terminal_screen import Look, Screen
 
 TEXT = """\
@@ -25,7 +25,7 @@ second with **bold** and `code`
 def test_markdown_is_drawn_with_all_that_it_says() -> None:
     console = screen._Console(force_terminal=True, width=70, highlight=False, markup=False, emoji=False)
     with console.capture() as captured:
-        console.print(markdown.drawn(TEXT))
+        console.print(screen.drawn(TEXT))
     written = captured.get()
     assert "\x1b[2J" not in written
     assert "\u202e" not in written
@@ -43,5 +43,5 @@ def test_markdown_is_drawn_with_all_that_it_says() -> None:
 
 
 def test_a_program_gets_the_answer_as_it_is(capsys: pytest.CaptureFixture[str]) -> None:
-    markdown.print_answer("**bold**\n| a | b |")
+    screen.print_answer("**bold**\n| a | b |")
     assert capsys.readouterr().out == "**bold**\n| a | b |\n"

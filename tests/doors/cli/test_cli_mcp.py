@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from journeyman.app import read_settings
-from journeyman.app.mcp_servers import look_at_server
+from journeyman.app.config_tools import look_at_server
 from journeyman.core.errors import ConfigurationError
 from journeyman.doors.cli.mcp import write_server
+from journeyman.settings.reading import read_settings
 from tests.doors.cli.driving import Cli
 from tests.sources.mcp_servers import HOSTILE
 

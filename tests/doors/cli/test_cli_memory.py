@@ -103,7 +103,7 @@ def test_wrong_usage_says_what_to_write(cli: Cli, arguments: tuple[str, ...], to
 
 def test_an_empty_text_is_refused_and_an_empty_folder_said(cli: Cli, tmp_path: Path) -> None:
     ended = cli("memory", "add", "  ")
-    assert (ended.code, "is empty" in ended.err) == (1, True)
+    assert (ended.code, "needs a letter" in ended.err) == (2, True)
     (tmp_path / "void").mkdir()
     assert "holds no Markdown" in cli("memory", "import", str(tmp_path / "void")).err
 

@@ -9,6 +9,7 @@ import shlex
 import sqlite3
 import sys
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -160,7 +161,7 @@ def test_code_that_only_a_store_names_is_not_loaded(
         option = f"--agent {shlex.quote(str(tmp_path / 'boxshop.py'))}:agent"
         assert f"name it yourself with {option}" in refused.err
         assert status_of(cli, store) == "running"
-        done = cli(*resume, *shlex.split(option))
+        done = cli(*resume, *shlex.split(option), "--model", f"{server.url}#any")
     assert (done.code, effects(elsewhere)) == (0, ["burnt a"])
 
 
@@ -173,7 +174,7 @@ def test_a_known_file_is_not_loaded_for_an_agent_that_the_store_has_changed(
     approve, resume = printed(waiting)
     assert cli(*approve).code == 0
     leave()
-    with sqlite3.connect(store[1].removeprefix("sqlite:///")) as database:
+    with closing(sqlite3.connect(store[1].removeprefix("sqlite:///"), isolation_level=None)) as database:
         database.execute("UPDATE runs SET asked = replace(asked, 'Keep the shelves.', 'Send all shelves to me.')")
     refused = cli(*resume)
     assert (refused.code, "boxshop" in sys.modules) == (1, False)
@@ -229,7 +230,7 @@ def test_after_its_time_a_question_is_no_reason_to_wait_in_any_listing(
     with serve(call("burn_shelf", shelf="a"), say("Nobody answered.")) as server:
         waiting = cli("run", "Burn it.", *AGENT, "--model", f"{server.url}#any", *store)
         assert status_of(cli, store) == "awaiting_approval"
-        with sqlite3.connect(store[1].removeprefix("sqlite:///")) as database:
+        with closing(sqlite3.connect(store[1].removeprefix("sqlite:///"), isolation_level=None)) as database:
             database.execute("UPDATE approvals SET expires_at = 1")
         run_id = printed(waiting)[1][2]
         assert status_of(cli, store) == "running"

@@ -78,8 +78,8 @@ def test_bad_input_is_named(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "bad.json").write_text('{"messages": [{"content": "x"}]}')
     ended = cli("playbook", "learn", "--from", str(tmp_path / "bad.json"))
     assert (ended.code, "message 0 is not an object with a 'role'" in ended.err) == (1, True)
-    assert "no playbook has a strategy 'nobody'" in cli("playbook", "show", "nobody").err
-    assert "has no version 7" in cli("playbook", "rollback", "--to", "7").err
+    assert "there is no strategy 'nobody'" in cli("playbook", "show", "nobody").err
+    assert "there is no playbook 'general'" in cli("playbook", "rollback", "--to", "7").err
     assert cli("playbook", "learn", "run_nowhere").code == 1
     assert "nothing was learned so far" in cli("playbook", "list").err
 

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from journeyman.doors.cli import COMMANDS as REGISTERED
-from journeyman.doors.cli import load_command
+from journeyman.doors.cli import kept_helps
+from journeyman.doors.cli.commands import COMMANDS as REGISTERED
+from journeyman.doors.cli.commands import load_command
+from scripts.write_help import helps
 
 REFERENCE = Path(__file__).parents[3] / "docs" / "command-line.md"
 
@@ -56,3 +61,31 @@ def test_the_reference_has_all_options_of_a_command_and_no_other(name: str) -> N
     }
     assert set(re.findall(r"--[a-z-]+", usages()[name])) == options - {"--help", "--config"}  # every command has these
     assert "--config" in options
+
+
+HELPS = kept_helps()
+
+
+def test_the_kept_helps_are_those_of_the_commands() -> None:
+    made = {words: text.strip() for words, text in helps()}
+    assert made == HELPS, "after a change of commands or options: python -m scripts.write_help"
+
+
+@pytest.mark.parametrize("words", ["", "serve", "runs", "mcp serve"])
+def test_help_loads_no_command_and_nothing_to_make_it_with(words: str) -> None:
+    program = "import atexit, sys; atexit.register(lambda: print(*sys.modules)); from journeyman.doors.cli import main"
+    line = [sys.executable, "-c", f"{program}; main()", *words.split(), "--help"]
+    done = subprocess.run(line, check=True, capture_output=True, text=True, env={**os.environ, "COLUMNS": "100"})
+    shown, loaded = done.stdout.rstrip().rpartition("\n")[::2]
+    assert shown == HELPS[words]
+    modules = loaded.split()
+    ours = {"journeyman", "journeyman.core", "journeyman.core.lazy", "journeyman.doors", "journeyman.doors.cli"}
+    assert {name for name in modules if name.startswith("journeyman")} == ours
+    assert not {"pydantic", "rich", "typer"} & set(modules)
+
+
+def test_help_in_a_narrow_terminal_is_made_to_fit(cli: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    shown = cli("runs", "list", "--help").out
+    assert shown.startswith("Usage: journeyman runs list [OPTIONS]")
+    assert max(map(len, shown.splitlines())) <= 60

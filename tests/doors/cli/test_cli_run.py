@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from journeyman.core.extras import install_command
+from journeyman.core.lazy import install_command
 from journeyman.core.runs import AgentResponse
 from journeyman.testing import call, hang, http, say, together
 from tests.doors.cli.box_shop import PROGRAM, program

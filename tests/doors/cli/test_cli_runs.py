@@ -226,9 +226,9 @@ def test_resuming_where_nothing_is_left_to_do_says_so(cli: Cli) -> None:
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["runs", "list", "--status", "asleep"], "'asleep' is no status of a run; there are queued, running"),
+        (["runs", "list", "--status", "asleep"], "'asleep' is not one of 'queued', 'running'"),
         (["runs", "purge", "--older-than", "a week"], "write e.g. 90s, 30m, 12h, 7d or 2w"),
-        (["runs", "resolve", "r", "c", "maybe"], "rerun, done or skip"),
+        (["runs", "resolve", "r", "c", "maybe"], "'rerun', 'done', 'skip'"),
         (["runs", "resolve", "r", "c", "skip", "--result", "1"], "does not go with 'skip'"),
         (["runs", "resolve", "r", "c", "done", "--result", "sent"], "a text needs its quotes"),
         (["runs", "list", "--store", "mysql://x"], "write 'sqlite:///FILE'"),
@@ -314,7 +314,7 @@ def test_a_run_is_rated_and_shown_with_what_people_say(cli: Cli, serve: Serve) -
         assert cli("run", "How many?", "--durable", *AGENT, "--model", f"{server.url}#any").code == 0
     [run] = listed(cli, "runs", "list")
     wrong = cli("runs", "rate", run["id"], "fine")
-    assert (wrong.code, "good or bad" in wrong.err) == (2, True)
+    assert (wrong.code, "'good', 'bad'" in wrong.err) == (2, True)
     assert cli("runs", "rate", run["id"], "bad", "--by", "ada", "--note", "there are four").code == 0
     assert cli("runs", "rate", "run_none", "bad").code != 0
     shown = cli("runs", "show", run["id"])

@@ -16,9 +16,13 @@ from typing import Any
 
 import httpx
 import pytest
+import yaml
 
 from journeyman.app.service import Service
-from journeyman.core.extras import install_command
+from journeyman.core.lazy import install_command
+from journeyman.doors.cli.commands import load_command
+from journeyman.doors.cli.configured import MOVED
+from journeyman.settings.schema import Settings, SlackWorkspace
 from journeyman.testing import call, say
 from tests.doors.cli.box_shop import AGENT, PROGRAM, effects, program
 from tests.doors.cli.driving import Cli, Serve
@@ -51,13 +55,15 @@ def test_it_serves_until_it_is_told_to_stop(tmp_path: Path, ending: signal.Signa
     with serving(tmp_path) as (process, url):
         assert process.stderr is not None
         link = process.stderr.readline().split()[-1]
-        assert re.fullmatch(rf"{url}/\?token=[\w-]{{40,}}", link)
+        assert re.fullmatch(rf"{url}/\?code=[\w-]{{40,}}", link)
+        token = process.stderr.readline().split()[-1]
+        assert token not in link
         assert listed(url) == 401
         with httpx.Client(base_url=url, timeout=WAIT_SECONDS) as client:
             assert client.get(link).headers["location"] == "/"
             made = client.post("/api/v1/tasks", json={"title": "Buy milk"}, headers={"Origin": url})
         assert made.status_code == 201
-        assert link.partition("=")[2] not in Path(f"/proc/{process.pid}/cmdline").read_text()
+        assert token not in Path(f"/proc/{process.pid}/cmdline").read_text()
         process.send_signal(ending)
         assert process.wait(WAIT_SECONDS) == 0
 
@@ -66,7 +72,8 @@ def test_it_serves_until_it_is_told_to_stop(tmp_path: Path, ending: signal.Signa
 def test_the_end_waits_for_nobody_s_body_and_says_nothing_of_it(tmp_path: Path) -> None:
     with serving(tmp_path) as (process, url), ExitStack() as stack:
         assert process.stderr is not None
-        token = process.stderr.readline().split()[-1].partition("=")[2]
+        process.stderr.readline()
+        token = process.stderr.readline().split()[-1]
         model = process.stderr.readline()
         assert model.startswith("model ")
         head = f"POST /api/v1/tasks HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\n"
@@ -190,7 +197,9 @@ def test_a_worker_ends_what_other_processes_began(cli: Cli, serve: Serve, postgr
         assert program("run", "Burn.", *AGENT, *model, *store).returncode == 3
         [approval] = json.loads(cli("approvals", "list", *store, "--json").out)
 
-        command = [sys.executable, "-c", PROGRAM, "worker", *store, "--lease", "2", "--concurrency", "1"]
+        (tmp_path / "worker.yaml").write_text("version: 1\nruns: {lease: 2s}\n")
+        given = ["--config", str(tmp_path / "worker.yaml"), "--concurrency", "1"]
+        command = [sys.executable, "-c", PROGRAM, "worker", *store, *given]
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as worker:
             assert worker.stderr is not None
             assert "ready: each run's own tools, up to 1 run at once" in worker.stderr.readline()
@@ -205,9 +214,10 @@ def test_a_worker_ends_what_other_processes_began(cli: Cli, serve: Serve, postgr
     assert "Traceback" not in err
 
 
-def test_a_proxy_that_is_no_address_is_refused(cli: Cli) -> None:
-    ended = cli("serve", "--port", "0", "--forwarded-allow-ips", "127.0.0.1,everybody")
-    assert (ended.code, "--forwarded-allow-ips: a trusted proxy is an address" in ended.err) == (2, True)
+def test_a_proxy_that_is_no_address_is_refused(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JOURNEYMAN_FORWARDED_ALLOW_IPS", "127.0.0.1,everybody")
+    ended = cli("serve", "--port", "0")
+    assert (ended.code, "a trusted proxy is an address" in ended.err) == (2, True)
 
 
 # --- serving with options
@@ -225,7 +235,8 @@ def served_at(process: subprocess.Popen[str]) -> str:
 def test_the_service_starts_workers_and_shows_what_they_write(serve: Serve, postgres_url: str, tmp_path: Path) -> None:
     with serve(say("Hello there, Ada.")) as model:
         options = ["--workers", "1", "--port", "0", "--store", postgres_url, "--model", f"{model.url}#any"]
-        options += ["--insecure-no-token", "--traces", str(tmp_path / "traces")]
+        (tmp_path / "served.yaml").write_text(f"version: 1\nruns: {{traces: {tmp_path / 'traces'}}}\n")
+        options += ["--insecure-no-token", "--config", str(tmp_path / "served.yaml")]
         command = [sys.executable, "-c", PROGRAM, "serve", *options]
         with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=tmp_path) as process:
             try:
@@ -251,14 +262,6 @@ def test_the_service_starts_workers_and_shows_what_they_write(serve: Serve, post
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        (["--tls-key", "key.pem"], "--tls-cert"),
-        (["--tls-cert", "none.pem"], "none.pem"),
-        (["--root-path", "/api"], "root path"),
-        (["--origin", "app.example.com"], "origin"),
-        (["--retention", "soon"], "--retention"),
-        (["--approval-time", "-1"], "--approval-time"),
-        (["--split", "nowhere:split"], "--split"),
-        (["--concurrency", "0"], "--concurrency"),
         (["--workers", "-1"], "--workers"),
         (["--workers", "2"], "workers need PostgreSQL"),
     ],
@@ -267,6 +270,65 @@ def test_an_option_that_cannot_be_meant_is_wrong_usage(cli: Cli, tmp_path: Path,
     ended = cli("serve", *options, "--store", f"sqlite:///{tmp_path / 'store.db'}")
     assert ended.code == 2
     assert told in ended.err
+
+
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [
+        ("doors: {http: {tls_key: key.pem}}", ":2:9: doors.http: 'tls_key' needs 'tls_cert'"),
+        ("doors: {http: {tls_cert: none.pem}}", ":2:16: doors.http.tls_cert: "),
+        ("doors: {http: {root_path: /api}}", ":2:16: doors.http.root_path: a root path looks like"),
+        ("doors: {http: {origins: [app.example.com]}}", ":2:16: doors.http.origins: an origin is written as"),
+        ("doors: {http: {forwarded_allow_ips: [everybody]}}", ":2:16: doors.http.forwarded_allow_ips: a trusted"),
+        ("runs: {retention: soon}", ":2:8: runs.retention"),
+        ("approvals: {expire_after: -1}", ":2:13: approvals.expire_after"),
+        ("runs: {split: 'nowhere:split'}", "runs.split"),
+        ("runs: {concurrency: 0}", ":2:8: runs.concurrency"),
+    ],
+)
+def test_a_value_of_the_file_that_cannot_be_meant_is_told_with_its_line(
+    cli: Cli, tmp_path: Path, value: str, told: str
+) -> None:
+    (tmp_path / "served.yaml").write_text(f"version: 1\n{value}\n")
+    store = f"sqlite:///{tmp_path / 'store.db'}"
+    ended = cli("serve", "--port", "0", "--store", store, "--config", str(tmp_path / "served.yaml"))
+    assert ended.code == 2
+    assert told in ended.err
+
+
+def test_a_split_brings_its_libraries_along(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "served.yaml").write_text("version: 1\nruns: {split: 'arms:split'}\n")
+    ended = cli("serve", "--library", "local", "--config", str(tmp_path / "served.yaml"))
+    assert (ended.code, "runs.split: a split brings its libraries along" in ended.err) == (2, True)
+
+
+OPTIONS_MOVED = [(command, option, key) for command, moved in MOVED.items() for option, key in moved.items()]
+
+
+@pytest.mark.parametrize(("command", "option", "key"), OPTIONS_MOVED)
+def test_an_option_that_is_in_the_file_now_says_where(cli: Cli, command: str, option: str, key: str) -> None:
+    ended = cli(command, f"{option}=7")
+    assert ended.code == 2
+    assert f"{option} is no option of 'journeyman {command}' any more: " in ended.err
+    if key.isupper():
+        assert f"set the environment variable {key}" in ended.err
+        return
+    written = ended.err.split("'")[3].replace("…", "7")
+    steps = key.split(".")
+    value = yaml.safe_load(written)
+    for step in steps:
+        value = value[step]
+    assert value == 7
+    section: Any = Settings
+    for step in steps:
+        section = SlackWorkspace if step == "TEAM" else section.model_fields[step].annotation
+
+
+@pytest.mark.parametrize("command", MOVED)
+def test_no_command_has_an_option_that_is_in_the_file(command: str) -> None:
+    assert (
+        not {option for parameter in load_command(command).params for option in parameter.opts} & MOVED[command].keys()
+    )
 
 
 @pytest.mark.usefixtures("no_engine")
@@ -298,12 +360,20 @@ def test_what_serve_is_told_reaches_the_service(cli: Cli, tmp_path: Path, monkey
         "split = Split('greeting', {'old': hello_library(), 'new': hello_library()})\n"
     )
     monkeypatch.chdir(tmp_path)
-    options = [
-        *("--concurrency", "7", "--principal-concurrency", "2", "--retention", "forever", "--approval-time", "2h"),
-        *("--root-path", "/jm/", "--origin", "https://app.example.com", "--requests-per-minute", "30"),
-        *("--body-bytes", "5000", "--connections", "40", "--connections-per-address", "20", "--split", "arms:split"),
-    ]
-    ended = cli("serve", *options, "--store", f"sqlite:///{tmp_path / 'store.db'}")
+    (tmp_path / "served.yaml").write_text("""
+version: 1
+approvals: {expire_after: 2h}
+runs: {concurrency: 7, principal_concurrency: 2, retention: forever, split: "arms:split"}
+doors:
+  http:
+    root_path: /jm/
+    origins: [https://app.example.com]
+    requests_per_minute: 30
+    body_bytes: 5000
+    connections: 40
+    connections_per_address: 20
+""")
+    ended = cli("serve", "--config", "served.yaml", "--store", f"sqlite:///{tmp_path / 'store.db'}")
     assert ended.code == 0, ended.err
     settings, served_with = seen["settings"], seen["options"]
     assert (settings.concurrency, settings.principal_concurrency, settings.retention_seconds) == (7, 2, None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +18,8 @@ def test_tampering_with_the_audit_log_is_found_out(cli: Cli, approval: dict[str,
     assert cli("audit", "verify").out.startswith("2 rows, the chain holds\nkeyed from row 1 (")
     assert "grant_given" in cli("audit", "list").out
     assert [row["seq"] for row in json.loads(cli("audit", "list", "--after", "1", "--json").out)] == [2]
-    with sqlite3.connect("journeyman.db") as database:
+    with closing(sqlite3.connect("journeyman.db", isolation_level=None)) as database:
         database.execute("UPDATE audit SET actor = 'mallory' WHERE seq = 2")
-    database.close()
     ended = cli("audit", "verify")
     assert (ended.code, ended.out) == (1, "")
     assert ended.err == "journeyman: audit row 2 was changed: its content does not fit its hash\n"
@@ -34,12 +34,11 @@ def test_an_anchor_shows_what_the_log_cannot_tell_of_itself(cli: Cli, approval: 
     )
     whole = cli("audit", "verify", "--anchor", "anchor.json")
     assert (whole.code, "the anchor fits: rows up to 2" in whole.out) == (0, True)
-    with sqlite3.connect("journeyman.db") as database:
+    with closing(sqlite3.connect("journeyman.db", isolation_level=None)) as database:
         database.execute("DELETE FROM audit WHERE seq = 2")
         database.execute(
             "UPDATE audit_head SET (seq, hash, mac) = (SELECT seq, hash, mac FROM audit ORDER BY seq DESC LIMIT 1)"
         )
-    database.close()
     unaware = cli("audit", "verify")
     assert (unaware.code, "without an anchor" in unaware.out) == (0, True)
     cut = cli("audit", "verify", "--anchor", "anchor.json")

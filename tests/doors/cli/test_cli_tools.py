@@ -140,3 +140,15 @@ def test_the_audit_has_the_effects_of_a_run_that_the_store_does_not_keep(cli: Cl
         assert cli("run", "Note the milk", "--model", f"{server.url}#any").code == 0
     [row] = json.loads(cli("audit", "list", "--json").out)
     assert (row["kind"], row["details"]["tool"]) == ("call_started", "create_task")
+
+
+def test_an_earlier_version_of_a_task_is_shown_and_restored(cli: Cli) -> None:
+    for name, arguments in (
+        ("create_task", {"title": "Draft"}),
+        ("update_task", {"task_id": "Draft", "title": "Final"}),
+    ):
+        assert cli("tools", "call", name, "--args", json.dumps(arguments)).code == 0
+    wanted = ("--args", '{"task_id": "Final"}')
+    assert "title: Draft" in cli("tools", "call", "list_task_versions", *wanted).out
+    assert "Renamed *Final* to *Draft*" in cli("tools", "call", "restore_task", *wanted).out
+    assert "Draft" in cli("tools", "call", "list_tasks").out

@@ -93,22 +93,22 @@ def test_what_the_user_configured_needs_no_confirmation(
         assert cli("run", "Hi", "--agent", "foreign.gram").code == 0
 
 
-def test_a_confirmed_file_is_remembered_until_it_changes(cli: Cli, serve: Serve, tmp_path: Path) -> None:
+def test_a_confirmed_file_is_remembered_until_it_names_something_else(cli: Cli, serve: Serve, tmp_path: Path) -> None:
     file = tmp_path / "foreign.gram"
     with serve(say("Hello."), say("Hello.")) as server:
         file.write_text(GREETER.format(model=f"{server.url}#any"))
         trusted = cli("trust", "foreign.gram")
         assert (trusted.code, trusted.out) == (0, "")
-        assert "is trusted as it is now" in trusted.err
+        assert "foreign.gram is trusted, with what it names now" in trusted.err
         assert cli("run", "Hi", "--agent", "foreign.gram").code == 0
         kept = tmp_path / ".state" / "journeyman" / "trusted.json"
         assert stat.S_IMODE(kept.stat().st_mode) == 0o600
-        assert [entry["file"] for entry in json.loads(kept.read_text()).values()] == [str(file)]
+        assert str(file) in [entry["file"] for entry in json.loads(kept.read_text()).values()]
         file.write_text(file.read_text() + "\n// changed")
-        assert cli("run", "Hi", "--agent", "foreign.gram").code == 2
-        assert cli("trust", "foreign.gram", "--forget").code == 0
-        assert cli("trust", "foreign.gram").code == 0
         assert cli("run", "Hi", "--agent", "foreign.gram").code == 0
+        file.write_text(GREETER.format(model=EVIL))
+        assert cli("run", "Hi", "--agent", "foreign.gram").code == 2
+        file.write_text(GREETER.format(model=f"{server.url}#any"))
         assert cli("trust", "--forget", "foreign.gram").code == 0
         assert cli("run", "Hi", "--agent", "foreign.gram").code == 2
 

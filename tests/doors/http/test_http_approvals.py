@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -110,7 +111,8 @@ async def test_what_is_deleted_and_how_far_a_grant_would_go_is_said(tmp_path: Pa
         assert approval["grant"] == {"uses": 20, "seconds": 3600.0}
         [grant] = (await client.get("/api/v1/grants")).json()["grants"]
         assert (grant["uses_left"], grant["risk"]) == (20, "irreversible")
-        assert grant["expires_at"] == grant["granted_at"] + 3600
+        given, ends = (datetime.fromisoformat(grant[name]) for name in ("granted_at", "expires_at"))
+        assert round((ends - given).total_seconds(), 3) == 3600
 
 
 async def test_under_four_eyes_the_decider_is_somebody_else(tmp_path: Path) -> None:
@@ -200,8 +202,7 @@ async def test_a_call_of_unknown_outcome_is_settled_by_a_person(tmp_path: Path, 
 async def died_in_call(server: Running, client: httpx.AsyncClient, *, session_id: str | None = None) -> str:
     """A run whose process ended between a call's start and its outcome."""
     from journeyman.core.events import CallStarted, MessageReceived, RunStarted
-    from journeyman.core.messages import ToolCall
-    from journeyman.core.runs import TaskInput
+    from journeyman.core.runs import TaskInput, ToolCall
     from journeyman.core.storing import RunOrder
 
     service = server.service

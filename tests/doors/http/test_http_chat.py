@@ -11,7 +11,7 @@ import pytest
 
 from journeyman import Agent, ModelError, RiskLevel, ToolContext, ToolLibrary, tool
 from journeyman.core.errors import ErrorCategory
-from journeyman.doors.http import sse
+from journeyman.doors.http import events
 from journeyman.testing import ScriptedModel, call, say
 from tests.doors.http.serving import chat, events_of, served
 from tests.waiting import WAIT_SECONDS
@@ -142,7 +142,7 @@ async def test_progress_is_seen_while_a_tool_runs_and_cancel_ends_it(tmp_path: P
 async def test_an_idle_stream_is_kept_alive_and_a_client_that_leaves_frees_everything(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sse, "KEEP_ALIVE_SECONDS", 0.05)
+    monkeypatch.setattr(events, "KEEP_ALIVE_SECONDS", 0.05)
     model = ScriptedModel([call("delete_task", task_id="milk"), say("Gone.")])
     async with served(tmp_path, model=model) as server, server.client() as client:
         await client.post("/api/v1/tasks", json={"title": "Buy milk"})

@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from journeyman import Agent, RiskLevel, ToolContext, ToolLibrary, tool
-from journeyman.core.principals import Principal
+from journeyman.core.policy import Principal
 from journeyman.core.protocols import Deltas, ModelRequest, ModelResponse
 from journeyman.doors.http import Tokens
 from journeyman.doors.http.events import MOST_RUNS

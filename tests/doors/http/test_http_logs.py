@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from journeyman import Principal
-from journeyman.app import JsonFormatter
 from journeyman.doors.http import Tokens
+from journeyman.telemetry.logs import JsonFormatter
 from journeyman.testing import ScriptedModel, call, say
 from tests.doors.http.serving import served
 

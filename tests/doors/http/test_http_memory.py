@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -60,7 +61,8 @@ async def test_a_document_lives_from_storing_to_forgetting(tmp_path: Path) -> No
         assert ([row["id"] for row in page["documents"]], page["total"]) == (["dentist"], 1)
         first = (await ada.get(DOCUMENTS, params={"limit": 1})).json()
         assert (len(first["documents"]), first["total"]) == (1, 2)
-        late = (await ada.get(DOCUMENTS, params={"since": order["created_at"] + 1})).json()
+        later = (datetime.fromisoformat(order["created_at"]) + timedelta(seconds=1)).isoformat()
+        late = (await ada.get(DOCUMENTS, params={"since": later})).json()
         assert (late["documents"], late["total"]) == ([], 0)
         await kept(ada, "The dentist moved to Friday.", id="dentist")
         assert (await ada.get(f"{DOCUMENTS}/dentist")).json()["text"] == "The dentist moved to Friday."

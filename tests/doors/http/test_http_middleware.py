@@ -93,7 +93,7 @@ async def test_too_many_requests_are_told_when_to_come_back(tmp_path: Path) -> N
         statuses = [(await client.get("/api/v1/tasks")).status_code for _ in range(4)]
         assert statuses == [200, 200, 200, 429]
         refused = await client.get("/api/v1/tasks")
-        assert 1 <= int(refused.headers["Retry-After"]) <= 20
+        assert 1 <= int(refused.headers["Retry-After"]) <= 60
         assert (await client.get("/healthz")).status_code == 200
 
 

@@ -90,7 +90,7 @@ async def test_a_stream_waits_for_a_store_that_is_away_at_its_end(
 ) -> None:
     faults = 2
     async with served(tmp_path, model=ScriptedModel([call("delete_task", task_id="milk")])) as server:
-        requests = server.service.store.requests
+        requests = server.service.store.idempotency
         mark = requests.mark
 
         async def away(*args: Any, **options: Any) -> None:

@@ -15,9 +15,10 @@ import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.errors import Unsatisfiable
 
-from journeyman import Principal, ToolCallingStrategy
+from journeyman import Principal
 from journeyman.app.service import open_service
 from journeyman.doors.http import ServeOptions, Tokens, serve
+from journeyman.learning import ToolCallingStrategy
 from journeyman.testing import ScriptedModel, say
 from tests.doors.http.serving import served
 from tests.marking import daily

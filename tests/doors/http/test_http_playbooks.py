@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from journeyman import Principal, ToolCallingStrategy
+from journeyman import Principal
 from journeyman.doors.http import Tokens
+from journeyman.learning import ToolCallingStrategy
 from tests.doors.http.serving import served
 
 TOKENS = Tokens(

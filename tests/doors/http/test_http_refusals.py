@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from journeyman.doors.http.common import read_json
+from journeyman.app.operations.table import read_json
 from journeyman.testing import ScriptedModel, call, say
 from tests.doors.http.serving import served
 from tests.doors.http.test_http_approvals import died_in_call

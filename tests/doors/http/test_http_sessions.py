@@ -7,7 +7,7 @@ from typing import Any
 
 import httpx
 
-from journeyman.core.principals import Principal
+from journeyman.core.policy import Principal
 from journeyman.core.protocols import Deltas, ModelRequest, ModelResponse
 from journeyman.doors.http import Tokens
 from journeyman.testing import ScriptedModel, say

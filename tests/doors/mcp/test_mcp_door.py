@@ -168,7 +168,9 @@ async def test_an_approval_is_asked_through_the_client(tmp_path: Path, mode: str
 
 
 @BOTH
-async def test_without_elicitation_a_call_waits_and_the_same_call_gets_its_result(tmp_path: Path, mode: str) -> None:
+async def test_without_elicitation_a_call_waits_and_the_same_call_gets_its_result(
+    tmp_path: Path, mode: str, caplog: pytest.LogCaptureFixture
+) -> None:
     box = Box()
     async with serving(tmp_path, box) as (gateway, service), Client(gateway.server, mode=mode) as client:
         for _ in range(2):
@@ -176,7 +178,10 @@ async def test_without_elicitation_a_call_waits_and_the_same_call_gets_its_resul
             assert waiting.is_error
             assert "has not run yet: 'delete' (irreversible) waits for a person's approval" in text_of(waiting)
         [approval] = await service.app.approvals.pending()
-        assert f"Decide about {approval.id}." in text_of(waiting)
+        # The person is told how to decide; the model, which may have a shell, only that somebody must.
+        assert f"Decide about {approval.id}." in caplog.text
+        assert f"Only a person can give it, elsewhere: tell the user that {approval.id!r} waits" in text_of(waiting)
+        assert "Decide about" not in text_of(waiting)
         await service.app.approvals.approve(approval.id, by="grace")
         done = await client.call_tool("delete", {"name": "x"})
         assert text_of(done) == "deleted x"

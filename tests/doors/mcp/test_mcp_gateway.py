@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import re
+import subprocess
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -13,7 +15,8 @@ import pytest
 from mcp import Client, StdioServerParameters
 
 from benchmarks.mcp import registry
-from journeyman.app import open_store
+from journeyman.stores.store import open_store
+from tests.doors.cli.driving import AT_A_TERMINAL
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]  # the first one installs what they need
 
@@ -44,7 +47,8 @@ async def gateway(folder: Path) -> AsyncIterator[Client]:
 
 async def journeyman(folder: Path, *words: str) -> None:
     environment = registry.environment()
-    process = await asyncio.create_subprocess_exec(*registry.journeyman(*words), cwd=folder, env=environment)
+    command = [sys.executable, "-c", AT_A_TERMINAL, *registry.journeyman(*words)]
+    process = await asyncio.create_subprocess_exec(*command, cwd=folder, env=environment, stdin=subprocess.DEVNULL)
     assert await process.wait() == 0
 
 
@@ -75,7 +79,7 @@ async def test_two_published_servers_are_governed_by_one_file(folder: Path) -> N
         waiting = await client.call_tool("files_move_file", move)
         assert "has not run yet: 'files.move_file' (irreversible) waits" in text_of(waiting)
         assert (note.exists(), moved.exists()) == (True, False)
-        [approval] = re.findall(r"approvals approve (appr_\w+)", text_of(waiting))
+        [approval] = re.findall(r"tell the user that '(appr_\w+)' waits", text_of(waiting))
         await journeyman(folder, "approvals", "approve", approval)
         done = await client.call_tool("files_move_file", move)
         assert not done.is_error, done

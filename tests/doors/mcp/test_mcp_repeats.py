@@ -16,8 +16,7 @@ from journeyman import Principal, RiskLevel, ToolLibrary, tool
 from journeyman.app.service import Service, open_service
 from journeyman.core.storing import NotedRequest
 from journeyman.doors.mcp import Gateway
-from journeyman.doors.mcp.calls import Places
-from journeyman.doors.mcp.repeats import KEY
+from journeyman.doors.mcp.calls import KEY, Places
 from tests.doors.mcp.test_mcp_door import text_of
 from tests.waiting import until
 
@@ -103,7 +102,7 @@ async def test_what_another_gateway_began_is_taken_up_once_that_is_gone(tmp_path
         order = await service.app.store.runs.order(row.id)
         assert order is not None
         begun_by = order.task.metadata["mcp"]["gateway"]
-        assert begun_by == service.app.runner.factory.owner
+        assert begun_by == service.app.runner.shared.owner
     async with serving(tmp_path, ledger) as (door, service), Client(door.server) as client:
         if gateway == "alive":
             await service.app.store.programs.announce(begun_by, silent_seconds=60)
@@ -116,7 +115,9 @@ async def note_again(service: Service, run_id: str, name: str) -> None:
     from journeyman.core.data import canonical_json, digest
 
     mark = digest("mcp", ADA.id, canonical_json([{"tool": "write", "args": {"name": name}}]))
-    await service.app.store.requests.note(NotedRequest(digest=mark, run_id=run_id, asked_at=service.app.clock.time()))
+    await service.app.store.idempotency.note(
+        NotedRequest(digest=mark, run_id=run_id, asked_at=service.app.clock.time())
+    )
 
 
 async def test_a_named_call_runs_once(tmp_path: Path) -> None:

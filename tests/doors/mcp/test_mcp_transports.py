@@ -16,28 +16,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from journeyman.core.budgets import MCP_MESSAGE_BYTES
-from journeyman.doors.mcp.stdin import TOO_LARGE, BoundedLines
+from journeyman.core.data import MCP_MESSAGE_BYTES
+from journeyman.doors.mcp.server import TOO_LARGE
+from journeyman.doors.mcp.serving import BoundedLines
 from scripts.mcp_conformance import NOT_APPLICABLE, table
+from tests.doors.cli.box_shop import NOISY, printing_environment
 
 ROOT = Path(__file__).parents[3]
 PROGRAM = [sys.executable, "-c", "from journeyman.doors.cli import main; main()", "mcp", "serve"]
-NOISY = '''
-import os
-from journeyman import ToolLibrary, tool
-
-print("imported")
-
-@tool(read_only=True)
-def shout() -> str:
-    """Print a lot."""
-    print("from Python")
-    os.write(1, b"from the descriptor\\n")
-    os.system("echo from a child")
-    return "done"
-
-library = ToolLibrary([shout])
-'''
 START = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
 TOKENS = {
     "ada-ada-ada-ada-ada": {"id": "ada", "permissions": []},
@@ -51,12 +37,18 @@ def test_the_table_of_the_documentation_is_the_scripts() -> None:
 
 
 @pytest.mark.slow
-async def test_standard_output_carries_the_protocol_and_nothing_else(tmp_path: Path) -> None:
+@pytest.mark.parametrize("buffered", [True, False])
+async def test_standard_output_carries_the_protocol_and_nothing_else(tmp_path: Path, buffered: bool) -> None:
     (tmp_path / "noisy.py").write_text(NOISY)
     words = ["--library", "noisy:library", "--store", f"sqlite:///{tmp_path / 'runs.db'}"]
     pipe = asyncio.subprocess.PIPE
     process = await asyncio.create_subprocess_exec(
-        *PROGRAM, *words, cwd=tmp_path, stdin=pipe, stdout=pipe, stderr=asyncio.subprocess.DEVNULL
+        *(*PROGRAM, *words),
+        cwd=tmp_path,
+        env=printing_environment(buffered=buffered),
+        stdin=pipe,
+        stdout=pipe,
+        stderr=asyncio.subprocess.DEVNULL,
     )
     assert process.stdin is not None
     assert process.stdout is not None
@@ -66,6 +58,7 @@ async def test_standard_output_carries_the_protocol_and_nothing_else(tmp_path: P
             ("initialize", START),
             ("tools/call", {"name": "shout", "arguments": {"x": "x" * MCP_MESSAGE_BYTES}}),
             ("tools/call", {"name": "shout", "arguments": {}}),
+            ("tools/call", {"name": "shout_apart", "arguments": {}}),
         ]
     ):
         request = {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
@@ -80,7 +73,7 @@ async def test_standard_output_carries_the_protocol_and_nothing_else(tmp_path: P
     assert answers[0]["result"]["serverInfo"]["name"] == "journeyman"
     assert answers[1]["id"] == 1
     assert "has more than 4,000,000 bytes" in answers[1]["error"]["message"]
-    assert answers[2]["result"]["content"] == [{"type": "text", "text": "done"}]
+    assert [answer["result"]["content"] for answer in answers[2:]] == [[{"type": "text", "text": "done"}]] * 2
 
 
 @given(st.lists(st.integers(1, 120), max_size=8), st.integers(1, 40))

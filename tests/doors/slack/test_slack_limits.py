@@ -15,15 +15,16 @@ from slack_sdk.errors import SlackApiError
 
 from benchmarks.rate_limits import most_over
 from journeyman import RateLimit
-from journeyman.app import open_store, slack_pace
-from journeyman.core.context import Secrets, ToolContext
+from journeyman.app.service import slack_pace
+from journeyman.core.calls import Secrets, ToolContext
 from journeyman.core.errors import StoreError, ToolError
-from journeyman.core.principals import Principal
+from journeyman.core.policy import Principal
 from journeyman.doors.slack.client import SlackClient, wanted_pause
 from journeyman.doors.slack.people import Workspace
 from journeyman.doors.slack.posts import Post, status_post
 from journeyman.doors.slack.threads import Place, Thread
-from journeyman.execution.limits import TokenBuckets
+from journeyman.execution.checks import LocalLimiter
+from journeyman.stores.store import open_store
 from journeyman.testing import FakeClock
 from journeyman.toolkits.slack import METHODS, Pace, SlackTools
 from tests.doors.slack.loopback import ADA, BOT, CHANNEL, TEAM, TOKENS, LoopbackSlack, loopback_slack, serving
@@ -36,7 +37,7 @@ async def slack() -> AsyncIterator[LoopbackSlack]:
 
 
 def paced(slack: LoopbackSlack, clock: FakeClock, **options: Any) -> SlackClient:
-    client = SlackClient(TOKENS[TEAM], base_url=slack.url, pace=Pace(TokenBuckets(clock=clock), clock=clock, **options))
+    client = SlackClient(TOKENS[TEAM], base_url=slack.url, pace=Pace(LocalLimiter(clock=clock), clock=clock, **options))
     client.team = TEAM
     return client
 
@@ -92,11 +93,11 @@ async def test_a_message_is_not_sent_again_when_nobody_knows_whether_it_arrived(
 
 async def test_methods_keep_to_their_tiers_and_posts_to_one_a_second_in_each_channel() -> None:
     clock = FakeClock()
-    pace = Pace(TokenBuckets(clock=clock), clock=clock)
+    pace = Pace(LocalLimiter(clock=clock), clock=clock)
     for method, calls in (("conversations.history", 50), ("conversations.members", 100), ("apps.connections.open", 1)):
         for _ in range(calls):
             assert await pace.room(TEAM, method) == 0
-        assert await pace.room(TEAM, method) == pytest.approx(60 / calls)
+        assert await pace.room(TEAM, method) == pytest.approx(60)
         assert await pace.room("T0OTHER", method) == 0  # each workspace has its own
     begun = clock.monotonic()
     for _ in range(15):
@@ -135,7 +136,7 @@ async def test_a_store_that_is_away_holds_up_no_message() -> None:
 
 async def test_tools_share_the_pause_of_a_method(slack: LoopbackSlack) -> None:
     clock = FakeClock()
-    pace = Pace(TokenBuckets(clock=clock), clock=clock)
+    pace = Pace(LocalLimiter(clock=clock), clock=clock)
     tools = SlackTools(base_url=slack.url, pace=pace)
     context = ToolContext(
         principal=Principal(f"slack:{TEAM}:{ADA}"), secrets=Secrets({f"SLACK_BOT_TOKEN_{TEAM}": TOKENS[TEAM]})
@@ -157,7 +158,7 @@ async def test_a_tool_that_would_wait_too_long_says_so_instead(
 ) -> None:
     monkeypatch.setattr("journeyman.toolkits.slack.client.LONGEST_WAIT", 0.01)
     clock = FakeClock(manual=True)
-    pace = Pace(TokenBuckets(clock=clock), clock=clock)
+    pace = Pace(LocalLimiter(clock=clock), clock=clock)
     tools = SlackTools(base_url=slack.url, pace=pace)
     await pace.pause(TEAM, "conversations.history", 300)
     slack.write("hello")

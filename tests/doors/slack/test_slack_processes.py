@@ -10,9 +10,12 @@ from typing import Any
 
 import pytest
 
+from journeyman.app.journeyman import Journeyman
 from journeyman.doors.slack import SlackDoor, over_http, over_socket
 from journeyman.doors.slack.posts import status_post
+from journeyman.doors.slack.showing import Showing
 from journeyman.doors.slack.threads import NotOursError, Place, Thread
+from tests.app.test_clocks import SkewedClock
 from tests.doors.slack.loopback import (
     ADA,
     APP_TOKEN,
@@ -98,13 +101,33 @@ async def test_when_the_process_that_shows_runs_goes_another_does(slack: Loopbac
             first = await stack.enter_async_context(opened(slack, tmp_path, model))
             await stack.enter_async_context(over_http(first, host="127.0.0.1", port=0))
             async with over_socket(second, APP_TOKEN):
-                assert second._showing._since is None
+                assert second._showing._lease is None
                 asked = await question(slack)  # taken by the second, shown by the first
                 await stack.aclose()
-                await until(lambda: second._showing._since is not None)
+                await until(lambda: second._showing._lease is not None)
                 await slack.deliver(slack.press(asked, "Approve"), kind="interactive")
                 assert await answers(slack) == ["Deleted."]
         assert len(slack.said(key="status:")) == len(slack.said(key="approval:")) == 1
+
+
+@pytest.mark.parametrize("database", ["sqlite", "postgresql"])
+@pytest.mark.parametrize("ahead", [25.0, -25.0, 3_600.0])
+async def test_however_wrong_its_clock_is_one_process_leads(
+    request: pytest.FixtureRequest, tmp_path: Path, database: str, ahead: float
+) -> None:
+    url = f"sqlite:///{tmp_path / 'store.db'}" if database == "sqlite" else request.getfixturevalue("postgres_url")
+    async with Journeyman(store=url) as right, Journeyman(store=url, clock=SkewedClock(ahead)) as wrong:
+        first, second = Showing(right, {}, seconds=1.0), Showing(wrong, {}, seconds=1.0)
+        for leader, other in ((first, second), (second, first)):
+            await leader.open()
+            await other.open()
+            try:
+                for showing in (other, leader, other):
+                    await showing._lead()
+                    assert (leader._holds(), other._holds()) == (True, False)
+            finally:
+                await other.close()
+                await leader.close()
 
 
 async def test_a_process_that_has_stood_still_writes_nothing_until_it_has_asked_again(
@@ -117,9 +140,9 @@ async def test_a_process_that_has_stood_still_writes_nothing_until_it_has_asked_
         await door.open()
         try:
             showing = door._showing
-            assert showing._since is not None
+            assert showing._lease is not None
             assert showing._holds()
-            showing._since -= 60
+            showing._asked = (showing._asked[0] - 60, showing._asked[1])
             thread = Thread(door._workspaces[TEAM], Place(TEAM, CHANNEL, ADA, "1.1", "1.1"), is_ours=showing._holds)
             with pytest.raises(NotOursError):
                 await thread.put(status_post(row.id, ["Working on it"]))

@@ -32,6 +32,7 @@ def delete_order(order_id: str) -> str:
 
 AGENT = Agent(name="clerk", instruction="Help with orders.", tools=[delete_order])
 """
+DECIDING = f"version: 1\ndoors: {{slack: {{workspaces: {{{TEAM}: {{approvers: [{GRACE}]}}}}}}}}\n"
 
 
 @asynccontextmanager
@@ -67,7 +68,8 @@ async def test_kill_9_with_a_pending_approval_and_in_the_middle_of_a_call_loses_
     deleted = tmp_path / "deleted.txt"
     server = ScriptedServer([call("delete_order", order_id="W-17"), say("It is gone.")])
     async with loopback_slack() as slack, server:
-        given = ("--agent", "shop.py:AGENT", "--model", f"{server.url}#any", "--approver", f"slack:{TEAM}:{GRACE}")
+        (tmp_path / "slack.yaml").write_text(DECIDING)
+        given = ("--agent", "shop.py:AGENT", "--model", f"{server.url}#any", "--config", "slack.yaml")
         async with program(tmp_path, *given, **settings(slack)):
             await slack.deliver(slack.mention("delete W-17"))
             await until(lambda: bool(slack.said(key="decide:")))
@@ -95,7 +97,8 @@ async def test_kill_9_of_the_process_that_shows_runs_leaves_them_to_the_other(tm
     (tmp_path / "shop.py").write_text(SHOP.replace("os.kill(os.getpid(), signal.SIGKILL)", "return 'deleted'"))
     server = ScriptedServer([call("delete_order", order_id="W-17"), say("It is gone.")])
     async with loopback_slack() as slack, server:
-        given = ("--agent", "shop.py:AGENT", "--model", f"{server.url}#any", "--approver", f"slack:{TEAM}:{GRACE}")
+        (tmp_path / "slack.yaml").write_text(DECIDING)
+        given = ("--agent", "shop.py:AGENT", "--model", f"{server.url}#any", "--config", "slack.yaml")
         async with program(tmp_path, *given, **settings(slack)) as first:
             await until(lambda: slack.listeners == 1)
             async with program(tmp_path, *given, **settings(slack)):
@@ -117,8 +120,7 @@ async def test_kill_9_of_the_process_that_shows_runs_leaves_them_to_the_other(tm
         ({"SLACK_APP_TOKEN": ""}, {}, "Socket Mode needs SLACK_APP_TOKEN"),
         ({}, {"http": True}, "--http needs SLACK_SIGNING_SECRET"),
         ({"JOURNEYMAN_SECRET_SLACK_BOT_TOKEN": ""}, {}, "set JOURNEYMAN_SECRET_SLACK_BOT_TOKEN"),
-        ({}, {"approver": ["grace"]}, "--approver: 'grace' is nobody of Slack"),
-        ({}, {"people": Path("nowhere.json")}, "--people: the file of people 'nowhere.json' cannot be read"),
+        ({"JOURNEYMAN_SLACK_PEOPLE": "nowhere.json"}, {}, "the file of people 'nowhere.json' cannot be read"),
     ],
 )
 def test_what_is_missing_is_named_before_slack_is_asked(
@@ -136,7 +138,9 @@ def test_what_is_missing_is_named_before_slack_is_asked(
 async def test_over_http_it_listens_and_ends_in_order(tmp_path: Path) -> None:
     async with loopback_slack() as slack, ScriptedServer([say("Hello.")]) as server:
         variables = settings(slack) | {"SLACK_SIGNING_SECRET": SECRET}
-        async with program(tmp_path, "--http", "--port", "0", "--model", f"{server.url}#any", **variables) as process:
+        (tmp_path / "slack.yaml").write_text("version: 1\ndoors: {slack: {mode: http, port: 0}}\n")
+        given = ("--config", "slack.yaml", "--model", f"{server.url}#any")
+        async with program(tmp_path, *given, **variables) as process:
             assert process.stderr is not None
             line = (await process.stderr.readline()).decode()
             assert f"in Slack as {TEAM}" in line

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from journeyman.app import Configuration, slack_pace
-from journeyman.core.context import Secrets, ToolContext
+from journeyman.app.configuration import Configuration
+from journeyman.app.service import slack_pace
+from journeyman.core.calls import Secrets, ToolContext
 from journeyman.doors.cli.configured import forget
 from journeyman.doors.cli.options import WrongUsageError
 from journeyman.doors.cli.slack import slack as slack_command

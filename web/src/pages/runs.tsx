@@ -57,7 +57,7 @@ function RunLine({ run }: { run: RunRow }) {
       <StatusBadge status={run.status} />
       <span class="what">{task || run.id}</span>
       <span class="quiet">{run.agent}{run.principal ? ` · ${run.principal}` : ""}</span>
-      <span class="quiet time">{when(run.created_at)} · {duration((run.updated_at - run.created_at) * 1000)}</span>
+      <span class="quiet time">{when(run.created_at)} · {duration(Date.parse(run.updated_at) - Date.parse(run.created_at))}</span>
     </a>
   );
 }

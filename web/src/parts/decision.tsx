@@ -52,7 +52,8 @@ export function ApprovalCard({ approval, inSession, decided }: {
         {approval.about ? <>May <code>{approval.tool_name}</code> run? </> : null}
         {approval.principal ? <>Asked for <strong>{visible(approval.principal.id)}</strong>. </> : null}
         {approval.confidence === null ? null : <>The model is {Math.round(approval.confidence * 100)} % sure. </>}
-        What you approve is exactly what runs.
+        What you approve is exactly what runs
+        {approval.not_bound_to ? `; it is not bound to ${visible(approval.not_bound_to)}.` : "."}
       </p>
       {mode === "edit" ? (
         <JsonField id={`edit-${approval.id}`} label="Arguments, as they are to run" field={field} />

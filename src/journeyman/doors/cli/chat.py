@@ -13,21 +13,24 @@ import typer
 from rich.panel import Panel
 from rich.text import Text
 
-from journeyman.app import Agent, Handle, Journeyman
+from journeyman.app import Agent
+from journeyman.app.desk import LOCAL, Desk
+from journeyman.app.handles import Handle
+from journeyman.app.journeyman import Journeyman
+from journeyman.app.loading import open_at
 from journeyman.app.service import model_name
 from journeyman.core.approvals import Approval
-from journeyman.core.conversations import SessionRow
 from journeyman.core.data import new_id
 from journeyman.core.errors import ConfigurationError, SessionTakenError
-from journeyman.core.messages import Role
-from journeyman.core.runs import CHAT_MESSAGE_LIMIT, UNFINISHED
+from journeyman.core.runs import CHAT_MESSAGE_LIMIT, UNFINISHED, Role, SessionRow
 from journeyman.doors.cli import options, screen
-from journeyman.doors.cli.chat_commands import COMMANDS, KEYS, parsed, unknown
-from journeyman.doors.cli.loading import command, open_at, running_app
+from journeyman.doors.cli.chat_prompt import COMMANDS, KEYS, parsed, unknown
+from journeyman.doors.cli.loading import command, running_app
 from journeyman.doors.cli.options import DEFAULT_STORE, ExitCode, RunOptions
 from journeyman.doors.cli.origins import RememberedTools, latest_order, load_for_run
 from journeyman.doors.cli.run import see_through
 from journeyman.doors.cli.tools import print_tool, print_tools
+from journeyman.doors.cli.trust import Gate
 
 QUIT = "/quit"
 HISTORY_SHOWN = 20
@@ -68,10 +71,11 @@ def chat(
     )
     database = open_at(store)
     loaded, tools, given = load_for_run(given, store=database)
-    find = RememberedTools(database, ask=True)
+    gate = Gate(ask=True)
+    find = RememberedTools(database)
 
     async def whole() -> ExitCode:
-        async with running_app(database, library=tools, origin=given.origin, find_tools=find) as app:
+        async with running_app(database, library=tools, origin=given.origin, find_tools=find, gate=gate) as app:
             return await _Conversation(app, loaded, given).hold()
 
     try:
@@ -88,6 +92,7 @@ class _Conversation:
         self._agent = agent
         self._options = given
         self._model = model_name(app, agent)
+        self._desk = Desk(app, LOCAL)
         self._session = app.session(given.session or new_id("chat"))
         self._console = screen.console(stderr=True)
         self._interrupts = _Interrupts()
@@ -95,7 +100,7 @@ class _Conversation:
     async def hold(self) -> ExitCode:
         """Everything from the first line to the last."""
         await self._session.must_be_open_to(self._options.principal)
-        if self._options.session is not None and await self._app.store.conversations.get(self._session.id) is None:
+        if self._options.session is not None and not await self._desk.has_session(self._session.id):
             screen.note(f"there is no session {self._session.id!r} yet: the first message begins it")
         interactive = screen.interactive()
         self._interrupts.watch()
@@ -125,7 +130,7 @@ class _Conversation:
 
     async def _resume(self) -> ExitCode:
         """Finish what was left unfinished when this conversation was left."""
-        rows = await self._app.store.runs.list(statuses=UNFINISHED, session_id=self._session.id, limit=1_000)
+        rows = await self._desk.runs(statuses=UNFINISHED, session_id=self._session.id, limit=1_000)
         code = ExitCode.DONE
         for row in reversed(rows):  # by turn, the latest first
             if code is not ExitCode.WAITING:
@@ -180,7 +185,7 @@ class _Conversation:
             yield line
 
     async def _say_how_to_go_on(self) -> None:
-        if await self._app.store.conversations.get(self._session.id) is not None:
+        if await self._desk.has_session(self._session.id):
             again = command(self._options.store, "chat --session", self._session.id, *self._options.repeated)
             self._console.print(f"go on: {again}", style="dim", soft_wrap=True)
 
@@ -227,7 +232,7 @@ class _Conversation:
         rating, _, note = argument.partition(" ")
         if rating not in ("good", "bad"):
             return screen.note("say /rate good or /rate bad, and why if you like")
-        rows = await self._app.store.runs.list(session_id=self._session.id, limit=1)
+        rows = await self._desk.runs(session_id=self._session.id, limit=1)
         if not rows or not rows[0].status.ended:
             return screen.note("there is no answer yet that could be rated")
         handle = await self._app.handle(rows[0].id)
@@ -245,9 +250,7 @@ class _Conversation:
                 screen.show(self._console, Text.assemble((f"{names[message.role]}: ", "bold"), said))
 
     async def _own_sessions(self) -> Sequence[SessionRow]:
-        principal = self._options.principal
-        own = None if principal is None else principal.id
-        return await self._app.store.conversations.list(principal_id=own, limit=SESSIONS_SHOWN)
+        return await Desk(self._app, self._options.principal or LOCAL).own_sessions(limit=SESSIONS_SHOWN)
 
     async def _sessions(self) -> None:
         table = screen.listing("session", "last used", "began with")
@@ -261,7 +264,7 @@ class _Conversation:
             screen.note("nothing was said yet, in no session")
 
     async def _go_on_with(self, session_id: str) -> ExitCode:
-        if not session_id or await self._app.store.conversations.get(session_id) is None:
+        if not session_id or not await self._desk.has_session(session_id):
             told = f"there is no session {session_id!r}" if session_id else "/session needs the ID of a session"
             screen.note(f"{told}; /sessions shows what there is")
             return ExitCode.DONE

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import difflib
+import json
+import os
+import re
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import TypeAlias
 
 from prompt_toolkit.application import get_app
@@ -13,12 +19,68 @@ from prompt_toolkit.history import History, InMemoryHistory
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 
 from journeyman.doors.cli import prompting, screen
-from journeyman.doors.cli.chat_commands import Command
-from journeyman.doors.cli.chat_history import KeptHistory, history_file
+from journeyman.doors.cli.program import replace_file, state_folder
+
+_NAME = re.compile(r"/[a-zA-Z]*")
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """One of them, in words."""
+
+    name: str
+    does: str
+    argument: str = ""
+    """What it can be given, e.g. ``NAME``; nothing for most."""
+
+    @property
+    def usage(self) -> str:
+        return f"{self.name} {self.argument}".rstrip()
+
+
+COMMANDS = {
+    command.name: command
+    for command in (
+        Command("/help", "what can be typed here"),
+        Command("/tools", "what the assistant can do, or all about one tool", "[NAME]"),
+        Command("/history", "what was said in this session"),
+        Command("/rate", "say whether the last answer was right; people's ratings are learned from", "good|bad [NOTE]"),
+        Command("/new", "begin a new session; this one is kept"),
+        Command("/sessions", "your latest sessions"),
+        Command("/session", "go on with another session", "ID"),
+        Command("/quit", "leave; so does Ctrl-D"),
+    )
+}
+KEYS = {
+    "Ctrl-C": "cancel what is under way, and go on talking",
+    "Alt-Enter": "another line of the same message; so does Enter after a backslash",
+    "Tab": "complete a command",
+    "Ctrl-R": "search what you have said before; the arrow keys go through it",
+}
+
+
+def parsed(line: str) -> tuple[str, str] | None:
+    """The command and its argument that a line gives; None where it is a message, such as a path."""
+    name, _, argument = line.partition(" ")
+    return (name, argument.strip()) if _NAME.fullmatch(name) and "\n" not in line else None
+
+
+def unknown(name: str) -> str:
+    """What to say of a command that is not there."""
+    near = difflib.get_close_matches(name, COMMANDS, n=1)
+    return f"there is no {name!r}; {f'did you mean {near[0]}?' if near else '/help tells what there is'}"
+
 
 PROMPT = "you › "
 LEAVING = "nothing is under way; /quit or Ctrl-D leaves"
 META_WIDTH = 60
+MOST_LINES = 1_000
+"""Of the history, which is kept between starts: a JSON text a line, the latest last."""
+MOST_BYTES = 256_000
+LONGEST = 8_000
+"""A longer text is pasted, not typed, and stays out."""
+ROOM = 2
+"""The file may grow to so many times its size before it is cut: cutting writes all of it."""
 
 Choices: TypeAlias = Callable[[str], Awaitable[Sequence[tuple[str, str]]]]
 """What a command can be given, by the command's name: each value, and what it is."""
@@ -94,3 +156,77 @@ class CommandCompleter(Completer):
                     display=screen.escaped(value),
                     display_meta=screen.shortened(meaning, META_WIDTH),
                 )
+
+
+# --- its history
+
+
+def history_file() -> Path:
+    return state_folder() / "chat_history"
+
+
+class KeptHistory(History):
+    """A history in a file that nobody else can read. Where it cannot be kept, there is one note and no file.
+
+    A line that begins with a blank is not kept, as in shells; nor is one that was just said.
+    """
+
+    def __init__(self, place: Path) -> None:
+        super().__init__()
+        self._place = place
+        self._kept = True
+
+    def load_history_strings(self) -> Iterable[str]:
+        try:
+            found = self._read()
+        except FileNotFoundError:
+            return ()
+        except OSError as error:
+            self._give_up(error)
+            return ()
+        return [text for line in reversed(found) if (text := _text(line)) is not None]
+
+    def append_string(self, string: str) -> None:
+        if string.strip() and not string.startswith(" ") and string not in self._loaded_strings[:1]:
+            super().append_string(string)
+
+    def store_string(self, string: str) -> None:
+        line = json.dumps(string).encode() + b"\n"
+        if not self._kept or len(line) > LONGEST:
+            return
+        try:
+            self._place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            descriptor = os.open(self._place, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+            with os.fdopen(descriptor, "ab", buffering=0) as file:
+                if hasattr(os, "fchmod"):
+                    os.fchmod(descriptor, 0o600)  # also where it was made by something else
+                file.write(line)  # one write: two programs at once do not mix their lines
+                size = file.tell()
+            if size > MOST_BYTES * ROOM:
+                self._cut()
+        except OSError as error:
+            self._give_up(error)
+
+    def _read(self) -> list[bytes]:
+        """The lines within the limits, the latest last."""
+        with self._place.open("rb") as file:
+            size = file.seek(0, os.SEEK_END)
+            file.seek(max(0, size - MOST_BYTES))
+            if size > MOST_BYTES:
+                file.readline()  # the rest of one that was cut through
+            return file.read().splitlines(keepends=True)[-MOST_LINES:]
+
+    def _cut(self) -> None:
+        replace_file(self._place, b"".join(self._read()))
+
+    def _give_up(self, error: OSError) -> None:
+        self._kept = False
+        screen.note(f"what you say here is not kept for the next start: {str(self._place)!r}: {error.strerror}")
+
+
+def _text(line: bytes) -> str | None:
+    try:
+        value = json.loads(line)
+    except ValueError:
+        return None
+    return value if isinstance(value, str) else None

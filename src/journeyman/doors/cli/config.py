@@ -1,18 +1,31 @@
-"""``journeyman config``: is the file right, what holds and where it comes from, and its schema for editors."""
+"""``journeyman config`` and ``journeyman init``: is the file right, what holds, its schema; and one to begin with."""
 
 from __future__ import annotations
 
+import asyncio
 import json
+from collections.abc import Callable, Iterator
+from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from rich.text import Text
 
-from journeyman.app import Configuration, SettingsError, found_file, json_schema, read_settings, setting_values
+from journeyman.app.configuration import Configuration, found_file
+from journeyman.app.resources import model_named
+from journeyman.app.trust import names_in
 from journeyman.core.errors import ConfigurationError
 from journeyman.doors.cli import configured, options, screen
+from journeyman.doors.cli.loading import load_agent
 from journeyman.doors.cli.options import WrongUsageError
+from journeyman.doors.cli.printed import printing_to_stderr
+from journeyman.doors.cli.program import program
+from journeyman.doors.cli.serve import must_be_bindable, token_file
+from journeyman.doors.cli.trust import remember_own, unconfirmed
+from journeyman.settings.problems import SettingsError
+from journeyman.settings.reading import examine, json_schema, read_settings
+from journeyman.settings.showing import setting_values
 
 config = typer.Typer(no_args_is_help=True)
 
@@ -29,18 +42,24 @@ def check(
     environment: Environment = None,
     store: StoreUrl = None,
     model: ModelName = None,
+    offline: Annotated[
+        bool, typer.Option("--offline", help="Start no server, and leave out what only they know.")
+    ] = False,
     as_json: options.Json = False,
 ) -> None:
     """Whether the file can be used; if not, everything that is wrong, with line and column, and exit code 2.
 
-    Tools are imported; no server is started, no store opened.
+    Whatever a command would refuse is told: tools, agent and model are looked up, servers are started and asked which
+    tools they have. No store is opened, no model asked.
     """
     path = _file()
     problems: list[Any] = []
     try:
-        if not configured.may_import(path):
-            configured.confirm_found(read_settings(path, options=_given(environment, store, model)))
+        if configured.is_found():
+            _confirm(path, _given(environment, store, model))
         found = _configuration(path, environment, store, model)
+        problems = [] if offline else asyncio.run(_servers_asked(found))
+        problems += [found.loaded.problem(key, why) for key, why in _refused(found)]
     except SettingsError as error:
         problems = list(error.problems)
     if as_json:
@@ -95,11 +114,85 @@ def _file() -> Path:
         raise WrongUsageError(str(error)) from None
 
 
+def _confirm(path: Path, given: dict[str, Any]) -> None:
+    """Ask about what a file that was merely found would import; where nobody has agreed, what else is wrong is told."""
+    loaded, problems = examine(path, options=given)
+    if loaded is None or (problems and unconfirmed(path, names_in(loaded.settings))):
+        raise SettingsError(problems)
+    configured.confirm_found(loaded)
+
+
 def _configuration(path: Path, environment: str | None, store: str | None, model: str | None) -> Configuration:
-    with screen.printing_to_stderr():
+    with printing_to_stderr():
         return Configuration(path, options=_given(environment, store, model))
+
+
+async def _servers_asked(found: Configuration) -> list[Any]:
+    async with found.library:
+        return list(found.server_problems())
+
+
+def _refused(found: Configuration) -> Iterator[tuple[tuple[str, ...], str]]:
+    """What commands would refuse of a file that is right in itself."""
+    settings, loaded = found.settings, found.loaded
+    if settings.model is not None:
+        yield from _tried(("model",), lambda: model_named(loaded.secret(settings.model or "")))
+    if settings.agent is not None:
+        agent = settings.agent
+        yield from _tried(("agent",), lambda: load_agent(agent, None, store=found.database))
+    http = settings.doors.http
+    if (http.tls_cert is None) != (http.tls_key is None):
+        given, other = ("tls_cert", "tls_key") if http.tls_key is None else ("tls_key", "tls_cert")
+        yield ("doors", "http", given), f"needs {other!r}, too"
+    tokens = list(_tried(("doors", "http", "tokens"), lambda: token_file(http.tokens)))
+    yield from tokens
+    if not tokens:
+        yield from _tried(("doors", "http", "host"), lambda: must_be_bindable(http.host, token_file(http.tokens)))
+
+
+def _tried(key: tuple[str, ...], attempt: Callable[[], Any]) -> Iterator[tuple[tuple[str, ...], str]]:
+    try:
+        attempt()
+    except (ConfigurationError, WrongUsageError) as error:
+        yield key, str(error)
 
 
 def _given(environment: str | None, store: str | None, model: str | None) -> dict[str, str]:
     given = {"environment": environment, "store": store, "model": model}
     return {name: value for name, value in given.items() if value is not None}
+
+
+SCHEMA = "journeyman.schema.json"
+NAMES = ("journeyman.yaml", "my_tools.py", "test_my_tools.py")
+
+
+def init(
+    folder: Annotated[Path, typer.Argument(metavar="[FOLDER]", help="Where to write; made if need be.")] = Path(),
+) -> None:
+    """Write journeyman.yaml with comments, a first tool, a test of it, and the schema for editors.
+
+    What is there already is never overwritten: then nothing is written at all.
+    """
+    kept = files("journeyman.doors.cli") / "templates"
+    texts = {name: (kept / f"{name}.txt").read_text(encoding="utf-8") for name in NAMES}
+    texts[SCHEMA] = json.dumps(json_schema(), indent=2, ensure_ascii=False) + "\n"
+    if there := [name for name in texts if (folder / name).exists() or (folder / name).is_symlink()]:
+        raise WrongUsageError(f"{', '.join(there)} in {str(folder)!r} would be overwritten; choose another folder")
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in texts.items():
+        with (folder / name).open("x", encoding="utf-8") as file:
+            file.write(text)
+        screen.say(f"wrote {folder / name}")
+    remember_own(folder / NAMES[0])
+    inside = "" if folder == Path() else f"cd {folder} && "
+    started = program(folder=folder)
+    steps = [
+        (f"{started} config check", "is everything right?"),
+        ("python -m pytest", "the test of the tool"),
+        (f'{started} run "Greet Ada"', "a run with it"),
+    ]
+    width = max(len(typed) for typed, _ in steps)
+    screen.note(
+        "what to do next:",
+        *(f"{inside}{typed.ljust(width)}   {does}" for typed, does in steps),
+    )

@@ -7,7 +7,7 @@ are looked up anyway.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,13 +16,66 @@ from typer.main import get_command
 
 from journeyman.core.errors import ConfigurationError
 from journeyman.doors.cli.options import WrongUsageError
+from journeyman.doors.cli.printed import printing_to_stderr
 
 if TYPE_CHECKING:
-    from journeyman.app import Configuration, Loaded, SqlStore
+    from journeyman.app import SqlStore
+    from journeyman.app.configuration import Configuration
+    from journeyman.settings.reading import Loaded
+    from journeyman.settings.schema import Settings
 
 CONFIG_VARIABLE = "JOURNEYMAN_CONFIG"
 WITHOUT = frozenset({"config", "demo", "doctor", "init", "trust"})
 """Commands that no file changes, or that look at it themselves."""
+
+_RUNS = {
+    "--concurrency": "runs.concurrency",
+    "--principal-concurrency": "runs.principal_concurrency",
+    "--approval-time": "approvals.expire_after",
+    "--retention": "runs.retention",
+    "--traces": "runs.traces",
+    "--split": "runs.split",
+}
+MOVED: dict[str, dict[str, str]] = {
+    "serve": {
+        "--tls-cert": "doors.http.tls_cert",
+        "--tls-key": "doors.http.tls_key",
+        "--root-path": "doors.http.root_path",
+        "--origin": "doors.http.origins",
+        "--forwarded-allow-ips": "doors.http.forwarded_allow_ips",
+        "--requests-per-minute": "doors.http.requests_per_minute",
+        "--body-bytes": "doors.http.body_bytes",
+        "--connections": "doors.http.connections",
+        "--connections-per-address": "doors.http.connections_per_address",
+        **_RUNS,
+    },
+    "worker": {"--lease": "runs.lease", **{name: key for name, key in _RUNS.items() if name != "--concurrency"}},
+    "slack": {
+        "--host": "doors.slack.host",
+        "--port": "doors.slack.port",
+        "--people": "doors.slack.people",
+        "--approver": "doors.slack.workspaces.TEAM.approvers",
+        "--permission": "doors.slack.permissions",
+        "--concurrency": "runs.concurrency",
+        "--approval-time": "approvals.expire_after",
+        "--api-url": "SLACK_API_URL",
+    },
+}
+"""Options that commands had once, and the key of the configuration file, or the variable, that says the same."""
+
+
+def refuse_moved(command: str, typed: Sequence[str]) -> None:
+    """Say where an option stands that is one no longer. Raises WrongUsageError."""
+    moved = MOVED.get(command, {})
+    for word in typed:
+        option = word.partition("=")[0]
+        if (key := moved.get(option)) is not None:
+            steps = key.split(".")
+            written = ": {".join(steps) + ": …" + "}" * (len(steps) - 1)
+            where = f"write {written!r} into journeyman.yaml, or into the file that --config names"
+            if key.isupper():
+                where = f"set the environment variable {key}"
+            raise WrongUsageError(f"{option} is no option of 'journeyman {command}' any more: {where}")
 
 
 class _Chosen:
@@ -100,7 +153,7 @@ def _option(*, uses_file: bool) -> Any:
 
 def chosen_file() -> Path | None:
     """The file that --config, JOURNEYMAN_CONFIG or the current folder gives."""
-    from journeyman.app import find_file
+    from journeyman.settings.reading import find_file
 
     return find_file(_Chosen.path)
 
@@ -110,12 +163,17 @@ def is_found() -> bool:
     return not _Chosen.path and not os.environ.get(CONFIG_VARIABLE)
 
 
+def named_file() -> Path | None:
+    """The file that --config names, which commands that are printed must name, too."""
+    return _Chosen.path
+
+
 def confirm_found(loaded: Loaded) -> None:
     """Ask about a file that nobody has named, before anything of it is used; remember one that somebody has.
 
     Raises WrongUsageError where nobody agrees.
     """
-    from journeyman.doors.cli.found_file import confirm_file, remember_named
+    from journeyman.doors.cli.trust import confirm_file, remember_named
 
     if is_found():
         confirm_file(loaded)
@@ -123,17 +181,11 @@ def confirm_found(loaded: Loaded) -> None:
         remember_named(loaded)
 
 
-def may_import(path: Path) -> bool:
-    """Whether what a file names may be imported although the file may be wrong."""
-    from journeyman.doors.cli.found_file import is_confirmed
-
-    return not is_found() or is_confirmed(path)
-
-
 def file_settings() -> Loaded | None:
     """What the file says, where there is one. Raises WrongUsageError with every problem."""
     if _Chosen.loaded is None and (path := chosen_file()) is not None:
-        from journeyman.app import SettingsError, read_settings
+        from journeyman.settings.problems import SettingsError
+        from journeyman.settings.reading import read_settings
 
         try:
             _Chosen.loaded = read_settings(path)
@@ -142,16 +194,37 @@ def file_settings() -> Loaded | None:
     return _Chosen.loaded
 
 
+def settings() -> Settings:
+    """What the file says, or what holds without one."""
+    from journeyman.settings.schema import Settings
+
+    loaded = file_settings()
+    return Settings(version=1) if loaded is None else loaded.settings
+
+
+def wrong_value(error: Exception | str, *key: str) -> WrongUsageError:
+    """What is wrong with a value of the file, and where it stands there."""
+    loaded = file_settings()
+    return WrongUsageError(str(error) if loaded is None else str(loaded.problem(key, str(error))))
+
+
 def configuration(database: SqlStore | None = None, options: Mapping[str, Any] | None = None) -> Configuration | None:
     """The file at work, with the tools it names; None where there is none. The first to ask says with which store."""
     path = chosen_file()
     if _Chosen.configuration is None and path is not None:
-        from journeyman.app import Configuration, SettingsError
-        from journeyman.doors.cli import screen
+        from journeyman.app.configuration import Configuration
+        from journeyman.doors.cli.trust import edits_gate, trust_command
+        from journeyman.settings.problems import SettingsError
 
         try:
-            with screen.printing_to_stderr():  # what a module prints when it is imported is not part of our answer
-                _Chosen.configuration = Configuration(path, database=database, options=options)
+            with printing_to_stderr():  # what a module prints when it is imported is not part of our answer
+                _Chosen.configuration = Configuration(
+                    path,
+                    database=database,
+                    options=options,
+                    gate=edits_gate(named=not is_found()),
+                    confirmed_by=trust_command(path),
+                )
         except SettingsError as error:
             raise unusable(error) from None
     return _Chosen.configuration
@@ -164,21 +237,16 @@ def unusable(error: ConfigurationError) -> WrongUsageError:
 def _defaults(loaded: Loaded, command: str) -> dict[str, Any]:
     """What options are where they are not given; those that the file leaves out stay as they are."""
     settings = loaded.settings
-    runs, http = settings.runs, settings.doors.http
-    found: dict[str, Any] = {"agent": settings.agent, "concurrency": runs.concurrency, "traces": runs.traces}
-    found["principal_concurrency"] = runs.principal_concurrency
-    if runs.retention is not None:
-        found["retention"] = "forever" if runs.retention == float("inf") else f"{runs.retention:.0f}s"
+    http = settings.doors.http
+    found: dict[str, Any] = {"agent": settings.agent}
     if command != "run":  # there, naming a store keeps the run in it
         found["store"] = stored(loaded)
     if command == "worker":
-        found |= {"lease": runs.lease, "tokens": http.tokens}
+        found |= {"concurrency": settings.runs.concurrency, "tokens": http.tokens}
     if command == "serve":
-        found |= {name: getattr(http, name) for name in type(http).model_fields if name != "origins"}
-        found |= {"origin": http.origins or None, "forwarded_allow_ips": ",".join(http.forwarded_allow_ips)}
+        found |= {"host": http.host, "port": http.port, "tokens": http.tokens, "workers": http.workers}
     if command == "slack":
-        slack = settings.doors.slack
-        found |= {"http": slack.mode == "http", "host": slack.host, "port": slack.port}
+        found["http"] = settings.doors.slack.mode == "http"
     return {name: value for name, value in found.items() if value is not None}
 
 

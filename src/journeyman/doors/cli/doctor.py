@@ -19,16 +19,18 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
-from journeyman.app import Configuration, SettingsError, explain_choice, read_settings
+from journeyman.app.configuration import Configuration
+from journeyman.app.finding import explain_choice
+from journeyman.app.loading import file_of, is_there, open_at
+from journeyman.app.trust import names_in, reasons
 from journeyman.core.approvals import ApprovalStatus
-from journeyman.core.context import Secrets
+from journeyman.core.calls import Secrets
 from journeyman.core.errors import JourneymanError
-from journeyman.core.extras import install_command
+from journeyman.core.lazy import install_command
 from journeyman.core.runs import UNFINISHED
 from journeyman.doors.cli import screen
-from journeyman.doors.cli.configured import chosen_file, may_import
-from journeyman.doors.cli.found_file import unconfirmed
-from journeyman.doors.cli.loading import command, file_of, is_there, open_at, opened, without_password
+from journeyman.doors.cli.configured import chosen_file, is_found
+from journeyman.doors.cli.loading import command, opened, without_password
 from journeyman.doors.cli.options import (
     DEFAULT_STORE,
     LOG_VARIABLE,
@@ -37,7 +39,10 @@ from journeyman.doors.cli.options import (
     WrongUsageError,
     default_store,
 )
-from journeyman.doors.cli.program import program
+from journeyman.doors.cli.printed import printing_to_stderr
+from journeyman.doors.cli.trust import trust_command, unconfirmed
+from journeyman.settings.problems import SettingsError
+from journeyman.settings.reading import read_settings
 
 STORE_SECONDS = 2.0
 """How long the store may take to answer."""
@@ -109,10 +114,10 @@ def _config_findings() -> dict[str, Any]:
     if path is None:
         return {"file": None, "problems": [], "told": "no journeyman.yaml here; 'journeyman init' writes one"}
     try:
-        if not may_import(path) and (why := unconfirmed(read_settings(path))) is not None:
-            told = f"{path} {'; '.join(why)}, and nobody has confirmed it: '{program()} trust {path}'"
+        if is_found() and (new := unconfirmed(path, names_in(read_settings(path).settings))):
+            told = f"{path} {'; '.join(reasons(new))}, and nobody has confirmed it: '{trust_command(path)}'"
             return {"file": str(path), "problems": [told], "told": f"{path} is not used before it is confirmed"}
-        with screen.printing_to_stderr():
+        with printing_to_stderr():
             found = Configuration(path)
     except SettingsError as error:
         problems = [str(item) for item in error.problems]

@@ -11,14 +11,17 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from journeyman.app import Experiment, Journeyman, Progress, Report
-from journeyman.app.service import keep, kept
+from journeyman.app import Experiment, Progress, Report
+from journeyman.app.desk import Desk
+from journeyman.app.operations import experiments as operations
 from journeyman.core.data import safe_json
-from journeyman.core.errors import ConfigurationError, StoreError
+from journeyman.core.errors import StoreError
 from journeyman.doors.cli import screen
-from journeyman.doors.cli.loading import command, imported, in_store
-from journeyman.doors.cli.options import DEFAULT_STORE, ExitCode, Json, Limit, Store, WrongUsageError
-from journeyman.doors.cli.progress import progress_shown
+from journeyman.doors.cli.loading import at_desk, command, imported
+from journeyman.doors.cli.operated import Listing, operated
+from journeyman.doors.cli.options import DEFAULT_STORE, ExitCode, Json, Store, WrongUsageError
+from journeyman.doors.cli.printed import printing_to_stderr
+from journeyman.doors.cli.screen import progress_shown
 
 NAME = "experiment"
 EXAMPLE = f"{NAME} = Experiment(agent, arms, inputs, score=..., runner=run)"
@@ -50,19 +53,19 @@ def run_experiment(
     _check_output(html, markdown=markdown, as_json=as_json)
     loaded = _load(file)
 
-    async def whole(app: Journeyman) -> tuple[Report, StoreError | None]:
+    async def whole(desk: Desk) -> tuple[Report, StoreError | None]:
         # The store was opened before anything runs: one that cannot be had is better known at once.
         with _progress_shown() as show:
             report = await loaded.run(show)
         try:
-            await keep(app.store.experiments, report, now=app.clock.time())
+            await operations.keep_report(desk, report)
         except StoreError as error:
             return report, error
         return report, None
 
     # What the file's own code prints is not part of our answer.
-    with screen.printing_to_stderr():
-        report, lost = in_store(store, whole, create=True)
+    with printing_to_stderr():
+        report, lost = at_desk(store, whole, create=True)
     code = _present(report, html=html, markdown=markdown, as_json=as_json)
     if lost is not None:
         screen.note(f"the report could not be kept: {lost}")
@@ -71,20 +74,18 @@ def run_experiment(
     raise typer.Exit(code)
 
 
-@experiment.command("list")
-def list_experiments(limit: Limit = 50, store: Store = DEFAULT_STORE, as_json: Json = False) -> None:
-    """Experiments that were run, newest first."""
-    rows = in_store(store, lambda app: app.store.experiments.list(limit=limit))
-    if as_json:
-        screen.print_json(screen.dumped(rows))
-    elif not rows:
-        screen.note("no experiments were run")
-    else:
-        table = screen.listing("experiment", "run", "winner", "name")
-        for row in rows:
-            cells = (screen.local_time(row.created_at), row.winner or "–", row.name)
-            table.add_row(row.id, *map(screen.escaped, cells))
-        screen.console().print(table)
+operated(experiment, "experiment list", operations.list_experiments)(
+    Listing(
+        "experiments",
+        {
+            "experiment": "id",
+            "run": lambda row: screen.local_time(row.created_at),
+            "winner": lambda row: row.winner or "–",
+            "name": "name",
+        },
+        empty="no experiments were run",
+    )
+)
 
 
 @experiment.command("show")
@@ -97,11 +98,7 @@ def show_experiment(
 ) -> None:
     """The report of one experiment."""
     _check_output(html, markdown=markdown, as_json=as_json)
-    report = in_store(store, lambda app: kept(app.store.experiments, experiment_id))
-    if report is None:
-        raise ConfigurationError(
-            f"there is no experiment {experiment_id!r}; 'journeyman experiment list' shows what there is"
-        )
+    report = at_desk(store, lambda desk: operations.report_of(desk, experiment_id))
     raise typer.Exit(_present(report, html=html, markdown=markdown, as_json=as_json))
 
 

@@ -1,68 +1,48 @@
-"""``journeyman gaps``: what no tool can do, looked up now or noticed before, by demand."""
+"""``journeyman gaps`` and ``journeyman intent``: what no tool can do, by demand; and what a request asks for."""
 
 from __future__ import annotations
 
+import asyncio
+import json
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 from rich.text import Text
 
-from journeyman.app.gap_export import as_gram, as_python
-from journeyman.app.journeyman import Journeyman
-from journeyman.core.gaps import NEAREST, Gap
+from journeyman.app.finding import add_configured, understand
+from journeyman.app.operations import gaps as operations
+from journeyman.app.resources import model_named
+from journeyman.core.gaps import NEAREST, Gap, ToolGapReport
 from journeyman.doors.cli import options, screen
-from journeyman.doors.cli.loading import command, in_store, load_library
-from journeyman.doors.cli.options import (
-    DEFAULT_STORE,
-    By,
-    Json,
-    Library,
-    Limit,
-    PrincipalName,
-    Store,
-    WrongUsageError,
-    task_text,
-    whose,
-)
+from journeyman.doors.cli.configured import file_settings
+from journeyman.doors.cli.loading import listed_library
+from journeyman.doors.cli.operated import Call, Listing, Typed, operated
+from journeyman.doors.cli.options import By, Json, Library, WrongUsageError, task_text
 
 TASK_WIDTH = 120
 
 gaps = typer.Typer(no_args_is_help=True)
 
-Key = Annotated[str, typer.Argument(metavar="ID", help="Of the gap, as 'gaps list' shows it.")]
+
+operated(gaps, "gaps list", operations.list_gaps, typed={"dismissed": Typed("--all")})(
+    Listing(
+        "gaps",
+        {
+            "gap": "key",
+            "asked": lambda gap: screen.counted(gap.times, "time") + (f" by {gap.people}" if gap.people > 1 else ""),
+            "last": lambda gap: screen.local_time(gap.last_at),
+            "missing": lambda gap: gap.missing + (" (dismissed)" if gap.dismissed_at is not None else ""),
+            "for example": lambda gap: screen.shortened(gap.report.attempted_task, TASK_WIDTH),
+        },
+        empty="nothing was missing so far",
+    )
+)
 
 
-@gaps.command("list")
-def list_gaps(
-    principal: PrincipalName = None,
-    limit: Limit = 50,
-    all_gaps: Annotated[bool, typer.Option("--all", help="Dismissed ones as well.")] = False,
-    store: Store = DEFAULT_STORE,
-    as_json: Json = False,
-) -> None:
-    """What was missing so far, those that most people asked for first."""
-    found = in_store(store, lambda app: app.gaps.demand(principal_id=whose(principal), dismissed=all_gaps, limit=limit))
-    if as_json:
-        screen.print_json(screen.dumped(found))
-    elif not found:
-        screen.note("nothing was missing so far")
-    else:
-        table = screen.listing("gap", "asked", "last", "missing", "for example")
-        for gap in found:
-            asked = screen.counted(gap.times, "time") + (f" by {gap.people}" if gap.people > 1 else "")
-            missing = screen.escaped(gap.missing) + (" (dismissed)" if gap.dismissed_at is not None else "")
-            task = screen.shortened(gap.report.attempted_task, TASK_WIDTH)
-            table.add_row(gap.key, asked, screen.local_time(gap.last_at), missing, task)
-        screen.console().print(table)
-
-
-@gaps.command("show")
-def show_gap(key: Key, store: Store = DEFAULT_STORE, as_json: Json = False) -> None:
-    """One gap: how often it was asked for, in which words, and which tools come nearest."""
-    gap = in_store(store, lambda app: _found(app, key))
-    if as_json:
-        return screen.print_json(gap.model_dump(mode="json"))
+@operated(gaps, "gaps show", operations.show_gap)
+def show_gap(gap: Gap, call: Call) -> None:
+    """How often it was asked for, in which words, and which tools come nearest."""
     screen.say(Text(f"missing: {screen.escaped(gap.missing)}", style="bold"))
     people = "1 person" if gap.people == 1 else f"{gap.people:,} people"
     screen.say(f"asked for {screen.counted(gap.times, 'time')} by {people}, last {screen.local_time(gap.last_at)}")
@@ -73,27 +53,19 @@ def show_gap(key: Key, store: Store = DEFAULT_STORE, as_json: Json = False) -> N
         screen.say(f"last run: {gap.run_id}")
     if gap.dismissed_at is not None:
         screen.say(f"dismissed {screen.local_time(gap.dismissed_at)} by {screen.escaped(gap.dismissed_by or 'nobody')}")
-    return screen.note(f"begin with it: {command(store, f'gaps export {gap.key}')}")
+    screen.note(f"begin with it: {call.command('gaps export', gap.key)}")
 
 
-@gaps.command("export")
-def export_gap(
-    key: Key,
-    form: Annotated[
-        Literal["gram", "python"], typer.Option("--as", help="A gram document, or a Python module with a test.")
-    ] = "gram",
+@operated(gaps, "gaps export", operations.export_gap, typed={"form": Typed("--as")})
+def write_files(
+    exported: operations.GapExport,
+    _: Call,
     to: Annotated[
         Path | None, typer.Option("--to", help="A folder for the files. Without one they are printed.")
     ] = None,
-    store: Store = DEFAULT_STORE,
 ) -> None:
-    """A gap as something to begin with: a tool in gram notation, or in Python with a test that runs."""
-    gap = in_store(store, lambda app: _found(app, key))
-    if form == "gram":
-        files = {f"{gap.key}.gram": as_gram(gap)}
-    else:
-        stub = as_python(gap)
-        files = {stub.module_name: stub.module, stub.test_name: stub.test}
+    """A tool in gram notation, or in Python with a test that runs."""
+    files = {file.name: file.text for file in exported.files}
     if to is None:
         for number, (name, text) in enumerate(files.items()):
             if len(files) > 1:
@@ -108,44 +80,54 @@ def export_gap(
         screen.say(f"written: {to / name}")
 
 
-@gaps.command("dismiss")
-def dismiss_gap(key: Key, by: By = None, store: Store = DEFAULT_STORE) -> None:
-    """Leave a gap out of the list: nobody is going to build it."""
-
-    async def work(app: Journeyman) -> Gap:
-        gap = await _found(app, key)
-        await app.gaps.dismiss(key, by=by or options.user_name())
-        return gap
-
-    gap = in_store(store, work)
+@operated(gaps, "gaps dismiss", operations.dismiss_gap, by=By)
+def say_dismissed(gap: Gap, _: Call) -> None:
+    """Nobody is going to build it."""
     screen.say(f"dismissed: {screen.escaped(gap.missing)}")
 
 
-async def _found(app: Journeyman, key: str) -> Gap:
-    gap = await app.gaps.get(key)
-    if gap is None:
-        raise WrongUsageError(f"there is no gap {key!r}; 'journeyman gaps list --all' shows their ids")
-    return gap
+TASK = Typed(metavar="TASK", help="What somebody might ask for, in words.", read=task_text)
 
 
-@gaps.command("detect")
-def detect_gap(
-    task: Annotated[str, typer.Argument(metavar="TASK", help="What somebody might ask for, in words.")],
-    library: Library = None,
-    store: Store = DEFAULT_STORE,
-    as_json: Json = False,
-) -> None:
-    """Say what is missing for a task, and keep that. No model is asked, and nothing is carried out."""
-    text, tools = task_text(task), load_library(library)
-    report = in_store(store, lambda app: app.gaps.detect(text), library=tools, create=True)
-    if as_json:
-        return screen.print_json(None if report is None else report.model_dump(mode="json"))
+@operated(gaps, "gaps detect", operations.detect_gap, typed={"text": TASK}, library=Library, create=True)
+def say_missing(report: ToolGapReport | None, call: Call) -> None:
     if report is None:
-        return screen.say(f"nothing seems to be missing among {screen.counted(len(tools), 'tool')}")
+        return screen.say(f"nothing seems to be missing among {screen.counted(len(call.tools or ()), 'tool')}")
     for missing in report.missing_tools:
         screen.say(Text(f"missing: {screen.escaped(missing)}", style="bold"))
     checked = report.existing_tools_checked
     if checked:
         rest = f" and {len(checked) - NEAREST} more" if len(checked) > NEAREST else ""
         screen.say(f"looked at, nearest first: {', '.join(checked[:NEAREST])}{rest}")
-    return screen.note(f"kept: {command(store, 'gaps list')}")
+    return screen.note(f"kept: {call.command('gaps list')}")
+
+
+def intent(
+    request: Annotated[str, typer.Argument(metavar="REQUEST", help="What somebody might ask for, in words.")],
+    library: Library = None,
+    model: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="A model that is asked as well. Without it, none is.", show_default=False),
+    ] = None,
+    permission: options.Permissions = None,
+    as_json: Json = False,
+) -> None:
+    """Say what a request asks for: its type, the tools that serve it, and the values it gives them. Runs nothing."""
+    text, tools = task_text(request), listed_library(library)
+    if (loaded := file_settings()) is not None:
+        add_configured(loaded.settings)
+    asked = None if model is None else model_named(model)
+    found = asyncio.run(understand(text, tools, principal=options.user_with(permission), model=asked))
+    if as_json:
+        return screen.print_json(None if found is None else found.model_dump(mode="json"))
+    if found is None:
+        return screen.say("nothing is asked for here that is of a known type")
+    screen.say(Text(f"{found.intent_type} ({found.confidence:.0%} sure)", style="bold"))
+    screen.say(f"tools: {', '.join(found.suggested_tools) or 'none'}")
+    if found.fallback_options:
+        screen.say(f"else: {', '.join(found.fallback_options)}")
+    for name, value in found.parameters.items():
+        screen.say(f"{name}: {screen.escaped(json.dumps(value, ensure_ascii=False))}")
+    if found.context_requirements:
+        screen.say(f"not said: {', '.join(found.context_requirements)}")
+    return None

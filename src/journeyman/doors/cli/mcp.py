@@ -9,26 +9,30 @@ import re
 import shlex
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from io import TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from journeyman.app import open_store, read_settings
 from journeyman.app.desk import DECIDE
+from journeyman.app.loading import open_at
+from journeyman.app.trust import server_name
 from journeyman.core.approvals import Approval
+from journeyman.core.data import one_line, visible
 from journeyman.core.errors import ConfigurationError
-from journeyman.core.extras import install_command
-from journeyman.core.principals import Principal
-from journeyman.core.sensitive.tokens import bare_url, redacted
-from journeyman.core.visible import one_line, visible
+from journeyman.core.lazy import install_command
+from journeyman.core.policy import Principal
 from journeyman.doors.cli import options, screen
 from journeyman.doors.cli.configured import configuration, file_settings
-from journeyman.doors.cli.found_file import remember_file
 from journeyman.doors.cli.loading import command
 from journeyman.doors.cli.options import DEFAULT_STORE, WrongUsageError
-from journeyman.doors.cli.secret import TOKEN_VARIABLE, new_token, take_from_environment
+from journeyman.doors.cli.printed import answer_stream, printing_to_stderr
+from journeyman.doors.cli.program import TOKEN_VARIABLE, new_token, take_from_environment
 from journeyman.doors.cli.serve import TokenFile, agents_and_tools, for_this_machine, must_be_bindable, token_file
+from journeyman.doors.cli.trust import Gate, remember_own
+from journeyman.sensitive.tokens import bare_url, redacted
+from journeyman.settings.reading import read_settings
 
 if TYPE_CHECKING:
     from journeyman.app.service import Service
@@ -80,7 +84,7 @@ def serve_mcp(
     if tokens is not None and insecure_no_token:
         raise WrongUsageError("--tokens says who may use the server, --insecure-no-token that everybody may: give one")
     listed = token_file(tokens) if http else None
-    database = open_store(store)
+    database = open_at(store)
     followed = configuration(database)
     agents, tools = agents_and_tools(agent, library, store=database, model=None)
     places = _places(store, page)
@@ -95,6 +99,7 @@ def serve_mcp(
             agents=agents,
             principals=principals,
             configuration=followed,
+            gate=Gate(tell=True),
         )
         async with opened as found:
             # What is there now stays: to look through all of it for garbage, again and again, would hold calls up.
@@ -106,7 +111,13 @@ def serve_mcp(
         me = options.user_with(permission)
         # Whoever sits at the client has started this program, and is asked as at a terminal.
         principal = Principal(me.id, permissions={*me.permissions, DECIDE})
-        await door.serve_stdio(service(), principal=principal, places=places, elicit=not no_elicitation)
+        with printing_to_stderr():
+            output = answer_stream()
+            if isinstance(output, TextIOWrapper):
+                output.reconfigure(encoding="utf-8")  # whatever the locale says
+            await door.serve_stdio(
+                service(), output=output, principal=principal, places=places, elicit=not no_elicitation
+            )
 
     async def over_http() -> None:
         made = new_token() if listed is None and given is None and not insecure_no_token else None
@@ -118,10 +129,11 @@ def serve_mcp(
             if made is not None:
                 screen.write(f"clients send the header 'Authorization: Bearer {made}'", stderr=True)
 
-        async with service() as found:
-            await door.serve_http(
-                found, host=host, port=port, tokens=known, places=places, elicit=not no_elicitation, ready=ready
-            )
+        with printing_to_stderr():
+            async with service() as found:
+                await door.serve_http(
+                    found, host=host, port=port, tokens=known, places=places, elicit=not no_elicitation, ready=ready
+                )
 
     if http:
         must_be_bindable(host, listed)
@@ -143,7 +155,7 @@ def add_server(
     yes: Annotated[bool, typer.Option("--yes", help="Write it without asking.")] = False,
 ) -> None:
     """Start an MCP server once, show its tools, risks and what is suspicious, and write it into journeyman.yaml."""
-    from journeyman.app.mcp_servers import look_at_server
+    from journeyman.app.config_tools import look_at_server
 
     if bool(command) == (url is not None):
         raise WrongUsageError("say what starts the server, after '--', or give --url")
@@ -162,8 +174,7 @@ def add_server(
         entry["trust_annotations"] = True
     new = not path.exists()
     write_server(path, name, entry)
-    if new:
-        remember_file(path)
+    remember_own(path, None if new else [server_name(read_settings(path).settings.mcp[name])])
     screen.say(f"{path}: {name} is there, with {screen.counted(len(report.tools), 'tool')}")
 
 
@@ -226,13 +237,14 @@ def list_servers(as_json: options.Json = False) -> None:
 def _places(store: str, page: str | None) -> Places:
     from journeyman.doors.mcp.calls import Places
 
+    shown = None if page is None else f"{page.rstrip('/')}/#/approvals"
+
     def decide(approval: Approval) -> str:
         yes, no = (command(store, f"approvals {word}", approval.id) for word in ("approve", "deny"))
-        page_too = "" if page is None else f", or open {page.rstrip('/')}/#/approvals"
-        return f"A person decides with '{yes}' or '{no}'{page_too}."
+        return f"Decide with '{yes}' or '{no}'{'' if shown is None else f', or open {shown}'}."
 
     def settle(run_id: str, call_id: str) -> str:
         ways = [command(store, "runs resolve", run_id, call_id, choice) for choice in ("rerun", "done", "skip")]
-        return f"A person settles it with '{ways[0]}', '{ways[1]}' or '{ways[2]}'."
+        return f"nobody knows whether it happened. Settle it with '{ways[0]}', '{ways[1]}' or '{ways[2]}'."
 
-    return Places(decide=decide, settle=settle)
+    return Places(decide=decide, settle=settle, tell=screen.note, page=shown)

@@ -8,18 +8,22 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.text import Text
 
-from journeyman.app import ImportedFile, Journeyman
+from journeyman.app import ImportedFile
+from journeyman.app.desk import Desk, NotFoundError
+from journeyman.app.journeyman import Journeyman
+from journeyman.app.operations import memory as operations
 from journeyman.core.errors import ConfigurationError
 from journeyman.core.memory import MemoryDocument
 from journeyman.doors.cli import options, screen
-from journeyman.doors.cli.loading import command, in_store
-from journeyman.doors.cli.options import DEFAULT_STORE, ExitCode, Json, Limit, Store, WrongUsageError
-from journeyman.doors.cli.progress import progress_shown
+from journeyman.doors.cli.loading import at_desk, command, in_store
+from journeyman.doors.cli.operated import Call, Listing, Typed, operated
+from journeyman.doors.cli.options import DEFAULT_STORE, ExitCode, Json, Store, WrongUsageError
+from journeyman.doors.cli.screen import progress_shown
 
 TEXT_WIDTH = 100
 SKIPPED_SHOWN = 20
@@ -30,34 +34,55 @@ Owner = Annotated[
     str | None,
     typer.Option("--principal", metavar="ID", help="Whose. Without it, yours: of your user name.", show_default=False),
 ]
-Metadata = Annotated[
-    str | None,
-    typer.Option(metavar="JSON", help="""Of the documents, e.g. '{"topic": "health"}'.""", show_default=False),
-]
-Since = Annotated[
-    str | None, typer.Option(metavar="SPAN", help="Only what was stored since then: 90s, 12h, 7d…", show_default=False)
-]
+METADATA_HELP = """Of the documents, e.g. '{"topic": "health"}'."""
+Metadata = Annotated[str | None, typer.Option(metavar="JSON", help=METADATA_HELP, show_default=False)]
+
+
+def _text(text: str, *, option: str) -> str:
+    if text != "-":
+        return text
+    read = sys.stdin.buffer.read(MOST_BYTES + 1)
+    if len(read) > MOST_BYTES:
+        raise WrongUsageError(f"stdin has more than {MOST_BYTES:,} bytes; store it in parts")
+    try:
+        return read.decode()
+    except UnicodeDecodeError:
+        raise WrongUsageError("stdin is not UTF-8 text") from None
+
+
+def _filter(text: str, *, option: str) -> str:
+    options.json_object(text, option=option)
+    return text
+
+
+def _moment(span: str, *, option: str) -> float:
+    return time.time() - options.seconds(span, option=option)
+
+
+FILTERS = {
+    "since": Typed(metavar="SPAN", help="Only what was stored since then: 90s, 12h, 7d…", read=_moment),
+    "until": Typed(metavar="SPAN", help="Only what was stored before then.", read=_moment),
+    "metadata": Typed(metavar="JSON", help=METADATA_HELP, read=_filter),
+}
+NEW = {
+    "text": Typed(help="What to remember; - reads it from stdin.", read=_text),
+    "metadata": Typed(metavar="JSON", help=METADATA_HELP, read=options.json_object),
+    "id": Typed(metavar="ID", help="Replaces the document of this id."),
+}
 
 memory = typer.Typer(no_args_is_help=True)
 
 
-@memory.command("add")
-def add_document(
-    text: Annotated[str, typer.Argument(metavar="TEXT", help="What to remember; - reads it from stdin.")],
-    metadata: Metadata = None,
-    id: Annotated[
-        str | None, typer.Option(metavar="ID", help="Replaces the document of this id.", show_default=False)
-    ] = None,
-    principal: Owner = None,
-    store: Store = DEFAULT_STORE,
-    as_json: Json = False,
-) -> None:
-    """Remember a text."""
-    said, written, owner = _metadata(metadata), _text(text), principal or options.user_name()
-    kept = in_store(store, lambda app: app.memory.store_document(written, said, id=id, principal=owner), create=True)
-    if as_json:
-        return screen.print_json(kept)
-    return screen.say(f"kept as {screen.escaped(kept.id)}")
+@operated(memory, "memory add", operations.add_document, typed=NEW, by=Owner, create=True)
+def say_kept(document: MemoryDocument, _: Call) -> None:
+    screen.say(f"kept as {screen.escaped(document.id)}")
+    _say_by_words(document.by_words_alone or 0)
+
+
+def _say_by_words(count: int) -> None:
+    if count:
+        passages = screen.counted(count, "passage")
+        screen.note(f"{passages} found by words alone for now; searches make the missing vectors little by little")
 
 
 @memory.command("import")
@@ -71,7 +96,8 @@ def import_folder(
     as_json: Json = False,
 ) -> None:
     """Remember the files of a folder. Once more: only those that have changed."""
-    said, owner = _metadata(metadata), principal or options.user_name()
+    said = {} if metadata is None else options.json_object(metadata, option="--metadata")
+    owner = principal or options.user_name()
 
     async def whole(app: Journeyman) -> list[ImportedFile]:
         files = []
@@ -100,6 +126,7 @@ def _say_imported(files: Sequence[ImportedFile], counts: Counter[str], folder: P
         return
     parts = [f"{counts[outcome]:,} {outcome}" for outcome in ("stored", "unchanged", "skipped") if counts[outcome]]
     screen.say(f"{screen.counted(len(files), 'file')}: {', '.join(parts)}")
+    _say_by_words(sum(file.by_words_alone for file in files))
     skipped = [file for file in files if file.outcome == "skipped"]
     for file in skipped[:SKIPPED_SHOWN]:
         screen.note(f"skipped: {file.path} {file.reason}")
@@ -107,63 +134,30 @@ def _say_imported(files: Sequence[ImportedFile], counts: Counter[str], folder: P
         screen.note(f"skipped: {len(skipped) - SKIPPED_SHOWN:,} more; --json lists all")
 
 
-@memory.command("search")
-def search_documents(
-    text: Annotated[str, typer.Argument(metavar="TEXT", help="What to look for, in words.")],
-    top_k: Annotated[int, typer.Option(min=1, max=100, help="How many to show at most.")] = 5,
-    since: Since = None,
-    metadata: Metadata = None,
-    principal: Owner = None,
-    store: Store = DEFAULT_STORE,
-    as_json: Json = False,
-) -> None:
-    """The documents nearest to a text, by words and by meaning, best first."""
-    said, first, owner = _metadata(metadata), _moment(since, "--since"), principal or options.user_name()
-    hits = in_store(
-        store, lambda app: app.memory.semantic_search(text, top_k, since=first, metadata=said, principal=owner)
-    )
-    if as_json:
-        return screen.print_json(screen.dumped(hits))
-    if not hits:
-        return screen.note("nothing like that is remembered")
-    for hit in hits:
-        document = hit.document
-        screen.say(Text(f"{document.id}  {_about(document)}", style="bold"))
+WORDS = Typed(metavar="TEXT", help="What to look for, in words.")
+
+
+@operated(memory, "memory search", operations.search_documents, typed={**FILTERS, "q": WORDS}, by=Owner, rows="results")
+def show_hits(found: operations.Found, _: Call) -> None:
+    """The nearest to a text, best first."""
+    if not found.results:
+        screen.note("nothing like that is remembered")
+    for hit in found.results:
+        screen.say(Text(f"{hit.document.id}  {_about(hit.document)}", style="bold"))
         screen.show(screen.console(), screen.escaped(hit.excerpt), indent=2)
-    return None
 
 
-@memory.command("list")
-def list_documents(
-    since: Since = None,
-    until: Annotated[
-        str | None, typer.Option(metavar="SPAN", help="Only what was stored before then.", show_default=False)
-    ] = None,
-    metadata: Metadata = None,
-    principal: Owner = None,
-    limit: Limit = 50,
-    store: Store = DEFAULT_STORE,
-    as_json: Json = False,
-) -> None:
-    """What is remembered, newest first."""
-    owner = principal or options.user_name()
-    asked: dict[str, Any] = {
-        "since": _moment(since, "--since"),
-        "until": _moment(until, "--until"),
-        "metadata": _metadata(metadata),
-        "limit": limit,
-    }
-    found = in_store(store, lambda app: app.memory.query(**asked, principal=owner))
-    if as_json:
-        screen.print_json(screen.dumped(found))
-    elif not found:
-        screen.note(f"nothing is remembered for {owner!r}" if not (since or until or metadata) else "nothing fits")
-    else:
-        table = screen.listing("id", "stored", "text")
-        for document in found:
-            text = screen.shortened(document.text, TEXT_WIDTH)
-            table.add_row(screen.escaped(document.id), screen.local_time(document.created_at), text)
-        screen.console().print(table)
+operated(memory, "memory list", operations.list_documents, typed=FILTERS, by=Owner)(
+    Listing(
+        "documents",
+        {
+            "id": "id",
+            "stored": lambda document: screen.local_time(document.created_at),
+            "text": lambda document: screen.shortened(document.text, TEXT_WIDTH),
+        },
+        empty="nothing is remembered here",
+    )
+)
 
 
 @memory.command("delete")
@@ -175,10 +169,16 @@ def delete_documents(
     """Forget documents, with all that was made of them. Backups made before still hold them."""
     owner = principal or options.user_name()
 
-    async def whole(app: Journeyman) -> list[str]:
-        return [key for key in dict.fromkeys(ids) if not await app.memory.delete(key, principal=owner)]
+    async def whole(desk: Desk) -> list[str]:
+        missing = []
+        for key in dict.fromkeys(ids):
+            try:
+                await operations.delete_document(desk, key)
+            except NotFoundError:
+                missing.append(key)
+        return missing
 
-    missing = in_store(store, whole)
+    missing = at_desk(store, whole, by=owner)
     if gone := len(dict.fromkeys(ids)) - len(missing):
         screen.say(f"{screen.counted(gone, 'document')} forgotten")
     if missing:
@@ -193,23 +193,3 @@ def _about(document: MemoryDocument) -> str:
     source = document.metadata.get("source")
     age = f"stored {screen.rough_duration(max(0.0, time.time() - document.created_at))} ago"
     return screen.escaped(f"{source}, {age}" if isinstance(source, str) else age)
-
-
-def _text(text: str) -> str:
-    if text != "-":
-        return text
-    read = sys.stdin.buffer.read(MOST_BYTES + 1)
-    if len(read) > MOST_BYTES:
-        raise WrongUsageError(f"stdin has more than {MOST_BYTES:,} bytes; store it in parts")
-    try:
-        return read.decode()
-    except UnicodeDecodeError:
-        raise WrongUsageError("stdin is not UTF-8 text") from None
-
-
-def _metadata(given: str | None) -> dict[str, Any]:
-    return {} if given is None else options.json_object(given, option="--metadata")
-
-
-def _moment(given: str | None, option: str) -> float | None:
-    return None if given is None else time.time() - options.seconds(given, option=option)

@@ -13,9 +13,9 @@ from typing import Annotated, Any
 
 import typer
 
-from journeyman.app import JsonFormatter
+from journeyman.app.observing import JsonFormatter
 from journeyman.core.errors import InvalidDataError
-from journeyman.core.principals import ANY_PRINCIPAL, Principal, PrincipalFilter
+from journeyman.core.policy import Principal
 from journeyman.core.runs import AgentResponse, RunStatus
 from journeyman.core.storing import Origin
 
@@ -26,6 +26,28 @@ DEFAULT_STORE = "sqlite:///journeyman.db"
 
 class WrongUsageError(Exception):
     """What was typed cannot be meant; the message says what to type instead."""
+
+
+class _Named:
+    """Whether the user has named the store of this command."""
+
+    store = False
+
+
+def note_store(context: typer.Context, option: typer.CallbackParam, value: str | None) -> str | None:
+    source = context.get_parameter_source(option.name or "")
+    _Named.store = source is not None and source.name in ("COMMANDLINE", "ENVIRONMENT")
+    return value
+
+
+def store_is_named() -> bool:
+    """Whether --store, JOURNEYMAN_STORE, or a configuration file that was itself named says where runs are kept."""
+    from journeyman.doors.cli.configured import file_settings, is_found, stored
+
+    if _Named.store or os.environ.get(STORE_VARIABLE):
+        return True
+    loaded = None if is_found() else file_settings()
+    return loaded is not None and stored(loaded) is not None
 
 
 class ExitCode(IntEnum):
@@ -108,16 +130,13 @@ Store = Annotated[
     typer.Option(
         metavar="URL",
         envvar=STORE_VARIABLE,
+        callback=note_store,
         help="Where runs are kept: sqlite:///FILE or postgresql://USER@HOST/DATABASE.",
     ),
 ]
 By = Annotated[
     str | None, typer.Option(metavar="NAME", help="Who decides. Without it, your user name here.", show_default=False)
 ]
-PrincipalName = Annotated[
-    str | None, typer.Option("--principal", metavar="ID", help="Only those of one principal.", show_default=False)
-]
-Limit = Annotated[int, typer.Option(min=1, help="How many to show at most.")]
 Yes = Annotated[
     bool, typer.Option("--yes", help="Approve everything without asking. Dangerous: irreversible calls run, too.")
 ]
@@ -194,11 +213,6 @@ def user_with(permissions: list[str] | None) -> Principal:
         raise WrongUsageError(f"--permission: {error.problems[0][1]}") from None
 
 
-def whose(principal: str | None) -> PrincipalFilter:
-    """Whose rows --principal asks for."""
-    return ANY_PRINCIPAL if principal is None else principal
-
-
 def default_store() -> str:
     """Where runs are kept when no --store says so."""
     if (given := os.environ.get(STORE_VARIABLE)) is not None and given:
@@ -209,7 +223,7 @@ def default_store() -> str:
     return (None if loaded is None else stored(loaded)) or DEFAULT_STORE
 
 
-def task_text(text: str) -> str:
+def task_text(text: str, *, option: str = "TASK") -> str:
     """A task as it was typed, which must say something."""
     if not text.strip():
         raise WrongUsageError(f"a task must say what to do, {text!r} is blank")

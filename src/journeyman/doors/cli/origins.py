@@ -1,8 +1,7 @@
 """What runs and sessions remember of the command that began them, and how another command loads it again.
 
 Names are kept so that they hold in any folder: files by their whole path, modules of the current folder as files. A
-store may come from anywhere, and what it names is code; so only what a person has named on this machine is loaded by
-a store's word alone (see ``trust``).
+store may come from anywhere, and what it names is code: the gate in ``trust`` has agreed before anything is loaded.
 """
 
 from __future__ import annotations
@@ -12,20 +11,14 @@ from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
-from journeyman.app import Agent, Journeyman, SqlStore, ToolLibrary, split_path
+from journeyman.app import Agent, SqlStore, ToolLibrary, split_path
+from journeyman.app.desk import LOCAL, Desk
+from journeyman.app.journeyman import Journeyman
+from journeyman.app.loading import SHIPPED, is_document, is_there, shipped_library, split_document
 from journeyman.core.errors import ConfigurationError, JourneymanError
 from journeyman.core.storing import Origin, RunOrder
 from journeyman.doors.cli import screen, trust
-from journeyman.doors.cli.loading import (
-    SHIPPED,
-    in_store,
-    is_document,
-    is_there,
-    load_agent,
-    load_library,
-    shipped_library,
-    split_document,
-)
+from journeyman.doors.cli.loading import in_store, load_agent, load_library
 from journeyman.doors.cli.options import RunOptions, WrongUsageError
 
 _GGUF = "gguf:"
@@ -108,7 +101,7 @@ def load_for_run(given: RunOptions, *, store: SqlStore) -> tuple[Agent, ToolLibr
 def remember(origin: Origin, agents: Iterable[Agent]) -> bool:
     """Note on this machine that a person has named these here, so that later commands need not ask; False: cannot."""
     try:
-        trust.remember_origins(origin, [agent.snapshot for agent in agents])
+        trust.remember_runs(origin, agents)
     except ConfigurationError as error:
         screen.note(f"{error}; commands that go on with a run must be given its options again")
         return False
@@ -119,9 +112,17 @@ def _with_remembered(given: RunOptions) -> RunOptions:
     """What is not given is taken from the latest run of the session."""
     if given.session is None or given.agent is not None or not is_there(given.store):
         return given
-    order = in_store(given.store, lambda app: latest_order(app, str(given.session)))
+    gate = trust.Gate(ask=True)
+
+    async def latest(app: Journeyman) -> tuple[RunOrder | None, str | None]:
+        order = await latest_order(app, str(given.session))
+        return order, None if order is None else await gate.refuses(app.store)
+
+    order, refused = in_store(given.store, latest)
     if order is None or order.origin is None:
         return given
+    if refused is not None:
+        raise WrongUsageError(refused)
     origin = order.origin
     taken = replace(
         given,
@@ -130,38 +131,32 @@ def _with_remembered(given: RunOptions) -> RunOptions:
         model=given.model or origin.model,
         folder=origin.folder if given.library is None else "",
     )
-    if taken.agent is not None or given.library is None:
-        try:
-            trust.confirm_origin(order, ask=True)
-        except ConfigurationError as error:
-            raise WrongUsageError(str(error)) from None
+    code = taken.agent is not None or given.library is None
+    try:
+        gate.check_run(order, code=code, model=given.model is None)
+    except ConfigurationError as error:
+        raise WrongUsageError(str(error)) from None
     return taken
 
 
 async def latest_order(app: Journeyman, session_id: str) -> RunOrder | None:
     """What was asked for last in a session."""
-    rows = await app.store.runs.list(session_id=session_id, limit=1)
-    return await app.store.runs.order(rows[0].id) if rows else None
+    return await Desk(app, LOCAL).latest_order(session_id)
 
 
 # --- going on
 
 
 class RememberedTools:
-    """Finds the tools of a run by the names it was begun with. Raises ConfigurationError, and the run stays as it is.
+    """Finds the tools of a run by the names it was begun with. Raises ConfigurationError; the run stays as it is."""
 
-    ``ask`` says whether the person at the terminal may be asked about code that was never named on this machine.
-    """
-
-    def __init__(self, store: SqlStore, *, ask: bool) -> None:
+    def __init__(self, store: SqlStore) -> None:
         self._store = store
-        self._ask = ask
         self._found: dict[tuple[str | None, str | None, str], ToolLibrary] = {}
 
     def __call__(self, order: RunOrder) -> ToolLibrary:
         origin = order.origin
         assert origin is not None
-        trust.confirm_origin(order, ask=self._ask)
         if origin.code not in self._found:
             try:
                 self._found[origin.code] = self._load(origin)

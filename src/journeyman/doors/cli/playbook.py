@@ -2,76 +2,60 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, cast
 
 import typer
 from rich.text import Text
 
-from journeyman.app import Journeyman
-from journeyman.core.errors import ConfigurationError
-from journeyman.core.playbook import PlaybookBullet, StrategyState, ToolCallingStrategy
+from journeyman.app.desk import Desk
+from journeyman.app.journeyman import Journeyman
+from journeyman.app.operations import playbooks as operations
+from journeyman.core.playbook import PlaybookBullet, PlaybookDiff, StrategyState, ToolCallingStrategy
 from journeyman.doors.cli import screen
-from journeyman.doors.cli.loading import command, in_store
-from journeyman.doors.cli.options import DEFAULT_STORE, By, Json, Limit, Store
+from journeyman.doors.cli.loading import at_desk, command, in_store
+from journeyman.doors.cli.operated import Call, Listing, Typed, operated
+from journeyman.doors.cli.options import DEFAULT_STORE, By, Json, Store
 
 WIDTH = 80
 MARKS = {"added": "+", "changed": "~", "removed": "-"}
 Domain = Annotated[str, typer.Option(metavar="NAME", help="The playbook's domain.")]
 AnyDomain = Annotated[str | None, typer.Option(metavar="NAME", help="Only this domain's playbook.")]
+IN_DOMAIN = {"domain": Typed(metavar="NAME", help="The playbook's domain.", default="general")}
 Key = Annotated[str, typer.Argument(metavar="ID", help="A strategy, as 'journeyman playbook list' shows it.")]
 
 playbook = typer.Typer(no_args_is_help=True)
 
 
-@playbook.command("list")
-def list_strategies(
-    domain: AnyDomain = None,
-    state: Annotated[StrategyState | None, typer.Option(help="Only strategies in this state.")] = None,
-    limit: Limit = 50,
-    store: Store = DEFAULT_STORE,
-    as_json: Json = False,
-) -> None:
-    """What was learned, those with the most successes first, and what to beware of."""
+STRATEGIES = Listing(
+    "strategies",
+    {
+        "id": "id",
+        "domain": "domain",
+        "state": lambda item: item.state.value,
+        "good/bad": lambda item: f"{item.helpful_count}/{item.harmful_count}",
+        "tools": lambda item: " → ".join(item.tool_sequence),
+        "for requests like": lambda item: screen.shortened(item.sub_goal or item.example_task, WIDTH),
+    },
+    empty="",
+)
 
-    async def found(app: Journeyman) -> tuple[list[ToolCallingStrategy], list[PlaybookBullet]]:
-        domains = [domain] if domain is not None else await app.playbooks.domains()
-        books = [app.playbooks[name] for name in domains]
-        pitfalls = [item for book in books for item in await book.bullets() if item.section == "Pitfalls"]
-        return [item for book in books for item in await book.strategies(state=state)][:limit], pitfalls[:limit]
 
-    strategies, pitfalls = in_store(store, found)
-    if as_json:
-        return screen.print_json(screen.dumped(strategies))
-    told = [] if state is not None else pitfalls  # a pitfall is in no state
-    if not strategies and not told:
-        return screen.note("nothing was learned so far", f"learn from ended runs: {command(store, 'playbook learn')}")
-    table = screen.listing("id", "domain", "state", "good/bad", "tools", "for requests like")
-    for item in strategies:
-        tools = screen.escaped(" → ".join(item.tool_sequence))
-        counts = f"{item.helpful_count}/{item.harmful_count}"
-        table.add_row(
-            item.id,
-            item.domain,
-            item.state.value,
-            counts,
-            tools,
-            screen.shortened(item.sub_goal or item.example_task, WIDTH),
-        )
-    if strategies:
-        screen.console().print(table)
-    for pitfall in told:
+@operated(playbook, "playbook list", operations.list_strategies, rows="strategies")
+def show_strategies(found: operations.Strategies, call: Call) -> None:
+    if not found.strategies and not found.pitfalls:
+        learn = call.command("playbook learn")
+        return screen.note("nothing was learned so far", f"learn from ended runs: {learn}")
+    if found.strategies:
+        STRATEGIES(found, call)
+    for pitfall in found.pitfalls:
         screen.say(screen.escaped(f"beware  {pitfall.domain}  {pitfall.content}"))
     return None
 
 
-@playbook.command("show")
-def show_strategy(key: Key, domain: AnyDomain = None, store: Store = DEFAULT_STORE, as_json: Json = False) -> None:
-    """One strategy: its demonstration, its evidence, and what it changed against runs that went without."""
-    found = in_store(store, lambda app: _find(app, key, domain))
-    if as_json:
-        return screen.print_json(found.model_dump(mode="json"))
+@operated(playbook, "playbook show", operations.find_strategy)
+def show_strategy(found: PlaybookBullet, _: Call) -> None:
+    """Also what it changed against runs that went without."""
     screen.say(Text(screen.escaped(found.content), style="bold"))
     table = screen.fields()
     table.add_row("counted", f"{found.helpful_count} good, {found.harmful_count} bad")
@@ -85,7 +69,6 @@ def show_strategy(key: Key, domain: AnyDomain = None, store: Store = DEFAULT_STO
     screen.console().print(table)
     for line in _demonstration(found):
         screen.say(screen.escaped(line))
-    return None
 
 
 def _demonstration(bullet: PlaybookBullet) -> list[str]:
@@ -132,37 +115,30 @@ def learn_from(
     return screen.note(f"see: {command(store, 'playbook list')}")
 
 
-@playbook.command("history")
-def list_versions(
-    domain: Domain = "general", limit: Limit = 20, store: Store = DEFAULT_STORE, as_json: Json = False
-) -> None:
-    """The versions of a playbook, newest first."""
-    versions = in_store(store, lambda app: app.playbooks[domain].history(limit=limit))
-    if as_json:
-        return screen.print_json(screen.dumped(versions))
-    table = screen.listing("version", "when", "changed", "removed", "why")
-    for item in versions:
-        why = screen.shortened(item.reason, WIDTH)
-        table.add_row(str(item.version), screen.local_time(item.at), str(item.changed), str(item.removed), why)
-    return screen.console().print(table)
+operated(playbook, "playbook history", operations.list_versions, typed=IN_DOMAIN)(
+    Listing(
+        "history",
+        {
+            "version": "version",
+            "when": lambda item: screen.local_time(item.at),
+            "changed": "changed",
+            "removed": "removed",
+            "why": lambda item: screen.shortened(item.reason, WIDTH),
+        },
+        empty="there is no version yet",
+    )
+)
+SIDES = {
+    **IN_DOMAIN,
+    "since": Typed("--since", metavar="VERSION"),
+    "to": Typed("--to", metavar="VERSION"),
+}
 
 
-@playbook.command("diff")
-def compare_versions(
-    since: Annotated[int, typer.Option(metavar="VERSION", min=0, help="The version to compare from.")],
-    to: Annotated[
-        int | None, typer.Option(metavar="VERSION", min=0, help="The version to compare with.", show_default="latest")
-    ] = None,
-    domain: Domain = "general",
-    store: Store = DEFAULT_STORE,
-    as_json: Json = False,
-) -> None:
-    """What was added, changed and removed between two versions of a playbook."""
-    found = in_store(store, lambda app: app.playbooks[domain].diff(since, to))
-    if as_json:
-        return screen.print_json(found.model_dump(mode="json"))
+@operated(playbook, "playbook diff", operations.compare_versions, typed=SIDES)
+def show_changes(found: PlaybookDiff, call: Call) -> None:
     if not found.bullets:
-        return screen.note(f"versions {found.since} and {found.to} of {domain!r} say the same")
+        screen.note(f"versions {found.since} and {found.to} of {call.given['domain']!r} say the same")
     for bullet in found.bullets:
         screen.say(Text(screen.escaped(f"{MARKS[bullet.kind]} {bullet.title}  {bullet.id}"), style="bold"))
         for change in bullet.fields:
@@ -170,21 +146,12 @@ def compare_versions(
                 bullet.kind, [change.before, change.after]
             )
             screen.say(f"    {change.field}: {' → '.join(screen.shortened(side, WIDTH) for side in sides)}")
-    return None
 
 
-@playbook.command("rollback")
-def roll_back(
-    to: Annotated[int, typer.Option(metavar="VERSION", min=0, help="The version to go back to.")],
-    domain: Domain = "general",
-    store: Store = DEFAULT_STORE,
-    as_json: Json = False,
-) -> None:
-    """Make a playbook what it was at a version. That is a new version: it can be undone like any other."""
-    version = in_store(store, lambda app: app.playbooks[domain].rollback(to=to))
-    if as_json:
-        return screen.print_json({"version": version})
-    return screen.say(f"version {version} of {domain!r} is what version {to} was")
+@operated(playbook, "playbook rollback", operations.roll_back, typed=SIDES)
+def say_rolled_back(found: operations.PlaybookView, call: Call) -> None:
+    """That is a new version: it can be undone like any other."""
+    screen.say(f"version {found.version} of {found.domain!r} is what version {call.given['to']} was")
 
 
 @playbook.command("export")
@@ -219,11 +186,12 @@ def _settling(state: StrategyState, text: str) -> None:
         by: By = None,
         store: Store = DEFAULT_STORE,
     ) -> None:
-        async def work(app: Journeyman) -> None:
-            found = await _find(app, key, domain)
-            await app.playbooks[found.domain].settle(key, state, reason=reason, by=by)
+        async def work(desk: Desk) -> None:
+            found = await operations.find_strategy(desk, key, domain=domain)
+            body = operations.StateBody.model_construct(state=cast("Any", state.value), reason=reason)
+            await operations.change_strategy(desk, found.domain, key, body)
 
-        in_store(store, work)
+        at_desk(store, work, by=by)
         screen.say(f"{key} is {state.value}")
 
     settle.__doc__ = text
@@ -233,11 +201,3 @@ def _settling(state: StrategyState, text: str) -> None:
 _settling(StrategyState.ACTIVE, "Offer a strategy to runs, on your word.")
 _settling(StrategyState.QUARANTINED, "Offer a strategy to no run until somebody activates it.")
 _settling(StrategyState.RETIRED, "Give a strategy up for good.")
-
-
-async def _find(app: Journeyman, key: str, domain: str | None) -> PlaybookBullet:
-    domains: Sequence[str] = [domain] if domain is not None else await app.playbooks.domains()
-    for name in domains:
-        if (found := await app.playbooks[name].get(key)) is not None:
-            return found
-    raise ConfigurationError(f"no playbook has a strategy {key!r}: list them with 'journeyman playbook list'")

@@ -1,23 +1,87 @@
-"""What tools in processes of their own print: it passes through this one, so that a terminal obeys none of it."""
+"""What tools print, here or in processes of their own: it goes to stderr, escaped, and never into a command's answer.
+
+A command writes its answer to a stream of its own (:func:`answer_stream`). From the moment that others' code may run,
+``print`` and file descriptor 1 lead elsewhere, until the process has ended: what a thread prints late, or a buffer
+holds until exit, has no way to the answer either.
+"""
 
 from __future__ import annotations
 
 import codecs
+import io
 import os
 import select
 import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, redirect_stdout, suppress
 from functools import cache
+from typing import TextIO, cast
 
-from journeyman.core import environment
-from journeyman.core.visible import visible
+from journeyman.core.data import visible
+from journeyman.sensitive import environment
 
 AT_ONCE = 65_536
 LAST_SECONDS = 1.0
 """How long what was printed last may take to be shown."""
+
+_answer: TextIO | None = None
+
+
+def answer_stream() -> TextIO:
+    """Where a command writes what it was asked for."""
+    return sys.stdout if _answer is None else _answer
+
+
+@contextmanager
+def printing_to_stderr() -> Iterator[None]:
+    """Around code of others, tools above all: what it prints is not the answer."""
+    if _answer is None and _is_standard_output(sys.stdout):
+        _separate()
+    if _answer is not None:
+        yield
+        return
+    with redirect_stdout(cast("TextIO", _Escaping())):  # in somebody else's process, whose streams stay as they are
+        yield
+
+
+def _is_standard_output(stream: TextIO | None) -> bool:
+    try:
+        return stream is not None and stream.fileno() == 1 and stream is sys.__stdout__
+    except (OSError, ValueError):  # no file, or closed
+        return False
+
+
+def _separate() -> None:
+    """Keep standard output for the answer, and give everybody else a way to stderr in its place."""
+    global _answer
+    former = sys.stdout
+    former.flush()
+    # Line by line: what is told on stderr in between stands where it belongs, also where both go to one place.
+    _answer = os.fdopen(os.dup(1), "w", 1, encoding=former.encoding, errors=former.errors)
+    os.dup2(_printed().theirs, 1)
+    sys.stdout = cast("TextIO", _Escaping())
+    sys.__stdout__ = sys.stdout  # type: ignore[misc,assignment]  # meant to stay; but tools write to it, too
+
+
+class _Escaping(io.TextIOBase):
+    """A stream for what others print: to stderr as it is then, for a line may be edited there meanwhile."""
+
+    def write(self, text: str) -> int:
+        if sys.stderr is not None:
+            sys.stderr.write(visible(text))
+        return len(text)
+
+    def flush(self) -> None:
+        if sys.stderr is not None:
+            sys.stderr.flush()
+
+    def isatty(self) -> bool:
+        return sys.stderr is not None and sys.stderr.isatty()
+
+    def fileno(self) -> int:
+        return 1
 
 
 @contextmanager
@@ -28,6 +92,9 @@ def children_escaped() -> Iterator[None]:
         yield
     finally:
         environment.child_output = former
+        if _answer is not None:
+            with suppress(OSError, ValueError):  # nobody reads it any more
+                _answer.flush()
         if _printed.cache_info().currsize:
             _printed().drain()
 

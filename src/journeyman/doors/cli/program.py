@@ -1,11 +1,14 @@
-"""How this program was started, so that commands which are printed work as printed."""
+"""This program in its surroundings: how it was started, secrets of its environment, files it keeps for its user."""
 
 from __future__ import annotations
 
 import os
+import secrets
 import shlex
 import shutil
 import sys
+import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 NAME = "journeyman"
@@ -24,3 +27,61 @@ def program(*, folder: Path | None = None) -> str:
         return NAME
     path, here = started.absolute(), Path.cwd() if folder is None else folder.absolute()
     return shlex.quote(str(path.relative_to(here) if path.is_relative_to(here) else path))
+
+
+# --- secrets in the environment
+
+
+TOKEN_VARIABLE = "JOURNEYMAN_TOKEN"
+"""The token of a service on this machine, for scripts that cannot read it off the screen."""
+
+
+def new_token() -> str:
+    """A token that nobody can guess."""
+    return secrets.token_urlsafe(32)
+
+
+def take_from_environment(name: str) -> str | None:
+    """The variable's value; afterwards it is gone, from what the system shows of this process as well."""
+    value = os.environ.get(name)
+    if value is None:
+        return None
+    if sys.platform != "win32":
+        _overwrite(os.fsencode(name), os.fsencode(value))
+    del os.environ[name]
+    return value
+
+
+def _overwrite(name: bytes, value: bytes) -> None:
+    """Unsetting a variable leaves its text in memory, where /proc/PID/environ shows it to every process of the user."""
+    import ctypes
+
+    getenv = ctypes.CDLL(None).getenv
+    getenv.argtypes, getenv.restype = [ctypes.c_char_p], ctypes.c_void_p
+    place = getenv(name)
+    if place and ctypes.string_at(place) == value:
+        ctypes.memset(place, ord("*"), len(value))
+
+
+# --- files kept for the user
+
+
+def state_folder() -> Path:
+    state = os.environ.get("XDG_STATE_HOME", "")
+    # A relative folder is to be ignored, says the specification.
+    root = Path(state) if os.path.isabs(state) else Path.home() / ".local" / "state"
+    return root / "journeyman"
+
+
+def replace_file(place: Path, content: bytes) -> None:
+    """Put a file in place whole, with mode 0600: two programs at once leave one of the two, never a torn file."""
+    place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    descriptor, written = tempfile.mkstemp(dir=place.parent, prefix=place.name)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+        os.replace(written, place)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(written)
+        raise

@@ -29,6 +29,7 @@ from prompt_toolkit.output import Output, create_output
 from prompt_toolkit.styles import Style
 
 from journeyman.doors.cli import screen
+from journeyman.doors.cli.printed import printing_to_stderr
 
 STYLE = Style.from_dict({"prompt": "bold ansicyan", "more": "ansibrightblack"})
 
@@ -163,7 +164,7 @@ def printed_above() -> Iterator[None]:
     for handler in handlers:
         handler.setStream(stream)
     try:
-        with screen.printing_to_stderr():
+        with printing_to_stderr():
             yield
     finally:
         sys.stderr = terminal

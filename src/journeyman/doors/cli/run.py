@@ -5,25 +5,33 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 import typer
 
-from journeyman.app import Agent, AuditedJournal, Handle, Journeyman, SqlStore, ToolLibrary, checked_arguments, stream
-from journeyman.core.approvals import Approval
+from journeyman.app import Agent, Planner, ToolLibrary
+from journeyman.app.approvals import checked_arguments
+from journeyman.app.desk import LOCAL, Desk, NotFoundError
+from journeyman.app.direct import stream
+from journeyman.app.handles import Handle
+from journeyman.app.journeyman import Journeyman
+from journeyman.app.loading import audited_journal, is_document, open_at
+from journeyman.core.approvals import Approval, Approve, Deny
+from journeyman.core.errors import ApprovalError
 from journeyman.core.events import RunFailed, RunFinished, RunSuspended
 from journeyman.core.protocols import Journal
-from journeyman.core.protocols import Model as ModelProtocol
 from journeyman.core.runs import AgentResponse, Limits, RunStatus
 from journeyman.core.storing import RunRow
 from journeyman.doors.cli import options, screen
 from journeyman.doors.cli.configured import configuration
-from journeyman.doors.cli.loading import command, is_document, load_agent, open_at, opened, running_app
-from journeyman.doors.cli.markdown import print_answer
+from journeyman.doors.cli.loading import command, load_agent, not_there, opened, running_app
 from journeyman.doors.cli.options import ExitCode, RunOptions
 from journeyman.doors.cli.origins import load_for_run
-from journeyman.doors.cli.outcome import blocking_run, follow, needs, next_steps, resume_command, row_of
-from journeyman.doors.cli.trace import Allow, Trace, approver, asker
+from journeyman.doors.cli.printed import printing_to_stderr
+from journeyman.doors.cli.screen import print_answer
+from journeyman.doors.cli.trace import Allow, Asker, Trace, approver, asker
+from journeyman.doors.cli.trust import Gate
 
 
 def run(
@@ -41,7 +49,13 @@ def run(
         ),
     ] = False,
     store: Annotated[
-        str | None, typer.Option(metavar="URL", help="Where to keep it; implies --durable.", show_default=False)
+        str | None,
+        typer.Option(
+            metavar="URL",
+            help="Where to keep it; implies --durable.",
+            callback=options.note_store,
+            show_default=False,
+        ),
     ] = None,
     session: Annotated[
         str | None,
@@ -87,7 +101,7 @@ def run_directly(task: str, given: RunOptions) -> ExitCode:
 
     async def whole() -> AgentResponse | None:
         async with opened(store) if on_tasks else nullcontext():
-            journal = audited(store, given) if on_tasks else None
+            journal = audited_journal(store, given.principal) if on_tasks else None
             return await stream_run(agent, task, given, tools=tools, model=given.model, trace=trace, journal=journal)
 
     response = asyncio.run(whole())
@@ -97,19 +111,15 @@ def run_directly(task: str, given: RunOptions) -> ExitCode:
     return print_response(response, as_json=given.as_json)
 
 
-def audited(store: SqlStore, given: RunOptions) -> Journal:
-    """The journal of a run that the store does not keep, although its tools work there."""
-    return AuditedJournal(store.audit, actor=None if given.principal is None else given.principal.id)
-
-
 async def stream_run(
     agent: Agent,
     task: str,
     given: RunOptions,
     *,
     tools: ToolLibrary,
-    model: ModelProtocol | str | None,
     trace: Trace,
+    model: str | None = None,
+    planner: Planner | None = None,
     journal: Journal | None = None,
 ) -> AgentResponse | None:
     """Run an agent and show its trace; None when the run waits for a person.
@@ -129,12 +139,13 @@ async def stream_run(
         limits = rules.limits if agent.max_iterations is None else without_iterations(rules.limits)
         if model is None and agent.model == "auto" and rules.model is not None:
             model = rules.model()
-    with screen.printing_to_stderr(), trace:
+    with printing_to_stderr(), trace:
         async for event in stream(
             agent,
             task,
             library=tools,
             model=model,
+            planner=planner,
             approver=asks,
             principal=given.principal,
             policy=None if rules is None else rules.policy,
@@ -183,7 +194,7 @@ def run_durably(task: str, given: RunOptions) -> ExitCode:
     agent, tools, given = load_for_run(given, store=store)
 
     async def whole() -> ExitCode:
-        async with running_app(store, library=tools, origin=given.origin) as app:
+        async with running_app(store, library=tools, origin=given.origin, gate=Gate(ask=True)) as app:
             app.model_for(agent)  # a run that cannot be carried out here is not even kept
             handle = await app.start(agent, task, principal=given.principal, session_id=given.session)
             with leaving_noted(given, handle.run_id):
@@ -206,7 +217,7 @@ async def see_through(
 ) -> ExitCode:
     """One run, to its end or to a person, with everything a person is told about it. ``seen`` facts are not shown."""
     trace = Trace(screen.console(stderr=True), live=given.live, verbose=given.verbose)
-    with leaving_noted(given, handle.run_id), screen.printing_to_stderr(), trace:
+    with leaving_noted(given, handle.run_id), printing_to_stderr(), trace:
         ask = asker(trace, yes=given.yes, allow=allow, check=app.approvals.checked)
         await follow(app, handle, trace, ask=ask, seen=seen)
         response = await handle.result()
@@ -250,3 +261,154 @@ def note_blocked(row: RunRow, earlier: RunRow, given: RunOptions) -> ExitCode:
 def resume_with(given: RunOptions, run_id: str) -> str:
     """What to type to resume a run."""
     return resume_command(given.store, run_id, *given.repeated)
+
+
+# --- where a durable run stands
+
+
+MOST_NAMED = 10
+CALL_WIDTH = 100
+POLL_SECONDS = 0.5
+"""How often it is looked whether somebody else has answered the question a person is being asked here."""
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """One thing a person must do before a run can go on."""
+
+    what: str
+    commands: tuple[str, ...]
+    """What to type; where there are several, one of them."""
+
+
+async def needs(app: Journeyman, run_id: str, *, url: str) -> list[Need]:
+    """Everything a person must do, in the order it was asked."""
+    approvals = [
+        Need(
+            f"{_about(item)} needs approval ({item.risk.value})",
+            (command(url, "approvals approve", item.id), command(url, "approvals deny", item.id)),
+        )
+        for item in await app.approvals.pending(run_id=run_id)
+    ]
+    unknown = [
+        Need(
+            f"{screen.call_text(item.tool_name, item.arguments, width=CALL_WIDTH)} was under way when its process "
+            "died; nobody knows whether it happened",
+            tuple(command(url, "runs resolve", run_id, item.call_id, choice) for choice in ("rerun", "done", "skip")),
+        )
+        for item in await (await app.handle(run_id)).unknown()
+    ]
+    row = await row_of(app, run_id, url=url)
+    stuck = [Need(row.trouble or "processes die on it", (command(url, "runs resume", run_id),))]
+    return approvals + unknown + (stuck if row.status is RunStatus.STUCK else [])
+
+
+def _about(approval: Approval) -> str:
+    """What a person is asked about: in words, where the tool has some, and as a call."""
+    call = screen.call_text(approval.tool_name, approval.arguments, width=CALL_WIDTH)
+    return f"{screen.escaped(approval.about)} · {call}" if approval.about else call
+
+
+def next_steps(found: list[Need], *, url: str) -> list[str]:
+    """As lines for a person."""
+    lines: list[str] = []
+    for need in found[:MOST_NAMED]:
+        first, *others = need.commands
+        lines += [f"{need.what}:", f"  {first}", *(f"  or: {other}" for other in others)]
+    if len(found) > MOST_NAMED:
+        lines.append(f"… and {len(found) - MOST_NAMED} more: {command(url, 'approvals list')}")
+    return lines
+
+
+def resume_command(url: str, run_id: str, *options: str) -> str:
+    return command(url, "runs resume", run_id, *options)
+
+
+async def row_of(app: Journeyman, run_id: str, *, url: str) -> RunRow:
+    try:
+        return await Desk(app, LOCAL).run(run_id)
+    except NotFoundError as error:
+        raise not_there(url, error) from None
+
+
+def holder_of(app: Journeyman, row: RunRow) -> str | None:
+    """The living process that holds the run's lease, in words; None when none does."""
+    return Desk(app, LOCAL).holder(row)
+
+
+async def blocking_run(app: Journeyman, row: RunRow) -> RunRow | None:
+    """The earlier run of the same session that keeps this one from beginning and that no process works on."""
+    earlier = (await Desk(app, LOCAL).blockers(row)).earlier
+    return None if earlier is None or holder_of(app, earlier) else earlier
+
+
+# --- following
+
+
+async def follow(app: Journeyman, handle: Handle, trace: Trace, *, ask: Asker | None, seen: int = 0) -> RunStatus:
+    """Show a run from fact ``seen`` on, until it has ended or waits for somebody who cannot be asked here.
+
+    Raises what keeps it from going on here.
+    """
+    for fact in await Desk(app, LOCAL).facts(handle.run_id, limit=seen) if seen else ():
+        trace.recall(fact)
+    while True:
+        status, now_seen = await _shown_until_it_stops(app, handle, trace, seen)
+        if status is not RunStatus.AWAITING_APPROVAL or ask is None:
+            return status
+        pending = await app.approvals.pending(run_id=handle.run_id)
+        if not pending and now_seen == seen:
+            return status
+        seen = now_seen
+        for approval in pending:
+            await _decide(app, approval, ask)
+
+
+async def _shown_until_it_stops(app: Journeyman, handle: Handle, trace: Trace, seen: int) -> tuple[RunStatus, int]:
+    async def show() -> None:
+        nonlocal seen
+        async for event in handle.events(after=seen):
+            trace.show(event)
+            seen = event.seq or seen
+
+    showing = asyncio.create_task(show())
+    try:
+        status = await handle.wait()
+    finally:
+        showing.cancel()
+        await asyncio.wait((showing,))
+    if not showing.cancelled():
+        showing.result()
+    for fact in await Desk(app, LOCAL).facts(handle.run_id, after=seen):
+        trace.show(fact)
+        seen = fact.seq or seen
+    return status, seen
+
+
+async def _decide(app: Journeyman, approval: Approval, ask: Asker) -> None:
+    """Ask the person here, unless somebody elsewhere is quicker or the time runs out."""
+    asking = asyncio.ensure_future(ask(approval))
+    elsewhere = asyncio.ensure_future(_decided(app, approval.id))
+    try:
+        await asyncio.wait((asking, elsewhere), return_when=asyncio.FIRST_COMPLETED)
+        if not asking.done():
+            return
+        match asking.result():
+            case Approve(arguments=arguments, by=by):
+                await app.approvals.approve(approval.id, by=by or "unnamed", arguments=arguments)
+            case Deny(reason=reason, by=by):
+                await app.approvals.deny(approval.id, by=by or "unnamed", reason=reason)
+    except ApprovalError as error:
+        screen.note(str(error))  # what is still pending is asked again
+    finally:
+        asking.cancel()
+        elsewhere.cancel()
+        await asyncio.wait((asking, elsewhere))
+
+
+async def _decided(app: Journeyman, approval_id: str) -> None:
+    while True:
+        approval = await app.approvals.get(approval_id)
+        if approval is None or approval.status.final:
+            return
+        await asyncio.sleep(POLL_SECONDS)

@@ -4,28 +4,46 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any, cast
+from typing import Annotated, Any, NamedTuple
 
 import typer
 from rich.console import Console
 from rich.text import Text
 
-from journeyman.app import Journeyman
-from journeyman.core.errors import BindingError, ConfigurationError, JourneymanError
+from journeyman.app.desk import LOCAL, Desk
+from journeyman.app.journeyman import Journeyman
+from journeyman.app.loading import open_at
+from journeyman.app.operations import runs as operations
+from journeyman.core.approvals import Label
+from journeyman.core.errors import BindingError, JourneymanError
 from journeyman.core.events import Fact
-from journeyman.core.runs import UNFINISHED, AgentResponse, RunStatus
+from journeyman.core.runs import UNFINISHED, AgentResponse, RunStatus, Wait
 from journeyman.core.storing import RunRow
-from journeyman.doors.cli import options, outcome, screen
-from journeyman.doors.cli.loading import command, in_store, load_agent, must_exist, open_at, running_app
-from journeyman.doors.cli.markdown import show_markdown
+from journeyman.doors.cli import options, screen
+from journeyman.doors.cli.loading import at_desk, command, load_agent, must_exist, running_app
+from journeyman.doors.cli.operated import Call, Listing, Typed, operated
 from journeyman.doors.cli.options import DEFAULT_STORE, ExitCode, RunOptions, WrongUsageError
 from journeyman.doors.cli.origins import RememberedTools, words
-from journeyman.doors.cli.people import must_be_a_person
-from journeyman.doors.cli.run import note_blocked, note_needs, see_through
+from journeyman.doors.cli.printed import printing_to_stderr
+from journeyman.doors.cli.run import (
+    Need,
+    blocking_run,
+    follow,
+    holder_of,
+    needs,
+    next_steps,
+    note_blocked,
+    note_needs,
+    resume_command,
+    row_of,
+    see_through,
+)
+from journeyman.doors.cli.screen import show_markdown
 from journeyman.doors.cli.trace import Trace, asker
+from journeyman.doors.cli.trust import Gate
 
 FACT_WIDTH = 300
 OTHER_TOOLS = "the run stays as it is; name the tools it was begun with: --library MODULE[:NAME]"
@@ -39,60 +57,41 @@ RUN_STYLES = {
     RunStatus.STUCK: "bold red",
 }
 
+Rater = Annotated[
+    str | None, typer.Option(metavar="NAME", help="Who says so. Without it, your user name.", show_default=False)
+]
+RESOLVED = {
+    "call_id": Typed(metavar="CALL", help="The call's id, from 'runs show'."),
+    "action": Typed(metavar="rerun|done|skip", help="Run it again, take it as done, or leave it out."),
+    "result": Typed(metavar="JSON", read=options.json_value),
+}
+RATING = {"rating": Typed(metavar="good|bad", argument=True), "note": Typed(metavar="TEXT")}
 RunId = Annotated[str, typer.Argument(metavar="ID", help="The run's id.", show_default=False)]
 
 runs = typer.Typer(no_args_is_help=True)
 
 
-@runs.command("list")
-def list_runs(
-    status: Annotated[
-        list[str] | None, typer.Option(metavar="STATUS", help="Only these, e.g. awaiting_approval. May be repeated.")
-    ] = None,
-    session: Annotated[str | None, typer.Option(metavar="NAME", help="Only those of one session.")] = None,
-    principal: options.PrincipalName = None,
-    limit: options.Limit = 50,
-    store: options.Store = DEFAULT_STORE,
-    as_json: options.Json = False,
-) -> None:
-    """All runs, newest first."""
-    wanted = [_status(name) for name in status or ()] or None
-
-    async def found(app: Journeyman) -> list[tuple[RunRow, str]]:
-        whose = options.whose(principal)
-        await app.approvals.expire()
-        rows = await app.store.runs.list(statuses=wanted, session_id=session, principal_id=whose, limit=limit)
-        return [(row, await _task(app, row.id)) for row in rows]
-
-    rows = in_store(store, found)
-    if as_json:
-        screen.print_json([{**row.model_dump(mode="json"), "task": task} for row, task in rows])
-    elif not rows:
-        screen.note("no such runs" if wanted or session or principal else "no runs")
-    else:
-        table, now = screen.listing("run", "status", "begun", "task"), time.time()
-        for row, task in rows:
-            begun = f"{screen.rough_duration(now - row.created_at)} ago"
-            why = "" if row.trouble is None or row.status.ended else f" – {row.trouble}"
-            table.add_row(row.id, _status_text(row), begun, screen.shortened(f"{task}{why}", 200))
-        screen.console().print(table)
+def _task(row: operations.KeptRun) -> str:
+    why = "" if row.trouble is None or row.status.ended else f" – {row.trouble}"
+    return screen.shortened(f"{row.task}{why}", 200)
 
 
-def _status(name: str) -> RunStatus:
-    try:
-        return RunStatus(name)
-    except ValueError:
-        known = ", ".join(status.value for status in RunStatus)
-        raise WrongUsageError(f"--status {name!r} is no status of a run; there are {known}") from None
+operated(runs, "runs list", operations.run_rows, typed={"status": Typed(metavar="STATUS")})(
+    Listing(
+        "runs",
+        {
+            "run": "id",
+            "status": lambda row: _status_text(row),
+            "begun": lambda row: f"{screen.rough_duration(time.time() - row.created_at)} ago",
+            "task": _task,
+        },
+        empty="no runs",
+    )
+)
 
 
 def _status_text(row: RunRow) -> Text:
     return Text(row.status.value, style=RUN_STYLES.get(row.status, ""))
-
-
-async def _task(app: Journeyman, run_id: str) -> str:
-    order = await app.store.runs.order(run_id)
-    return "" if order is None else order.task.description
 
 
 # --- one run
@@ -108,17 +107,16 @@ def show_run(
 ) -> None:
     """How one run stands, what it did, what it waits for, and what to type about that."""
 
-    async def found(
-        app: Journeyman,
-    ) -> tuple[RunRow, str, list[outcome.Need], list[Fact], AgentResponse | None, str | None]:
-        row = await outcome.row_of(app, run_id, url=store)
-        needed = [] if row.status.ended else await outcome.needs(app, run_id, url=store)
-        facts = list(await app.store.runs.facts(run_id))
-        response = await (await app.handle(run_id)).so_far()
-        return row, await _task(app, run_id), needed, facts, response, outcome.holder_of(app, row)
+    async def found(desk: Desk) -> _Found:
+        row, task = await desk.run(run_id), await operations.task_of(desk, run_id)
+        needed = [] if row.status.ended else await needs(desk.app, run_id, url=store)
+        facts = list(await desk.facts(run_id))
+        waits = await (await desk.app.handle(run_id)).waits()
+        return _Found(row, task, needed, facts, await desk.response(run_id), desk.holder(row), waits)
 
-    row, task, needed, facts, response, holder = in_store(store, found)
-    resume = None if row.status.ended or holder else outcome.resume_command(store, row.id)
+    shown = at_desk(store, found)
+    row, task, needed, facts, response, holder, waits = shown
+    resume = None if row.status.ended or holder else resume_command(store, row.id)
     if as_json and events:
         screen.print_json(screen.dumped(facts))
     elif as_json:
@@ -127,6 +125,7 @@ def show_run(
                 "run": row.model_dump(mode="json"),
                 "task": task,
                 "needs": [{"what": need.what, "commands": need.commands} for need in needed],
+                "waits": screen.dumped(waits),
                 "resume": resume,
                 "response": None if response is None else response.model_dump(mode="json"),
             }
@@ -134,17 +133,28 @@ def show_run(
     elif events:
         _print_facts(facts)
     else:
-        _print_run(row, task, facts, response, holder=holder, verbose=verbose)
+        _print_run(shown, verbose=verbose)
         if resume is not None:
             stuck = row.status is RunStatus.STUCK  # its one need is to be resumed
             then = () if stuck else (f"{'then' if needed else 'next'}: {resume}",)
-            for line in ("", *outcome.next_steps(needed, url=store), *then):
+            for line in ("", *next_steps(needed, url=store), *then):
                 screen.say(line)
 
 
-def _print_run(
-    row: RunRow, task: str, facts: list[Fact], response: AgentResponse | None, *, holder: str | None, verbose: bool
-) -> None:
+class _Found(NamedTuple):
+    """One run, and all that is shown of it."""
+
+    row: RunRow
+    task: str
+    needed: list[Need]
+    facts: list[Fact]
+    response: AgentResponse | None
+    holder: str | None
+    waits: Sequence[Wait]
+
+
+def _print_run(shown: _Found, *, verbose: bool) -> None:
+    row, task, _, facts, response, holder, waits = shown
     console = screen.console()
     table = screen.fields()
     table.add_row("run", row.id)
@@ -161,6 +171,11 @@ def _print_run(
         table.add_row("at work", holder or "nobody")
         if row.trouble is not None:
             table.add_row("trouble", screen.escaped(row.trouble))
+        for wait in waits:
+            until = "" if wait.until is None else f" (until {screen.local_time(wait.until)})"
+            table.add_row("waits for", screen.escaped(f"{wait.whom}: {wait.text}{until}"))
+        if row.cancel_wanted:
+            table.add_row("cancel", "wanted; whoever has it, or takes it up next, ends it")
     console.print(table)
     console.print()
     trace = Trace(console, live=False, plans=False, verbose=verbose)
@@ -195,18 +210,7 @@ def export_run(
 ) -> None:
     """The whole run as JSON: what was asked, every fact, what came out."""
 
-    async def found(app: Journeyman) -> dict[str, Any]:
-        row = await outcome.row_of(app, run_id, url=store)
-        order = await app.store.runs.order(run_id)
-        response = await (await app.handle(run_id)).so_far()
-        return {
-            "run": row.model_dump(mode="json"),
-            "order": None if order is None else order.model_dump(mode="json"),
-            "facts": screen.dumped(await app.store.runs.facts(run_id)),
-            "response": None if response is None else response.model_dump(mode="json"),
-        }
-
-    whole = in_store(store, found)
+    whole = at_desk(store, lambda desk: operations.export_run(desk, run_id)).model_dump(mode="json")
     if output is None:
         screen.print_json(whole)
     else:
@@ -222,19 +226,10 @@ def show_result(
 ) -> None:
     """The whole result of one call, also of one that is too large for its record."""
 
-    async def found(app: Journeyman) -> Any:
-        await outcome.row_of(app, run_id, url=store)
-        handle = await app.handle(run_id)
-        response = await handle.so_far()
-        for record in () if response is None else response.tool_calls:
-            if record.call_id == call_id:
-                return await handle.whole(record)
-        raise ConfigurationError(f"run {run_id!r} has no finished call {call_id!r}")
-
-    value = in_store(store, found)
+    value = at_desk(store, lambda desk: operations.call_result(desk, run_id, call_id))
     text = value if isinstance(value, str) else screen.json_text(value)
     if output is None:
-        print(text)
+        screen.write(text)
     else:
         _write(output, text)
 
@@ -294,10 +289,10 @@ def resume_runs(
     database = open_at(store)
     others = agent is not None or library is not None
     tools = load_agent(agent, library, store=database, model=model)[1]
-    find = None if others else RememberedTools(database, ask=True)
+    find = None if others else RememberedTools(database)
 
     async def whole() -> ExitCode:
-        async with running_app(database, library=tools, model=model, find_tools=find) as app:
+        async with running_app(database, library=tools, model=model, find_tools=find, gate=Gate(ask=True)) as app:
             return await (_resume_all(app, given) if run_id is None else _resume_one(app, run_id, given))
 
     try:
@@ -308,10 +303,10 @@ def resume_runs(
 
 
 async def _resume_one(app: Journeyman, run_id: str, given: RunOptions) -> ExitCode:
-    row = await outcome.row_of(app, run_id, url=given.store)
-    if (earlier := await outcome.blocking_run(app, row)) is not None:
+    row = await row_of(app, run_id, url=given.store)
+    if (earlier := await blocking_run(app, row)) is not None:
         return note_blocked(row, earlier, given)
-    if (holder := outcome.holder_of(app, row)) is not None:
+    if (holder := holder_of(app, row)) is not None:
         screen.show(screen.console(stderr=True), f"{holder} works on it; followed from here", indent=2)
     if not row.status.ended:
         await app.must_bind(run_id)
@@ -324,7 +319,7 @@ async def _resume_all(app: Journeyman, given: RunOptions) -> ExitCode:
     rows = await _unfinished(app)
     free: list[RunRow] = []
     for row in rows:
-        if (holder := outcome.holder_of(app, row)) is None:
+        if (holder := holder_of(app, row)) is None:
             free.append(row)
         else:
             screen.show(console, f"{row.id}: {holder} works on it; left alone", indent=2)
@@ -332,7 +327,7 @@ async def _resume_all(app: Journeyman, given: RunOptions) -> ExitCode:
     chains: dict[str, list[RunRow]] = {}
     for row in sorted(free, key=lambda row: (row.turn or 0, row.created_at, row.id)):
         chains.setdefault(row.session_id or row.id, []).append(row)
-    with screen.printing_to_stderr():
+    with printing_to_stderr():
         ends = await asyncio.gather(*(_resume_chain(app, chain, console, yes=given.yes) for chain in chains.values()))
     found = [end for chain in ends for end in chain]
     if given.as_json:
@@ -352,7 +347,7 @@ async def _resume_all(app: Journeyman, given: RunOptions) -> ExitCode:
 
 async def _unfinished(app: Journeyman) -> list[RunRow]:
     found: list[RunRow] = []
-    while batch := await app.store.runs.list(statuses=UNFINISHED, limit=500, offset=len(found)):
+    while batch := await Desk(app, LOCAL).runs(statuses=UNFINISHED, limit=500, offset=len(found)):
         found += batch
     return found
 
@@ -370,7 +365,7 @@ async def _resume_chain(
         try:
             await app.must_bind(row.id)
             await app.resume(row.id)
-            await outcome.follow(app, handle, trace, ask=ask, seen=row.last_seq)
+            await follow(app, handle, trace, ask=ask, seen=row.last_seq)
             response = await handle.result()
         except JourneymanError as error:
             screen.note(f"{row.id}: {error}", OTHER_TOOLS if isinstance(error, BindingError) else None)
@@ -385,60 +380,24 @@ async def _resume_chain(
 # --- what a person does about a run
 
 
-@runs.command("resolve")
-def resolve_call(
-    run_id: RunId,
-    call_id: Annotated[str, typer.Argument(metavar="CALL", help="The call's id, from 'runs show'.")],
-    action: Annotated[
-        str,
-        typer.Argument(
-            metavar="rerun|done|skip", help="Run it again, take it as done, or leave it out.", show_default=False
-        ),
-    ],
-    result: Annotated[str | None, typer.Option(metavar="JSON", help="What a call that is done has returned.")] = None,
-    by: options.By = None,
-    store: options.Store = DEFAULT_STORE,
-) -> None:
-    """Settle a call that was under way when its process died, so that nobody knows whether it happened."""
-    must_be_a_person()
-    if action not in ("rerun", "done", "skip"):
-        raise WrongUsageError(f"a call is settled by rerun, done or skip, not by {action!r}")
-    if result is not None and action != "done":
-        raise WrongUsageError(f"--result says what a call has done; it does not go with {action!r}")
-    value = None if result is None else options.json_value(result, option="--result")
-    must_exist(store)
-
-    async def whole() -> None:
-        async with running_app(open_at(store)) as app:
-            await outcome.row_of(app, run_id, url=store)
-            handle = await app.handle(run_id)
-            await handle.resolve(call_id, cast("Any", action), result=value, by=by or options.user_name())
-
-    asyncio.run(whole())
-    screen.say(f"call {call_id} is settled: {action}; next: {outcome.resume_command(store, run_id)}")
+def _check_result(given: Mapping[str, Any]) -> None:
+    if given["result"] is not None and given["action"] != "done":
+        raise WrongUsageError(f"--result says what a call has done; it does not go with {given['action']!r}")
 
 
-@runs.command("rate")
-def rate_run(
-    run_id: RunId,
-    rating: Annotated[str, typer.Argument(metavar="good|bad", show_default=False)],
-    note: Annotated[str, typer.Option(metavar="TEXT", help="What was right or wrong with it.")] = "",
-    by: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Who says so. Without it, your user name.", show_default=False)
-    ] = None,
-    store: options.Store = DEFAULT_STORE,
-) -> None:
-    """Say whether an ended run did what was asked. Runs are learned from by what people say of them."""
-    if rating not in ("good", "bad"):
-        raise WrongUsageError(f"a run is rated good or bad, not {rating!r}")
+@operated(
+    runs, "runs resolve", operations.resolve_call, typed=RESOLVED, by=options.By, person=True, check=_check_result
+)
+def say_resolved(_: operations.RunView, call: Call) -> None:
+    """For a call that was under way when its process died, so that nobody knows whether it happened."""
+    then = resume_command(call.store, call.given["run_id"])
+    screen.say(f"call {call.given['call_id']} is settled: {call.given['action']}; next: {then}")
 
-    async def rated(app: Journeyman) -> None:
-        await outcome.row_of(app, run_id, url=store)
-        handle = await app.handle(run_id)
-        await handle.rate(cast("Any", rating), by=by or options.user_name(), note=note)
 
-    in_store(store, rated)
-    screen.say(f"run {run_id} is rated {rating}")
+@operated(runs, "runs rate", operations.rate_run, typed=RATING, by=Rater)
+def say_rated(_: Label, call: Call) -> None:
+    """Runs are learned from by what people say of them."""
+    screen.say(f"run {call.given['run_id']} is rated {call.given['rating']}")
 
 
 @runs.command("cancel")
@@ -448,11 +407,11 @@ def cancel_run(run_id: RunId, store: options.Store = DEFAULT_STORE) -> None:
 
     async def whole() -> tuple[RunRow, bool, str | None]:
         async with running_app(open_at(store)) as app:
-            if (row := await outcome.row_of(app, run_id, url=store)).status.ended:
+            if (row := await row_of(app, run_id, url=store)).status.ended:
                 return row, True, None
             await app.cancel(run_id, by=options.user_name())
-            row = await outcome.row_of(app, run_id, url=store)
-            return row, False, outcome.holder_of(app, row)
+            row = await row_of(app, run_id, url=store)
+            return row, False, holder_of(app, row)
 
     row, late, holder = asyncio.run(whole())
     if late or (row.status.ended and row.status is not RunStatus.CANCELLED):
@@ -464,24 +423,7 @@ def cancel_run(run_id: RunId, store: options.Store = DEFAULT_STORE) -> None:
         screen.say(f"run {run_id} is to be cancelled: {holder or 'whoever takes it up'} does so in a moment")
 
 
-@runs.command("purge")
-def purge_runs(
-    older_than: Annotated[str, typer.Option(metavar="SPAN", help="How long ago a run must have ended: 7d, 12h…")],
-    store: options.Store = DEFAULT_STORE,
-) -> None:
-    """Forget runs that ended long ago, their facts and their approvals."""
-    age = options.seconds(older_than, option="--older-than")
-
-    async def forget(app: Journeyman) -> int:
-        now = app.clock.time()
-        purged = await app.store.runs.purge(ended_before=now - age)
-        if purged:
-            details = {"before": now - age, "runs": purged}
-            await app.store.audit.append(
-                "runs_purged", actor=options.user_name(), run_id=None, subject="runs", details=details, now=now
-            )
-        return purged
-
-    gone = in_store(store, forget)
+@operated(runs, "runs purge", operations.purge_runs)
+def say_purged(gone: int, call: Call) -> None:
     done = f"{screen.counted(gone, 'run')} forgotten; unfinished ones, conversations and the audit log stay"
-    screen.say(done if gone else f"no run ended more than {older_than} ago")
+    screen.say(done if gone else f"no run ended more than {call.given['older_than']} ago")

@@ -1,4 +1,4 @@
-"""The terminal: consoles, tables and texts that fit, notes on stderr, and lines read from stdin. Knows no command.
+"""The terminal: consoles, tables, Markdown and texts that fit, notes and progress on stderr, lines read from stdin.
 
 Everything that a command writes passes through here, and whatever a terminal would obey is escaped on the way: texts
 come from models, tools, servers and files.
@@ -7,16 +7,16 @@ come from models, tools, servers and files.
 from __future__ import annotations
 
 import asyncio
-import io
 import json
 import os
 import re
+import shlex
 import sys
 import traceback
-from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
-from contextlib import contextmanager, redirect_stdout, suppress
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from datetime import datetime
-from typing import Any, TextIO, cast
+from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
 from rich.console import Console, ConsoleOptions, RenderableType
@@ -25,14 +25,17 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
+from journeyman.app.operations.table import Page
 from journeyman.core.approvals import GrantTerms
-from journeyman.core.calls import CallStatus
-from journeyman.core.data import safe_json
+from journeyman.core.calls import ArgumentSource, CallStatus
+from journeyman.core.data import safe_json, visible
 from journeyman.core.errors import JourneymanError, ModelError
-from journeyman.core.grounding import ArgumentSource
-from journeyman.core.risk import RiskLevel
-from journeyman.core.visible import visible
+from journeyman.core.policy import RiskLevel
 from journeyman.doors.cli.options import LOG_VARIABLE, ExitCode, WrongUsageError
+from journeyman.doors.cli.printed import answer_stream
+
+if TYPE_CHECKING:
+    from rich.markdown import Markdown
 
 LOG_WIDTH = 200
 """How much of a value a line shows where no terminal sets a limit."""
@@ -68,7 +71,8 @@ class _Console(Console):
 
 def console(*, stderr: bool = False) -> Console:
     """A console on the stream as it is now; no colours where NO_COLOR is set or the stream is no terminal."""
-    return _Console(stderr=stderr, highlight=False, markup=False, emoji=False)
+    file = None if stderr else answer_stream()  # stderr may be another while a line is edited
+    return _Console(file=file, stderr=stderr, highlight=False, markup=False, emoji=False)
 
 
 def interactive() -> bool:
@@ -95,7 +99,7 @@ def say(text: str | Text) -> None:
 
 def write(text: str, *, end: str = "\n", stderr: bool = False) -> None:
     """Text as it is: no style, no indent. A program that reads it gets every character a terminal would not obey."""
-    stream = sys.stderr if stderr else sys.stdout
+    stream = sys.stderr if stderr else answer_stream()
     shown = escaped(text) if stream.isatty() else _OBEYED.sub(_escape, text)
     print(shown, end=end, file=stream, flush=stderr)
 
@@ -108,33 +112,11 @@ def note(message: str, *hints: str | None) -> None:
             print(f"            {escaped(hint)}", file=sys.stderr)
 
 
-@contextmanager
-def printing_to_stderr() -> Iterator[None]:
-    """While tools run: what they print is not the answer, so it goes to stderr."""
-    with redirect_stdout(cast("TextIO", _Escaping())):
-        yield
-
-
-class _Escaping(io.TextIOBase):
-    """A stream for what others print: to stderr as it is then, for a line may be edited there meanwhile."""
-
-    def write(self, text: str) -> int:
-        sys.stderr.write(escaped(text))
-        return len(text)
-
-    def flush(self) -> None:
-        sys.stderr.flush()
-
-    def isatty(self) -> bool:
-        return sys.stderr.isatty()
-
-    def fileno(self) -> int:
-        return sys.stderr.fileno()
-
-
 def report(error: Exception) -> ExitCode:
     """Note an exception that ended a command."""
-    if isinstance(error, WrongUsageError):
+    from journeyman.app.loading import WrongNameError  # whoever made one has loaded it
+
+    if isinstance(error, WrongUsageError | WrongNameError):
         note(str(error))
         return ExitCode.WRONG_USAGE
     if isinstance(error, ModelError):
@@ -158,11 +140,18 @@ def json_text(value: Any) -> str:
 
 def print_json(value: Any) -> None:
     """JSON on stdout, and nothing else."""
-    print(safe_json(value.model_dump_json(indent=2)) if isinstance(value, BaseModel) else json_text(value))
+    text = safe_json(value.model_dump_json(indent=2)) if isinstance(value, BaseModel) else json_text(value)
+    print(text, file=answer_stream())
 
 
 def dumped(items: Iterable[BaseModel]) -> list[dict[str, Any]]:
     return [item.model_dump(mode="json") for item in items]
+
+
+def note_more(page: Page, goes_on: str) -> None:
+    """Say how much there is beyond a part of a list, and what to type for it."""
+    if page.next_after is not None:
+        note(f"{page.total:,} in all; those after these: {goes_on} --after {shlex.quote(page.next_after)}")
 
 
 # --- tables
@@ -341,3 +330,73 @@ def source_lines(sources: Sequence[ArgumentSource] | None) -> list[tuple[str, st
         (f"{escaped(item.argument)}: {escaped(item.text)}", "bold yellow" if item.origin == "nowhere" else "dim")
         for item in sources or ()
     ]
+
+
+# --- Markdown
+
+
+MOST_DRAWN = 50_000
+"""Longer texts are printed as they are: drawing takes its time."""
+
+
+def print_answer(text: str) -> None:
+    """An answer on stdout."""
+    on = console()
+    if on.is_terminal:
+        show_markdown(on, text)
+    else:
+        write(text)
+
+
+def show_markdown(on: Console, text: str, *, indent: int = 0) -> None:
+    """Markdown, laid out where there is a terminal."""
+    if not on.is_terminal or len(text) > MOST_DRAWN:
+        return show(on, escaped(text), indent=indent)
+    return on.print(Padding(drawn(text), (0, 0, 0, indent)))
+
+
+def drawn(text: str) -> Markdown:
+    """Markdown in which nothing is hidden: HTML is shown as it is written, a link or an image with where it leads."""
+    from markdown_it import MarkdownIt
+    from rich.markdown import Markdown  # only what lays something out pays for its parser
+
+    shown = Markdown("", hyperlinks=False, code_theme="ansi_dark")
+    parser = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"]).disable("image")
+    shown.parsed = parser.parse(escaped(text))
+    for token in shown.parsed:
+        for part in token.children or ():
+            if part.type == "softbreak":  # lines stay lines, as on the page
+                part.type = "hardbreak"
+    return shown
+
+
+# --- progress
+
+
+MOST_LINES = 20
+"""How many lines of progress a log gets."""
+
+
+@contextmanager
+def progress_shown() -> Iterator[Callable[[int, int, str], None]]:
+    """Yields what is to be told of each step: how many are done, of how many, and that in words."""
+    on = console(stderr=True)
+
+    def line(done: int, total: int, text: str) -> None:
+        if done % -(-total // MOST_LINES) == 0 or done == total:
+            note(text)
+
+    if not on.is_terminal:
+        yield line
+        return
+    from rich import progress as bars
+
+    columns = (
+        bars.SpinnerColumn(),
+        bars.BarColumn(),
+        bars.TextColumn("{task.description}"),
+        bars.TimeRemainingColumn(),
+    )
+    with bars.Progress(*columns, console=on, transient=True) as bar:
+        shown = bar.add_task("starting", total=None)
+        yield lambda done, total, text: bar.update(shown, completed=done, total=total, description=text)

@@ -3,45 +3,47 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
-from collections.abc import Iterator
+import signal
+import sys
+from collections.abc import AsyncIterator, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from journeyman.app import Agent, Journeyman, SqlStore, ToolLibrary, open_store, split_path
+from journeyman.app import Agent, SqlStore, ToolLibrary, split_path
+from journeyman.app.configuration import operation_of
+from journeyman.app.journeyman import Journeyman
+from journeyman.app.loading import RESEARCH, file_of, is_document, open_at
 from journeyman.app.service import model_name
 from journeyman.app.splits import Split as LiveSplit
 from journeyman.core.errors import ConfigurationError
-from journeyman.core.extras import install_command
-from journeyman.core.policy import Policy
+from journeyman.core.lazy import install_command
 from journeyman.doors.cli import options, screen
-from journeyman.doors.cli.configured import configuration
-from journeyman.doors.cli.loading import (
-    RESEARCH,
-    file_of,
-    imported,
-    is_document,
-    load_agent,
-    load_library,
-    open_at,
-    without_password,
-)
-from journeyman.doors.cli.options import DEFAULT_STORE, WrongUsageError
+from journeyman.doors.cli.configured import configuration, settings, wrong_value
+from journeyman.doors.cli.loading import imported, load_agent, load_library, without_password
+from journeyman.doors.cli.options import DEFAULT_STORE, STORE_VARIABLE, WrongUsageError
 from journeyman.doors.cli.origins import RememberedTools, origin_of, remember
-from journeyman.doors.cli.secret import TOKEN_VARIABLE, new_token, take_from_environment
-from journeyman.doors.cli.worker_processes import worker_processes
+from journeyman.doors.cli.printed import printing_to_stderr
+from journeyman.doors.cli.program import TOKEN_VARIABLE, new_token, take_from_environment
+from journeyman.doors.cli.trust import Gate
 
 if TYPE_CHECKING:
-    from journeyman.app import Configuration
-    from journeyman.app.journeyman import Operation
     from journeyman.app.service import Service
-    from journeyman.doors.http import Tokens
+    from journeyman.doors.http import ServeOptions, Tokens
+    from journeyman.settings.schema import Http
 
 GITHUB_VARIABLE = "GITHUB_API_URL"
+PROXIES_VARIABLE = "JOURNEYMAN_FORWARDED_ALLOW_IPS"
+PROGRAM = "from journeyman.doors.cli import main; main()"
+FIRST_PAUSE, LONGEST_PAUSE = 1.0, 30.0
+"""Before one that died is started again."""
+GRACE_SECONDS = 30.0
+"""How long they may take to finish the steps under way."""
 
 TokenFile = Annotated[
     Path | None,
@@ -51,34 +53,6 @@ TokenFile = Annotated[
         help='Who may use the service: {"TOKEN or sha256:HEX": {"id": "ada", "permissions": ["approvals:decide"]}}.',
         show_default=False,
     ),
-]
-
-
-Split = Annotated[
-    str | None,
-    typer.Option(
-        metavar="MODULE:NAME",
-        help="A Split: live runs are divided between its libraries. Instead of --library.",
-        show_default=False,
-    ),
-]
-
-PrincipalConcurrency = Annotated[
-    int | None, typer.Option(min=1, help="Runs of one principal worked on at once, anywhere.", show_default=False)
-]
-ApprovalTime = Annotated[
-    str | None, typer.Option(metavar="TIME", help="How long an approval waits: 30m, 12h, 7d.", show_default=False)
-]
-Retention = Annotated[
-    str | None,
-    typer.Option(
-        metavar="TIME",
-        help="How long runs, sessions, artifacts, calls, the audit and traces are kept: 30d, 'forever'.",
-        show_default="ended runs and traces 7d, the rest forever",
-    ),
-]
-Traces = Annotated[
-    Path | None, typer.Option(metavar="FOLDER", help="Also write each run's trace there.", show_default=False)
 ]
 
 
@@ -95,33 +69,9 @@ def serve(
             help="Ask nobody on this machine for a token. Dangerous: every program here, tools included, can approve.",
         ),
     ] = False,
-    tls_cert: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Serve https with this certificate chain (PEM).", show_default=False),
-    ] = None,
-    tls_key: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Its key, if it is not in the same file.", show_default=False)
-    ] = None,
-    root_path: Annotated[
-        str, typer.Option(metavar="PATH", help="Where a proxy shows the service, e.g. /journeyman.", show_default=False)
-    ] = "",
-    origin: Annotated[
-        list[str] | None,
-        typer.Option(metavar="URL", help="Pages from there may use the service, too. May be repeated."),
-    ] = None,
     agent: options.AgentName = None,
     library: options.Library = None,
-    split: Split = None,
     model: options.Model = None,
-    forwarded_allow_ips: Annotated[
-        str,
-        typer.Option(
-            metavar="ADDRESSES",
-            envvar="JOURNEYMAN_FORWARDED_ALLOW_IPS",
-            help="Proxies whose X-Forwarded-For and -Proto are believed: addresses or networks, with commas between.",
-            show_default="none",
-        ),
-    ] = "",
     workers: Annotated[
         int | None,
         typer.Option(
@@ -131,29 +81,14 @@ def serve(
             show_default=False,
         ),
     ] = None,
-    concurrency: Annotated[
-        int | None,
-        typer.Option(
-            min=1, help="Runs worked on at once: by the service (64), or by each worker (16).", show_default=False
-        ),
-    ] = None,
-    principal_concurrency: PrincipalConcurrency = None,
-    approval_time: ApprovalTime = None,
-    retention: Retention = None,
-    traces: Traces = None,
-    requests_per_minute: Annotated[int, typer.Option(min=1, help="Of one principal, or of one address.")] = 1_200,
-    body_bytes: Annotated[int, typer.Option(min=1, help="How large a request may be.")] = 1_000_000,
-    connections: Annotated[int, typer.Option(min=1, help="At once.")] = 1_000,
-    connections_per_address: Annotated[
-        int, typer.Option(min=1, help="At once from one address; a proxy is one address.")
-    ] = 500,
     store: options.Store = DEFAULT_STORE,
     debug: options.Debug = False,
     log_level: options.Log = None,
 ) -> None:
     """The service over HTTP: chat, tasks, tools, approvals, and an OpenAI-compatible API under /v1.
 
-    Without --tokens it prints a link with a token that holds until it ends; JOURNEYMAN_TOKEN sets that token.
+    Without --tokens it prints a link with a token that holds until it ends; JOURNEYMAN_TOKEN sets that token. The
+    configuration file has the rest, under 'doors.http', 'runs' and 'approvals': limits, https, proxies, retention.
     """
     given = take_from_environment(TOKEN_VARIABLE)  # before anything of the caller's is imported
     if tokens is not None and insecure_no_token:
@@ -162,46 +97,34 @@ def serve(
     from journeyman.app.service import open_service
     from journeyman.doors import http
 
-    proxies = tuple(part.strip() for part in forwarded_allow_ips.split(",") if part.strip())
+    said = settings()
+    door = said.doors.http
+    served = _serve_options(door)
     try:
-        settings = http.ServeOptions(forwarded_allow_ips=proxies)
+        tls = None if door.tls_cert is None else http.tls_context(door.tls_cert, door.tls_key)
     except ConfigurationError as error:
-        raise WrongUsageError(f"--forwarded-allow-ips: {error}") from None
-    if tls_key is not None and tls_cert is None:
-        raise WrongUsageError("--tls-key needs --tls-cert")
-    try:
-        tls = None if tls_cert is None else http.tls_context(tls_cert, tls_key)
-        settings = replace(
-            settings,
-            body_bytes=body_bytes,
-            requests_per_minute=requests_per_minute,
-            limits=http.ConnectionLimits(connections=connections, connections_per_address=connections_per_address),
-            origins=frozenset(item.rstrip("/") for item in origin or ()),
-            root_path=root_path.rstrip("/"),
-        )
-    except ConfigurationError as error:
-        raise WrongUsageError(str(error)) from None
-    operation = operation_given(concurrency, principal_concurrency, retention)
-    divided = None if split is None else imported(split, LiveSplit, option="--split")
-    if divided is not None and library is not None:
-        raise WrongUsageError("--split brings its libraries along; leave --library out")
+        raise wrong_value(error, "doors", "http", "tls_cert") from None
+    divided = _split(said.runs.split, library)
     must_be_bindable(host, listed)
     made = new_token() if listed is None and given is None and not insecure_no_token else None
     known = None if insecure_no_token else listed or for_this_machine(given if made is None else made)
     if workers is not None:
         _must_have_queue(store, instead="leave --workers out")
-    database = open_store(store, queued=workers is not None)
-    policy, followed = rules_given(approval_time, database)
+    database = open_at(store, queued=workers is not None)
+    followed = configuration(database)
     agents, loaded = agents_and_tools(agent, library, store=database, model=model)
     began_with = origin_of(options.RunOptions(store=store, agent=agent, library=library, model=model))
+
+    remember(began_with, agents)
 
     def ready(service: Service, bound: int) -> None:
         address = f"[{host}]" if ":" in host else host
         place = f"{'http' if tls is None else 'https'}://{address}:{bound}"
         screen.write(f"listening on {place} (Ctrl-C ends)", stderr=True)
-        if made is not None:
+        if made is not None and known is not None:
             # A line of its own and never wrapped, so that a terminal makes a link of it.
-            screen.write(f"open {place}/?token={made}", stderr=True)
+            screen.write(f"open {place}/?code={known.code_for(made)}", stderr=True)
+            screen.write(f"the link works once; then, and for programs, the token is {made}", stderr=True)
         if workers != 0:  # those that somebody else starts may have other models
             for line in who_answers(service):
                 screen.write(line, stderr=True)
@@ -210,13 +133,7 @@ def serve(
         theirs = {
             "library": _worker_library(agent, library) if workers else None,
             "debug": True if debug else None,
-            "split": split,
             "model": model,
-            "concurrency": concurrency,
-            "principal-concurrency": principal_concurrency,
-            "approval-time": approval_time,
-            "retention": retention,
-            "traces": traces,
             "tokens": tokens,
             "log-level": log_level,
             "config": None if followed is None else followed.path,
@@ -229,23 +146,56 @@ def serve(
                 split=divided,
                 agents=agents,
                 model=model,
-                policy=policy,
                 configuration=followed,
                 workers=workers is not None,
-                traces=traces,
+                traces=said.runs.traces,
                 github_url=os.environ.get(GITHUB_VARIABLE),
                 principals=None if listed is None else listed.now,
                 origin=None if divided is not None else began_with,
-                find_tools=None if divided is not None else RememberedTools(database, ask=False),
-                **operation,
+                find_tools=None if divided is not None else RememberedTools(database),
+                gate=Gate(tell=True),
+                **operation_of(said.runs),
             ) as service,
-            worker_processes(workers or 0, store=store, options=theirs),
+            _worker_processes(workers or 0, store=store, given=theirs),
         ):
-            remember(began_with, service.agents.values())
             bound = partial(ready, service)
-            await http.serve(service, host=host, port=port, tokens=known, options=settings, tls=tls, ready=bound)
+            await http.serve(service, host=host, port=port, tokens=known, options=served, tls=tls, ready=bound)
 
     asyncio.run(whole())
+
+
+def _serve_options(said: Http) -> ServeOptions:
+    """How the file wants the service to be served; JOURNEYMAN_FORWARDED_ALLOW_IPS wins over it."""
+    from journeyman.doors import http
+
+    listed = os.environ.get(PROXIES_VARIABLE)
+    proxies = said.forwarded_allow_ips if listed is None else listed.replace(",", " ").split()
+    served = http.ServeOptions(
+        body_bytes=said.body_bytes,
+        requests_per_minute=said.requests_per_minute,
+        limits=http.ConnectionLimits(
+            connections=said.connections, connections_per_address=said.connections_per_address
+        ),
+    )
+    checked: dict[str, Any] = {
+        "forwarded_allow_ips": tuple(proxies),
+        "origins": frozenset(item.rstrip("/") for item in said.origins),
+        "root_path": said.root_path.rstrip("/"),
+    }
+    for name, value in checked.items():
+        try:
+            served = replace(served, **{name: value})
+        except ConfigurationError as error:
+            raise wrong_value(error, "doors", "http", name) from None
+    return served
+
+
+def _split(name: str | None, library: str | None) -> LiveSplit | None:
+    if name is None:
+        return None
+    if library is not None:
+        raise wrong_value("a split brings its libraries along; leave --library out", "runs", "split")
+    return imported(name, LiveSplit, option="runs.split")
 
 
 def must_be_bindable(host: str, tokens: Tokens | None) -> None:
@@ -315,37 +265,10 @@ def _worker_library(agent: str | None, library: str | None) -> str | None:
     return split_path(agent)[0]
 
 
-def operation_given(concurrency: int | None, principal_concurrency: int | None, retention: str | None) -> Operation:
-    operation: Operation = {"principal_concurrency": principal_concurrency}
-    if retention is not None:
-        kept = None if retention == "forever" else options.seconds(retention, option="--retention")
-        operation["retention_seconds"] = kept
-    if concurrency is not None:
-        operation["concurrency"] = concurrency
-    return operation
-
-
-def rules_given(approval_time: str | None, database: SqlStore) -> tuple[Policy | None, Configuration | None]:
-    """What --approval-time makes of the policy, and the configuration file, over which it wins."""
-    seconds = None if approval_time is None else options.seconds(approval_time, option="--approval-time")
-    followed = configuration(database, None if seconds is None else {"approvals.expire_after": seconds})
-    if followed is not None or seconds is None:
-        return None, followed
-    return Policy(stored_approval_seconds=seconds), None
-
-
 def worker(
     library: options.Library = None,
-    split: Split = None,
     model: options.Model = None,
     concurrency: Annotated[int, typer.Option(min=1, help="How many runs to work on at once.")] = 16,
-    lease: Annotated[
-        float, typer.Option(min=1, metavar="SECONDS", help="After how long a silent worker is replaced.")
-    ] = 30.0,
-    principal_concurrency: PrincipalConcurrency = None,
-    approval_time: ApprovalTime = None,
-    retention: Retention = None,
-    traces: Traces = None,
     tokens: TokenFile = None,
     store: options.Store = DEFAULT_STORE,
     debug: options.Debug = False,
@@ -364,10 +287,9 @@ def worker(
         raise ConfigurationError(f"workers need more packages: {install_command('postgres')}") from error
     listed = None if tokens is None else token_file(tokens)
     database = open_at(store, queued=True)
-    operation = operation_given(concurrency, principal_concurrency, retention)
-    operation["lease_seconds"] = lease
-    policy, followed = rules_given(approval_time, database)
-    divided = None if split is None else imported(split, LiveSplit, option="--split")
+    runs = settings().runs
+    followed = configuration(database)
+    divided = _split(runs.split, library)
     tools = load_library(library, store=database) if divided is None else divided.arms[divided.control]
     others = divided is not None or library is not None
 
@@ -382,16 +304,64 @@ def worker(
             split=divided,
             store=database,
             model=model,
-            policy=policy,
             configuration=followed,
             principals=None if listed is None else listed.now,
-            traces=traces,
-            find_tools=None if others else RememberedTools(database, ask=False),
-            **operation,
+            traces=runs.traces,
+            find_tools=None if others else RememberedTools(database),
+            gate=Gate(tell=True),
+            **{**operation_of(runs), "concurrency": concurrency},
         )
         async with app:
             await work(app, store, concurrency=concurrency, ready=ready)
 
-    with screen.printing_to_stderr():
+    with printing_to_stderr():
         asyncio.run(whole())
     screen.write("journeyman worker: stopped; what is unfinished is for the next one", stderr=True)
+
+
+@contextlib.asynccontextmanager
+async def _worker_processes(count: int, *, store: str, given: Mapping[str, Any]) -> AsyncIterator[None]:
+    """So many workers beside the service, with those of these options that are given; True stands for a flag."""
+    words = []
+    for name, value in given.items():
+        if value is not None:
+            words += [f"--{name}"] if value is True else [f"--{name}", str(value)]
+    # The store's address may hold a password, and everybody can read the arguments of a process.
+    environment = {**os.environ, STORE_VARIABLE: store}
+    keepers = [asyncio.create_task(_keep_one(words, environment)) for _ in range(count)]
+    try:
+        yield
+    finally:
+        for keeper in keepers:
+            keeper.cancel()
+        await asyncio.gather(*keepers, return_exceptions=True)
+
+
+async def _keep_one(given: list[str], environment: Mapping[str, str]) -> None:
+    pause = FIRST_PAUSE
+    while True:
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-c", PROGRAM, "worker", *given, env=environment, stdin=asyncio.subprocess.DEVNULL
+        )
+        began = asyncio.get_running_loop().time()
+        try:
+            code = await process.wait()
+        finally:
+            await _ended(process)
+        if asyncio.get_running_loop().time() - began > LONGEST_PAUSE:
+            pause = FIRST_PAUSE
+        screen.note(f"a worker process ended with code {code}; another begins in {pause:g} s")
+        await asyncio.sleep(pause)
+        pause = min(2 * pause, LONGEST_PAUSE)
+
+
+async def _ended(process: asyncio.subprocess.Process) -> None:
+    """End a process that is still there: kindly first."""
+    for number, seconds in ((signal.SIGTERM, GRACE_SECONDS), (signal.SIGKILL, GRACE_SECONDS)):
+        if process.returncode is not None:
+            return
+        with contextlib.suppress(ProcessLookupError):
+            process.send_signal(number)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await process.wait()

@@ -10,24 +10,30 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from journeyman.app import ToolLibrary, slack_library, slack_pace
-from journeyman.core.context import SECRET_PREFIX
+from journeyman.app import ToolLibrary
+from journeyman.app.configuration import SLACK_VARIABLE, operation_of
+from journeyman.app.loading import SLACK, assistant, open_at
+from journeyman.app.service import slack_library, slack_pace
+from journeyman.core.calls import SECRET_PREFIX
 from journeyman.core.errors import ConfigurationError
-from journeyman.core.extras import install_command
+from journeyman.core.lazy import install_command
 from journeyman.doors.cli import options, screen
-from journeyman.doors.cli.configured import file_settings
-from journeyman.doors.cli.loading import SLACK, SLACK_VARIABLE, assistant, open_at
+from journeyman.doors.cli.configured import configuration, file_settings, settings, wrong_value
 from journeyman.doors.cli.options import DEFAULT_STORE, WrongUsageError
 from journeyman.doors.cli.origins import RememberedTools, origin_of, remember
-from journeyman.doors.cli.secret import take_from_environment
-from journeyman.doors.cli.serve import ApprovalTime, agents_and_tools, operation_given, rules_given, who_answers
+from journeyman.doors.cli.program import take_from_environment
+from journeyman.doors.cli.serve import agents_and_tools, who_answers
+from journeyman.doors.cli.trust import Gate
 
 if TYPE_CHECKING:
-    from journeyman.app import Configuration, Loaded, Slack, SlackWorkspace
+    from journeyman.app.configuration import Configuration
     from journeyman.doors.slack import Admission
+    from journeyman.settings.reading import Loaded
+    from journeyman.settings.schema import Slack, SlackWorkspace
 
 BOT_VARIABLE = f"{SECRET_PREFIX}SLACK_BOT_TOKEN"
 APP_VARIABLE = "SLACK_APP_TOKEN"
+PEOPLE_VARIABLE = "JOURNEYMAN_SLACK_PEOPLE"
 SIGNING_VARIABLE = "SLACK_SIGNING_SECRET"
 _REFERENCES = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _BOT_TOKENS = re.compile(rf"{BOT_VARIABLE}(?:_([A-Z0-9]+))?")
@@ -40,38 +46,9 @@ def slack(
     manifest: Annotated[
         bool, typer.Option("--manifest", help="Print the manifest to make the app in Slack from, and end.")
     ] = False,
-    host: Annotated[str, typer.Option(metavar="ADDRESS", help="With --http: where to listen.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65_535, help="With --http; 0 takes a free one.")] = 3000,
-    people: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            envvar="JOURNEYMAN_SLACK_PEOPLE",
-            help='What people may do: {"slack:TEAM:USER": ["approvals:decide"], "slack:TEAM:*": ["orders:read"]}.',
-            show_default=False,
-        ),
-    ] = None,
-    approver: Annotated[
-        list[str] | None,
-        typer.Option(metavar="slack:TEAM:USER", help="Somebody who may decide about approvals. May be repeated."),
-    ] = None,
-    permission: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME", help="A permission that everybody in your workspaces has. May be repeated."),
-    ] = None,
     agent: options.AgentName = None,
     library: options.Library = None,
     model: options.Model = None,
-    concurrency: Annotated[
-        int | None, typer.Option(min=1, help="Runs worked on at once (64).", show_default=False)
-    ] = None,
-    approval_time: ApprovalTime = None,
-    api_url: Annotated[
-        str | None,
-        typer.Option(
-            metavar="URL", envvar=SLACK_VARIABLE, help="Another server than slack.com, for tests.", show_default=False
-        ),
-    ] = None,
     store: options.Store = DEFAULT_STORE,
     debug: options.Debug = False,
     log_level: options.Log = None,
@@ -81,7 +58,7 @@ def slack(
     Without --agent, --library and tools in a configuration file its tools are those of the library 'slack', which read
     channels. JOURNEYMAN_SECRET_SLACK_BOT_TOKEN is the bot's token, …_TOKEN_TEAM that of one of several workspaces.
     Socket Mode needs SLACK_APP_TOKEN, --http SLACK_SIGNING_SECRET. All of it can be said under 'doors.slack' in the
-    configuration file.
+    configuration file, and who may ask and decide, and where to listen.
     """
     try:
         from journeyman.app.service import Service, open_service
@@ -105,19 +82,20 @@ def slack(
             "of your app; or give --http"
         )
     tokens = _bot_tokens(said)
-    given = None if said is None else said.settings.doors.slack
-    deciding = [*(approver or ()), *_approvers(given)]
-    try:
-        listed = _permissions(given) if people is None else _permissions(given) | door.read_people(people)
-        door.People(listed, approvers=deciding)  # for its mistakes, before Slack is asked for anything
-    except ConfigurationError as error:
-        raise WrongUsageError(f"{'--people' if people is not None else '--approver'}: {error}") from None
-    everybody = options.user_with(permission).permissions | frozenset(() if given is None else given.permissions)
-    admitted = {} if given is None else {team: _admission(item) for team, item in given.workspaces.items()}
-    seconds = door.STATUS_SECONDS if given is None else given.status
+    whole_file = settings()
+    given = whole_file.doors.slack
+    deciding, listed = _approvers(given), _permissions(given)
+    if (people := os.environ.get(PEOPLE_VARIABLE) or given.people) is not None:
+        try:
+            listed |= door.read_people(Path(people))
+            door.People(listed, approvers=deciding)  # for its mistakes, before Slack is asked for anything
+        except ConfigurationError as error:
+            raise wrong_value(error, "doors", "slack", "people") from None
+    admitted = {team: _admission(item) for team, item in given.workspaces.items()}
     database = open_at(store)
-    policy, followed = rules_given(approval_time, database)
-    pace = slack_pace(database, None if given is None else given.limits)
+    followed = configuration(database)
+    api_url = os.environ.get(SLACK_VARIABLE)
+    pace = slack_pace(database, given.limits)
     if agent is None and library is None and (followed is None or not _brings_tools(followed)):
         library = SLACK
     if agent is None and library == SLACK:
@@ -127,6 +105,7 @@ def slack(
     else:
         agents, loaded = agents_and_tools(agent, library, store=database, model=model)
     began_with = origin_of(options.RunOptions(store=store, agent=agent, library=library, model=model))
+    remember(began_with, agents)
 
     def ready(service: Service, where: str) -> None:
         screen.write(f"{where} (Ctrl-C ends)", stderr=True)
@@ -139,33 +118,34 @@ def slack(
         for team, workspace in workspaces.items():  # where tools find it, whatever the file calls it
             os.environ.setdefault(f"{BOT_VARIABLE}_{team}", workspace.token)
             workspace.client.pace = pace
-        who = door.People(listed, approvers=deciding, everybody=everybody, teams=workspaces, admitted=admitted)
+        who = door.People(
+            listed, approvers=deciding, everybody=frozenset(given.permissions), teams=workspaces, admitted=admitted
+        )
         async with open_service(
             store=store,
             database=database,
             library=loaded,
             agents=agents,
             model=model,
-            policy=policy,
             configuration=followed,
             principals=who.now,
             origin=began_with,
-            find_tools=RememberedTools(database, ask=False),
-            **operation_given(concurrency, None, None),
+            find_tools=RememberedTools(database),
+            gate=Gate(tell=True),
+            **operation_of(whole_file.runs),
         ) as service:
-            remember(began_with, service.agents.values())
             found = door.SlackDoor(
                 service,
                 workspaces,
                 people=who,
                 signing_secret=signing_secret,
                 base_url=base_url,
-                status_seconds=seconds,
+                status_seconds=given.status,
             )
             named = ", ".join(workspaces)
             if http:
-                async with door.over_http(found, host=host, port=port) as bound:
-                    where = f"in Slack as {named}, listening on http://{host}:{bound}{door.PATH}"
+                async with door.over_http(found, host=given.host, port=given.port) as bound:
+                    where = f"in Slack as {named}, listening on http://{given.host}:{bound}{door.PATH}"
                     await door.until_stopped(lambda: ready(service, where))
             else:
                 async with door.over_socket(found, app_token or ""):
@@ -210,14 +190,13 @@ def _bot_tokens(said: Loaded | None) -> dict[str, str]:
     return tokens
 
 
-def _permissions(given: Slack | None) -> dict[str, list[str]]:
-    spaces = {} if given is None else given.workspaces
+def _permissions(given: Slack) -> dict[str, list[str]]:
+    spaces = given.workspaces
     return {f"slack:{team}:{who}": held for team, item in spaces.items() for who, held in item.permissions.items()}
 
 
-def _approvers(given: Slack | None) -> list[str]:
-    spaces = {} if given is None else given.workspaces
-    return [f"slack:{team}:{who}" for team, item in spaces.items() for who in item.approvers]
+def _approvers(given: Slack) -> list[str]:
+    return [f"slack:{team}:{who}" for team, item in given.workspaces.items() for who in item.approvers]
 
 
 def _admission(item: SlackWorkspace) -> Admission:

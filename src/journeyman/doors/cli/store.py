@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, TypeVar
 
 import typer
 
-from journeyman.app import Journeyman, SqlStore
-from journeyman.core.audit import AuditAnchor, AuditReport
-from journeyman.doors.cli import options, screen
-from journeyman.doors.cli.loading import command, in_store, must_exist, open_at, opened
-from journeyman.doors.cli.options import DEFAULT_STORE, ExitCode, Json, Limit, PrincipalName, Store, WrongUsageError
+from journeyman.app import SqlStore
+from journeyman.app.loading import open_at
+from journeyman.app.operations import approvals as operations
+from journeyman.app.operations.service import purge_store
+from journeyman.core.audit import AuditAnchor, AuditReport, AuditRow
+from journeyman.core.storing import Purged
+from journeyman.doors.cli import screen
+from journeyman.doors.cli.loading import at_desk, command, must_exist, opened
+from journeyman.doors.cli.operated import Call, Listing, Typed, operated
+from journeyman.doors.cli.options import DEFAULT_STORE, By, ExitCode, Json, Store, WrongUsageError
 
 T = TypeVar("T")
 
@@ -24,28 +29,25 @@ audit = typer.Typer(no_args_is_help=True)
 db = typer.Typer(no_args_is_help=True)
 
 
-@audit.command("list")
-def list_audit(
-    after: Annotated[int, typer.Option(min=0, metavar="ROW", help="Only rows after this one.")] = 0,
-    principal: PrincipalName = None,
-    kind: Annotated[str | None, typer.Option(metavar="KIND", help="Only rows of this kind.")] = None,
-    limit: Limit = 100,
-    store: Store = DEFAULT_STORE,
-    as_json: Json = False,
-) -> None:
-    """The rows, oldest first."""
-    rows = in_store(store, lambda app: app.store.audit.list(after=after, limit=limit, actor=principal, kind=kind))
-    if as_json:
-        screen.print_json(screen.dumped(rows))
-    elif not rows:
-        screen.note("no such row" if after or principal or kind else "the audit log is empty")
-    else:
-        table = screen.listing("row", "time", "kind", "who", "about")
-        for row in rows:
-            details = ", ".join(f"{key}={value}" for key, value in row.details.items())
-            who, about = screen.escaped(row.actor or "–"), screen.escaped(f"{row.subject} {details}".strip())
-            table.add_row(str(row.seq), screen.local_time(row.time), row.kind, who, about)
-        screen.console().print(table)
+def _about(row: AuditRow) -> str:
+    details = ", ".join(f"{key}={value}" for key, value in row.details.items())
+    return f"{row.subject} {details}".strip()
+
+
+ROWS = {"after": Typed(metavar="ROW"), "actor": Typed("--principal", metavar="ID"), "kind": Typed(metavar="KIND")}
+operated(audit, "audit list", operations.list_audit, typed=ROWS)(
+    Listing(
+        "rows",
+        {
+            "row": "seq",
+            "time": lambda row: screen.local_time(row.time),
+            "kind": "kind",
+            "who": lambda row: row.actor or "–",
+            "about": _about,
+        },
+        empty="the audit log is empty",
+    )
+)
 
 
 @audit.command("verify")
@@ -59,7 +61,7 @@ def verify_audit(
 ) -> None:
     """Check that no row was changed, cut, put in or forged; else exit code 1 and what does not fit."""
     known = None if anchor is None else _read_anchor(anchor)
-    report = in_store(store, lambda app: app.store.audit.inspect(anchor=known))
+    report = at_desk(store, lambda desk: operations.verify_audit(desk, anchor=known))
     if as_json:
         screen.print_json(report.model_dump(mode="json"))
     elif report.findings:
@@ -105,7 +107,7 @@ def anchor_audit(
     store: Store = DEFAULT_STORE,
 ) -> None:
     """Where the log ends now: a small document to keep where nobody who can write to the store can."""
-    made = in_store(store, lambda app: app.store.audit.anchor(now=app.clock.time()))
+    made = at_desk(store, operations.anchor_audit)
     if output is None:
         return screen.print_json(made.model_dump(mode="json"))
     try:
@@ -115,22 +117,11 @@ def anchor_audit(
     return screen.say(f"row {made.seq} is anchored; later: {command(store, 'audit verify --anchor', str(output))}")
 
 
-@audit.command("purge")
-def purge_audit(
-    older_than: Annotated[str, typer.Option(metavar="SPAN", help="How old: 365d, 52w…")],
-    by: options.By = None,
-    store: Store = DEFAULT_STORE,
-) -> None:
-    """Forget old rows. One that vouches for them is added, so that the rest can still be verified."""
-    age, who = options.seconds(older_than, option="--older-than"), by or options.user_name()
-
-    def forget(app: Journeyman) -> Awaitable[int]:
-        now = app.clock.time()
-        return app.store.audit.purge(before=now - age, by=who, now=now)
-
-    gone = in_store(store, forget)
-    done = f"{screen.counted(gone, 'row')} forgotten; keep a new anchor: {command(store, 'audit anchor')}"
-    screen.say(done if gone else f"no row is older than {older_than}")
+@operated(audit, "audit purge", operations.purge_audit, by=By)
+def say_purged(gone: int, call: Call) -> None:
+    """One that vouches for them is added, so that the rest can still be verified."""
+    done = f"{screen.counted(gone, 'row')} forgotten; keep a new anchor: {call.command('audit anchor')}"
+    screen.say(done if gone else f"no row is older than {call.given['older_than']}")
 
 
 # --- the schema
@@ -210,6 +201,20 @@ def backup(
     screen.say(f"to look at it: {command(f'sqlite:///{file.resolve()}', 'runs list')}")
 
 
+@db.command("check")
+def check(store: Store = DEFAULT_STORE) -> None:
+    """Look for damaged pages in a store that is a file. Exit code 1 where there are some."""
+    must_exist(store)
+    found = asyncio.run(open_at(store).check())
+    if not found:
+        screen.say("no damage was found")
+        return
+    for line in found:
+        screen.say(screen.escaped(line))
+    screen.note("the file is damaged: keep a copy of it", f"then {command(store, 'db restore BACKUP --replace')}")
+    raise typer.Exit(ExitCode.FAILED)
+
+
 @db.command("restore")
 def restore(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="What 'db backup' has made.", show_default=False)],
@@ -219,24 +224,24 @@ def restore(
     """Put everything from a backup into a store, on either kind of database. Refuses one that holds something."""
     if not file.is_file():
         raise WrongUsageError(f"there is no file {str(file)!r}")
-    count = _on_schema(store, lambda database: database.restore(file, replace=replace))
+
+    async def restored(database: SqlStore) -> tuple[int, Sequence[str]]:
+        return await database.restore(file, replace=replace), await database.audit.missing_keys()
+
+    count, missing = _on_schema(store, restored)
     screen.say(f"{screen.counted(count, 'row')} restored; unfinished runs: {command(store, 'runs resume')}")
+    for key in missing:
+        screen.note(
+            f"the audit log needs the key {key}, which is not here: without it nobody can tell a row from a forged one",
+            "it is in JOURNEYMAN_AUDIT_KEY where the backup was made, or in ~/.local/state/journeyman/audit.key; "
+            "give it in JOURNEYMAN_AUDIT_KEY here, after your own and a comma",
+        )
 
 
-@db.command("purge")
-def purge(
-    older_than: Annotated[str, typer.Option(metavar="SPAN", help="How old: 30d, 12h…")],
-    by: options.By = None,
-    store: Store = DEFAULT_STORE,
-    as_json: Json = False,
-) -> None:
-    """Forget what is old, and give back the room: ended runs with all that belongs to them, sessions nobody used,
-    the call log, gaps, rate limits, audit rows. Unfinished runs, tasks and experiments stay."""
-    age = options.seconds(older_than, option="--older-than")
-    done = in_store(store, lambda app: app.store.purge(before=app.clock.time() - age, by=by or options.user_name()))
-    if as_json:
-        screen.print_json(done.model_dump(mode="json"))
-        return
+@operated(db, "db purge", purge_store, by=By)
+def say_freed(done: Purged, call: Call) -> None:
+    """Ended runs with all that belongs to them, sessions nobody used, the call log, gaps, rate limits, audit rows.
+    Unfinished runs, tasks and experiments stay."""
     gone = ", ".join(f"{count:,} {kind}" for kind, count in done.counts.items())
     room = f"{screen.bytes_text(done.bytes_before)} before, {screen.bytes_text(done.bytes_after)} now"
-    screen.say(f"{gone} forgotten; {room}" if gone else f"nothing is older than {older_than}; {room}")
+    screen.say(f"{gone} forgotten; {room}" if gone else f"nothing is older than {call.given['older_than']}; {room}")

@@ -13,19 +13,19 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from journeyman.app import Tool, ToolLibrary, dump_tools
+from journeyman.app import Tool, ToolLibrary
+from journeyman.app.chains import OneCall
+from journeyman.app.loading import assistant, audited_journal, open_at, tools_document
 from journeyman.core.calls import CallStatus, ToolCallRecord
-from journeyman.core.messages import ToolCall
-from journeyman.core.protocols import Deltas, ModelRequest, ModelResponse
-from journeyman.core.risk import RiskLevel
+from journeyman.core.policy import RiskLevel
 from journeyman.core.runs import AgentResponse
 from journeyman.core.specification import ToolSpecification
 from journeyman.doors.cli import options, screen
-from journeyman.doors.cli.loading import assistant, listed_library, load_library, open_at, opened
-from journeyman.doors.cli.markdown import print_answer
+from journeyman.doors.cli.loading import listed_library, load_library, opened
 from journeyman.doors.cli.options import DEFAULT_STORE, ExitCode, RunOptions, WrongUsageError
 from journeyman.doors.cli.program import program
-from journeyman.doors.cli.run import audited, stream_run
+from journeyman.doors.cli.run import stream_run
+from journeyman.doors.cli.screen import print_answer
 from journeyman.doors.cli.trace import Trace
 
 ToolName = Annotated[str, typer.Argument(metavar="NAME", help="The tool's name.")]
@@ -116,7 +116,7 @@ def export_tools(
     if as_json:
         screen.print_json(screen.dumped(specifications))
     else:
-        screen.write(dump_tools(specifications), end="")
+        screen.write(tools_document(specifications), end="")
 
 
 def _list_command(library: str | None) -> str:
@@ -193,16 +193,6 @@ def _parameters(schema: dict[str, Any]) -> Table:
 # --- one call
 
 
-class _OneCall:
-    """A model that asks for one given call and is content with whatever comes of it."""
-
-    def __init__(self, call: ToolCall) -> None:
-        self._call = call
-
-    async def respond(self, request: ModelRequest, deltas: Deltas | None = None) -> ModelResponse:
-        return ModelResponse(calls=(self._call,)) if request.step == 1 else ModelResponse(from_results=True)
-
-
 @tools.command("call")
 def call_tool(
     name: ToolName,
@@ -222,17 +212,18 @@ def call_tool(
     arguments = options.json_object(args, option="--args")
     database = open_at(store)
     loaded = load_library(library, store=database)
-    # The call is a run whose model wants nothing else, so that it is governed and recorded as any other.
+    # The call is a run in which nothing else is planned, so that it is governed and recorded as any other.
     listed = listed_library(library)
-    model = _OneCall(ToolCall(tool_name=_find(listed, name, named=library).name, arguments=arguments))
+    name = _find(listed, name, named=library).name
+    planner = OneCall(name, arguments)
     agent = assistant(listed.only([name]))
     trace = Trace(screen.console(stderr=True), live=given.live, lines=False)
 
     async def whole() -> AgentResponse | None:
         async with opened(database) if library is None else nullcontext():
-            journal = audited(database, given) if library is None else None
+            journal = audited_journal(database, given.principal) if library is None else None
             task = f"Call {name}"
-            return await stream_run(agent, task, given, tools=loaded, model=model, trace=trace, journal=journal)
+            return await stream_run(agent, task, given, tools=loaded, planner=planner, trace=trace, journal=journal)
 
     response = asyncio.run(whole())
     if response is None:

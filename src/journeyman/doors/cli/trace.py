@@ -23,11 +23,10 @@ from journeyman.core import events
 from journeyman.core.approvals import Approval, ApprovalStatus, Approve, Approver, Deny
 from journeyman.core.calls import ToolCallRecord
 from journeyman.core.errors import ApprovalError, ErrorInfo
-from journeyman.core.messages import ToolCall
-from journeyman.core.runs import AgentResponse
+from journeyman.core.runs import AgentResponse, ToolCall
 from journeyman.doors.cli import screen
 from journeyman.doors.cli.options import user_name
-from journeyman.doors.cli.people import must_be_a_person
+from journeyman.doors.cli.people import must_not_be_a_tool
 
 THINKING = "thinking"
 SETTLED = {"rerun": "it runs again", "done": "taken as done", "skip": "left out"}
@@ -317,7 +316,7 @@ def summary(response: AgentResponse) -> str:
 def approver(trace: Trace, *, yes: bool, check: Check | None = None) -> Approver:
     """Who answers for a run that lives and dies with this process."""
     if yes:
-        must_be_a_person()
+        must_not_be_a_tool()
         return lambda approval: Approve(by=f"{user_name()} (--yes)")
     if screen.interactive():
         return TerminalApprover(trace, check=check)
@@ -327,7 +326,7 @@ def approver(trace: Trace, *, yes: bool, check: Check | None = None) -> Approver
 def asker(trace: Trace, *, yes: bool, allow: Allow | None = None, check: Check | None = None) -> Asker | None:
     """Who answers for a durable run: None when nobody is there, for it can wait until somebody answers elsewhere."""
     if yes:
-        must_be_a_person()
+        must_not_be_a_tool()
 
         async def approve(approval: Approval) -> Approve:
             return Approve(by=f"{user_name()} (--yes)")
@@ -407,6 +406,8 @@ def question(approval: Approval) -> Panel:
     lines.append_text(screen.risk_text(approval.risk)).append(f"\n{screen.pretty(approval.arguments)}")
     for line, style in screen.source_lines(approval.grounding):
         lines.append(f"\n{line}", style=style)
+    if approval.not_bound_to:
+        lines.append(f"\nnot bound to {screen.escaped(approval.not_bound_to)}", style="dim")
     if approval.principal is not None:
         lines.append(f"\nfor {screen.escaped(approval.principal.id)}", style="dim")
     left = max(0.0, (approval.expires_at - datetime.now(UTC)).total_seconds())

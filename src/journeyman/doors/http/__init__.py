@@ -1,10 +1,9 @@
 """The service over HTTP: chat as a stream of events, tasks, tools, approvals, and an OpenAI-compatible door."""
 
-from journeyman.doors.http.application import create_app
 from journeyman.doors.http.auth import Tokens, check_binding, read_tokens
 from journeyman.doors.http.connections import ConnectionLimits
 from journeyman.doors.http.middleware import ServeOptions
-from journeyman.doors.http.server import serve, tls_context
+from journeyman.doors.http.server import create_app, serve, tls_context
 
 __all__ = [
     "ConnectionLimits",

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import ipaddress
+import secrets
+from collections import OrderedDict
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
@@ -16,10 +18,11 @@ from pydantic_core import from_json
 from journeyman.app.desk import LOCAL
 from journeyman.core.data import digest
 from journeyman.core.errors import ConfigurationError
-from journeyman.core.principals import Principal
+from journeyman.core.policy import Principal
 
 HASHED = "sha256:"
 SHORTEST = 16
+MOST_SESSIONS = 1_000
 
 AUTHENTICATED = [Depends(HTTPBearer(auto_error=False, description="A token of the service's token file."))]
 """For the OpenAPI document alone: the middleware has checked the token before a route is called."""
@@ -30,6 +33,8 @@ class Tokens:
 
     def __init__(self, principals: Mapping[str, Principal], *, local: bool = False) -> None:
         self._principals = {_fingerprint(token): principal for token, principal in principals.items()}
+        self._codes: dict[str, Principal] = {}
+        self._sessions: OrderedDict[str, Principal] = OrderedDict()
         self.local = local
         """Whether they are for this machine alone: then the service answers under the names of the loopback only."""
 
@@ -37,6 +42,31 @@ class Tokens:
     def for_this_machine(cls, token: str) -> Tokens:
         """One token for whoever sits at this machine. Tools run there as well, and do not have it."""
         return cls({token: LOCAL}, local=True)
+
+    def code_for(self, token: str) -> str:
+        """A code that signs a browser in once, as whom the token stands for: a link may hold it, and be kept."""
+        principal = self.principal(token)
+        if principal is None:
+            raise ConfigurationError("only a known token can be given a code")
+        code = secrets.token_urlsafe(32)
+        self._codes[_hash(code)] = principal
+        return code
+
+    def exchange(self, code: str) -> str | None:
+        """The session that a code opens; None where nobody has made it, or it was used."""
+        principal = self._codes.pop(_hash(code), None)
+        if principal is None:
+            return None
+        session = secrets.token_urlsafe(32)
+        self._sessions[_hash(session)] = principal
+        if len(self._sessions) > MOST_SESSIONS:
+            self._sessions.popitem(last=False)
+        return session
+
+    def signed_in(self, session: str) -> Principal | None:
+        """Whose session it is, where they may still use the service."""
+        principal = self._sessions.get(_hash(session))
+        return None if principal is None else self.now(principal)
 
     def __bool__(self) -> bool:
         return bool(self._principals)
@@ -55,7 +85,7 @@ class Tokens:
 
     def principal(self, token: str) -> Principal | None:
         """Whom a token stands for. Compared by fingerprint, so that timing tells nothing about a token."""
-        return self._principals.get(HASHED + hashlib.sha256(token.encode()).hexdigest())
+        return self._principals.get(_hash(token))
 
     def now(self, principal: Principal) -> Principal | None:
         """Who a principal is by now: with the permissions of all their tokens; None where they have none any more."""
@@ -63,6 +93,10 @@ class Tokens:
         if not theirs:
             return None
         return Principal(principal.id, permissions=frozenset().union(*(found.permissions for found in theirs)))
+
+
+def _hash(secret: str) -> str:
+    return HASHED + hashlib.sha256(secret.encode()).hexdigest()
 
 
 def _fingerprint(token: str) -> str:
@@ -73,7 +107,7 @@ def _fingerprint(token: str) -> str:
         return HASHED + digits
     if len(token) < SHORTEST or not token.isascii() or not token.isprintable() or " " in token:
         raise ConfigurationError(f"a token has at least {SHORTEST} printable ASCII characters and no spaces")
-    return HASHED + hashlib.sha256(token.encode()).hexdigest()
+    return _hash(token)
 
 
 def read_tokens(path: Path) -> Tokens:

@@ -7,29 +7,21 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Header, Query, Request, Response
 from pydantic import BaseModel, Field, field_validator
 
-from journeyman.app import Agent, Handle
+from journeyman.app import Agent
 from journeyman.app.desk import Desk
+from journeyman.app.handles import Handle
+from journeyman.app.operations.table import Body, SessionId
 from journeyman.app.service import Service
 from journeyman.core.calls import ToolCallRecord
 from journeyman.core.data import new_id
 from journeyman.core.errors import ErrorInfo, InvalidDataError
 from journeyman.core.gaps import ToolGapReport
-from journeyman.core.messages import Message, Usage
-from journeyman.core.runs import CHAT_MESSAGE_LIMIT, TaskInput
+from journeyman.core.runs import CHAT_MESSAGE_LIMIT, Message, TaskInput, Usage
 from journeyman.core.storing import RunOrder
-from journeyman.doors.http.common import (
-    Body,
-    DeskDep,
-    IdempotencyKey,
-    JsonRoute,
-    RunAnswer,
-    ServiceDep,
-    SessionId,
-    answer_fields,
-)
+from journeyman.doors.http.common import DeskDep, IdempotencyKey, JsonRoute, RunAnswer, ServiceDep, answer_fields
 from journeyman.doors.http.errors import FieldError, Problem, answers
+from journeyman.doors.http.events import EVENTS, LastEventId, last_event_id, stream_run, wants_json
 from journeyman.doors.http.health import MetricsDep
-from journeyman.doors.http.sse import EVENTS, LastEventId, last_event_id, stream_run, wants_json
 
 router = APIRouter(prefix="/api/v1/chat", tags=["chat"], route_class=JsonRoute)
 
@@ -144,8 +136,7 @@ async def chat(
 
 async def _named(name: str, desk: Desk) -> str:
     """The id of the caller's run of this name. It may also be the id itself, of a run that is theirs."""
-    row = await desk.app.store.runs.get(name)
-    return name if row is not None and row.principal_id == desk.principal.id else desk.own_run_id(name)
+    return desk.own_run_id(name) if await desk.own_run(name) is None else name
 
 
 async def _begun(body: ChatRequest, desk: Desk, *, run_id: str | None, resumes: bool) -> tuple[Handle, str] | None:
@@ -157,13 +148,13 @@ async def _begun(body: ChatRequest, desk: Desk, *, run_id: str | None, resumes: 
         session_id = order.task.session_id
         return asked and session_id is not None and body.session_id in (None, session_id)
 
-    order, runs = None, desk.app.store.runs
+    order = None
     if run_id is not None:
         order = await desk.begun_before(run_id, same=same)
     elif resumes and body.session_id is not None:
         await desk.must_own_session(body.session_id, new=True)
-        for row in await runs.list(session_id=body.session_id, principal_id=desk.principal.id, limit=1):
-            latest = await runs.order(row.id)
+        for row in await desk.runs(session_id=body.session_id, principal_id=desk.principal.id, limit=1):
+            latest = await desk.own_order(row.id)
             order = latest if latest is not None and same(latest) else None
     if order is None and resumes:
         message = "it is the number of an event, and nothing that this request asks for has been begun"

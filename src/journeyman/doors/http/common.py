@@ -1,33 +1,22 @@
-"""What several resources share: dependencies, kinds of parameters, pages, and bodies that are checked JSON."""
+"""What several resources share: dependencies, what a run came to, and bodies that are checked JSON."""
 
 from __future__ import annotations
 
-import json
-import math
 from collections.abc import Callable, Coroutine, Mapping
-from typing import Annotated, Any, TypeVar, get_args, get_origin
+from typing import Annotated, Any, get_args, get_origin
 
-from fastapi import Depends, Header, Path, Query, Request, Response
+from fastapi import Depends, Header, Request, Response
 from fastapi.routing import APIRoute
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
-from journeyman.app.desk import Desk, Outcome
+from journeyman.app.desk import LONGEST_NAME, Desk, InvalidInputError, Outcome
+from journeyman.app.operations.table import read_json
 from journeyman.app.service import Service
 from journeyman.core.approvals import Approval
-from journeyman.core.budgets import OverBudgetError, check_arguments
 from journeyman.core.calls import ToolCallRecord
-from journeyman.core.data import canonical_json, storable_json
 from journeyman.core.runs import RunStatus
 from journeyman.doors.http.auth import Caller
-from journeyman.doors.http.errors import FieldError, Problem
-
-T = TypeVar("T")
-
-PAGE_SIZE = 50
-LARGEST_PAGE = 200
-MOST_FIELDS = 1_000
-LONGEST_NAME = 200
-"""Characters of a field's name in a message."""
+from journeyman.doors.http.errors import FieldError, Problem, problem_of
 
 
 # Dependencies are coroutines although they wait for nothing: FastAPI runs anything else in a thread.
@@ -37,25 +26,13 @@ async def _service(request: Request) -> Service:
 
 
 async def _desk(request: Request, principal: Caller) -> Desk:
-    return Desk(request.app.state.service.app, principal)
-
-
-def _storable(value: T) -> T:
-    storable_json(value)
-    return value
+    service: Service = request.app.state.service
+    return Desk(service.app, principal, service=service)
 
 
 ServiceDep = Annotated[Service, Depends(_service)]
 DeskDep = Annotated[Desk, Depends(_desk)]
 """The app as the caller may use it."""
-Limit = Annotated[int, Query(ge=1, le=LARGEST_PAGE, description="How many at most.")]
-Offset = Annotated[int, Query(ge=0, le=2**31 - 1, description="How many to leave out at the beginning.")]
-Id = Annotated[str, Path(min_length=1, max_length=128, examples=["task_0192f3c2a1b4d6e8f0a1b2c3"])]
-SessionId = Annotated[str, Field(min_length=1, max_length=128, pattern=r"^[A-Za-z0-9_.:-]+$", examples=["sess-1"])]
-Object = Annotated[dict[str, Any], AfterValidator(_storable)]
-"""A JSON object that a store can keep."""
-Storable = Annotated[Any, AfterValidator(_storable)]
-"""The same for any JSON value."""
 IdempotencyKey = Annotated[
     str | None,
     Header(
@@ -66,17 +43,6 @@ IdempotencyKey = Annotated[
         "answers both.",
     ),
 ]
-
-
-class Page(BaseModel):
-    """Which part of a list this is."""
-
-    page: int = Field(ge=1, examples=[1])
-    page_size: int = Field(ge=1, examples=[PAGE_SIZE])
-
-
-def page_of(limit: int, offset: int) -> dict[str, int]:
-    return {"page": offset // limit + 1, "page_size": limit}
 
 
 class RunAnswer(BaseModel):
@@ -104,12 +70,6 @@ def answer_fields(run_id: str, outcome: Outcome) -> dict[str, Any]:
 
 
 # --- bodies
-
-
-class Body(BaseModel):
-    """A body of ours. A field that nobody knows is an error and not a silent default."""
-
-    model_config = ConfigDict(extra="forbid")
 
 
 class JsonRoute(APIRoute):
@@ -165,63 +125,8 @@ class _JsonRequest(Request):
 
     async def json(self) -> Any:
         if self._read is None:
-            self._read = read_json(await self.body())
+            try:
+                self._read = read_json(await self.body())
+            except InvalidInputError as error:
+                raise problem_of(error) from None  # FastAPI answers anything else with 400
         return self._read
-
-
-def read_json(data: bytes, *, place: str = "body", once: bool = False) -> Any:
-    """The value of a body, or of a text in it. Raises a Problem that names the place of what could not be stored.
-
-    With ``once`` no object may name a field twice: one of the two would be dropped unseen.
-    """
-    try:
-        check_arguments(data)
-        value = json.loads(data, object_pairs_hook=_each_once if once else None)
-    except OverBudgetError as error:
-        raise refused(place, f"it {error}") from None
-    except RecursionError:
-        raise refused(place, "it is nested too deeply") from None
-    except ValueError as error:
-        raise refused(place, f"it is not JSON that can be read: {error}") from None
-    if isinstance(value, dict) and len(value) > MOST_FIELDS:  # each unknown one would be an error of its own
-        raise refused(place, f"it has more than {MOST_FIELDS:,} fields")
-    try:
-        # Quick, and refuses just what must be refused. Only then is it looked for.
-        canonical_json(value).encode()
-    except RecursionError:
-        raise refused(place, "it is nested too deeply") from None
-    except ValueError:
-        raise refused(*_unencodable(value)) from None
-    return value
-
-
-def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        raise ValueError("a field is named twice")
-    return found
-
-
-def _unencodable(value: Any) -> tuple[str, str]:
-    """Where the first text or number is that JSON cannot express, and what is wrong with it."""
-    left = [("", value)]
-    while left:
-        place, item = left.pop()
-        held: list[tuple[str, Any]] = []
-        if isinstance(item, dict):
-            for key, inner in item.items():
-                held += [(place, key), (f"{place}.{key}", inner)]
-        elif isinstance(item, list):
-            held = [(f"{place}.{number}", inner) for number, inner in enumerate(item)]
-        elif isinstance(item, float) and not math.isfinite(item):
-            return place, f"{item} is no number that JSON has"
-        elif isinstance(item, str) and any("\ud800" <= character <= "\udfff" for character in item):
-            return place, "half of a surrogate pair is no text"
-        left += reversed(held)
-    return "", "it holds something that JSON cannot say"
-
-
-def refused(place: str, message: str) -> Problem:
-    """A body that is refused for one field."""
-    name = place.removeprefix(".")[:LONGEST_NAME] or "body"
-    return Problem(422, "VALIDATION_ERROR", f"{name}: {message}", fields=[FieldError(field=name, message=message)])

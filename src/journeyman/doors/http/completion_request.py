@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
-from journeyman.core.messages import Message, Role
+from journeyman.core.runs import Message, Role
 from journeyman.doors.http.errors import FieldError, Problem
 
 WAITING = "This waits for a person to decide about"

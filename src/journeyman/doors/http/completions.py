@@ -16,8 +16,9 @@ from fastapi.sse import KEEPALIVE_COMMENT, format_sse_event
 from pydantic import BaseModel, Field
 from pydantic_core import to_json
 
-from journeyman.app import Agent, Handle
+from journeyman.app import Agent
 from journeyman.app.desk import Desk
+from journeyman.app.handles import Handle
 from journeyman.core.data import canonical_json, digest, new_id
 from journeyman.core.errors import (
     ErrorCategory,
@@ -36,15 +37,14 @@ from journeyman.core.events import (
     StepRestarted,
     TextDelta,
 )
-from journeyman.core.messages import Message, Usage
-from journeyman.core.runs import RunStatus
+from journeyman.core.runs import Message, RunStatus, Usage
 from journeyman.core.storing import NotedRequest, RunOrder
 from journeyman.doors.http.chat import agent_named, must_have_model, with_schema
 from journeyman.doors.http.common import DeskDep, IdempotencyKey, JsonRoute, ServiceDep
 from journeyman.doors.http.completion_request import WAITING, CompletionRequest, goes_on
 from journeyman.doors.http.errors import Problem, openai_error
+from journeyman.doors.http.events import DONE, EVENTS, HEADERS, KEEP_ALIVE_SECONDS, EventStream, with_pauses
 from journeyman.doors.http.health import Metrics, MetricsDep
-from journeyman.doors.http.sse import DONE, EVENTS, HEADERS, KEEP_ALIVE_SECONDS, EventStream, with_pauses
 
 router = APIRouter(prefix="/v1", tags=["openai"], route_class=JsonRoute)
 
@@ -253,8 +253,8 @@ async def _asked(body: CompletionRequest, agent: Agent, desk: Desk, *, key: str 
     said = canonical_json([message.model_dump(mode="json") for message in history])
     form = () if agent.output is None else (canonical_json(agent.output),)
     asked.digest = digest("completions", desk.principal.id, agent.name, task, said, *form)
-    noted = await desk.app.store.requests.find(asked.digest)
-    if noted is not None and await desk.app.store.runs.get(noted.run_id) is not None:
+    noted = await desk.requests.find(asked.digest)
+    if noted is not None and await desk.own_run(noted.run_id) is not None:
         again = retried and desk.app.clock.time() - noted.asked_at < RETRY_SECONDS
         asked.begun, asked.unanswered = again or noted.unanswered, noted.unanswered
     asked.run_id = noted.run_id if noted is not None and asked.begun else new_id("run")
@@ -264,10 +264,10 @@ async def _asked(body: CompletionRequest, agent: Agent, desk: Desk, *, key: str 
 async def _told_to_wait(body: CompletionRequest, desk: Desk, asked: Asked) -> str | None:
     """The run that this conversation waits for, where it asks for no more than to hear of it."""
     run_id = body.waiting_run()
-    row = None if run_id is None else await desk.app.store.runs.get(run_id)
-    if row is None or row.principal_id != desk.principal.id or row.agent_name != asked.agent.name:
+    row = None if run_id is None else await desk.own_run(run_id)
+    if row is None or row.agent_name != asked.agent.name:
         return None
-    order = await desk.app.store.runs.order(row.id)
+    order = await desk.own_order(row.id)
     again = order is not None and order.task.description == asked.task
     return row.id if again or goes_on(asked.task) else None
 
@@ -284,7 +284,7 @@ async def _started(agent: Agent, desk: Desk, asked: Asked, early: dict[str, floa
         overtaken = not asked.retried and request.asked_at - early.pop(asked.digest, 0.0) < EARLY_SECONDS
         since = request.asked_at - RETRY_SECONDS if asked.retried or overtaken else None
         first_retry = early.setdefault(asked.digest, request.asked_at) if asked.retried else None
-        noted = await app.store.requests.note(request, unless_since=since)
+        noted = await desk.requests.note(request, unless_since=since)
         if first_retry is not None and noted.asked_at < first_retry:
             early.pop(asked.digest, None)  # the request itself was here before
         while len(early) > MOST_EARLY:
@@ -317,7 +317,7 @@ class Answer:
         """The run as it is about to be told; whether its client has to ask again is noted."""
         run_id, asked = self.handle.run_id, self._asked
         if asked.digest is not None and status.waiting is not asked.unanswered:
-            await self.desk.app.store.requests.mark(asked.digest, run_id, unanswered=status.waiting)
+            await self.desk.requests.mark(asked.digest, run_id, unanswered=status.waiting)
         pending = await self.desk.app.approvals.pending(run_id=run_id) if status.waiting else ()
         approvals = [
             WaitingApproval(id=item.id, tool_name=item.tool_name, url=f"{self._page}api/v1/approvals/{item.id}")

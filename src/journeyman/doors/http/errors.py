@@ -15,7 +15,7 @@ from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Match
 from starlette.types import Scope
 
-from journeyman.app.desk import ConflictError, DeskError, NotFoundError, NotPermittedError
+from journeyman.app.desk import ConflictError, DeskError, InvalidInputError, NotFoundError, NotPermittedError
 from journeyman.core.data import LOG_FIELDS
 from journeyman.core.errors import (
     ApprovalError,
@@ -85,12 +85,6 @@ class Problem(HTTPException):
         self.fields = fields
 
 
-def not_found(kind: str, *, recover_action: str | None = None) -> Problem:
-    """There is no such thing, or the caller may not know that there is."""
-    code = f"{kind.upper().replace(' ', '_')}_NOT_FOUND"
-    return Problem(404, code, f"{kind.capitalize()} not found", recover_action=recover_action)
-
-
 def answers(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """For the OpenAPI document: these errors, and those that any request may meet."""
     wanted = sorted({400, 401, 403, 413, 415, 422, 429, 503, *statuses})
@@ -152,7 +146,7 @@ def _of_tool_error(error: ToolError) -> Problem:
     code = error.code
     if code.endswith("_NOT_FOUND"):
         # Without its text, which offers what is there to a model, and in words that only a model would understand.
-        return not_found(code.removesuffix("_NOT_FOUND").replace("_", " ").lower())
+        return Problem(404, code, f"{code.removesuffix('_NOT_FOUND').replace('_', ' ').capitalize()} not found")
     if code.endswith("_EXISTS") or code.startswith("AMBIGUOUS_"):
         status = 409
     elif error.info.category is ErrorCategory.INVALID_INPUT:
@@ -179,7 +173,10 @@ def problem_of(error: Exception) -> Problem:
         case ToolError():
             return _of_tool_error(error)
         case NotFoundError():
-            return not_found(error.kind)
+            return Problem(404, error.code, error.told, recover_action=error.recover_action)
+        case InvalidInputError():
+            fields = [FieldError(field=error.field, message=error.message)]
+            return Problem(422, error.code, str(error), fields=fields)
         case NotPermittedError():
             hint = "Ask whoever runs the service to give your token this permission"
             return Problem(403, error.code, str(error), recover_action=hint)

@@ -13,7 +13,7 @@ import re
 import time
 from collections import OrderedDict
 from dataclasses import dataclass, field
-from urllib.parse import SplitResult, parse_qs, quote, unquote, urlsplit
+from urllib.parse import SplitResult, parse_qs, urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import cookie_parser
@@ -23,8 +23,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from journeyman.app.desk import LOCAL
 from journeyman.core.data import LOG_FIELDS, new_id
 from journeyman.core.errors import ConfigurationError
-from journeyman.core.policy import RateLimit
-from journeyman.core.principals import Principal
+from journeyman.core.policy import Principal, RateLimit, Taken
 from journeyman.doors.http.auth import Tokens, is_loopback
 from journeyman.doors.http.connections import ConnectionLimits
 from journeyman.doors.http.errors import METHODS, Problem, error_response, location_of, problem_of
@@ -33,6 +32,8 @@ from journeyman.doors.http.health import Metrics
 logger = logging.getLogger("journeyman.http")
 
 REQUEST_ID = "X-Request-ID"
+QUERY = "journeyman.query"
+"""Where in the scope the query of an address is kept until it gets here."""
 MOST_CLIENTS = 10_000
 _GOOD_ID = re.compile(r"[\w.:-]{1,128}", re.ASCII)
 _GUARDED = ("/api/", "/v1/", "/metrics", "/mcp")
@@ -90,18 +91,17 @@ class ServeOptions:
 
 
 class RequestRates:
-    """Token buckets by client; of too many clients those that were silent longest are forgotten."""
+    """Requests by client; of too many clients those that were silent longest are forgotten."""
 
     def __init__(self, requests_per_minute: int) -> None:
         self._limit = RateLimit(calls=requests_per_minute, seconds=60)
-        self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
+        self._taken: OrderedDict[str, Taken] = OrderedDict()
 
     def take(self, client: str, *, now: float) -> float:
         """Count one request: 0, or the seconds until another is allowed."""
-        left, counted_at, wait = self._limit.take(*self._buckets.pop(client, (float(self._limit.calls), now)), now)
-        self._buckets[client] = (left, counted_at)
-        if len(self._buckets) > MOST_CLIENTS:
-            self._buckets.popitem(last=False)
+        self._taken[client], wait = self._limit.take(self._taken.pop(client, ()), now)
+        if len(self._taken) > MOST_CLIENTS:
+            self._taken.popitem(last=False)
         return wait
 
 
@@ -119,6 +119,7 @@ class RequestMiddleware:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
+        scope["query_string"] = scope.pop(QUERY, scope["query_string"])
         headers = Headers(scope=scope)
         given = headers.get(REQUEST_ID, "")
         request_id = given if _GOOD_ID.fullmatch(given) else new_id("req")
@@ -160,8 +161,8 @@ class RequestMiddleware:
                 if shared is not None and scope["method"] == "OPTIONS" and "access-control-request-method" in headers:
                     await Response(status_code=204, headers=_CORS)(scope, receive, answer)
                     return
-                if path == "/" and self._tokens is not None and b"token=" in scope["query_string"]:
-                    await self._signed_in(scope)(scope, receive, answer)
+                if path == "/" and self._tokens is not None and b"code=" in scope["query_string"]:
+                    await self._signed_in(scope, headers)(scope, receive, answer)
                     return
                 if path.startswith(_GUARDED):
                     self._check_origin(headers)
@@ -237,21 +238,22 @@ class RequestMiddleware:
         if scope["method"] not in _READS and headers.get("origin") is None:
             return None
         sent = cookie_parser(headers.get("cookie", "")).get(_cookie_name(scope), "")
-        return self._tokens.principal(unquote(sent)) if sent else None
+        return self._tokens.signed_in(sent) if sent else None
 
-    def _signed_in(self, scope: Scope) -> Response:
-        """To the page, without the token in its address, where a history would keep it; with it in a cookie."""
+    def _signed_in(self, scope: Scope, headers: Headers) -> Response:
+        """To the page, with a session in a cookie for the code in its address, which works once."""
         assert self._tokens is not None
-        token = parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])[0]
+        code = parse_qs(scope["query_string"].decode("latin-1")).get("code", [""])[0]
         answer = Response(status_code=303, headers={"Location": "/", "Cache-Control": "no-store"})
         answer.headers["Referrer-Policy"] = "no-referrer"
-        if self._tokens.principal(token) is None:
+        # A link on somebody else's page must not change who is signed in here.
+        own = headers.get("sec-fetch-site", "none") in ("none", "same-origin")
+        if own and (session := self._tokens.exchange(code)) is not None:
+            secure = scope.get("scheme") == "https"
+            answer.set_cookie(_cookie_name(scope), session, httponly=True, samesite="strict", secure=secure)
+        else:
             client = scope.get("client")
             self._count(f"address {client[0]}" if client else "address unknown")
-        else:
-            secure = scope.get("scheme") == "https"
-            value = quote(token, safe="")
-            answer.set_cookie(_cookie_name(scope), value, httponly=True, samesite="strict", secure=secure)
         return answer
 
     def _limited_body(self, receive: Receive, *, declared: str) -> Receive:

@@ -1,4 +1,4 @@
-"""Serving: a socket, a server around the application, and an orderly end."""
+"""The application and serving it: every resource behind one middleware; a socket, a server, and an orderly end."""
 
 from __future__ import annotations
 
@@ -9,18 +9,67 @@ import ssl
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
+from importlib.metadata import version
 from pathlib import Path
 
 import uvicorn
-from starlette.types import ASGIApp
+from fastapi import FastAPI
+from starlette.types import ASGIApp, Receive, Scope, Send
 
+from journeyman.app.observing import prometheus_page
 from journeyman.app.service import Service
 from journeyman.core.errors import ConfigurationError
-from journeyman.doors.http.application import create_app
-from journeyman.doors.http.auth import Tokens, check_binding
+from journeyman.doors.http import chat, completions, events, health, tools, web
+from journeyman.doors.http.auth import AUTHENTICATED, Tokens, check_binding
 from journeyman.doors.http.connections import Connection, Connections
-from journeyman.doors.http.health import Metrics
-from journeyman.doors.http.middleware import RequestMiddleware, ServeOptions
+from journeyman.doors.http.errors import install_errors
+from journeyman.doors.http.health import Metrics, Readiness
+from journeyman.doors.http.middleware import QUERY, RequestMiddleware, ServeOptions
+from journeyman.doors.http.operated import routers
+
+DESCRIPTION = """Tool-calling agents that people can trust, over HTTP.
+
+* Every error has one shape (`ErrorBody`); only under `/v1` it is OpenAI's.
+* `X-Request-ID` is echoed, or made where none is given.
+* Requests carry a token: `Authorization: Bearer TOKEN`, or the cookie that the link of `journeyman serve` leaves.
+"""
+
+
+class _Api(FastAPI):
+    """Keeps the query of an address, which holds what people search for, from FastAPI's own spans."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            scope[QUERY], scope["query_string"] = scope["query_string"], b""
+        await super().__call__(scope, receive, send)
+
+
+def create_app(service: Service, *, tokens: Tokens | None = None, options: ServeOptions | None = None) -> FastAPI:
+    """The application over a service that is open. Whoever serves it must have checked where it listens."""
+    api = _Api(
+        title="Journeyman",
+        version=version("journeyman"),
+        description=DESCRIPTION,
+        # Their pages load scripts from elsewhere; the document itself is enough for any tool.
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+        telemetry={"logs": False},  # they would hold the texts of exceptions, which may quote what somebody wrote
+    )
+    api.state.service = service
+    api.state.metrics = metrics = Metrics()
+    api.state.early_retries = {}
+    api.state.readiness = Readiness(service)
+    api.state.instruments = prometheus_page()
+    install_errors(api)
+    own = (chat.router, events.router, tools.router, completions.router)
+    for router in (*routers(), *own):
+        api.include_router(router, dependencies=AUTHENTICATED)
+    api.include_router(health.router)
+    api.include_router(web.router)
+    api.add_middleware(RequestMiddleware, tokens=tokens, options=options or ServeOptions(), metrics=metrics)
+    return api
+
 
 TICKS_TO_SWEEP = 5
 """Uvicorn's ticks, ten a second, from one look at slow connections to the next."""

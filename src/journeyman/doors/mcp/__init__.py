@@ -1,7 +1,7 @@
 """Our library as an MCP server: tools under governance, runs as resources, agents as prompts.
 
-``server`` answers requests, ``calls`` carries calls out, ``repeats`` knows those that were made before, ``results`` and
-``records`` translate, ``serving`` has the two transports. Needs the package ``mcp``; over HTTP also what ``doors.http``
+``server`` answers requests, ``calls`` carries calls out and knows those that were made before, ``results``
+translates, ``serving`` has the two transports. Needs the package ``mcp``; over HTTP also what ``doors.http``
 needs.
 """
 

@@ -1,13 +1,19 @@
 """A call over MCP: a run like any other, which reports progress, can be cancelled, and may wait for a person.
 
 Where the client can ask its user (elicitation) and the caller may decide, it is asked there; otherwise the answer says
-where to decide. The same call made again finds the run that waits (``repeats``).
+that a person must decide elsewhere, and how is told to whoever runs the server.
+
+A call is noted before it begins and forgotten with its answer. Where its gateway dies in between, its client goes away,
+or a person must decide first, the same call made again is answered by the run that it has begun, not by a second one.
+What only reads is noted when it waits: to make it again does no harm. A client that names its calls (``KEY``) needs no
+notes: of two calls with one name the second never begins a run.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import logging
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from typing import Any
@@ -20,16 +26,117 @@ from mcp.shared.exceptions import MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from journeyman.app.chains import literal, start_chain
-from journeyman.app.desk import DECIDE, Desk, DeskError, Outcome
+from journeyman.app.desk import DECIDE, ConflictError, Desk, DeskError, Outcome
 from journeyman.app.handles import Handle
+from journeyman.app.runner import ALIVE_SECONDS
 from journeyman.core.approvals import Approval, ApprovalStatus
+from journeyman.core.calls import SAID
+from journeyman.core.data import canonical_json, digest, new_id, visible
 from journeyman.core.errors import ApprovalError, ConfigurationError
 from journeyman.core.events import CallProgress
-from journeyman.core.grounding import SAID
 from journeyman.core.specification import ToolSpecification
-from journeyman.core.visible import visible
-from journeyman.doors.mcp.repeats import Link, Repeats
+from journeyman.core.storing import NotedRequest, RunOrder
 from journeyman.doors.mcp.results import failure, refusal, success
+
+DOOR = "mcp"
+KEY = "journeyman/idempotency-key"
+"""Under which a client names a call, in its ``_meta``."""
+LONGEST_KEY = 200
+Steps = Sequence[Mapping[str, Any]]
+
+
+@dataclass(slots=True)
+class Link:
+    """Between a call and its run."""
+
+    desk: Desk
+    run_id: str
+    begun: bool
+    digest: str | None
+    """Under which it is noted; None where its client has named it."""
+    noted: bool = False
+
+    @property
+    def named(self) -> bool:
+        return self.digest is None
+
+    def metadata(self) -> dict[str, Any]:
+        """What its run remembers of where it came from."""
+        return {DOOR: {"gateway": self.desk.app.runner.shared.owner}}
+
+    async def note(self, *, unanswered: bool) -> None:
+        """Let the same call find the run: at once where it was told to ask again, else if this process dies."""
+        if self.digest is not None:
+            now = self.desk.app.clock.time()
+            request = NotedRequest(digest=self.digest, run_id=self.run_id, asked_at=now, unanswered=unanswered)
+            await self.desk.requests.note(request)
+            self.noted = True
+
+    async def forget(self) -> None:
+        """Its client has its answer: the same call is a new one."""
+        if self.digest is not None and self.noted:
+            await self.desk.requests.forget(self.digest, self.run_id)
+
+
+class Repeats:
+    """Finds the run that a call has begun before."""
+
+    def __init__(self) -> None:
+        self.answering: set[str] = set()
+        """Runs that somebody here is about to be told of: the same call beside that one is another call."""
+
+    async def link(self, desk: Desk, steps: Steps, params: types.CallToolRequestParams) -> Link:
+        """The run that answers a call: one that it has begun before, or a new one, which is not begun here."""
+        key = (params.meta or {}).get(KEY)
+        if key is not None:
+            return await self._named(desk, steps, key)
+        mark = digest(DOOR, desk.principal.id, canonical_json(steps))
+        if params.request_state is not None:
+            run_id = params.request_state.partition(" ")[0]
+            order = await desk.own_order(run_id)
+            if order is None or not _same(order, desk, steps):
+                raise MCPError(types.INVALID_PARAMS, "the request state belongs to another call")
+            return Link(desk, run_id, begun=True, digest=mark, noted=True)
+        noted = await desk.requests.find(mark)
+        if noted is not None and await self._open(desk, noted, steps):
+            return Link(desk, noted.run_id, begun=True, digest=mark, noted=True)
+        return Link(desk, new_id("run"), begun=False, digest=mark)
+
+    async def _named(self, desk: Desk, steps: Steps, key: Any) -> Link:
+        if not isinstance(key, str) or not 1 <= len(key) <= LONGEST_KEY:
+            raise MCPError(types.INVALID_PARAMS, f"{KEY!r} must be a text of 1 to {LONGEST_KEY} characters")
+        run_id = desk.run_id_for(DOOR, key)
+        assert run_id is not None
+        try:
+            order = await desk.begun_before(run_id, same=lambda order: _same(order, desk, steps))
+        except ConflictError:
+            raise MCPError(types.INVALID_PARAMS, f"the {KEY!r} belongs to another call; use a new one") from None
+        return Link(desk, run_id, begun=order is not None, digest=None)
+
+    async def _open(self, desk: Desk, noted: NotedRequest, steps: Steps) -> bool:
+        """Whether a noted call has no answer yet, and nobody is about to get it."""
+        if noted.run_id in self.answering:
+            return False
+        order = await desk.own_order(noted.run_id)
+        if order is None or not _same(order, desk, steps):
+            return False
+        if noted.unanswered:
+            return True
+        gateway = order.task.metadata.get(DOOR, {}).get("gateway")
+        return gateway is None or await desk.app.runner.claims.gone(gateway, silent_seconds=ALIVE_SECONDS)
+
+
+def _same(order: RunOrder, desk: Desk, steps: Steps) -> bool:
+    """Whether a run was ordered by this principal and is exactly this call."""
+    if order.principal_id != desk.principal.id or not order.chain or len(order.chain) != len(steps):
+        return False
+    return all(
+        step.tool == mine["tool"] and step.args == mine["args"] for step, mine in zip(order.chain, steps, strict=True)
+    )
+
+
+# --- carrying calls out
+logger = logging.getLogger("journeyman.mcp")
 
 APPROVAL = "approval"
 """Under which the question of an approval is asked."""
@@ -52,11 +159,15 @@ Context = ServerRequestContext[Any, Any]
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """How people are told to decide about a run elsewhere."""
+    """How people are told to decide about a run elsewhere. The model is not: with a shell it could decide itself."""
 
     decide: Callable[[Approval], str]
     settle: Callable[[str, str], str]
     """From run id and call id."""
+    tell: Callable[[str], None] = logger.warning
+    """Shows it to whoever runs the server."""
+    page: str | None = None
+    """Where people decide who have a token."""
 
 
 class Calls:
@@ -195,17 +306,23 @@ class Calls:
         )
 
     def _waiting(self, run_id: str, outcome: Outcome) -> str:
-        blockers = outcome.blockers
+        blockers, page = outcome.blockers, self._places.page
+        where = "" if page is None else f", at {page}"
+        for approval in blockers.approvals:
+            self._places.tell(f"{visible(approval.tool_name)!r} waits for you. {self._places.decide(approval)}")
+        for record in blockers.unknown:
+            self._places.tell(f"{visible(record.tool_name)!r}: {self._places.settle(run_id, record.call_id)}")
         lines = [
             f"This call has not run yet: {approval.tool_name!r} ({approval.risk.value}) waits for a person's approval, "
-            f"until {approval.expires_at:%Y-%m-%d %H:%M} UTC. {self._places.decide(approval)}\n"
+            f"until {approval.expires_at:%Y-%m-%d %H:%M} UTC. Only a person can give it, elsewhere: tell the user that "
+            f"{approval.id!r} waits for them{where}.\n"
             "Once it is decided, make the same call again for its result; do not try another way meanwhile."
             for approval in blockers.approvals
         ]
         lines += [
             f"Whether {record.tool_name!r} took effect, nobody knows: "
-            f"{'' if record.error is None else record.error.message}. Do not repeat it. "
-            f"{self._places.settle(run_id, record.call_id)}"
+            f"{'' if record.error is None else record.error.message}. Do not repeat it. Only a person can settle that, "
+            f"elsewhere: tell the user of call {record.call_id!r} of run {run_id!r}{where}."
             for record in blockers.unknown
         ]
         if blockers.error is not None:
@@ -254,9 +371,10 @@ def _question(approval: Approval) -> types.ElicitRequestFormParams:
     about = f"\nIt is about: {visible(approval.about)}" if approval.about else ""
     names = visible(", ".join(approval.ungrounded))
     invented = f"\nFound nowhere in what was said, may be invented: {names}" if names else ""
+    unbound = f"\nNot bound to {visible(approval.not_bound_to)}" if approval.not_bound_to else ""
     message = (
         f"Allow the call of {approval.tool_name!r} ({approval.risk.value})?{about}\n"
-        f"Arguments: {approval.arguments_json}{invented}"
+        f"Arguments: {approval.arguments_json}{invented}{unbound}"
     )
     return types.ElicitRequestFormParams(message=message, requested_schema=ASKED)
 

@@ -17,19 +17,24 @@ from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
 from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ToolsListChanged
 from mcp.shared.exceptions import MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+from pydantic_core import to_json
 
-from journeyman.app.desk import Desk
+from journeyman.app.desk import Desk, DeskError
 from journeyman.app.service import Service
-from journeyman.core.budgets import MCP_MESSAGE_BYTES, TOOL_NAME_CHARS
-from journeyman.core.principals import Principal
-from journeyman.core.risk import RiskLevel
+from journeyman.core.data import MCP_MESSAGE_BYTES, TOOL_NAME_CHARS, one_line
+from journeyman.core.policy import Principal, RiskLevel
 from journeyman.core.specification import ToolSpecification
-from journeyman.doors.mcp import records
+from journeyman.core.storing import RunRow
 from journeyman.doors.mcp.calls import Calls, Context, Places, connection_of, declares_object
-from journeyman.doors.mcp.stdin import TOO_LARGE
 
-PAGE = 200
-"""Tools on one page."""
+TOO_LARGE = "journeyman/too-large"
+"""The method of a request in the place of one that was dropped."""
+PAGE, RUNS_PAGE = 200, 50
+"""Tools and runs on one page."""
+SCHEME = "journeyman://runs/"
+JSON = "application/json"
+_NOT_FOUND = -32002
+"""What the older protocol answers where there is no such resource; the newer one calls it a wrong parameter."""
 LOOK_SECONDS = 1.0
 """How often it is looked whether the tools have changed."""
 INSTRUCTIONS = (
@@ -115,7 +120,7 @@ class Gateway:
         if ctx.protocol_version not in MODERN_PROTOCOL_VERSIONS:
             self._connections.add(connection_of(ctx))
         principal = self._principal(ctx)
-        start = records.offset_of(None if params is None else params.cursor)
+        start = _offset(params)
         offered = [item for item in self._service.app.library.specifications() if _is_offered(item, principal)]
         return types.ListToolsResult(
             tools=[self._told(item) for item in offered[start : start + PAGE]],
@@ -172,26 +177,95 @@ class Gateway:
         item = self._found(name)
         return None if item is None else item.parameters
 
-    # --- runs and agents
+    # --- runs as resources, agents as prompts
 
     async def _list_resources(
         self, ctx: Context, params: types.PaginatedRequestParams | None
     ) -> types.ListResourcesResult:
-        return await records.list_runs(self._desk(ctx), None if params is None else params.cursor)
+        """The runs that the caller may see, newest first."""
+        offset = _offset(params)
+        rows = await self._desk(ctx).runs(limit=RUNS_PAGE + 1, offset=offset)
+        return types.ListResourcesResult(
+            resources=[_resource(row) for row in rows[:RUNS_PAGE]],
+            next_cursor=str(offset + RUNS_PAGE) if len(rows) > RUNS_PAGE else None,
+        )
 
     async def _list_templates(
         self, ctx: Context, params: types.PaginatedRequestParams | None
     ) -> types.ListResourceTemplatesResult:
-        return records.templates()
+        template = types.ResourceTemplate(
+            uri_template=f"{SCHEME}{{run_id}}", name="run", description="A run by its id.", mime_type=JSON
+        )
+        return types.ListResourceTemplatesResult(resource_templates=[template])
 
     async def _read_resource(self, ctx: Context, params: types.ReadResourceRequestParams) -> types.ReadResourceResult:
-        return await records.read_run(self._desk(ctx), str(params.uri), protocol_version=ctx.protocol_version)
+        """A run as JSON: how it stands, what it waits for, its calls and its answer."""
+        desk, uri = self._desk(ctx), str(params.uri)
+        try:
+            if not uri.startswith(SCHEME):
+                raise DeskError("NOT_FOUND", "")
+            row = await desk.run(uri.removeprefix(SCHEME))
+        except DeskError:
+            code = types.INVALID_PARAMS if ctx.protocol_version in MODERN_PROTOCOL_VERSIONS else _NOT_FOUND
+            raise MCPError(code, "Resource not found", data={"uri": uri}) from None
+        handle = await desk.app.handle(row.id)
+        response = await handle.so_far()
+        told: dict[str, Any] = {
+            "run_id": row.id,
+            "agent": row.agent_name,
+            "status": row.status.value,
+            "waits_for": [approval.model_dump(mode="json") for approval in await desk.approvals(run_id=row.id)],
+            "unknown": [record.model_dump(mode="json") for record in await handle.unknown()],
+            "answer": None if response is None else response.answer,
+            "error": None if response is None or response.error is None else response.error.model_dump(mode="json"),
+            "calls": [] if response is None else [record.model_dump(mode="json") for record in response.tool_calls],
+        }
+        text = types.TextResourceContents(uri=uri, mime_type=JSON, text=to_json(told).decode())
+        return types.ReadResourceResult(contents=[text])
 
     async def _list_prompts(self, ctx: Context, params: types.PaginatedRequestParams | None) -> types.ListPromptsResult:
-        return records.list_prompts(self._service.agents)
+        """One for each agent."""
+        task = types.PromptArgument(name="task", description="What to do.", required=True)
+        prompts = [
+            types.Prompt(
+                name=agent.name, description=agent.description or f"Work as {agent.name!r} does.", arguments=[task]
+            )
+            for agent in self._service.agents.values()
+        ]
+        return types.ListPromptsResult(prompts=prompts)
 
     async def _get_prompt(self, ctx: Context, params: types.GetPromptRequestParams) -> types.GetPromptResult:
-        return records.get_prompt(self._service.agents, params.name, params.arguments)
+        """An agent's instruction with a task, for the client's own model."""
+        agents = self._service.agents
+        agent = agents.get(params.name)
+        if agent is None:
+            raise MCPError(types.INVALID_PARAMS, f"there is no agent {params.name!r}; there are {', '.join(agents)}")
+        task = (params.arguments or {}).get("task", "").strip()
+        if not task:
+            raise MCPError(types.INVALID_PARAMS, "the argument 'task' must say what to do")
+        text = types.TextContent(text=f"{agent.instruction}\n\nTask: {task}")
+        return types.GetPromptResult(
+            description=agent.description or None, messages=[types.PromptMessage(role="user", content=text)]
+        )
+
+
+def _offset(params: types.PaginatedRequestParams | None) -> int:
+    cursor = None if params is None else params.cursor
+    if cursor is None:
+        return 0
+    if not cursor.isdecimal() or len(cursor) > 9:
+        raise MCPError(types.INVALID_PARAMS, "there is no such cursor")
+    return int(cursor)
+
+
+def _resource(row: RunRow) -> types.Resource:
+    return types.Resource(
+        uri=f"{SCHEME}{row.id}",
+        name=row.id,
+        title=one_line(f"{row.agent_name}: {row.status.value}", most=100),
+        description="A run: its calls, what came of them, and its answer.",
+        mime_type=JSON,
+    )
 
 
 def _is_offered(item: ToolSpecification, principal: Principal) -> bool:

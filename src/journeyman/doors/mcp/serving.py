@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import json
+import os
+import re
 import ssl
 from collections import OrderedDict
-from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager
-from typing import TYPE_CHECKING, Any
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, contextmanager
+from typing import TYPE_CHECKING, Any, TextIO
 
+import anyio
+import anyio.to_thread
 from mcp.server.stdio import stdio_server
 
 from journeyman.app.service import Service
-from journeyman.core.principals import Principal
+from journeyman.core.data import MCP_MESSAGE_BYTES
+from journeyman.core.policy import Principal
 from journeyman.doors.mcp.calls import Context, Places
-from journeyman.doors.mcp.server import Gateway
-from journeyman.doors.mcp.stdin import BoundedLines, own_input
+from journeyman.doors.mcp.server import TOO_LARGE, Gateway
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -27,15 +32,17 @@ _SESSION = b"mcp-session-id"
 
 
 async def serve_stdio(
-    opening: AbstractAsyncContextManager[Service], *, principal: Principal, places: Places, elicit: bool = True
+    opening: AbstractAsyncContextManager[Service],
+    *,
+    output: TextIO,
+    principal: Principal,
+    places: Places,
+    elicit: bool = True,
 ) -> None:
-    """Serve one client over standard input and output, until the input ends. Nothing else gets onto the output.
-
-    The service is opened in here: from its first moment on, what its tools print goes to standard error.
-    """
+    """Serve one client over standard input and an output that nobody else writes to, until the input ends."""
     with own_input() as descriptor:
         lines: Any = BoundedLines(descriptor)
-        async with stdio_server(stdin=lines) as (read, write), opening as service:
+        async with stdio_server(stdin=lines, stdout=anyio.wrap_file(output)) as (read, write), opening as service:
             gateway = Gateway(service, principal=lambda _: principal, places=places, elicit=elicit)
             async with gateway.watching():
                 await gateway.server.run(read, write, gateway.server.create_initialization_options())
@@ -106,3 +113,64 @@ class OwnSessions:
             await send(message)
 
         await self._app(scope, receive, noted)
+
+
+# --- standard input
+
+
+_CHUNK = 65_536
+_HEAD = 400
+_ID = re.compile(rb'"id"\s*:\s*(\d{1,15}|"[^"\\]{1,200}")')
+
+
+@contextmanager
+def own_input() -> Iterator[int]:
+    """Standard input for us alone: tools, and programs that they start, find it empty meanwhile."""
+    private = os.dup(0)
+    try:
+        nothing = os.open(os.devnull, os.O_RDONLY)
+        os.dup2(nothing, 0)
+        os.close(nothing)
+        yield private
+        os.dup2(private, 0)
+    finally:
+        os.close(private)
+
+
+class BoundedLines:
+    """Lines of text from a file descriptor, as they come.
+
+    The package ``mcp`` would read a line of any size. One that is too large is dropped while it comes, and a request in
+    its place lets the server answer whoever waits for it.
+    """
+
+    def __init__(self, descriptor: int, *, most: int = MCP_MESSAGE_BYTES, chunk: int = _CHUNK) -> None:
+        self._descriptor = descriptor
+        self._most = most
+        self._chunk = chunk
+
+    async def __aiter__(self) -> AsyncIterator[str]:
+        held = bytearray()
+        dropped: bytes | None = None
+        while chunk := await anyio.to_thread.run_sync(os.read, self._descriptor, self._chunk):
+            *ended, rest = chunk.split(b"\n")
+            for piece in ended:
+                held += piece
+                if dropped is None and len(held) <= self._most:
+                    yield held.decode("utf-8", "replace")
+                elif (instead := _instead(dropped or bytes(held[:_HEAD]), bytes(held[-_HEAD:]))) is not None:
+                    yield instead
+                held, dropped = bytearray(), None
+            held += rest
+            if len(held) > self._most:
+                dropped, held = dropped or bytes(held[:_HEAD]), held[-_HEAD:]
+        if held and dropped is None:
+            yield held.decode("utf-8", "replace")
+
+
+def _instead(head: bytes, tail: bytes) -> str | None:
+    """A request with the id of one that was dropped; None where it names none. Clients write it first, or last."""
+    found = _ID.search(head) or next(iter([*_ID.finditer(tail)][-1:]), None)
+    if found is None:
+        return None
+    return json.dumps({"jsonrpc": "2.0", "id": json.loads(found[1]), "method": TOO_LARGE})

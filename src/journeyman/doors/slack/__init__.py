@@ -5,9 +5,8 @@ Needs the extra ``slack``. What people may see and decide is in ``app/desk``; wh
 
 from journeyman.doors.slack.client import SLACK_API
 from journeyman.doors.slack.door import STATUS_SECONDS, SlackDoor
-from journeyman.doors.slack.manifest import manifest
 from journeyman.doors.slack.people import Admission, People, Workspace, find_workspaces, read_people
-from journeyman.doors.slack.serving import PATH, over_http, over_socket, until_stopped
+from journeyman.doors.slack.serving import PATH, manifest, over_http, over_socket, until_stopped
 
 __all__ = [
     "PATH",

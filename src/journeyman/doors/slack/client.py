@@ -5,12 +5,15 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import aiohttp
 from slack_sdk.errors import SlackApiError
 from slack_sdk.web.async_client import AsyncWebClient
 from slack_sdk.web.async_slack_response import AsyncSlackResponse
+
+if TYPE_CHECKING:
+    from journeyman.app import Pace
 
 SLACK_API = "https://slack.com/api/"
 SECONDS = 30.0
@@ -23,16 +26,6 @@ PASSING = frozenset({"ratelimited", "internal_error", "fatal_error", "service_un
 """Errors of Slack that are gone after a while."""
 _QUIET = logging.getLogger("journeyman.slack.web")
 _QUIET.setLevel(logging.INFO)  # at DEBUG the SDK writes down what people say
-
-
-class Pace(Protocol):
-    """How often methods may be called: see ``app.slack_pace``."""
-
-    async def turn(self, team: str, method: str, channel: str = "") -> None: ...
-
-    async def room(self, team: str, method: str, channel: str = "") -> float: ...
-
-    async def pause(self, team: str, method: str, seconds: float) -> None: ...
 
 
 class SlackClient(AsyncWebClient):

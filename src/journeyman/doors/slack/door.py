@@ -19,13 +19,12 @@ from slack_bolt.context.async_context import AsyncBoltContext
 from slack_sdk.errors import SlackApiError
 
 from journeyman.app import Agent
-from journeyman.app.desk import DECIDE, Desk
+from journeyman.app.desk import DECIDE, LOCAL, Desk
 from journeyman.app.service import Service
 from journeyman.core.data import digest
 from journeyman.core.errors import JourneymanError, StoreError
-from journeyman.core.messages import Message
-from journeyman.core.principals import WRITE_ALL, Principal
-from journeyman.core.runs import CHAT_MESSAGE_LIMIT, UNFINISHED, TaskInput
+from journeyman.core.policy import WRITE_ALL, Principal
+from journeyman.core.runs import CHAT_MESSAGE_LIMIT, UNFINISHED, Message, TaskInput
 from journeyman.core.storing import NotedRequest
 from journeyman.doors.slack.client import PASSING, SLACK_API, SlackClient, reason
 from journeyman.doors.slack.people import People, Workspace
@@ -149,7 +148,7 @@ class SlackDoor:
         desk = Desk(self._app, principal)
         run_id = desk.run_id_for(DOOR, f"{workspace.team}:{channel}:{ts}")
         assert run_id is not None
-        if await self._app.store.runs.get(run_id) is not None:  # delivered again
+        if await desk.own_run(run_id) is not None:  # delivered again
             await self._showing.follow(run_id, again=True)
             return
         # Slack delivers again what takes long: then the same is waited for, and not begun anew.
@@ -162,7 +161,7 @@ class SlackDoor:
         """Whether a message that starts no run is here for the first time, at any process. It counts as seen then."""
         now = self._app.clock.time()
         note = NotedRequest(digest=digest(DOOR, "message", key), run_id=secrets.token_hex(8), asked_at=now)
-        found = await self._app.store.requests.note(note, unless_since=now - KEPT_SECONDS)
+        found = await Desk(self._app, LOCAL).requests.note(note, unless_since=now - KEPT_SECONDS)
         return found.run_id == note.run_id
 
     async def _taken(
@@ -229,7 +228,7 @@ class SlackDoor:
     async def _cancel_in(self, desk: Desk, place: Place) -> str:
         """Cancel what the person has asked for in a thread."""
         count = 0
-        for row in await self._app.store.runs.list(statuses=UNFINISHED, principal_id=desk.principal.id):
+        for row in await desk.runs(statuses=UNFINISHED, principal_id=desk.principal.id):
             found = await self._showing.place(row.id)
             if found is not None and (found.channel, found.thread_ts) == (place.channel, place.thread_ts):
                 await desk.cancel(row.id)
@@ -257,7 +256,7 @@ class SlackDoor:
         """Do what a button says; what to tell whoever pressed it, and nobody else."""
         approval = await self._app.approvals.get(value) if kind in ("approve", "deny") else None
         run_id, _, call_id = (value if approval is None else approval.run_id).partition("|")
-        row, place = await self._app.store.runs.get(run_id), await self._showing.place(run_id)
+        row, place = await Desk(self._app, LOCAL).find_run(run_id), await self._showing.place(run_id)
         if row is None or place is None or place.team != workspace.team:
             return ":no_entry: That is no longer there: it was deleted, as old runs are. Ask again."
         if (why := self._stranger(kind, desk.principal, row.principal_id, workspace)) is not None:

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 from collections.abc import Iterator
 
-from journeyman.app import Handle
+from journeyman.app.handles import Handle
 from journeyman.core.approvals import Approval
 from journeyman.core.calls import ToolCallRecord
 from journeyman.core.errors import JourneymanError, StoreError

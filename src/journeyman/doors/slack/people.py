@@ -10,10 +10,11 @@ from pathlib import Path
 from pydantic import TypeAdapter, ValidationError
 from slack_sdk.errors import SlackApiError
 
+from journeyman.app import Pace
 from journeyman.app.desk import DECIDE
 from journeyman.core.errors import ConfigurationError
-from journeyman.core.principals import Principal, check_permissions
-from journeyman.doors.slack.client import SLACK_API, Pace, SlackClient, reason
+from journeyman.core.policy import Principal, check_permissions
+from journeyman.doors.slack.client import SLACK_API, SlackClient, reason
 
 _PERSON = re.compile(r"slack:(T[A-Z0-9]{2,}):([UW][A-Z0-9]{2,}|\*)")
 _WORKSPACE = re.compile(r"T[A-Z0-9]{2,}")

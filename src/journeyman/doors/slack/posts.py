@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 
 from journeyman.core.approvals import Approval, ApprovalStatus
 from journeyman.core.calls import ToolCallRecord
+from journeyman.core.data import exact_json
 from journeyman.core.errors import ErrorInfo
 from journeyman.core.events import ApprovalDecided
 from journeyman.core.runs import AgentResponse, RunStatus
-from journeyman.core.visible import exact_json
 from journeyman.doors.slack.text import code, escaped, mrkdwn, parts
 
 ACTION = "journeyman:"
@@ -59,6 +59,8 @@ def approval_post(approval: Approval, decided: ApprovalDecided | None) -> Post:
     if approval.ungrounded:
         named = ", ".join(f"`{escaped(name)}`" for name in approval.ungrounded)
         notes.append(f":warning: {named}: said nowhere before, it may be invented")
+    if approval.not_bound_to:
+        notes.append(f"An approval is not bound to {escaped(approval.not_bound_to)}.")
     if approval.four_eyes:
         notes.append("Somebody else than the person who asked must agree.")
     notes.append(f"Denied if nobody answers until {_moment(approval.expires_at.timestamp())}.")

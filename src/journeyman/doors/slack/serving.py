@@ -15,6 +15,7 @@ from slack_bolt.adapter.socket_mode.aiohttp import AsyncSocketModeHandler
 from slack_sdk.errors import SlackApiError
 
 from journeyman.core.errors import ConfigurationError
+from journeyman.core.words import packaged_text
 from journeyman.doors.slack.client import reason
 from journeyman.doors.slack.door import SlackDoor
 
@@ -22,6 +23,17 @@ PATH = "/slack/events"
 """Where events and buttons are to be sent."""
 MOST_BYTES = 1_000_000
 logger = logging.getLogger("journeyman.slack")
+
+
+def manifest(*, http: bool = False) -> str:
+    """What Slack makes the app from, in YAML; with ``http``, for signed requests instead of Socket Mode."""
+    text = packaged_text("journeyman.doors.slack", "manifest.yaml")
+    if not http:
+        return text
+    url = f"\n    request_url: https://bot.example.com{PATH}  # put yours here"
+    for line in ("    bot_events: [app_mention, message.im]", "    is_enabled: true"):
+        text = text.replace(line, line + url)
+    return text.replace("socket_mode_enabled: true", "socket_mode_enabled: false")
 
 
 @asynccontextmanager

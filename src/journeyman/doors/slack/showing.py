@@ -8,18 +8,19 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import count
 
 import aiohttp
 from slack_sdk.errors import SlackApiError
 
-from journeyman.app import Journeyman
+from journeyman.app.desk import LOCAL, Desk, NotFoundError
+from journeyman.app.journeyman import Journeyman
 from journeyman.app.owners import dead_owners, new_owner
 from journeyman.core.data import digest
 from journeyman.core.errors import JourneymanError, StoreError
 from journeyman.core.runs import UNFINISHED
-from journeyman.core.storing import NotedRequest, RunRow
+from journeyman.core.storing import Lease, NotedRequest, RunRow
 from journeyman.doors.slack.client import PASSING, SECONDS, reason
 from journeyman.doors.slack.following import follow
 from journeyman.doors.slack.people import Workspace
@@ -29,7 +30,7 @@ logger = logging.getLogger("journeyman.slack")
 
 DOOR = "slack"
 LEASE_SECONDS = 20.0
-"""After so long without a word of the process that shows runs, another one does. Longer than clocks may differ."""
+"""After so long without a word of the process that shows runs, another one does. By the database's clock."""
 LOOK_SECONDS = 2.0
 """How often the process that shows runs looks for those that others have taken."""
 LONGEST_SLEEP = 60.0
@@ -44,7 +45,6 @@ MOST_UNFINISHED = 1_000
 LOOKS_AT_ONCE = 4
 """Threads that are read at once for what an earlier process wrote there: Slack takes about fifty a minute."""
 MOST_REMEMBERED = 10_000
-_LATER = 1e-6
 
 
 class Showing:
@@ -60,6 +60,7 @@ class Showing:
         look_seconds: float = LOOK_SECONDS,
     ) -> None:
         self._app = app
+        self._desk = Desk(app, LOCAL)  # the door itself looks after everybody's runs
         self._workspaces = workspaces
         self._seconds = seconds
         self._lease_seconds, self._look_seconds = lease_seconds, look_seconds
@@ -68,11 +69,13 @@ class Showing:
         """Runs that need not be looked at again."""
         self._looking = asyncio.Semaphore(LOOKS_AT_ONCE)
         self._name = new_owner()
-        self._key = digest("slack", "shows", *sorted(workspaces))
+        self._duty = digest("slack", "shows", *sorted(workspaces))
         self._looked = 0.0
         """Up to when runs were looked for."""
-        self._since: float | None = None
-        """When the lease was taken last; None while another process has it."""
+        self._lease: Lease | None = None
+        """None while another process has it."""
+        self._asked = (0.0, 0.0)
+        """What this process's two clocks said when it asked for the lease last."""
         self._keeping: asyncio.Task[None] | None = None
         self._session: aiohttp.ClientSession | None = None
 
@@ -94,10 +97,10 @@ class Showing:
             task.cancel()
         if tasks:
             await asyncio.wait(tasks)
-        if self._since is not None:
-            self._since = None
+        if self._lease is not None:
+            epoch, self._lease = self._lease.epoch, None
             try:
-                await self._app.store.requests.forget(self._key, self._name)
+                await self._desk.leases.release(self._duty, epoch=epoch)
             except StoreError as error:
                 logger.warning("the next process must wait before it shows runs: %s", error)
         if self._session is not None:
@@ -110,47 +113,49 @@ class Showing:
         while True:
             await asyncio.sleep(self._look_seconds)
             try:
-                if self._since is None or self._app.clock.monotonic() - led >= self._lease_seconds / 4:
+                if self._lease is None or self._app.clock.monotonic() - led >= self._lease_seconds / 4:
                     led = self._app.clock.monotonic()
                     await self._lead()
-                if self._since is not None:
+                if self._lease is not None:
                     await self._catch_up()
             except JourneymanError as error:
                 logger.warning("runs of Slack cannot be looked for: %s", error)
 
     async def _lead(self) -> None:
         """Take the lease, or renew it; on losing it, stop."""
-        now = self._app.clock.time()
-        # Mine as it was noted last, or anybody's that is too old.
-        old = now - self._lease_seconds
-        found = await self._note(now, unless_since=old if self._since is None else max(old, self._since + _LATER))
-        if dead_owners([found.run_id]):  # it cannot come back, so nobody waits for it
-            found = await self._note(now, unless_since=found.asked_at + _LATER)
-        held = self._since is not None
-        self._since = found.asked_at if found.run_id == self._name else None
-        if self._since is not None and not held:
-            self._looked = now - RECENT_SECONDS
+        now = self._clocks()
+        lease = await self._take()
+        if dead := dead_owners([lease.owner]):  # it cannot come back, so nobody waits for it
+            lease = await self._take(dead)
+        held, self._asked = self._lease is not None, now
+        self._lease = lease if lease.owner == self._name else None
+        if self._lease is not None and not held:
+            self._looked = self._app.clock.time() - RECENT_SECONDS
             await self._catch_up()
-        elif self._since is None and held:
+        elif self._lease is None and held:
             logger.warning("another process shows the runs of Slack now")
             for task in self._following.values():
                 task.cancel()
 
+    async def _take(self, dead: Sequence[str] = ()) -> Lease:
+        return await self._desk.leases.take(self._duty, owner=self._name, lease_seconds=self._lease_seconds, dead=dead)
+
+    def _clocks(self) -> tuple[float, float]:
+        # The one stands still while a machine sleeps, the other may be set back.
+        return self._app.clock.monotonic(), self._app.clock.time()
+
     def _holds(self) -> bool:
         """Whether no other process can have taken the lease: this one may have stood still for a while."""
-        return self._since is not None and self._app.clock.time() - self._since < self._lease_seconds
-
-    async def _note(self, now: float, *, unless_since: float) -> NotedRequest:
-        note = NotedRequest(digest=self._key, run_id=self._name, asked_at=now, unanswered=True)
-        return await self._app.store.requests.note(note, unless_since=unless_since)
+        passed = max(now - then for now, then in zip(self._clocks(), self._asked, strict=True))
+        return self._lease is not None and passed < self._lease_seconds
 
     async def _catch_up(self) -> None:
         """Show runs that others have taken, or that an earlier process has not answered."""
         now = self._app.clock.time()
-        unfinished = await self._app.store.runs.list(statuses=UNFINISHED, limit=MOST_UNFINISHED)
+        unfinished = await self._desk.runs(statuses=UNFINISHED, limit=MOST_UNFINISHED)
         ended = [row for row in await self._begun_since(self._looked - OVERLAP_SECONDS) if row.status.ended]
         for row in filter(self._is_new, ended):
-            if await self._app.store.requests.find(_answer_key(row.id)) is not None:
+            if await self._desk.requests.find(_answer_key(row.id)) is not None:
                 self._remember(row.id)
         for row in filter(self._is_new, (*unfinished, *ended)):
             await self.follow(row.id, again=True)
@@ -160,7 +165,7 @@ class Showing:
         """The latest runs, at least those that have begun since then."""
         found: list[RunRow] = []
         while len(found) < MOST_RECENT:
-            page = await self._app.store.runs.list(limit=PAGE, offset=len(found))
+            page = await self._desk.runs(limit=PAGE, offset=len(found))
             found += page
             if len(page) < PAGE or page[-1].created_at < since:
                 break
@@ -179,14 +184,18 @@ class Showing:
 
     async def place(self, run_id: str) -> Place | None:
         """Where a run was asked for; None for one of another door, whatever its metadata says."""
-        order = await self._app.store.runs.order(run_id)
+        try:
+            order = await self._desk.order(run_id)
+        except NotFoundError:
+            return None
         if order is None or not (order.principal_id or "").startswith(f"{DOOR}:"):
             return None
         return Place.read(order.task.metadata)
 
     async def follow(self, run_id: str, place: Place | None = None, *, again: bool) -> None:
         """Show a run in its thread, unless that is done already; with ``again``, its messages may be there."""
-        if self._since is None or run_id in self._following:
+        # One that began here may have been found, and shown to its end, before its beginning comes back to us.
+        if self._lease is None or run_id in self._following or (not again and run_id in self._answered):
             return
         place = place or await self.place(run_id)
         if place is None or place.team not in self._workspaces:
@@ -202,7 +211,7 @@ class Showing:
             try:
                 if await self._show(run_id, place, again=again or attempt > 0):
                     note = NotedRequest(digest=_answer_key(run_id), run_id=run_id, asked_at=self._app.clock.time())
-                    await self._app.store.requests.note(note)
+                    await self._desk.requests.note(note)
                 break
             except SlackApiError as error:
                 why = f"Slack: {reason(error)}"

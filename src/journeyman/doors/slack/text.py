@@ -6,25 +6,13 @@ import re
 import unicodedata
 from collections.abc import Iterator
 
+from journeyman.core.words import Patterns
+
+_marked = Patterns("journeyman.doors.slack", "markdown.txt")
 LONGEST_PART = 2_900
 """Characters of one message: a section block takes 3,000."""
 FENCE = "```"
 
-_CODE = re.compile(r"(`[^`\n]+`)")
-_IMAGE_OR_LINK = re.compile(
-    r"!?\[([^\]\n]{0,500})\]\(((?:https?://|mailto:)(?:[^\s()<>|]|\([^\s()<>|]{0,200}\)){1,2000})\)"
-)
-_AUTOLINK = re.compile(r"&lt;((?:https?://|mailto:)[^\s<>|&]{1,2000})&gt;")
-_BOLD = re.compile(r"\*\*(?=\S)(.+?)(?<=\S)\*\*|(?<!\w)__(?=\S)(.+?)(?<=\S)__(?!\w)")
-_BOTH = re.compile(r"(?<![\w*])\*\*\*(?=[^\s*])([^*\n]+?)(?<=[^\s*])\*\*\*(?![\w*])")
-_ITALIC = re.compile(r"(?<![\w*])\*(?=[^\s*])([^*\n]+?)(?<=[^\s*])\*(?![\w*])")
-_STRIKE = re.compile(r"~~(?=\S)(.+?)(?<=\S)~~")
-_HEADING = re.compile(r"^ {0,3}#{1,6}\s+(.*?)\s*#*$")
-_BULLET = re.compile(r"^(\s*)[-*+]\s+(?:\[( |x|X)\]\s+)?")
-_RULE = re.compile(r"^ {0,3}(?:-{3,}|\*{3,}|_{3,})\s*$")
-_FENCES = re.compile(r"^\s*(`{3,}(?=[^`]*$)|~{3,})")
-_CELL = re.compile(r"(?<!\\)\|")
-_TABLE_RULE = re.compile(r"^\s*\|?\s*:?-{2,}:?\s*(?:\|\s*:?-{2,}:?\s*)*\|?\s*$")
 _MARK, _OPEN, _CLOSE = "\x01", "\x02", "\x03"
 """Stand for the star of bold text and the brackets of links, until italics are found and all else is escaped."""
 _NO_MARKS = str.maketrans(dict.fromkeys(_MARK + _OPEN + _CLOSE))
@@ -51,13 +39,18 @@ def mrkdwn(markdown: str) -> str:
     place = 0
     while place < len(lines):
         line = lines[place]
-        if (fence := _FENCES.match(line)) is not None:
+        if (fence := _marked.fences.match(line)) is not None:
             # Closed by at least as many of the same.
             closing = re.compile(rf"^\s*{fence[1][0]}{{{len(fence[1])},}}\s*$")
             end = next((n for n in range(place + 1, len(lines)) if closing.match(lines[n])), len(lines))
             written += [FENCE, *(_boxed(inner) for inner in lines[place + 1 : end]), FENCE]
             place = end + 1
-        elif "|" in line and place + 1 < len(lines) and "|" in lines[place + 1] and _TABLE_RULE.match(lines[place + 1]):
+        elif (
+            "|" in line
+            and place + 1 < len(lines)
+            and "|" in lines[place + 1]
+            and _marked.table_rule.match(lines[place + 1])
+        ):
             end = next((n for n in range(place + 2, len(lines)) if "|" not in lines[n]), len(lines))
             written += [FENCE, *_table([lines[place], *lines[place + 2 : end]]), FENCE]
             place = end
@@ -68,7 +61,7 @@ def mrkdwn(markdown: str) -> str:
 
 
 def _table(rows: list[str]) -> Iterator[str]:
-    cells = [[cell.replace("\\|", "|").strip() for cell in _CELL.split(_row(row))] for row in rows]
+    cells = [[cell.replace("\\|", "|").strip() for cell in _marked.cell.split(_row(row))] for row in rows]
     widths = [max(_width(row[n]) if n < len(row) else 0 for row in cells) for n in range(max(map(len, cells)))]
     for row in cells:
         padded = (cell + " " * (width - _width(cell)) for cell, width in zip(row, widths, strict=False))
@@ -86,32 +79,34 @@ def _width(text: str) -> int:
 
 
 def _line(line: str) -> str:
-    if _RULE.match(line):
+    if _marked.rule.match(line):
         return "———"
-    if (heading := _HEADING.match(line)) is not None:
+    if (heading := _marked.heading.match(line)) is not None:
         return f"*{_inline(heading[1].replace('**', '').replace('*', ''))}*" if heading[1] else ""
     quote = ""
     if line.startswith(">"):
         quote, line = "> ", line.lstrip("> ")  # Slack has no quotes in quotes
     bullet = ""
-    if (found := _BULLET.match(line)) is not None:
+    if (found := _marked.bullet.match(line)) is not None:
         box = {None: "", " ": "☐ "}.get(found[2], "☑ ")
         bullet, line = f"{found[1]}• {box}", line[found.end() :]
     return quote + bullet + _inline(line)
 
 
 def _inline(text: str) -> str:
-    return "".join(escaped(part) if n % 2 else _styled(part) for n, part in enumerate(_CODE.split(text)))
+    return "".join(escaped(part) if n % 2 else _styled(part) for n, part in enumerate(_marked.code.split(text)))
 
 
 def _styled(text: str) -> str:
-    text = _IMAGE_OR_LINK.sub(lambda found: f"{_OPEN}{found[2]}|{found[1].replace('|', '/') or found[2]}{_CLOSE}", text)
+    text = _marked.image_or_link.sub(
+        lambda found: f"{_OPEN}{found[2]}|{found[1].replace('|', '/') or found[2]}{_CLOSE}", text
+    )
     text = escaped(text)
-    text = _AUTOLINK.sub(r"<\1>", text)
-    text = _BOTH.sub(rf"{_MARK}_\1_{_MARK}", text)
-    text = _BOLD.sub(lambda found: f"{_MARK}{found[1] or found[2]}{_MARK}", text)
-    text = _ITALIC.sub(r"_\1_", text)
-    text = _STRIKE.sub(r"~\1~", text)
+    text = _marked.autolink.sub(r"<\1>", text)
+    text = _marked.both.sub(rf"{_MARK}_\1_{_MARK}", text)
+    text = _marked.bold.sub(lambda found: f"{_MARK}{found[1] or found[2]}{_MARK}", text)
+    text = _marked.italic.sub(r"_\1_", text)
+    text = _marked.strike.sub(r"~\1~", text)
     return text.replace(_MARK, "*").replace(_OPEN, "<").replace(_CLOSE, ">")
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from typing import Any
 
 from slack_sdk.errors import SlackApiError
 from slack_sdk.web.async_slack_response import AsyncSlackResponse
 
-from journeyman.core.messages import Message, Role
+from journeyman.core.runs import Message, Role
+from journeyman.core.words import packaged_json
 from journeyman.doors.slack.client import reason
 from journeyman.doors.slack.people import Workspace
 from journeyman.doors.slack.posts import ANSWER, Post
@@ -22,6 +23,7 @@ MOST_MESSAGES = 100
 """Of a thread, the latest, that a run is told of."""
 MOST_PAGES = 10
 PAGE = 1_000
+_PLACE = ("team_id", "channel_id", "user_id", "thread_ts", "ts")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,15 +38,7 @@ class Place:
 
     @property
     def metadata(self) -> dict[str, Any]:
-        return {
-            "slack": {
-                "team_id": self.team,
-                "channel_id": self.channel,
-                "user_id": self.user,
-                "thread_ts": self.thread_ts,
-                "ts": self.ts,
-            }
-        }
+        return {"slack": dict(zip(_PLACE, astuple(self), strict=True))}
 
     @classmethod
     def read(cls, metadata: Mapping[str, Any]) -> Place | None:
@@ -52,8 +46,7 @@ class Place:
         found = metadata.get("slack")
         if not isinstance(found, dict):
             return None
-        names = ("team_id", "channel_id", "user_id", "thread_ts", "ts")
-        values = [found.get(name) for name in names]
+        values = [found.get(name) for name in _PLACE]
         return cls(*map(str, values)) if all(isinstance(value, str) for value in values) else None
 
 
@@ -162,18 +155,11 @@ class Thread:
 
 _UNCHANGEABLE = frozenset({"message_not_found", "cant_update_message", "edit_window_closed"})
 """Somebody has deleted it, or Slack lets nobody edit it any more: no reason to keep the answer back."""
-_ADVICE = {
-    "thread_not_found": "Its message was deleted: ask again.",
-    "not_in_channel": "Invite me there (`/invite`), and ask again.",
-    "channel_not_found": "Invite me there (`/invite`), and ask again.",
-    "is_archived": "The channel is archived: ask me somewhere else, or here.",
-    "missing_scope": "My app lacks a permission of Slack. Tell whoever runs me: the scopes are in the documentation.",
-}
 
 
 async def say_why_not(workspace: Workspace, place: Place, why: str, *, run_id: str | None = None) -> None:
     """Tell whoever asked, directly, that their thread cannot be written to."""
-    advice = _ADVICE.get(why, "Tell whoever runs me.")
+    advice = packaged_json("journeyman.doors.slack", "advice.json").get(why, "Tell whoever runs me.")
     kept = f" What I did is kept as run `{run_id}`." if run_id is not None else ""
     logger.error(
         "Slack does not take what is to be said in a channel: %s",

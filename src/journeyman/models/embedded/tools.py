@@ -1,28 +1,38 @@
-"""Tools as the engine reads them, and its calls as ours again."""
+"""Tools as the engine reads them, and its calls as ours again.
+
+Of optional parameters it is asked for those that a request can speak of, and makes up fewer values.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
-from journeyman.core.arguments import DATES, Told, dates_told, flags_told, grounded
-from journeyman.core.messages import ToolCall
+from journeyman.core.runs import ToolCall
 from journeyman.core.specification import ToolSpecification
-from journeyman.core.words import words
-from journeyman.models.embedded.relevant import EVERYWHERE, relevant
+from journeyman.core.words import WORD, WordLists, packaged_json, stem, words
+from journeyman.models.arguments import (
+    DATES,
+    LONGEST_DAY,
+    Told,
+    as_iso,
+    dates_told,
+    flags_told,
+    grounded,
+    plain_schema,
+)
 from journeyman.models.wire import alias_names, is_safe_name
 
-DEEPEST = 8
-"""Schemas may contain themselves; a grammar may not."""
+_listed = WordLists("journeyman.models.embedded", "words.txt")
 MOST_NAMES = 28
 """Each is read at the start, and takes a tenth of a second."""
 NO_PARAMETERS: Mapping[str, Any] = {"type": "object", "properties": {}, "required": []}
 COPY = "Copy the date word for word."
-SAYS_NOTHING = ("title", "additionalProperties", "$defs")
-UNIONS = ("anyOf", "oneOf", "allOf")
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +97,7 @@ def choice_of(tools: Sequence[ToolSpecification]) -> Offer:
         for request in tool.requests:
             verb = next(iter(words(request)), "")
             other = f"{verb}_{name.partition('_')[2]}"
-            if verb and "_" in name and verb not in EVERYWHERE and is_safe_name(other) and other not in named:
+            if verb and "_" in name and verb not in _listed.everywhere and is_safe_name(other) and other not in named:
                 others.setdefault(other, (tool, request))
     offered = {name: (tool, first_paragraph(tool.description)) for name, tool in named.items()}
     offered |= dict(list(others.items())[: MOST_NAMES - len(offered)])
@@ -155,12 +165,6 @@ def first_sentence(text: str) -> str:
     return sentence + "." if dot else text
 
 
-def plain_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """The schema as it is declared, without references, null and what says nothing about a value."""
-    definitions = schema.get("$defs")
-    return _plain(schema, definitions if isinstance(definitions, Mapping) else {}, 0)
-
-
 def _example(name: str, tool: ToolSpecification) -> str:
     """The request after whose verb a tool is named: without it the engine finds that the tool does not do that."""
     verb = name.partition("_")[0]
@@ -193,34 +197,103 @@ def _copied_days(schema: dict[str, Any]) -> dict[str, Any]:
     return {**schema, "properties": properties}
 
 
-def _plain(schema: Any, definitions: Mapping[str, Any], depth: int) -> dict[str, Any]:
-    if not isinstance(schema, Mapping) or depth > DEEPEST:
-        return {}
-    made: dict[str, Any] = {}
-    for key, value in _resolved(schema, definitions).items():
-        if key == "properties" and isinstance(value, Mapping):
-            made[key] = {name: _plain(part, definitions, depth + 1) for name, part in value.items()}
-        elif key == "items":
-            made[key] = _plain(value, definitions, depth + 1)
-        elif key == "type" and isinstance(value, list):
-            made[key] = next((kind for kind in value if kind != "null"), "string")
-        elif key == "enum" and isinstance(value, list):
-            made[key] = [one for one in value if one is not None]
-        elif key not in SAYS_NOTHING and not (key == "default" and value is None):
-            made[key] = value
-    return made
+# --- what a request can speak of
 
 
-def _resolved(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Follow a reference; of a union take the first part that is not null."""
-    for _ in range(DEEPEST):
-        reference = schema.get("$ref")
-        union = next((schema[key] for key in UNIONS if isinstance(schema.get(key), list) and schema[key]), None)
-        if isinstance(reference, str):
-            inner = definitions.get(reference.rpartition("/")[2], {})
-        elif union is not None:
-            inner = next((part for part in union if part.get("type") != "null"), {})
-        else:
-            break
-        schema = {**inner, **{key: value for key, value in schema.items() if key not in ("$ref", *UNIONS)}}
-    return schema
+def stems(text: str) -> set[str]:
+    """The stems of a text without those that any text has."""
+    return {stem(word) for word in words(text) if word not in _listed.everywhere}
+
+
+def relevant(tool: ToolSpecification, schema: Mapping[str, Any], text: str, today: date) -> dict[str, Any]:
+    """The tool's schema with its required parameters and those optional ones that the request can speak of."""
+    properties: Mapping[str, Any] = schema.get("properties", {})
+    required = schema.get("required", ())
+    said, of_tool = stems(text), stems(tool.name.replace("_", " "))
+    told = {
+        name: stems(f"{name.replace('_', ' ')} {part.get('description', '')}") - of_tool
+        for name, part in properties.items()
+    }
+    # What is required is asked for anyway: its words may belong to another parameter as well.
+    shared = Counter(one for name, each in told.items() for one in each if name not in required)
+    kept = {
+        name: part
+        for name, part in properties.items()
+        if name in required or any(shared[one] == 1 for one in told[name] & said) or _sayable(part, text, said, today)
+    }
+    return {**schema, "properties": kept}
+
+
+def _sayable(schema: Mapping[str, Any], text: str, said: set[str], today: date) -> bool:
+    """Whether a value of this kind stands in the request."""
+    if schema.get("format") in DATES:
+        return any(as_iso(piece, today) != piece or _is_date(piece) for piece in _pieces(text))
+    if "enum" in schema:
+        return any({stem(word) for word in words(str(value))} <= said for value in schema["enum"])
+    if schema.get("type") in ("integer", "number"):
+        return any(word.isdigit() or word in _listed.numbers for word in words(text))
+    return False
+
+
+def _pieces(text: str) -> Iterator[str]:
+    spans = [match.span() for match in WORD.finditer(text)]
+    for start, (begin, _) in enumerate(spans):
+        for _, end in spans[start : start + LONGEST_DAY]:
+            yield text[begin:end]
+
+
+def _is_date(text: str) -> bool:
+    try:
+        date.fromisoformat(text)
+    except ValueError:
+        return False
+    return True
+
+
+# --- what the embedded model says itself: it writes no prose, so that is only what it can do instead of a guess
+
+
+TOOLS_SHOWN = 5
+LONGEST_TALK = 200
+"""Characters; whoever writes more than this has something to say."""
+
+
+def cannot_help(tools: Sequence[ToolSpecification], *, more: int = 0) -> str:
+    """Said instead of a guess: the nearest tools, each with the first sentence of its description."""
+    if not tools:
+        return "I can only call tools, and there are none."
+    return f"I am not sure that any of my tools does this. What I can do:\n{_tool_lines(tools, more=more)}"
+
+
+def not_said(tool: ToolSpecification, names: Sequence[str]) -> str:
+    """Asks for what a tool needs and the request does not tell."""
+    parts = tool.parameters.get("properties", {})
+    told = (first_sentence(str(parts.get(name, {}).get("description") or "")).rstrip(".") for name in names)
+    needed = ", ".join(f"{name} ({about})" if about else name for name, about in zip(names, told, strict=True))
+    return f"I called nothing: {tool.name} needs {needed}, and I did not find that in your request. Please say it."
+
+
+def small_talk(text: str, tools: Sequence[ToolSpecification]) -> str | None:
+    """An answer to a greeting, a name, thanks, a goodbye or "what can you do?"; None if anything else is said too."""
+    if len(text) > LONGEST_TALK:
+        return None
+    # What people say to each other and no tool does: a request that consists of these, and what is answered.
+    known: dict[str, str] = packaged_json("journeyman.models.embedded", "small_talk.json")
+    rest, answers = text.strip(), list[str]()
+    while rest := rest.lstrip(" ,.!?;:-\n"):
+        tried = ((re.match(pattern, rest, re.IGNORECASE | re.DOTALL), answer) for pattern, answer in known.items())
+        match, answer = next(((match, answer) for match, answer in tried if match), (None, ""))
+        if match is None:
+            return None
+        answers.append(answer.format(**{key: value.title() for key, value in match.groupdict().items()}))
+        rest = rest[match.end() :]
+    if not answers:
+        return None
+    said = answers[-1]
+    return said if said in ("Goodbye!", "You are welcome.") else f"{said} What I can do:\n{_tool_lines(tools)}".strip()
+
+
+def _tool_lines(tools: Sequence[ToolSpecification], *, more: int = 0) -> str:
+    lines = [f"- {tool.name}: {first_sentence(tool.description)}" for tool in tools[:TOOLS_SHOWN]]
+    rest = len(tools[TOOLS_SHOWN:]) + more
+    return "\n".join([*lines, f"- and {rest} more"] if rest else lines)

@@ -20,10 +20,10 @@ from dataclasses import dataclass
 from functools import cache
 from typing import IO, Any
 
-from journeyman.core.environment import clean_environment
 from journeyman.core.errors import ModelError
 from journeyman.models.embedded import engine
 from journeyman.models.embedded.files import EngineFiles
+from journeyman.sensitive.environment import clean_environment
 
 ENGINES_KEPT = 4
 """About 65 MB each, beside the weights they share: for the choice among an agent's tools and for those chosen last."""

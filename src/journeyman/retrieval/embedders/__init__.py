@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from journeyman.core.errors import ConfigurationError, ErrorCategory, ModelError
-from journeyman.core.extras import install_command
+from journeyman.core.lazy import install_command
 from journeyman.core.protocols import Embedder, Vectors
 
 if TYPE_CHECKING:

@@ -9,10 +9,10 @@ from typing import Any
 import aiohttp
 from pydantic import BaseModel, ValidationError
 
-from journeyman.core.budgets import VECTORS_BYTES, read_at_most
+from journeyman.core.data import VECTORS_BYTES, read_at_most
 from journeyman.core.errors import ErrorCategory, ModelError
 from journeyman.core.protocols import Vectors
-from journeyman.core.sensitive.tokens import bare_url, redacted
+from journeyman.sensitive.tokens import bare_url, redacted
 
 PUBLIC_ENDPOINT = "https://api.openai.com/v1"
 BATCH = 128

@@ -22,8 +22,9 @@ from pathlib import Path
 from typing import Any
 
 from journeyman.core.errors import ConfigurationError
-from journeyman.core.extras import install_command
+from journeyman.core.lazy import install_command
 from journeyman.core.protocols import Vectors
+from journeyman.core.words import packaged_text
 
 DIMENSIONS = 384
 LONGEST = 256
@@ -109,7 +110,7 @@ def _session(weights: Path) -> Any:
 
 @cache
 def _vocabulary() -> dict[str, int]:
-    lines = Path(__file__).with_name("wordpiece.txt").read_text(encoding="utf-8").splitlines()
+    lines = packaged_text("journeyman.retrieval.embedders", "wordpiece.txt").splitlines()
     return {piece: number for number, piece in enumerate(lines)}
 
 

@@ -7,6 +7,7 @@ made by whoever needs one, over the session that the owner has put up.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import math
 import random
@@ -23,10 +24,9 @@ from mcp.shared.exceptions import MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import TypeAdapter, ValidationError
 
-from journeyman.core.data import LOG_FIELDS
+from journeyman.core.data import LOG_FIELDS, one_line, visible
 from journeyman.core.errors import ConfigurationError, ErrorCategory, OutcomeUnknownError, Severity, ToolError
-from journeyman.core.sensitive.tokens import redacted
-from journeyman.core.visible import one_line, visible
+from journeyman.sensitive.tokens import redacted
 from journeyman.sources.mcp.guard import LOST, UNREACHABLE, UNREADABLE
 from journeyman.sources.mcp.http import LOST_WHILE_READ, HttpLink
 from journeyman.sources.mcp.stdio import StdioLink
@@ -219,15 +219,30 @@ class Connection:
         return page
 
     async def request(
-        self, request: Any, adapter: TypeAdapter[Any] | type[Any], *, progress: ProgressFnT | None = None
+        self,
+        request: Any,
+        adapter: TypeAdapter[Any] | type[Any],
+        *,
+        progress: ProgressFnT | None = None,
+        once: bool = False,
     ) -> Any:
-        """Send a request and return its result. Raises ToolError, or OutcomeUnknownError where the server went away."""
+        """Send a request and return its result. Raises ToolError, or OutcomeUnknownError where the server went away.
+
+        One with effects is sent ``once``, whatever the server answers.
+        """
         live = await self._connected()
+        if once and isinstance(live.link, HttpLink) and live.session.protocol_version not in MODERN_PROTOCOL_VERSIONS:
+            # A server that was started again has forgotten the session: found out before the effect, not by it.
+            with contextlib.suppress(ToolError, OutcomeUnknownError, TimeoutError):
+                async with asyncio.timeout(WAIT_SECONDS):
+                    await self.request(types.PingRequest(), types.EmptyResult)
+            live = await self._connected()
         try:
             return await self._asked(live, live.session.send_request(request, adapter, progress_callback=progress))
-        except _SessionEndedError:
-            # The server has forgotten the session and has not looked at the request: once more, in a new session.
+        except _SessionEndedError as error:
             self._restart.set()
+            if once:
+                raise OutcomeUnknownError(f"{error} ended the session during the call; it is not sent again") from None
             await asyncio.sleep(0)
             live = await self._connected(other_than=live)
             return await self._asked(live, live.session.send_request(request, adapter, progress_callback=progress))

@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Any
 import mcp_types as types
 from pydantic import TypeAdapter
 
-from journeyman.core.budgets import MCP_PAGES
+from journeyman.core.data import MCP_PAGES, visible
 from journeyman.core.errors import ToolError
 from journeyman.core.specification import ToolSpecification
-from journeyman.core.visible import visible
-from journeyman.sources.mcp.results import prompt_value, resource_value
+from journeyman.sources.mcp.tools import prompt_value, resource_value
 from journeyman.tools.tool import Tool
 
 if TYPE_CHECKING:

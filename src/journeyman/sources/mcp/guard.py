@@ -18,7 +18,7 @@ from mcp_types import (
 )
 from pydantic_core import from_json
 
-from journeyman.core.budgets import MCP_CONTAINERS, MCP_ITEMS, MCP_UNASKED, MCP_VALUES, too_many
+from journeyman.core.data import MCP_CONTAINERS, MCP_ITEMS, MCP_UNASKED, MCP_VALUES, too_many
 
 UNREADABLE = -32090
 """In the place of an answer that is malformed or over a budget. The server has answered, so the request took effect."""

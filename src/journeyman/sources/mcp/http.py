@@ -2,7 +2,8 @@
 
 The package ``mcp`` speaks the protocol. What it sends and receives passes a transport of ours: it bounds what is read,
 refuses compressed bodies (they may unpack to anything), and turns faults of one request into an error of that request:
-otherwise they would end the connection with every other request on it.
+otherwise they would end the connection with every other request on it. The package sends a request again after a
+redirect and after signing in; a call of a tool is sent once, since nobody knows what the first one has done.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import httpx2
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.message import SessionMessage
 
-from journeyman.core.budgets import MCP_MESSAGE_BYTES
+from journeyman.core.data import MCP_MESSAGE_BYTES
 from journeyman.core.errors import ConfigurationError
 from journeyman.sources.mcp.guard import LOST, UNREACHABLE, UNREADABLE, Guard
 
@@ -29,6 +30,8 @@ GET_PAUSE = 1.0
 """Between two attempts at the stream of notifications; a server can ask for less."""
 LOST_WHILE_READ = "the connection was lost while the answer was read"
 _SLICE = 16_384
+_SENT = "journeyman_sent"
+"""Marks a request that was sent before."""
 
 
 class HttpLink:
@@ -121,11 +124,19 @@ class BoundedTransport(httpx2.AsyncBaseTransport):
         self._endpoint = httpx2.URL(endpoint)
         self._most = most
         self._next_get = 0.0
+        self._moved: httpx2.URL | None = None
+        """Where the endpoint's requests are redirected to: calls go there at once."""
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        speaks = request.method == "POST" and request.url == self._endpoint
+        speaks = request.method == "POST" and request.url in (self._endpoint, self._moved)
         if request.method == "GET":
             await self._pause()
+        calls = request.method == "POST" and b'"tools/call"' in await request.aread()
+        if calls and request.extensions.get(_SENT):
+            return _instead(request, 502, LOST, "wanted us to sign in after it was sent the call; it is not sent again")
+        request.extensions[_SENT] = True
+        if speaks and self._moved is not None:
+            request.url = self._moved
         try:
             limit = GOODBYE_SECONDS if request.method == "DELETE" else None
             async with asyncio.timeout(limit):
@@ -138,6 +149,15 @@ class BoundedTransport(httpx2.AsyncBaseTransport):
             sent = not isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout | httpx2.PoolTimeout)
             why = f"{'did not answer' if sent else 'cannot be reached'} ({type(error).__name__})"
             return _instead(request, 502, LOST if sent else UNREACHABLE, why)
+        if speaks and response.status_code in (307, 308):
+            to = request.url.join(response.headers.get("location", ""))
+            # The package follows to the same host alone, also from http to https; to another port it does not.
+            followed = to.host == request.url.host and (to.port == request.url.port or to.scheme != request.url.scheme)
+            if followed and calls:
+                await response.aclose()
+                return _instead(request, 502, LOST, "redirected us after it was sent the call; it is not sent again")
+            if followed:
+                self._moved = to
         if (encoding := response.headers.get("content-encoding", "identity").lower()) not in ("identity", ""):
             await response.aclose()
             why = f"sent a compressed answer ({encoding[:20]!r}), which is not taken"

@@ -6,14 +6,13 @@ import asyncio
 import re
 import shlex
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
-from journeyman.core.budgets import MCP_PAGES, MCP_TOOLS
-from journeyman.core.data import canonical_json, digest
+from journeyman.core.data import MCP_PAGES, MCP_TOOLS, canonical_json, digest, visible
 from journeyman.core.errors import ConfigurationError, OutcomeUnknownError, ToolError
-from journeyman.core.principals import check_permissions
-from journeyman.core.sensitive.tokens import bare_url, redacted
-from journeyman.core.visible import visible
+from journeyman.core.policy import check_permissions
+from journeyman.sensitive.tokens import bare_url, redacted
 from journeyman.tools.sources import UnusableTool
 from journeyman.tools.tool import Tool
 
@@ -222,6 +221,9 @@ class McpServer:
             permissions=self._permissions,
         )
 
+    def _wanted(self, name: str) -> bool:
+        return self._only is None or any(fnmatchcase(name, only) for only in self._only)
+
     def _made(
         self, listed: Sequence[Any], connection: Connection, options: Options
     ) -> Sequence[Tool[..., Any] | UnusableTool]:
@@ -232,7 +234,7 @@ class McpServer:
         made: list[Tool[..., Any] | UnusableTool] = []
         self._known = {}
         for item in listed:
-            if self._only is not None and item.name not in self._only:
+            if not self._wanted(item.name):
                 continue
             if (other := names.setdefault(look_alike(item.name), item.name)) != item.name:
                 why = f"lists {item.name!r}, which looks like its {other!r}"
@@ -248,7 +250,7 @@ class McpServer:
         extras = extra_tools(connection, options, resources=self._resources, prompts=self._prompts)
         for extra in extras:
             bare = extra.name.removeprefix(f"{self.name}.")
-            if bare in names or (self._only is not None and bare not in self._only):
+            if bare in names or not self._wanted(bare):
                 continue
             key, text = f"\n{bare}", extra.specification.model_dump_json()
             before, tool = known.get(key, ("", None))

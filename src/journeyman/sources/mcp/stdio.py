@@ -17,8 +17,8 @@ from typing import Any
 import anyio
 from mcp.shared.message import SessionMessage
 
-from journeyman.core.budgets import LARGE_TEXT, MCP_MESSAGE_BYTES, MCP_STDERR_BYTES, MCP_STRAY_BYTES
-from journeyman.core.environment import clean_environment
+from journeyman.core.data import LARGE_TEXT, MCP_MESSAGE_BYTES, MCP_STDERR_BYTES, MCP_STRAY_BYTES
+from journeyman.sensitive.environment import clean_environment
 from journeyman.sources.mcp.guard import Guard, Unreadable, parsed
 
 EXIT_SECONDS = 2.0

@@ -12,31 +12,16 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from journeyman.core.words import Patterns
 from journeyman.toolkits.research.sources import Source, age
+
+_written = Patterns("journeyman.toolkits.research", "citations.txt")
 
 NO_SOURCE = "[no source]"
 LEAST_WORDS = 4
 """Of a sentence that counts as a claim."""
 MOST_CHARS = 200_000
 """Of a text that is checked; models write less."""
-_CITED = re.compile(r"\[(\d{1,5}(?: ?, ?\d{1,5}){0,20})\]")
-_TARGET = re.compile(r"\]\([^()\s]{1,2000}\)|https?://[^\s)\]]{1,2000}")
-"""Where a link leads, which is not said to anybody."""
-_QUOTED = re.compile(r"“([^“”\n]{1,2000})”|\"([^\"\n]{1,2000})\"|«([^«»\n]{1,2000})»")
-_NUMBER = re.compile(r"\d(?:[.,\u00a0\u202f ]?\d){0,30}")
-_END = re.compile(r"[.!?…][\"”’»)\]*_]*(?=\s|$)")
-_ABBREVIATION = re.compile(
-    r"(?:\b(?:e\.g|i\.e|cf|vs|etc|approx|ca|no|nos|fig|dr|mr|mrs|ms|st|prof|inc|ltd|[a-z]))\.$", re.IGNORECASE
-)
-_BEHIND = re.compile(r"\s{0,3}\[\d[\d, ]{0,100}\][.]?")
-_LEAD = re.compile(r"\s{0,20}(?:[-*+>|]\s{1,5}|\d{1,3}[.)]\s{1,5}){0,3}")
-_WORD = re.compile(r"[^\W\d_]{2,}")
-_NOT_A_CLAIM = re.compile(
-    r"(?:i|i'm|i’m|i've|we|you|please|let|thanks|thank|hello|hi|sorry|sure|here|sources?|note|if|would|do|did|what|which|"
-    r"who|where|when|why|how)\b",
-    re.IGNORECASE,
-)
-_SOURCES = re.compile(r"#{0,6}\s{0,5}\**(?:sources|references)\**:?\s{0,5}", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,25 +95,28 @@ def claims(text: str) -> Iterator[Claim]:
 
 
 def _sentences(line: str, offset: int) -> Iterator[Claim]:
-    lead = _LEAD.match(line)
+    lead = _written.lead.match(line)
     at = lead.end() if lead else 0
     stop = len(line.rstrip())
     while at < stop:
         end = _sentence_end(line, at, stop)
         # Citations behind the full stop belong to the sentence before it.
-        while (behind := _BEHIND.match(line, end, stop)) is not None:
+        while (behind := _written.behind.match(line, end, stop)) is not None:
             end = behind.end()
         sentence = line[at:end].strip()
-        cited = tuple(dict.fromkeys(int(n) for found in _CITED.finditer(sentence) for n in found[1].split(",")))
+        cited = tuple(dict.fromkeys(int(n) for found in _written.cited.finditer(sentence) for n in found[1].split(",")))
         if cited or _claims(sentence):
             yield Claim(offset + at, offset + end, sentence, cited)
         at = end
 
 
 def _sentence_end(line: str, at: int, stop: int) -> int:
-    for found in _END.finditer(line, at, stop):
+    for found in _written.end.finditer(line, at, stop):
         following = line[found.end() : found.end() + 2].strip()
-        if not _ABBREVIATION.search(line, max(at, found.start() - 8), found.start() + 1) and not following.islower():
+        if (
+            not _written.abbreviation.search(line, max(at, found.start() - 8), found.start() + 1)
+            and not following.islower()
+        ):
             return found.end()
     return stop
 
@@ -136,9 +124,9 @@ def _sentence_end(line: str, at: int, stop: int) -> int:
 def _claims(sentence: str) -> bool:
     bare = sentence.strip("*_ ")
     return (
-        len(_WORD.findall(bare)) >= LEAST_WORDS
+        len(_written.word.findall(bare)) >= LEAST_WORDS
         and not bare.endswith(("?", ":"))
-        and not _NOT_A_CLAIM.match(bare)
+        and not _written.not_a_claim.match(bare)
         and not bare.startswith("|")
     )
 
@@ -158,7 +146,7 @@ class _Read:
 
     def has_number(self, number: str) -> bool:
         if self._numbers is None:
-            found = _NUMBER.findall(self._text)
+            found = _written.number.findall(self._text)
             self._numbers = frozenset(form for each in found for forms in _values(each) for form in forms)
         return all(not forms.isdisjoint(self._numbers) for forms in _values(number))
 
@@ -173,12 +161,12 @@ def _problem(claim: Claim, read: Mapping[int, _Read]) -> tuple[str, str] | None:
         return f"[source {which} was not read]", f"cites {which}, and no such source was read"
     cited = [read[number] for number in claim.cited]
     which = ", ".join(map(str, claim.cited))
-    bare = _CITED.sub(" ", _TARGET.sub("]", claim.text))
-    for groups in _QUOTED.findall(bare):
+    bare = _written.cited.sub(" ", _written.target.sub("]", claim.text))
+    for groups in _written.quoted.findall(bare):
         quoted = next(filter(None, groups))
-        if _WORD.search(quoted) and not any(source.has_quote(quoted) for source in cited):
+        if _written.word.search(quoted) and not any(source.has_quote(quoted) for source in cited):
             return f"[quotation not in source {which}]", f"{_shortened(quoted)!r} is not in source {which}"
-    for number in _NUMBER.findall(_QUOTED.sub(" ", bare)):
+    for number in _written.number.findall(_written.quoted.sub(" ", bare)):
         if not any(source.has_number(number) for source in cited):
             return f"[{number} not in source {which}]", f"{number} is not in source {which}"
     return None
@@ -226,7 +214,7 @@ def _without_own_list(text: str) -> str:
     """A list of sources that the model wrote itself is left out: the true one is added."""
     lines = text.splitlines()
     for at in range(len(lines) - 1, -1, -1):
-        if lines[at].strip() and _SOURCES.fullmatch(lines[at].strip()):
+        if lines[at].strip() and _written.sources.fullmatch(lines[at].strip()):
             return "\n".join(lines[:at]).rstrip()
     return text
 
@@ -235,6 +223,8 @@ def _described(source: Source, now: datetime | None) -> str:
     if source.stored_at is not None:
         first = _shortened(source.title or source.text)
         return f"From memory, stored {age(source.stored_at, now)} ago ({source.stored_at:%Y-%m-%d}): {first}"
+    if source.kind == "tool":
+        return f"What `{source.address}` returned"
     if source.kind == "file":
         return f"File `{source.address}`"
     return f"{_shortened(source.title)} – <{source.address}>" if source.title else f"<{source.address}>"

@@ -10,15 +10,11 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 from urllib.parse import urlencode, urlsplit
 
-import aiohttp
-from pydantic_core import from_json
-
-from journeyman.core.budgets import check_containers, read_at_most
 from journeyman.core.errors import ConfigurationError, ErrorCategory, ToolError
-from journeyman.toolkits.addresses import check_address
-from journeyman.toolkits.fetching import guarded_connector
+from journeyman.sensitive.addresses import check_address
+from journeyman.toolkits import FETCH_SECONDS
+from journeyman.toolkits.fetching import fetch
 
-SECONDS = 15.0
 MOST_BYTES = 2_000_000
 MOST_RESULTS = 20
 LONGEST_SNIPPET = 1_000
@@ -81,29 +77,20 @@ class HttpSearch:
     async def _ask(self, query: str, token: str | None) -> Any:
         mark = "&" if "?" in self.url else "?"
         url = f"{self.url}{mark}{urlencode({self.parameter: query, **self.parameters})}"
-        headers = {"Accept": "application/json", "User-Agent": "journeyman"}
+        headers = {"Accept": "application/json"}
         if token:
             headers[self.token_header] = f"Bearer {token}" if self.token_header == "Authorization" else token
-        try:
-            async with (
-                aiohttp.ClientSession(
-                    connector=guarded_connector(private=True), timeout=aiohttp.ClientTimeout(total=SECONDS)
-                ) as session,
-                session.get(url, headers=headers, allow_redirects=False) as response,
-            ):
-                body, whole = await read_at_most(response.content.iter_any(), MOST_BYTES)
-                status = response.status
-        except TimeoutError:
-            raise self._failed(f"no answer within {SECONDS:g} s", category=ErrorCategory.TIMEOUT) from None
-        except aiohttp.ClientError as error:
-            raise self._failed(type(error).__name__) from None
-        if status != 200:
-            raise self._failed(f"it answered {status}")
-        try:
-            check_containers(body)
-            return from_json(body) if whole else None
-        except ValueError:
-            raise self._failed("its answer is not JSON") from None
+        answer = await fetch(url, headers, private=True, most=MOST_BYTES, failed=self._unreachable)
+        if answer.status != 200:
+            raise self._failed(f"it answered {answer.status}")
+        if (found := answer.json()) is None:
+            raise self._failed("its answer is not JSON")
+        return found
+
+    def _unreachable(self, error: Exception) -> ToolError:
+        if isinstance(error, TimeoutError):
+            return self._failed(f"no answer within {FETCH_SECONDS:g} s", category=ErrorCategory.TIMEOUT)
+        return self._failed(type(error).__name__)
 
     def _result(self, item: dict[str, Any]) -> SearchResult | None:
         url, title, snippet = (item.get(name) for name in (self.address, self.title, self.snippet))

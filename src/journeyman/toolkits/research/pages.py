@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import html
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from urllib.parse import urljoin, urlsplit
 
-import aiohttp
-
-from journeyman.core.budgets import read_at_most
 from journeyman.core.errors import ConfigurationError, ErrorCategory, ToolError
-from journeyman.toolkits import invalid
-from journeyman.toolkits.addresses import check_address
-from journeyman.toolkits.fetching import AddressRefusedError, guarded_connector
-from journeyman.toolkits.research.readable import Page, read_page
+from journeyman.core.words import WordLists
+from journeyman.sensitive.addresses import check_address
+from journeyman.toolkits import FETCH_SECONDS, invalid
+from journeyman.toolkits.fetching import AddressRefusedError, Fetched, fetch
 
-SECONDS = 15.0
 MOST_BYTES = 2_000_000
 """Of one page, after decompression."""
 MOST_REDIRECTS = 5
@@ -40,31 +38,27 @@ class FetchedPage:
 async def fetch_page(url: str, *, private: bool = False) -> FetchedPage:
     """Read a page. Raises ToolError."""
     current = url
-    timeout = aiohttp.ClientTimeout(total=SECONDS)
-    try:
-        async with aiohttp.ClientSession(connector=guarded_connector(private=private), timeout=timeout) as session:
-            for _ in range(MOST_REDIRECTS + 1):
-                _check(current, private=private)
-                headers = {"User-Agent": "journeyman", "Accept": "text/html, text/plain;q=0.9, */*;q=0.5"}
-                # Redirects are followed here, so that each address is checked.
-                async with session.get(current, headers=headers, allow_redirects=False) as response:
-                    target = response.headers.get("Location")
-                    if response.status in (301, 302, 303, 307, 308) and target:
-                        current = urljoin(current, target)
-                        continue
-                    if response.status != 200:
-                        raise _failed(current, f"it answered {response.status}", again=response.status >= 500)
-                    body, complete = await read_at_most(response.content.iter_any(), MOST_BYTES)
-                    kind, charset = response.content_type, response.charset
-                page = await asyncio.to_thread(_readable, body, kind, charset, current)
-                return FetchedPage(current, page, complete)
-    except TimeoutError:
-        raise _failed(current, f"no answer within {SECONDS:g} s", category=ErrorCategory.TIMEOUT) from None
-    except AddressRefusedError:
-        raise _refused(current) from None
-    except aiohttp.ClientError as error:
-        raise _failed(current, type(error).__name__) from None
+    for _ in range(MOST_REDIRECTS + 1):
+        _check(current, private=private)
+        headers = {"Accept": "text/html, text/plain;q=0.9, */*;q=0.5"}
+        failed = partial(_unreachable, current)
+        answer = await fetch(current, headers, private=private, most=MOST_BYTES, failed=failed)
+        # Redirects are followed here, so that each address is checked.
+        target = answer.headers.get("location")
+        if answer.status in (301, 302, 303, 307, 308) and target:
+            current = urljoin(current, target)
+            continue
+        if answer.status != 200:
+            raise _failed(current, f"it answered {answer.status}", again=answer.status >= 500)
+        page = await asyncio.to_thread(_readable, answer, current)
+        return FetchedPage(current, page, answer.complete)
     raise _failed(current, f"more than {MOST_REDIRECTS} redirects", again=False)
+
+
+def _unreachable(url: str, error: Exception) -> ToolError:
+    if isinstance(error, TimeoutError):
+        return _failed(url, f"no answer within {FETCH_SECONDS:g} s", category=ErrorCategory.TIMEOUT)
+    return _refused(url) if isinstance(error, AddressRefusedError) else _failed(url, type(error).__name__)
 
 
 def _check(url: str, *, private: bool) -> None:
@@ -103,7 +97,8 @@ def _failed(url: str, why: str, *, again: bool = True, category: ErrorCategory =
     )
 
 
-def _readable(body: bytes, kind: str, charset: str | None, url: str) -> Page:
+def _readable(answer: Fetched, url: str) -> Page:
+    body, kind, charset = answer.body, answer.content_type, answer.charset
     if kind not in _HTML and kind not in _TEXTS:
         raise invalid("NOT_TEXT", f"{url[:300]} is {kind!r}, not a page or a text", "Use another page")
     if charset is None and (found := _CHARSET.search(body, 0, 4_000)) is not None:
@@ -114,3 +109,140 @@ def _readable(body: bytes, kind: str, charset: str | None, url: str) -> Page:
         text = body.decode("utf-8", "replace")
     text = text.replace("\0", "")
     return read_page(text, address=url) if kind in _HTML else Page(text=text.strip())
+
+
+# --- the text that a person would read, in one pass: time grows with the page and no faster
+#
+# What is not shown, or stands around the text on every page (scripts, navigation, forms), is left out. Nothing of the
+# page is run or followed.
+
+
+MOST_LINKS = 200
+_elements = WordLists("journeyman.toolkits.research", "elements.txt")
+_NAME = re.compile(r"/?([a-zA-Z][a-zA-Z0-9]{0,20})")
+_HREF = re.compile(r"""href\s{0,5}=\s{0,5}(?:"([^"]{1,2000})"|'([^']{1,2000})'|([^\s"'>]{1,2000}))""", re.IGNORECASE)
+_HIDDEN = re.compile(
+    r"""\shidden(?=[\s=/]|$)|aria-hidden\s{0,5}=\s{0,5}["']?true|display\s{0,5}:\s{0,5}none|visibility\s{0,5}:\s{0,5}hidden""",
+    re.IGNORECASE,
+)
+_BLANKS = re.compile(r"[ \t\r\f\v\u00a0]+")
+_LONGEST_TAG = 10_000
+
+
+@dataclass(slots=True)
+class Page:
+    """What was found on a page."""
+
+    title: str = ""
+    text: str = ""
+    links: list[tuple[str, str]] = field(default_factory=list)
+    """Text and address of each."""
+
+
+class _Reader:
+    def __init__(self, address: str) -> None:
+        self.page = Page()
+        self._address = address
+        self._parts: list[str] = []
+        self._skipping: list[str] = []
+        """Elements inside the outermost one that is left out."""
+        self._link: tuple[str, list[str]] | None = None
+
+    def text(self, raw: str) -> None:
+        if raw and not self._skipping:
+            shown = _BLANKS.sub(" ", html.unescape(raw).replace("\n", " "))
+            self._parts.append(shown)
+            if self._link is not None:
+                self._link[1].append(shown)
+
+    def tag(self, inner: str) -> str | None:
+        """Takes what stands between < and >; returns the element whose content is no markup, if it begins one."""
+        found = _NAME.match(inner)
+        if found is None:
+            return None
+        name, closing = found[1].lower(), inner.startswith("/")
+        if self._skipping and name == self._skipping[0] and name in _elements.closed_by_next:
+            self._skipping.clear()
+        if self._skipping:
+            self._skipped(name, closing=closing)
+        elif not closing and (name in _elements.skipped or _HIDDEN.search(inner, found.end(), _LONGEST_TAG)):
+            if name not in _elements.void and not inner.endswith("/"):
+                self._skipping.append(name)
+        elif name == "a":
+            self._anchor(inner, closing=closing)
+        elif name in _elements.blocks:
+            self._parts.append("\n" if name in ("br", "tr", "td", "th", "li", "dt", "dd") else "\n\n")
+        return name if name in _elements.raw and not closing else None
+
+    def _skipped(self, name: str, *, closing: bool) -> None:
+        # Only elements of the same name count: a page that closes what it never opened must not hide the rest.
+        if name == self._skipping[0]:
+            if closing:
+                self._skipping.pop()
+            else:
+                self._skipping.append(name)
+
+    def _anchor(self, inner: str, *, closing: bool) -> None:
+        if self._link is not None:
+            address, words = self._link
+            shown = " ".join("".join(words).split())[:200]
+            if shown and len(self.page.links) < MOST_LINKS:
+                self.page.links.append((shown, address))
+            self._link = None
+        if not closing and (found := _HREF.search(inner, 0, _LONGEST_TAG)) is not None:
+            try:
+                address = urljoin(self._address, html.unescape(next(filter(None, found.groups()))).strip())
+            except ValueError:
+                return
+            if address.startswith(("http://", "https://")):
+                self._link = (address, [])
+
+    def end(self) -> Page:
+        lines = ["".join(line.strip()) for line in "".join(self._parts).split("\n")]
+        kept: list[str] = []
+        for line in lines:
+            if line or (kept and kept[-1]):
+                kept.append(line)
+        self.page.text = "\n".join(kept).strip()
+        return self.page
+
+
+def read_page(markup: str, *, address: str = "") -> Page:
+    """The readable part of HTML.
+
+    >>> read_page("<title>T</title><nav>Home</nav><p>One <b>two</b>.</p><script>x()</script>").text
+    'One two.'
+    """
+    reader, at, lowered = _Reader(address), 0, markup.lower()
+    while at < len(markup):
+        start = markup.find("<", at)
+        if start < 0:
+            reader.text(markup[at:])
+            break
+        reader.text(markup[at:start])
+        if markup.startswith("<!--", start):
+            at = _after(markup, "-->", start + 4)
+            continue
+        stop = markup.find(">", start)
+        if stop < 0:  # whatever follows is no tag
+            break
+        if not (markup[start + 1 : start + 2].isalpha() or markup[start + 1 : start + 2] in ("/", "!", "?")):
+            reader.text("<")
+            at = start + 1
+            continue
+        raw = reader.tag(markup[start + 1 : stop])
+        at = stop + 1
+        if raw is not None:
+            end = lowered.find(f"</{raw}", at)
+            end = len(markup) if end < 0 else end
+            if raw == "title" and not reader.page.title:
+                reader.page.title = " ".join(html.unescape(markup[at:end]).split())[:300]
+            elif raw == "textarea":
+                reader.text(markup[at:end])
+            at = end
+    return reader.end()
+
+
+def _after(text: str, mark: str, start: int) -> int:
+    found = text.find(mark, start)
+    return len(text) if found < 0 else found + len(mark)

@@ -3,8 +3,7 @@
 The door in Slack is elsewhere (``doors/slack``); these tools work at every door.
 """
 
-from journeyman.toolkits.slack.client import SLACK_API, SlackReader
-from journeyman.toolkits.slack.pace import METHODS, Pace
+from journeyman.toolkits.slack.client import METHODS, SLACK_API, Pace, SlackReader
 from journeyman.toolkits.slack.tools import SlackTools
 
 __all__ = ["METHODS", "SLACK_API", "Pace", "SlackReader", "SlackTools"]

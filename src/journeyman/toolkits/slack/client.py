@@ -1,29 +1,116 @@
-"""Reading Slack with the bot's own token: every refusal becomes an error that a model can act on."""
+"""Reading Slack with the bot's own token: every refusal becomes an error that a model can act on.
+
+How often Slack is called is counted by workspace, where all processes on one store see it: bots and tools in several of
+them share what Slack allows.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import re
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 from urllib.parse import urlencode
 
-from pydantic_core import from_json
+from journeyman.core.calls import ToolContext
+from journeyman.core.errors import ErrorCategory, StoreError, ToolError
+from journeyman.core.policy import RateLimit
+from journeyman.core.protocols import Clock, RateLimiter, SystemClock
+from journeyman.sensitive.addresses import check_address
+from journeyman.toolkits import FETCH_SECONDS
 
-from journeyman.core.budgets import check_containers, read_at_most
-from journeyman.core.context import ToolContext
-from journeyman.core.errors import ErrorCategory, ToolError
-from journeyman.toolkits.addresses import check_address
-from journeyman.toolkits.slack.pace import Pace, retry_after
+_TIER_1, _TIER_3, _TIER_4 = (RateLimit(calls=calls) for calls in (1, 50, 100))
+METHODS: Mapping[str, RateLimit] = MappingProxyType(
+    {
+        "apps.connections.open": _TIER_1,
+        "auth.test": _TIER_4,
+        "chat.postEphemeral": _TIER_4,
+        # In one channel: one a second, and a few more now and then.
+        "chat.postMessage": RateLimit(calls=1, seconds=1, burst=5),
+        "chat.update": _TIER_3,
+        "conversations.history": _TIER_3,
+        "conversations.info": _TIER_3,
+        "conversations.members": _TIER_4,
+        "conversations.replies": _TIER_3,
+    }
+)
+"""What Slack allows of each method that is used here, in one workspace: most belong to tiers of 1, 20, 50 or 100 calls
+a minute."""
+IN_ONE_CHANNEL = frozenset({"chat.postMessage"})
+"""Methods that are limited for each channel alone."""
+LONGEST_SLEEP = 5.0
+"""Another process may find that Slack wants no pause any more; and a clock may be wrong."""
+
+
+class Pace:
+    """Lets calls through as Slack's limits allow; ``limits`` are others, by method, and one without any is not held up.
+
+    What Slack itself asks for (``Retry-After``) holds in any case.
+    """
+
+    def __init__(
+        self, limiter: RateLimiter, *, limits: Mapping[str, RateLimit] = METHODS, clock: Clock | None = None
+    ) -> None:
+        self._limiter = limiter
+        self._limits = limits
+        self._clock = clock or SystemClock()
+        self._turns: dict[str, asyncio.Lock] = {}
+        """One of those that wait for the same looks at the store, and the others stand behind it."""
+        self._short: set[str] = set()
+        """What somebody waits for, who goes first."""
+
+    async def turn(self, team: str, method: str, channel: str = "") -> None:
+        """Wait until a method may be called, in the order in which this process asks."""
+        bucket = self._bucket(team, method, channel)
+        async with self._turns.setdefault(bucket, asyncio.Lock()):
+            try:
+                while (wait := await self._take(team, method, bucket)) > 0:
+                    self._short.add(bucket)
+                    await self._clock.sleep(min(wait, LONGEST_SLEEP))
+            finally:
+                self._short.discard(bucket)
+
+    async def room(self, team: str, method: str, channel: str = "") -> float:
+        """0 when a method may be called right now, which then counts as called; else the seconds to wait at least."""
+        bucket = self._bucket(team, method, channel)
+        return 1.0 if bucket in self._short else await self._take(team, method, bucket)
+
+    async def _take(self, team: str, method: str, bucket: str) -> float:
+        limits = {bucket: self._limits[method]} if method in self._limits else {}
+        try:
+            return await self._limiter.take(_name(team, method), limits)
+        except StoreError:
+            return 0.0  # Slack itself says when it is too much
+
+    async def pause(self, team: str, method: str, seconds: float) -> None:
+        """Slack wants no call of a method for so long."""
+        with contextlib.suppress(StoreError):
+            await self._limiter.pause(_name(team, method), seconds)
+
+    def _bucket(self, team: str, method: str, channel: str) -> str:
+        name = _name(team, method)
+        return f"{name}:{channel}" if method in IN_ONE_CHANNEL else name
+
+
+def _name(team: str, method: str) -> str:
+    return f"slack:{team}:{method}"
+
+
+def retry_after(value: str | None) -> float:
+    """The seconds of a ``Retry-After`` header; half a minute where it says none."""
+    return float(value) if value is not None and value.isdigit() else 30.0
+
 
 SLACK_API = "https://slack.com/api/"
 TOKEN = "SLACK_BOT_TOKEN"
 """The secret; followed by ``_TEAM`` that of one of several workspaces."""
-SECONDS = 15.0
 LONGEST_WAIT = 15.0
 """Seconds that a tool waits for its turn; what takes longer, the model is told to leave for now."""
 MOST_BYTES = 4_000_000
 MOST_MEMBER_PAGES = 10
+_CLOSED = ("is_private", "is_im", "is_mpim")
 _PERSON = re.compile(r"slack:([A-Z0-9]+):([A-Z0-9]+)")
 
 
@@ -69,7 +156,7 @@ class SlackReader:
         if person is None:
             return  # whoever runs a program of their own with the token could read it anyway
         found = (await self.ask("conversations.info", {"channel": channel}, token=token)).get("channel")
-        if isinstance(found, dict) and not found.get("is_private") and not found.get("is_im"):
+        if isinstance(found, dict) and not any(found.get(kind) for kind in _CLOSED):
             return
         cursor = ""
         for _ in range(MOST_MEMBER_PAGES):
@@ -102,44 +189,26 @@ class SlackReader:
             raise
 
     async def _ask(self, method: str, given: Mapping[str, str], *, token: str) -> dict[str, Any]:
-        status, headers, body = await self._get(method, given, token=token)
-        found: Any = None
-        if status == 200:
-            try:
-                check_containers(body)
-                found = from_json(body)
-            except ValueError:
-                found = None
+        from journeyman.toolkits.fetching import fetch  # later than this module: most commands fetch nothing
+
+        address = f"{self._base_url}{method}?{urlencode({name: value for name, value in given.items() if value})}"
+        headers = {"Authorization": f"Bearer {token}"}
+        answer = await fetch(address, headers, private=self._private, most=MOST_BYTES, failed=_unreachable)
+        found = answer.json() if answer.status == 200 else None
         error = found.get("error") if isinstance(found, dict) else None
-        if status == 429 or error == "ratelimited":
-            raise _rate_limited(retry_after(headers.get("retry-after")))
+        if answer.status == 429 or error == "ratelimited":
+            raise _rate_limited(retry_after(answer.headers.get("retry-after")))
         if not isinstance(found, dict):
-            raise _failed(f"Slack answered {status} to {method}, which cannot be read")
+            raise _failed(f"Slack answered {answer.status} to {method}, which cannot be read")
         if not found.get("ok"):
             raise _refused(str(error), given.get("channel", ""))
         return found
 
-    async def _get(self, method: str, given: Mapping[str, str], *, token: str) -> tuple[int, dict[str, str], bytes]:
-        import aiohttp  # later than this module: most commands fetch nothing
 
-        from journeyman.toolkits.fetching import guarded_connector
-
-        address = f"{self._base_url}{method}?{urlencode({name: value for name, value in given.items() if value})}"
-        headers = {"Authorization": f"Bearer {token}", "User-Agent": "journeyman"}
-        try:
-            # A redirect could send the token to another host.
-            async with (
-                aiohttp.ClientSession(
-                    connector=guarded_connector(private=self._private), timeout=aiohttp.ClientTimeout(total=SECONDS)
-                ) as session,
-                session.get(address, headers=headers, allow_redirects=False) as response,
-            ):
-                body, _ = await read_at_most(response.content.iter_any(), MOST_BYTES)
-                return response.status, {name.lower(): value for name, value in response.headers.items()}, body
-        except TimeoutError:
-            raise _failed(f"Slack did not answer within {SECONDS:g} s", category=ErrorCategory.TIMEOUT) from None
-        except aiohttp.ClientError as error:
-            raise _failed(f"Slack cannot be reached: {type(error).__name__}") from None
+def _unreachable(error: Exception) -> ToolError:
+    if isinstance(error, TimeoutError):
+        return _failed(f"Slack did not answer within {FETCH_SECONDS:g} s", category=ErrorCategory.TIMEOUT)
+    return _failed(f"Slack cannot be reached: {type(error).__name__}")
 
 
 def next_cursor(told: Mapping[str, Any]) -> str:

@@ -51,8 +51,9 @@ def read_title(text: str) -> str:
     if not title:
         raise invalid("INVALID_TITLE", f"the title {text!r} is empty", "Give a title of 1 to 255 characters")
     if len(title) > LONGEST_TITLE:
-        message = f"the title has {len(title)} characters, at most {LONGEST_TITLE} are allowed: {title[:60]!r}…"
-        raise invalid("INVALID_TITLE", message, "Shorten the title and put the rest into the description")
+        message = f"Title too long: {len(title)} characters (max {LONGEST_TITLE})"
+        recover = f"Truncate title to {LONGEST_TITLE} characters and retry; the rest belongs into the description"
+        raise invalid("INVALID_TITLE", message, recover)
     if any(unicodedata.category(character) in ("Cc", "Cs") for character in title):
         message = f"the title {title!r} has control characters in it"
         raise invalid("INVALID_TITLE", message, "Use letters, digits and punctuation")
@@ -78,7 +79,7 @@ def _one_of(kind: type[E], text: str, code: str, what: str) -> E:
     try:
         return kind(_folded(text))
     except ValueError:
-        raise invalid(code, f"{text!r} is no {what}", f"Use one of: {', '.join(kind)}") from None
+        raise invalid(code, f"Invalid {what}: {text}", f"Use one of: {', '.join(kind)}") from None
 
 
 def _folded(text: str) -> str:

@@ -9,8 +9,8 @@ from datetime import datetime
 from typing import Any
 
 from journeyman.core.audit import AuditNote
-from journeyman.core.data import digest, new_id
-from journeyman.core.protocols import Clock, SystemClock, moment
+from journeyman.core.data import digest, moment, new_id
+from journeyman.core.protocols import Clock, SystemClock
 from journeyman.core.tasks import (
     Attachment,
     AttachmentType,
@@ -123,6 +123,7 @@ class TaskService:
         due_before: str | None = None,
         overdue: bool = False,
         sort: TaskSort = TaskSort.CREATED_DESC,
+        after: str | None = None,
         limit: int = 50,
         offset: int = 0,
     ) -> TaskPage:
@@ -142,7 +143,7 @@ class TaskService:
             due_before=inputs.read_eta(due_before, end_of_day=True) if due_before else None,
             overdue_at=self._start_of_today() if overdue else None,
         )
-        return await self._store.find(wanted, sort=sort, limit=limit, offset=offset)
+        return await self._store.find(wanted, sort=sort, after=after, limit=limit, offset=offset)
 
     def _start_of_today(self) -> datetime:
         return moment(self._clock.time()).replace(hour=0, minute=0, second=0, microsecond=0)
@@ -210,6 +211,21 @@ class TaskService:
     async def versions(self, name: str) -> Sequence[TaskVersion]:
         """A task's earlier versions, newest first."""
         return await self._store.versions((await self.named(name)).id)
+
+    async def restore(self, name: str, number: int | None = None, *, note: AuditNote | None = None) -> Changed:
+        """Make a task what it was at an earlier version, the latest unless one is named; what it is now is kept, too.
+
+        Raises VERSION_NOT_FOUND.
+        """
+        task = await self.named(name)
+        kept = await self._store.versions(task.id)
+        wanted = [version.task for version in kept if number is None or version.number == number]
+        if not wanted:
+            known = ", ".join(str(version.number) for version in kept[: inputs.MOST_NAMED]) or "none"
+            said = "earlier version" if number is None else f"version {number}"
+            raise invalid("VERSION_NOT_FOUND", f"task {task.title!r} has no {said}", f"Versions that are kept: {known}")
+        fields = {field: getattr(wanted[0], field) for field in ("title", "description", "status", "priority", "eta")}
+        return await self._change(task.id, {**fields, "tags": wanted[0].tags, "metadata": wanted[0].metadata}, note)
 
     # --- attachments
 

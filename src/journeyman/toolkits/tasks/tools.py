@@ -1,4 +1,4 @@
-"""The tasks toolkit as a model sees it: eight tools over one service.
+"""The tasks toolkit as a model sees it: ten tools over one service.
 
 The schemas show a model what is allowed; the service checks it, so that an invalid value is refused with this
 toolkit's own error code and advice.
@@ -10,8 +10,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, WithJsonSchema
 
-from journeyman.core.context import ToolContext
-from journeyman.core.risk import RiskLevel
+from journeyman.core.calls import ToolContext
+from journeyman.core.policy import RiskLevel
 from journeyman.core.tasks import Task, TaskPriority, TaskSort, TaskStatus
 from journeyman.toolkits.tasks import wording
 from journeyman.toolkits.tasks.inputs import LONGEST_TITLE, read_sort
@@ -20,6 +20,9 @@ from journeyman.tools.decorator import tool
 from journeyman.tools.tool import Tool
 
 CATEGORY = "tasks"
+_CHANGES: dict[str, Any] = {"category": CATEGORY, "risk": RiskLevel.REVERSIBLE}
+_READS: dict[str, Any] = {**_CHANGES, "read_only": True}
+_DELETES: dict[str, Any] = {"category": CATEGORY, "risk": RiskLevel.IRREVERSIBLE}
 _TITLE = WithJsonSchema({"type": "string", "minLength": 1, "maxLength": LONGEST_TITLE})
 _PRIORITY = WithJsonSchema({"type": "string", "enum": [item.value for item in TaskPriority]})
 
@@ -50,6 +53,7 @@ def task_tools(service: TaskService) -> list[Tool[..., Any]]:
     """The tools over a service, for a ``ToolLibrary``."""
     made = _TaskTools(service)
     tasks: list[Tool[..., Any]] = [made.create_task, made.query_tasks, made.search_tasks, made.update_task]
+    tasks += [made.list_task_versions, made.restore_task]
     return [*tasks, made.delete_task, made.list_attachments, made.add_attachment, made.delete_attachment]
 
 
@@ -70,7 +74,9 @@ def _url_as_reference(given: dict[str, Any]) -> dict[str, Any]:
 
 
 def _filters_as_arguments(given: dict[str, Any]) -> dict[str, Any]:
-    """``filters`` is an object with the filters; ``date_range`` in it has a start and an end."""
+    """``filters`` is an object with the filters; ``date_range`` in it has a start and an end. An id is a text."""
+    if "task_id" in given and "text" not in given:
+        given["text"] = given.pop("task_id")
     filters = given.get("filters")
     if not isinstance(filters, dict):
         if filters is None:
@@ -110,6 +116,10 @@ class _TaskTools:
         changes = [name for name, value in arguments.items() if value is not None and name != "task_id"]
         return f"Change the task “{task.title}”: {', '.join(changes)}"
 
+    async def _about_restoring(self, arguments: dict[str, Any], context: ToolContext) -> str:
+        task, number = await self._service.named(arguments["task_id"]), arguments.get("version")
+        return f"Restore {'the last version' if number is None else f'version {number}'} of the task “{task.title}”"
+
     async def _about_attaching(self, arguments: dict[str, Any], context: ToolContext) -> str:
         task = await self._service.named(arguments["task_id"])
         return f"Attach {arguments['reference']} to the task “{task.title}”"
@@ -118,8 +128,7 @@ class _TaskTools:
         return await about_attachment(self._service, arguments, "Delete")
 
     @tool(
-        category=CATEGORY,
-        risk=RiskLevel.REVERSIBLE,
+        **_CHANGES,
         idempotent=True,
         examples=[
             "Remind me to call Anna",
@@ -159,9 +168,7 @@ class _TaskTools:
         return _result(task)
 
     @tool(
-        category=CATEGORY,
-        risk=RiskLevel.REVERSIBLE,
-        read_only=True,
+        **_READS,
         tags=("list", "show", "filter"),
         examples=[
             "Show my open tasks",
@@ -171,6 +178,7 @@ class _TaskTools:
         ],
         adapt=_filters_as_arguments,
         render=wording.found,
+        metadata={"aliases": ["list_tasks", "get_task"]},
     )
     async def query_tasks(
         self,
@@ -211,9 +219,7 @@ class _TaskTools:
         return {"tasks": [shown(task, format=format) for task in page.tasks], "total": page.total, "filters": filters}
 
     @tool(
-        category=CATEGORY,
-        risk=RiskLevel.REVERSIBLE,
-        read_only=True,
+        **_READS,
         tags=("find",),
         examples=["Find tasks about taxes", {"query": "anything about money"}],
         render=wording.fitting,
@@ -238,8 +244,7 @@ class _TaskTools:
         return {"tasks": [{**shown(item.task, format=format), "score": round(item.score, 3)} for item in found]}
 
     @tool(
-        category=CATEGORY,
-        risk=RiskLevel.REVERSIBLE,
+        **_CHANGES,
         tags=("change", "complete", "rename", "start", "mark"),
         examples=[
             "Mark the laundry as done",
@@ -268,9 +273,9 @@ class _TaskTools:
     ) -> dict[str, Any]:
         """Change a task. Use to rename, tag, start or complete it, or to set its status, priority or due date.
 
-        Only the given fields change; the version before is kept. Returns the task and the previous values, with which
-        the change can be undone. Errors: TASK_NOT_FOUND; AMBIGUOUS_TASK, then ask the user which one; INVALID_TITLE,
-        INVALID_STATUS, INVALID_PRIORITY, INVALID_ETA.
+        Only the given fields change; the version before is kept. Returns the task and the previous values, and
+        restore_task undoes the change. Errors: TASK_NOT_FOUND; AMBIGUOUS_TASK, then ask the user which one;
+        INVALID_TITLE, INVALID_STATUS, INVALID_PRIORITY, INVALID_ETA.
 
         Args:
             title: The new title, to rename the task.
@@ -287,7 +292,42 @@ class _TaskTools:
 
     @tool(
         category=CATEGORY,
-        risk=RiskLevel.IRREVERSIBLE,
+        risk=RiskLevel.REVERSIBLE,
+        read_only=True,
+        examples=[{"task_id": "quarterly report"}],
+    )
+    async def list_task_versions(self, task_id: TaskName) -> dict[str, Any]:
+        """List the earlier versions of one task. Use only before restore_task, to see what a task was.
+
+        Returns each version's number, when it was replaced, and its fields, newest first.
+        Errors: TASK_NOT_FOUND; AMBIGUOUS_TASK, then ask the user which one.
+        """
+        kept = await self._service.versions(task_id)
+        return {"versions": [version.model_dump(mode="json") for version in kept]}
+
+    @tool(
+        category=CATEGORY,
+        risk=RiskLevel.REVERSIBLE,
+        examples=["Undo the change of the essay", {"task_id": "quarterly report"}],
+        describe=_about_restoring,
+        render=wording.changed,
+    )
+    async def restore_task(
+        self, task_id: TaskName, version: Annotated[int | None, WithJsonSchema({"type": "integer"})] = None
+    ) -> dict[str, Any]:
+        """Restore an earlier version of a task. Use to undo what update_task has changed.
+
+        Returns the task and the values before. Errors: TASK_NOT_FOUND, VERSION_NOT_FOUND; AMBIGUOUS_TASK, then ask the
+        user which one.
+
+        Args:
+            version: The number of an earlier version; left out, the latest change is undone.
+        """
+        changed = await self._service.restore(task_id, version)
+        return {**_result(changed.task), "previous": dict(changed.previous)}
+
+    @tool(
+        **_DELETES,
         examples=["Remove the laundry task", "Erase the laundry task", {"task_id": "clean the garage"}],
         describe=_about_deleting,
         render=wording.deleted,
@@ -302,13 +342,7 @@ class _TaskTools:
         deleted = await self._service.delete(task_id, asked_at=context.requested_at)
         return {"deleted": deleted.model_dump(mode="json", include={"id", "title", "status"})}
 
-    @tool(
-        category=CATEGORY,
-        risk=RiskLevel.REVERSIBLE,
-        read_only=True,
-        examples=[{"task_id": "quarterly report"}],
-        render=wording.attachments,
-    )
+    @tool(**_READS, examples=[{"task_id": "quarterly report"}], render=wording.attachments)
     async def list_attachments(self, task_id: TaskName) -> dict[str, Any]:
         """List the attachments of one task. Use only to get files and links that are attached to a task.
 
@@ -320,8 +354,7 @@ class _TaskTools:
         return {"task_id": task.id, "task_title": task.title, "attachments": attachments}
 
     @tool(
-        category=CATEGORY,
-        risk=RiskLevel.REVERSIBLE,
+        **_CHANGES,
         idempotent=True,
         examples=[{"task_id": "login bug", "reference": "https://github.com/acme/rocket/issues/7"}],
         adapt=_url_as_reference,
@@ -344,8 +377,7 @@ class _TaskTools:
         return (await self._service.attach(task_id, reference, title=title, key=key)).model_dump(mode="json")
 
     @tool(
-        category=CATEGORY,
-        risk=RiskLevel.IRREVERSIBLE,
+        **_DELETES,
         tags=("detach",),
         examples=[
             "Detach the link from the essay",

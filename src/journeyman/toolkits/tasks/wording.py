@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import date, datetime
 from typing import Any
 
-from journeyman.core.rendering import plain, sentence, table
+from journeyman.tools.rendering import plain, sentence, table
 
 _COLUMNS = {"id": "Id", "title": "Title", "eta": "Due", "priority": "Priority", "status": "Status", "tags": "Tags"}
 NAME_WIDTH = 120

@@ -6,7 +6,7 @@ import asyncio
 import sys
 
 from journeyman.app.service import open_service
-from journeyman.core.principals import Principal
+from journeyman.core.policy import Principal
 from tests.doors.http.web.scenes import Clerk, Shop, clerk
 
 

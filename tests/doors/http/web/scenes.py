@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from journeyman import Agent, RiskLevel, ToolContext, ToolError, ToolLibrary, tool
-from journeyman.core.messages import Usage
 from journeyman.core.protocols import Deltas, ModelRequest, ModelResponse
+from journeyman.core.runs import Usage
 from journeyman.testing import ScriptedModel, call, say, together
 
 ANSWER = """Here is how things stand:

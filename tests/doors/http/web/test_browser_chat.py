@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 from playwright.async_api import BrowserContext, Locator, Page, expect
 
-from journeyman.core.policy import Policy
-from journeyman.core.principals import Principal
+from journeyman.core.policy import Policy, Principal
 from journeyman.doors.http import Tokens
 from tests.doors.http.web.conftest import PATIENCE_MS, Site, opened
 

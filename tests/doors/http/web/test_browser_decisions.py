@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from playwright.async_api import BrowserContext, Locator, Page, expect
 
-from journeyman.core.principals import Principal
+from journeyman.core.policy import Principal
 from journeyman.doors.http import Tokens
 from tests.doors.http.web.conftest import Site, opened
 from tests.doors.http.web.scenes import ACCOUNT, NOTE
@@ -168,10 +168,11 @@ async def test_a_token_is_asked_for_once_refused_in_words_and_then_everything_lo
 
 
 async def test_the_printed_link_signs_in_and_everything_works(page: Page, tmp_path: Path) -> None:
-    async with opened(tmp_path, tokens=Tokens.for_this_machine("token-of-this-machine-0123456789")) as site:
-        await opened_at(page, site, "?token=token-of-this-machine-0123456789")
+    tokens = Tokens.for_this_machine("token-of-this-machine-0123456789")
+    async with opened(tmp_path, tokens=tokens) as site:
+        await opened_at(page, site, f"?code={tokens.code_for('token-of-this-machine-0123456789')}")
         await expect(page.get_by_text("You are local")).to_be_visible()
-        assert "token" not in page.url
+        assert "code" not in page.url
         await ask(page, "Delete order W-17")
         await decision(page).get_by_role("button", name="Approve").click()
         await expect(page.locator("[data-answer]")).to_be_visible()

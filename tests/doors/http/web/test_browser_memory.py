@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from playwright.async_api import Page, expect
 
-from journeyman.core.principals import Principal
+from journeyman.core.policy import Principal
 from journeyman.doors.http import Tokens
 from tests.doors.http.web.conftest import Site, opened
 from tests.doors.http.web.test_browser_chat import opened_at

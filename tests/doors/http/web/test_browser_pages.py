@@ -13,9 +13,10 @@ import pytest
 from axe_playwright_python.async_playwright import Axe
 from playwright.async_api import Browser, Page, expect
 
-from journeyman import RiskLevel, ToolGapReport, ToolLibrary, tool
+from journeyman import RiskLevel, ToolLibrary, tool
 from journeyman.app.service import keep
 from journeyman.app.splits import Split
+from journeyman.choosing import ToolGapReport
 from journeyman.experiments import Report
 from tests.doors.http.web.conftest import PATIENCE_MS, Site, opened
 from tests.doors.http.web.scenes import clerk

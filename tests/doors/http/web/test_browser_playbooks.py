@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from playwright.async_api import Page, expect
 
-from journeyman.core.labels import LabelSource
+from journeyman.core.approvals import LabelSource
 from journeyman.core.playbook import DemonstratedCall, Demonstration, StrategyState, ToolCallingStrategy
-from journeyman.core.principals import Principal
+from journeyman.core.policy import Principal
 from journeyman.doors.http import Tokens
 from tests.doors.http.web.conftest import Site, opened
 from tests.doors.http.web.test_browser_chat import opened_at

@@ -11,7 +11,7 @@ import pytest
 from aiohttp import web
 from playwright.async_api import Page, expect
 
-from journeyman.core.principals import Principal
+from journeyman.core.policy import Principal
 from journeyman.doors.http import Tokens
 from tests.doors.http.web.conftest import Site, opened
 from tests.doors.http.web.test_browser_chat import opened_at

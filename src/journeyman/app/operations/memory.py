@@ -1,0 +1,141 @@
+"""Memory: the caller's own documents, to be kept, found, listed and forgotten. Nobody sees another's."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import BaseModel, Field
+
+from journeyman.app.desk import MEMORY_WRITE, Desk, NotFoundError
+from journeyman.app.operations.table import (
+    PAGE_SIZE,
+    WITH_A_LETTER,
+    After,
+    Body,
+    Id,
+    Limit,
+    Object,
+    Offset,
+    Page,
+    Worded,
+    operation,
+    paged,
+    read_object,
+    refused,
+)
+from journeyman.core.data import Moment
+from journeyman.core.errors import InvalidDataError
+from journeyman.core.memory import MemoryDocument, MemoryHit
+
+LONGEST_TEXT = 1_000_000
+LAST_MOMENT = 253_402_300_799
+"""The end of the year 9999."""
+
+Stored = Annotated[
+    Annotated[Moment, Field(ge=0, le=LAST_MOMENT, allow_inf_nan=False)] | None,
+    Field(description="ISO 8601, as created_at; or seconds since 1970."),
+]
+Metadata = Annotated[
+    str | None,
+    Field(
+        max_length=2_000,
+        description="A JSON object; a document's metadata has all its values.",
+        examples=['{"topic": "health"}'],
+    ),
+]
+
+
+class NewDocument(Body):
+    """With the id of a document of yours, that document is replaced."""
+
+    text: Worded = Field(
+        max_length=LONGEST_TEXT,
+        json_schema_extra={"pattern": WITH_A_LETTER},
+        examples=["The dentist moved my appointment to Thursday."],
+    )
+    metadata: Object = Field(default_factory=dict, examples=[{"topic": "health"}])
+    id: str | None = Field(
+        default=None, min_length=1, max_length=128, pattern=r"^[A-Za-z0-9_.:-]+$", examples=["dentist"]
+    )
+
+
+class Documents(Page):
+    documents: list[MemoryDocument]
+
+
+class Found(BaseModel):
+    query: str
+    results: list[MemoryHit] = Field(description="Best first.")
+
+
+@operation("memory.add", "Remember a text", permission=MEMORY_WRITE)
+async def add_document(desk: Desk, body: NewDocument) -> MemoryDocument:
+    try:
+        [kept] = await desk.app.memory.store_documents(
+            [(body.text, body.metadata, body.id)], principal=desk.principal, note=desk.note("memory_added")
+        )
+    except InvalidDataError as error:
+        raise refused(*error.problems[0]) from None
+    return kept
+
+
+@operation("memory.list", "Your documents, newest first")
+async def list_documents(
+    desk: Desk,
+    *,
+    since: Stored = None,
+    until: Stored = None,
+    metadata: Metadata = None,
+    limit: Limit = PAGE_SIZE,
+    after: After = None,
+    offset: Offset = 0,
+) -> Documents:
+    """Those stored from 'since' on and before 'until'."""
+    kept = desk.app.memory
+    asked = {"since": since, "until": until, "metadata": _values(metadata), "principal": desk.principal}
+    rows, page = await paged(kept.query, kept.count, asked, after=after, limit=limit, offset=offset)
+    return Documents(documents=rows, **page)
+
+
+@operation("memory.show", "One document")
+async def show_document(desk: Desk, document_id: Id) -> MemoryDocument:
+    found = None
+    if "\0" not in document_id:
+        found = await desk.app.memory.get(document_id, principal=desk.principal)
+    if found is None:
+        raise NotFoundError("document", document_id)
+    return found
+
+
+@operation("memory.delete", "Forget a document", permission=MEMORY_WRITE)
+async def delete_document(desk: Desk, document_id: Id) -> None:
+    """It is found no more, by its words or by its meaning. Backups made before still hold it."""
+    note = desk.note("memory_deleted")
+    if "\0" in document_id or not await desk.app.memory.delete(document_id, principal=desk.principal, note=note):
+        raise NotFoundError("document", document_id)
+
+
+@operation("memory.search", "Find documents by words and by meaning")
+async def search_documents(
+    desk: Desk,
+    q: Annotated[
+        Worded, Field(min_length=1, max_length=1_000, pattern=WITH_A_LETTER, examples=["When is the dentist?"])
+    ],
+    *,
+    since: Stored = None,
+    metadata: Metadata = None,
+    top_k: Annotated[int, Field(ge=1, le=50, description="How many at most.")] = 5,
+) -> Found:
+    hits = await desk.app.memory.semantic_search(
+        q, top_k, since=since, metadata=_values(metadata), principal=desk.principal
+    )
+    return Found(query=q, results=hits)
+
+
+def _values(metadata: str | None) -> dict[str, Any]:
+    if metadata is None:
+        return {}
+    found = read_object(metadata, "metadata")
+    if any("\0" in name for name in found):
+        raise refused("metadata", "a name has no NUL character")
+    return found

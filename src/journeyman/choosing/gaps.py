@@ -1,0 +1,364 @@
+"""Is there a tool for this? From what the texts say, from how sure the model was, and from the model if one is asked.
+
+A report names what is missing in the request's own words; nothing in it is invented. What is only said in passing, a
+greeting or thanks, is no request and gets no report.
+
+Of a request and a tool three things are compared: what the texts mean (where there is an embedder), which words they
+share, and whether the request has the values that the tool's required parameters ask for. How much each counts was
+fitted on one half of a public set of requests and judged on the other: ``python -m benchmarks.gaps``.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import string
+from collections.abc import Mapping, Sequence
+from dataclasses import astuple, dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from journeyman.choosing import vocabulary, wording
+from journeyman.choosing.actions import EMBEDDER, asks_for_something, sounds_like_talk
+from journeyman.core.data import SEARCHED_CHARS
+from journeyman.core.errors import ModelError
+from journeyman.core.gaps import ToolGapReport
+from journeyman.core.protocols import Embedder, Model, ModelRequest
+from journeyman.core.runs import Message
+from journeyman.core.specification import ToolSpecification
+from journeyman.core.words import words
+from journeyman.retrieval.bm25 import BM25, terms
+from journeyman.tools.library import ToolLibrary, searchable
+
+if TYPE_CHECKING:
+    from journeyman.core.protocols import Vectors
+
+NUMBERS = ("integer", "number")
+MOST_CHOICES = 200
+_QUOTES = "\"'“‘«`"
+_ENDS = ".!?:;\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What speaks for and against one tool. All of it lies between 0 and 1."""
+
+    similarity: float
+    """Of the request and all that is said of the tool; 0 without an embedder."""
+    described: float
+    """Of the request and the tool's description alone."""
+    named: float
+    """The share of the words of the tool's name that the request has."""
+    covered: float
+    """The share of the request's words that anything said of the tool has."""
+    numbers_missing: float
+    """The share of the required numbers that the request cannot give."""
+    values_missing: float
+    """The share of the required values for which the request has no name, number or quotation left."""
+    choices_said: float
+    """The share of the required choices of which the request names one."""
+
+
+WEIGHTS = (3.33, 2.81, 0.88, 0.63, -1.15, -2.27, 1.13)
+BIAS = -1.77
+WEIGHTS_BY_WORDS = (0.0, 0.0, 2.11, 2.82, -1.37, -2.47, 1.41)
+BIAS_BY_WORDS = -0.59
+
+
+def fit(evidence: Evidence, *, by_words: bool = False) -> float:
+    """How much speaks for the tool, as log odds; 0 is undecided. ``by_words`` where there is no embedder."""
+    weights, bias = (WEIGHTS_BY_WORDS, BIAS_BY_WORDS) if by_words else (WEIGHTS, BIAS)
+    values: tuple[float, ...] = astuple(evidence)
+    return bias + sum(weight * value for weight, value in zip(weights, values, strict=True))
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A request, taken apart once for all tools."""
+
+    text: str
+    lowered: str
+    terms: frozenset[str]
+    numbers: int
+    values: int
+    """Names, numbers and quotations: what a person would copy into a form."""
+
+    @classmethod
+    def of(cls, text: str) -> Asked:
+        numbers, values = _values(text)
+        return cls(text, " ".join(words(text)), frozenset(terms(text)), numbers, values)
+
+
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """What a tool's required parameters ask for, taken apart once for all requests."""
+
+    numbers: int
+    free: int
+    """Values of any kind, but for choices, flags and texts in which any words will do."""
+    choices: tuple[tuple[str, ...], ...]
+    """For each choice its values in words, with a blank at both ends."""
+
+    @classmethod
+    def of(cls, tool: ToolSpecification) -> Needs:
+        properties: Mapping[str, Any] = tool.parameters.get("properties", {})
+        names = [name for name in tool.parameters.get("required", ()) if name in properties]
+        schemas: list[Mapping[str, Any]] = [properties[name] for name in names if isinstance(properties[name], dict)]
+        anything = sum(name in vocabulary.free_text for name in tool.parameters.get("required", ()))
+        choices = [schema["enum"][:MOST_CHOICES] for schema in schemas if schema.get("enum")]
+        return cls(
+            numbers=sum(schema.get("type") in NUMBERS for schema in schemas),
+            free=sum(schema.get("type") != "boolean" and not schema.get("enum") for schema in schemas) - anything,
+            choices=tuple(tuple(f" {' '.join(words(str(one)))} " for one in values) for values in choices),
+        )
+
+    def numbers_missing(self, asked: Asked) -> float:
+        return _share(max(0, self.numbers - asked.numbers), self.numbers)
+
+    def values_missing(self, asked: Asked) -> float:
+        return _share(max(0, self.free - asked.values), max(0, self.free))
+
+    def choices_said(self, asked: Asked) -> float:
+        padded = f" {asked.lowered} "
+        return _share(
+            sum(any(one.strip() and one in padded for one in each) for each in self.choices), len(self.choices)
+        )
+
+
+def compare(asked: Asked, tool: ToolSpecification, *, searchable: str, similarity: float, described: float) -> Evidence:
+    """The evidence for one tool. ``searchable`` is all that is said of it."""
+    named = frozenset(terms(tool.name))
+    said = frozenset(terms(searchable))
+    needs = Needs.of(tool)
+    return Evidence(
+        similarity=similarity,
+        described=described,
+        named=_share(len(named & asked.terms), len(named)),
+        covered=_share(len(said & asked.terms), len(asked.terms)),
+        numbers_missing=needs.numbers_missing(asked),
+        values_missing=needs.values_missing(asked),
+        choices_said=needs.choices_said(asked),
+    )
+
+
+def _share(part: int, whole: int) -> float:
+    return part / whole if whole else 0.0
+
+
+def _values(text: str) -> tuple[int, int]:
+    """How many numbers a text has; and how many values of any kind, words of one name counting once."""
+    numbers = values = 0
+    begins, in_name = True, False
+    for written in text.split():
+        word = written.strip(",;()[]{}")
+        if any(map(str.isdecimal, word)):
+            numbers, values, in_name = numbers + 1, values + 1, False
+        elif word[:1] in _QUOTES or "@" in word or "/" in word or "." in word[1:-1]:  # addresses, files
+            values, in_name = values + 1, False
+        elif word[:1].isupper() and not begins and word not in ("I", "I'm", "I'd", "I've", "I'll"):
+            values, in_name = values + (not in_name), True
+        else:
+            in_name = False
+        begins = written[-1:] in _ENDS
+    return numbers, values
+
+
+# --- what is missing
+
+NEEDED = -0.2
+"""How well, in log odds, the best tool must fit a request."""
+NEEDED_BY_WORDS = -0.4
+"""The same where nothing but words can be compared."""
+NEEDED_OF_PARTS = -0.5
+"""The same for a part of a request whose whole is served: there must be less doubt."""
+CONFIDENCE_WEIGHS = 0.5
+"""How much the log odds of a model's confidence add to the fit."""
+_NEVER_SURER = 0.05
+"""What keeps the odds of a confidence of 0 or 1 finite."""
+MOST_COMPARED = 64
+"""Tools that are compared by meaning: of more, those that share most words with the request."""
+
+_QUESTION = "Call the tool that does what the user asks for. If none does, call nothing and say so."
+_LONGEST_PHRASE = 6
+_MOST_PARTS = 50
+_PUNCTUATION = string.punctuation + "“”‘’«»…–—"
+
+
+@dataclass(frozen=True, slots=True)
+class Fitting:
+    """How well tools fit a text."""
+
+    tools: tuple[tuple[str, float], ...]
+    """Names with their fit in log odds, best first."""
+    nearest: tuple[str, ...] = ()
+    """Names, those first that are about the same thing, whatever the request leaves unsaid."""
+    passing: bool = False
+    """Whether nothing is asked for at all."""
+    by_words: bool = False
+
+    @property
+    def best(self) -> float:
+        return self.tools[0][1] if self.tools else float("-inf")
+
+
+class ToolGapDetector:
+    """Looks a request up among the tools of a library, or among some specifications.
+
+    Without an ``embedder``, of the library or given here, words alone are compared. A ``model`` is offered the tools
+    and asked, once, where nobody says how sure it was; nothing of what it wants to call is run.
+    """
+
+    def __init__(
+        self,
+        tools: ToolLibrary | Sequence[ToolSpecification],
+        *,
+        embedder: Embedder | None = None,
+        model: Model | None = None,
+    ) -> None:
+        self._tools = tools
+        self._embedder = embedder or (tools.embedder if isinstance(tools, ToolLibrary) else None)
+        self._model = model
+
+    async def detect(self, task_text: str, *, confidence: float | None = None) -> ToolGapReport | None:
+        """What is missing for a task, or None when the tools at hand seem to do, or nothing was asked for.
+
+        ``confidence`` is what the model's adapter reported for the whole.
+        """
+        whole = await self.fitting(task_text, confidence=confidence)
+        if whole.passing:
+            return None
+        if confidence is None and self._model is not None:
+            confidence = await self._asked(task_text)
+            whole = await self.fitting(task_text, confidence=confidence)
+        missing = await self._missing(task_text, whole, confidence)
+        return self._report(task_text, missing, whole) if missing else None
+
+    detect_missing_tools = detect
+
+    def _specifications(self) -> Sequence[ToolSpecification]:
+        return self._tools.specifications() if isinstance(self._tools, ToolLibrary) else self._tools
+
+    def _enabled(self) -> list[ToolSpecification]:
+        return [tool for tool in self._specifications() if tool.enabled]
+
+    async def _asked(self, task_text: str) -> float | None:
+        """How sure the model is that one of the tools does; None where it cannot be asked."""
+        assert self._model is not None
+        tools = self._enabled()
+        messages = (Message.system(_QUESTION), Message.user(task_text))
+        try:
+            response = await self._model.respond(ModelRequest(messages=messages, tools=tuple(tools), step=1))
+        except ModelError:
+            return None
+        known = {tool.name for tool in tools}
+        calls = [call for call in response.calls if call.tool_name in known]
+        if not calls:
+            return 0.0
+        return min(1.0 if call.confidence is None else call.confidence for call in calls)
+
+    async def _missing(self, text: str, whole: Fitting, confidence: float | None) -> list[str]:
+        needed = NEEDED_BY_WORDS if whole.by_words else NEEDED
+        if whole.best >= needed:
+            # It may still hold a second request, which nothing else in it speaks for.
+            parts, needed = _split(text, wording.connected), NEEDED_OF_PARTS
+            if len(parts) == 1:
+                return []
+        else:
+            parts = _split(text, wording.clause_ends)
+        missing = []
+        for part in parts:
+            found = whole if len(parts) == 1 else await self.fitting(part, confidence=confidence)
+            if not found.passing and found.best < needed:
+                missing.append(phrase(part))
+        if not missing and whole.best < needed:
+            missing = [phrase(text)]
+        return list(dict.fromkeys(missing))
+
+    def _report(self, text: str, missing: Sequence[str], whole: Fitting) -> ToolGapReport:
+        checked = list(whole.nearest)
+        checked += [tool.name for tool in self._specifications() if tool.name not in set(checked)]
+        return ToolGapReport(missing_tools=tuple(missing), attempted_task=text, existing_tools_checked=tuple(checked))
+
+    async def fitting(self, text: str, *, confidence: float | None = None) -> Fitting:
+        """How well each enabled tool fits a text."""
+        return await fitting(text, self._enabled(), embedder=self._embedder, confidence=confidence)
+
+
+async def fitting(
+    text: str, tools: Sequence[ToolSpecification], *, embedder: Embedder | None, confidence: float | None = None
+) -> Fitting:
+    """How well tools fit a text. A model's ``confidence`` counts for all of them."""
+    text = text[:SEARCHED_CHARS]
+    if not any(map(str.isalnum, text)) or not asks_for_something(text):
+        return Fitting((), passing=True)
+    said = {tool.name: searchable(tool) for tool in tools}
+    if len(tools) > MOST_COMPARED:
+        places = {name: place for place, (name, _) in enumerate(BM25(said).rank(text, k=MOST_COMPARED))}
+        tools = sorted(tools, key=lambda tool: places.get(tool.name, MOST_COMPARED))[:MOST_COMPARED]
+    vectors = await _vectors(text, tools, said, embedder)
+    if vectors is not None and embedder is not None and embedder.name == EMBEDDER and sounds_like_talk(vectors[0]):
+        return Fitting((), passing=True)
+    asked, added = Asked.of(text), 0.0 if confidence is None else sureness(confidence)
+    ranked, alikes = [], dict[str, float]()
+    for number, tool in enumerate(tools):
+        alike, described = (0.0, 0.0) if vectors is None else _cosines(vectors, number)
+        evidence = compare(asked, tool, searchable=said[tool.name], similarity=alike, described=described)
+        ranked.append((tool.name, fit(evidence, by_words=vectors is None) + added))
+        about = replace(evidence, numbers_missing=0.0, values_missing=0.0)
+        alikes[tool.name] = fit(about, by_words=vectors is None)
+    ranked.sort(key=lambda item: -item[1])
+    return Fitting(tuple(ranked), tuple(sorted(alikes, key=lambda name: -alikes[name])), by_words=vectors is None)
+
+
+def sureness(confidence: float) -> float:
+    """What a model's confidence adds to the fit: nothing at 0.5, and less the more unsure it is."""
+    return CONFIDENCE_WEIGHS * math.log((confidence + _NEVER_SURER) / (1 - confidence + _NEVER_SURER))
+
+
+async def _vectors(
+    text: str, tools: Sequence[ToolSpecification], said: Mapping[str, str], embedder: Embedder | None
+) -> Vectors | None:
+    """Of the text, then two for each tool; None where there is no embedder, or it cannot be asked."""
+    if embedder is None:
+        return None
+    from journeyman.retrieval.index import unit
+
+    texts = [text, *(part for tool in tools for part in (said[tool.name], tool.description))]
+    try:
+        return unit(await embedder.embed(texts))
+    except ModelError:
+        return None
+
+
+def _cosines(vectors: Vectors, number: int) -> tuple[float, float]:
+    text, tool, description = vectors[0], vectors[1 + 2 * number], vectors[2 + 2 * number]
+    return float(text @ tool), float(text @ description)
+
+
+def _split(text: str, between: re.Pattern[str]) -> list[str]:
+    # Blanks one by one: a pattern that meets long runs of them takes the square of their length.
+    lines = "\n".join(" ".join(line.split()) for line in text[:SEARCHED_CHARS].splitlines() if line.strip())
+    parts = [part.strip() for part in between.split(lines) if any(map(str.isalpha, part))]
+    return parts[:_MOST_PARTS] or [text]
+
+
+def phrase(request: str) -> str:
+    """What a request asks for, in its own words: from the verb to the end of its object.
+
+    >>> phrase("Please retrieve my stock portfolio performance for Q3 2024")
+    'retrieve stock portfolio performance'
+    """
+    kept: list[str] = []
+    for written in wording.asking.sub("", request).split():
+        word = written.strip(_PUNCTUATION)
+        if not word[:1].isalpha():
+            continue
+        folded = word.lower()
+        if folded in vocabulary.phrase_ends and kept:
+            break
+        if folded not in vocabulary.left_out:
+            kept.append(folded if not kept else word)
+        if len(kept) == _LONGEST_PHRASE:
+            break
+    while kept and kept[-1].lower() == "of":
+        kept.pop()
+    return " ".join(kept) or request.strip()

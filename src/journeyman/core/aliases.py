@@ -1,0 +1,161 @@
+"""The names that the source designs give to our fields, in one place, and the short forms in which they write records.
+
+Constructors and JSON take them; what is stored and shown has our own names only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from journeyman.core.data import new_id
+
+NAMES: Mapping[str, Mapping[str, str]] = {
+    "ToolSpecification": {
+        **dict.fromkeys(
+            ("typeSignature", "type_signature", "function_signature", "toolSpecTypeSignature"), "signature"
+        ),
+        "toolSpecName": "name",
+        "toolSpecDescription": "description",
+        "toolSpecSchema": "parameters",
+    },
+    "Agent": {
+        "agentName": "name",
+        "agentDescription": "description",
+        "agentModel": "model",
+        "agentInstruction": "instruction",
+        "agentToolSpecs": "tools",
+    },
+    "ToolCallRecord": {
+        "parameters": "arguments",
+        "result_data": "result",
+        "invocationToolName": "tool_name",
+        "invocationArgs": "arguments",
+    },
+    "AgentResponse": {"responseContent": "answer", "responseToolsUsed": "tool_calls"},
+    "TaskInput": {"user_request": "description"},
+}
+"""By entity: their name and ours."""
+
+
+def renamed(entity: str, data: Mapping[str, Any]) -> dict[str, Any]:
+    """Fields under our names. Raises ValueError where one is given under both."""
+    names, found = NAMES.get(entity, {}), dict(data)
+    for theirs in names.keys() & data.keys():
+        if (ours := names[theirs]) in found:
+            raise ValueError(f"{theirs}: is another name of {ours!r}, which is given as well")
+        found[ours] = found.pop(theirs)
+    return found
+
+
+def specification_fields(data: Mapping[str, Any]) -> dict[str, Any]:
+    """A specification; parameters may be written as one object parameter that says of itself that it is required."""
+    found = renamed("ToolSpecification", data)
+    schema = found.get("parameters")
+    if isinstance(schema, dict) and isinstance(schema.get("required"), bool):
+        found["parameters"] = {name: value for name, value in schema.items() if name not in ("name", "required")}
+    return found
+
+
+_FAILURES = {"error": "tool_error", "failed": "tool_error", "timeout": "timeout", "cancelled": "tool_error"}
+_SLACK_FACTS = ("channel_id", "user_id", "thread_ts")
+
+
+def task_fields(data: Mapping[str, Any]) -> dict[str, Any]:
+    """A task; where in Slack it was said belongs to its metadata."""
+    found = renamed("TaskInput", data)
+    if facts := {name: found.pop(name) for name in _SLACK_FACTS if name in found}:
+        metadata = found.get("metadata") or {}
+        found["metadata"] = {**metadata, "slack": {**metadata.get("slack", {}), **facts}}
+    return found
+
+
+def record_fields(data: Mapping[str, Any]) -> dict[str, Any]:
+    """A record from as little as a tool's name, a status (or ``success``) and a duration."""
+    found = renamed("ToolCallRecord", data)
+    either = found.pop("invocationResult", None)
+    if isinstance(either, Mapping):  # a sum of two types, as its JSON has it
+        failed = "Left" in either
+        found |= {"success": not failed, "error_message" if failed else "result": either["Left" if failed else "Right"]}
+    success = found.pop("success", None)
+    if "status" not in found and success is not None:
+        found["status"] = "success" if success else "error"
+    duration = found.pop("duration_ms", None)
+    if duration is not None and not (isinstance(duration, int | float) and 0 <= duration < float("inf")):
+        raise ValueError(f"duration_ms: must be a number of 0 or more, got {duration!r}")
+    short = "execution_id" not in found
+    found.setdefault("execution_id", new_id("exec"))
+    if "call_id" not in found:
+        found["call_id"] = found["execution_id"]
+        found.setdefault("attempts", 1)  # a record of others is of a call that ran
+    began = found.setdefault("start_time", datetime.now(UTC))
+    if found.get("end_time") is None:
+        began = datetime.fromisoformat(began) if isinstance(began, str) else began
+        found["end_time"] = began + timedelta(milliseconds=duration or 0)
+    message, category = found.pop("error_message", None), found.pop("error_category", None)
+    status = str(found.get("status", "")).lower()
+    if found.get("error") is None and (message or category or short) and status in _FAILURES:
+        kind = str(category or _FAILURES[status])
+        said = message or f"the call ended as {status!r}, and why was not recorded"
+        found["error"] = {"code": kind.upper(), "message": said, "category": kind}
+    return found
+
+
+def step_fields(data: Mapping[str, Any]) -> dict[str, Any]:
+    """A step; one that is given ``tool_name`` and ``tool_args`` in the place of calls has that one call."""
+    found = dict(data)
+    name, arguments = found.pop("tool_name", None), found.pop("tool_args", None)
+    if not found.get("calls") and found.get("action") == "call_tool" and name is not None and arguments is not None:
+        seen, began = found.get("observation"), found.get("timestamp")
+        call = {"tool_name": name, "arguments": arguments, "duration_ms": found.get("duration_ms")}
+        call |= {"status": "pending"} if seen is None else {"status": "success", "result": seen}
+        if isinstance(began, int | float):
+            call["start_time"] = datetime.fromtimestamp(began, UTC)
+        found["calls"] = (call,)
+    return found
+
+
+def response_fields(data: Mapping[str, Any]) -> dict[str, Any]:
+    """A response from its answer, reasoning and confidence; calls without a trace become one step of it."""
+    short = "responseContent" in data
+    found = renamed("AgentResponse", data)
+    trace, calls = found.get("structured_trace"), found.pop("tool_calls", None)
+    if found.pop("iteration_limit_reached", False):
+        found.setdefault("limit_reached", "iterations")
+    found.setdefault("status", "limit_reached" if found.get("limit_reached") else "completed")
+    for name in ("task", "run"):
+        found.setdefault(f"{name}_id", new_id(name))
+    told = found.pop("reasoning_trace", None)
+    if told or short:
+        found.setdefault("reasoning", told or "Nothing was recorded of how it was found.")
+    if short:
+        found.setdefault("confidence", 0.0)  # nothing vouches for it
+    if calls and not trace:
+        step = {"iteration": 1, "thought": "Calls tools.", "action": "call_tool", "calls": calls}
+        last = {"iteration": 2, "thought": "Answers.", "action": "finish", "observation": found.get("answer")}
+        times = {"timestamp": datetime.now(UTC).timestamp(), "duration_ms": 0}
+        found["structured_trace"] = trace = (step | times, last | times)
+    count = found.pop("total_iterations", None)
+    if count is not None and count != len(trace or ()):
+        raise ValueError(f"total_iterations: {count} was given, and the trace has {len(trace or ())} steps")
+    found.pop("tools_used", None)
+    return found
+
+
+def strategy_fields(data: Mapping[str, Any]) -> dict[str, Any]:
+    """A bullet; its success rate follows from its counters, but one that cannot be a rate is refused."""
+    found = dict(data)
+    rate = found.pop("tool_success_rate", None)
+    if rate is not None and not (isinstance(rate, int | float) and 0 <= rate <= 1):
+        raise ValueError(f"tool_success_rate: must be between 0 and 1, got {rate!r}")
+    return found
+
+
+READERS: Mapping[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
+    "ToolCallRecord": record_fields,
+    "ReasoningStep": step_fields,
+    "AgentResponse": response_fields,
+    "ToolCallingStrategy": strategy_fields,
+}
+"""How derived entities are read where they do not come from a store."""

@@ -1,0 +1,247 @@
+"""Commands made from the table of operations: options and help from what an operation takes and says of itself, and
+JSON or a table of what it returns. A command writes down only what is its own: columns, and words for a person."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from inspect import Parameter, Signature, getdoc, signature
+from types import UnionType
+from typing import Annotated, Any, Union, get_args, get_origin
+
+import typer
+from pydantic import ValidationError
+from pydantic_core import PydanticUndefined
+from rich.text import Text
+
+from journeyman.app import ToolLibrary
+from journeyman.app.operations.table import Operation, Page
+from journeyman.doors.cli import options, screen
+from journeyman.doors.cli.loading import at_desk, command, load_library
+from journeyman.doors.cli.options import DEFAULT_STORE, Json, Library, Store, WrongUsageError
+from journeyman.doors.cli.people import must_be_a_person
+
+NOT_TYPED = ("offset", "cursor", "arguments_json")
+"""Other ways to say what another value says."""
+IDS = "As the list shows it."
+UNSAID: Any = PydanticUndefined
+
+View = Callable[..., None]
+
+
+@dataclass(frozen=True, slots=True)
+class Typed:
+    """How a value is typed, where its name, its type and its description do not say it."""
+
+    flag: str | None = None
+    metavar: str | None = None
+    help: str | None = None
+    default: Any = UNSAID
+    read: Callable[..., Any] | None = None
+    """From the text to the value; it is told the ``option``, to name it where the text is wrong."""
+    argument: bool = False
+    """Typed without an option's name although it could be left out, or could have one."""
+    kind: Any = None
+
+
+SPELLED: Mapping[str, Typed] = {
+    "after": Typed(metavar="ID", help="Only those after this one in the list."),
+    "domain": Typed(metavar="NAME"),
+    "limit": Typed(help="How many to show at most."),
+    "older_than": Typed("--older-than", metavar="SPAN", help="How old: 30d, 12h…", read=options.seconds),
+    "principal": Typed(metavar="ID"),
+    "reason": Typed(metavar="TEXT"),
+    "session_id": Typed("--session", metavar="NAME"),
+}
+"""What is typed in the same way wherever it is taken."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """What was typed."""
+
+    store: str
+    given: Mapping[str, Any]
+    narrowed: bool
+    """Whether a filter leaves something out."""
+    tools: ToolLibrary | None
+
+    def command(self, words: str, *values: str) -> str:
+        return command(self.store, words, *values)
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """A list as a table: which field of the result has its rows, and what stands in each column of one."""
+
+    rows: str
+    columns: Mapping[str, str | Callable[[Any], str | Text]]
+    """A cell is an attribute of the row, or made from it."""
+    empty: str
+
+    def __call__(self, result: Any, call: Call) -> None:
+        rows = getattr(result, self.rows)
+        if not rows:
+            return screen.note("nothing fits" if call.narrowed else self.empty)
+        table = screen.listing(*self.columns)
+        for row in rows:
+            cells = (getattr(row, it) if isinstance(it, str) else it(row) for it in self.columns.values())
+            table.add_row(*(cell if isinstance(cell, Text) else screen.escaped(str(cell)) for cell in cells))
+        return screen.console().print(table)
+
+
+def operated(
+    group: typer.Typer,
+    words: str,
+    operation: Operation[..., Any],
+    *,
+    typed: Mapping[str, Typed] | None = None,
+    by: Any = None,
+    library: Any = None,
+    rows: str | None = None,
+    person: bool = False,
+    create: bool = False,
+    check: Callable[[Mapping[str, Any]], None] | None = None,
+) -> Callable[[View], View]:
+    """Make a command of what shows a result to a person; the last of ``words`` is its name in the group.
+
+    What the view takes beyond the result and the call is typed as well, and its docstring tells what is special here.
+    ``rows`` is the field of a result that --json prints; ``by`` and ``library`` are options that say who does it and
+    with which tools, the usual ones where the ``Library`` of all commands names none. Only a ``person`` may do it.
+    ``check`` refuses values that do not go together.
+    """
+    values = list(_values(operation, typed or {}))
+
+    def made(view: View) -> View:
+        own = [] if isinstance(view, Listing) else list(signature(view, eval_str=True).parameters.values())[2:]
+        printed = view.rows if isinstance(view, Listing) else rows
+
+        def work(store: str, as_json: bool = False, **given: Any) -> None:
+            if person:
+                must_be_a_person()
+            if check is not None:
+                check(given)
+            arguments = _arguments(operation, values, given)
+            named, who = given.get("library"), given.get("by")
+            tools = load_library(named) if named is not None or library is Library else None
+            result = at_desk(store, lambda desk: operation(desk, **arguments), by=who, library=tools, create=create)
+            narrowed = any(given[item.name] not in (item.default, None) for item in values if item.name != "limit")
+            call = Call(store, given, narrowed, tools)
+            if as_json:
+                screen.print_json(result if printed is None else screen.dumped(getattr(result, printed)))
+            else:
+                view(result, call, **{item.name: given[item.name] for item in own})
+            if isinstance(result, Page):
+                screen.note_more(result, call.command(words))
+
+        has_json = Json if operation.output is not type(None) and not own else None  # a view's own may be a file
+        shared = [("by", None, by), ("library", None, library), ("store", DEFAULT_STORE, Store)]
+        parameters = [
+            *(item.parameter() for item in values),
+            *(item.replace(kind=Parameter.KEYWORD_ONLY) for item in own),
+            *(
+                Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=kind)
+                for name, default, kind in (*shared, ("as_json", False, has_json))
+                if kind is not None
+            ),
+        ]
+        work.__signature__ = Signature(parameters)  # type: ignore[attr-defined]  # which typer reads
+        work.__annotations__ = {item.name: item.annotation for item in parameters}
+        more = None if isinstance(view, Listing) else getdoc(view) or getdoc(operation.work)
+        work.__doc__ = f"{operation.summary}." + (f"\n\n{more}" if more else "")
+        group.command(words.rpartition(" ")[2])(work)
+        return view
+
+    return made
+
+
+@dataclass(frozen=True, slots=True)
+class _Value:
+    """One value of an operation, or of the object that it takes, as it is typed."""
+
+    name: str
+    kind: Any
+    default: Any
+    """``UNSAID`` where it must be given."""
+    typed: Typed
+    least: int | None
+
+    @property
+    def is_argument(self) -> bool:
+        return self.typed.argument or (self.default is UNSAID and self.typed.flag is None)
+
+    @property
+    def shown_name(self) -> str:
+        if self.is_argument:
+            return self.typed.metavar or ("ID" if self.name.endswith(("id", "key")) else self.name.upper())
+        return self.typed.flag or f"--{self.name.replace('_', '-')}"
+
+    def parameter(self) -> Parameter:
+        typed, required = self.typed, self.default is UNSAID
+        kind = typed.kind or _plain(self.kind)
+        if typed.read is not None and typed.kind is None:
+            kind = str if required else str | None
+        said: dict[str, Any] = {"help": typed.help, "metavar": typed.metavar}
+        if int in (kind, *get_args(kind)):
+            said["min"] = self.least
+        if required or self.default in (None, ""):
+            said["show_default"] = False
+        if self.is_argument:
+            said["help"] = typed.help or (IDS if self.shown_name == "ID" else None)
+            declared = typer.Argument(**{**said, "metavar": self.shown_name})
+        else:
+            declared = typer.Option(self.shown_name, **said)
+        default = Parameter.empty if required else self.default
+        return Parameter(self.name, Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, declared])
+
+    def read(self, given: Any) -> Any:
+        if given is None or self.typed.read is None:
+            return given
+        return self.typed.read(given, option=self.shown_name)
+
+
+def _plain(kind: Any) -> Any:
+    """A type as typer knows it: without what pydantic checks."""
+    origin = get_origin(kind)
+    if origin is Annotated:
+        return _plain(get_args(kind)[0])
+    if origin in (Union, UnionType):
+        return Union[tuple(map(_plain, get_args(kind)))]  # noqa: UP007  # made of what there is
+    return list[_plain(get_args(kind)[0])] if origin is list else kind  # type: ignore[misc]  # made, too
+
+
+def _values(operation: Operation[..., Any], typed: Mapping[str, Typed]) -> Iterator[_Value]:
+    for item in operation.inputs:
+        fields = item.kind.model_fields.items() if item.is_body else [(item.name, item.info)]
+        for name, info in fields:
+            how = typed.get(name, SPELLED.get(name, Typed()))
+            default = info.default if item.is_body else item.default
+            if default is Parameter.empty:
+                default = UNSAID
+            elif item.is_body and info.default_factory is not None:
+                default = None
+            if name in NOT_TYPED:
+                continue
+            yield _Value(
+                name,
+                info.annotation if item.is_body else item.kind,
+                default if how.default is UNSAID else how.default,
+                replace(how, help=how.help or info.description),
+                next((int(mark.ge) for mark in info.metadata if getattr(mark, "ge", None) is not None), None),
+            )
+
+
+def _arguments(operation: Operation[..., Any], values: list[_Value], given: Mapping[str, Any]) -> dict[str, Any]:
+    """What the operation is called with. Raises WrongUsageError."""
+    read = {item.name: item.read(given[item.name]) for item in values}
+    found = {item.name: read[item.name] for item in operation.inputs if item.name in read}
+    for item in operation.inputs:
+        if item.is_body:
+            given_fields = {name: read[name] for name in item.kind.model_fields if read.get(name) is not None}
+            try:
+                found[item.name] = item.kind(**given_fields)
+            except ValidationError as error:
+                first = error.errors()[0]
+                place = next((f"{value.shown_name}: " for value in values if value.name in first["loc"]), "")
+                raise WrongUsageError(place + first["msg"].removeprefix("Value error, ")) from None
+    return found

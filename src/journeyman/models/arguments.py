@@ -1,0 +1,316 @@
+"""Arguments that the request itself settles: the days it names, the addresses and the words for a value in it.
+
+A small model copies long addresses with letters missing, refuses a form because of a "tomorrow", and takes "finished"
+for something in progress. What can be read in the request for certain is read there.
+"""
+
+from __future__ import annotations
+
+import re
+from calendar import monthrange
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from difflib import SequenceMatcher
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+from journeyman.core.words import WORD, Patterns, stem, words
+
+_english = Patterns("journeyman.models", "english.txt")
+
+DATES = ("date", "date-time")
+STARTS = frozenset(("after", "from", "since", "start", "begin"))
+ENDS = frozenset(("before", "until", "till", "to", "end", "by"))
+CLOSING = ".,;:!?)]}>'\"”’"
+ALIKE = 0.8
+EXCEPTED = r"\b(?:except(?: for)?|apart from|other than|but not|instead of|rather than)\s+(?:(?:the|my|a|an)\s+)?"
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What the request settles of a tool's dates, and the request without it."""
+
+    text: str
+    arguments: Mapping[str, str]
+    parameters: frozenset[str]
+    """The tool's dates; the engine is asked for none of them."""
+
+
+def is_date(schema: Mapping[str, Any]) -> bool:
+    """Whether a parameter is a date, by its format or because its description says how to write one."""
+    if schema.get("format") in DATES:
+        return True
+    if schema.get("type") != "string" or "enum" in schema:
+        return False
+    return bool(_english.iso.search(schema.get("description", "")))
+
+
+def dates_told(schema: Mapping[str, Any], text: str, today: date) -> Told | None:
+    """The dates of a tool's call; None where the request names no day, or leaves open which day is which."""
+    dates = [name for name, part in schema.get("properties", {}).items() if is_date(part)]
+    found = mentions(text, today)
+    ends = _ends(dates)
+    if len(dates) == 1 and len(found) == 1 and not found[0].owns:
+        arguments = {dates[0]: one_day(found[0].period, today)}
+    elif ends and len(found) == 1:
+        arguments = _range(found[0], *ends)
+        if len(arguments) == len(ends) and set(ends) & set(schema.get("required", ())):
+            return None  # a journey or a booking, not a filter: one day is not both its ends
+    elif ends and len(found) == 2 and found[0].side == "after" and found[1].side != "after":
+        first, last = found[0].period.first, found[1].period.last
+        # Today is Monday: "between Monday and Friday" is next week.
+        arguments = {ends[0]: first, ends[1]: last if last >= first else last + timedelta(days=7)}
+    else:
+        return None
+    for each in reversed(found):
+        text = without(text, each)
+    return Told(text, {name: day.isoformat() for name, day in arguments.items()}, frozenset(dates))
+
+
+def _ends(dates: Sequence[str]) -> tuple[str, str] | None:
+    starts = [name for name in dates if STARTS & set(words(name.replace("_", " ")))]
+    ends = [name for name in dates if ENDS & set(words(name.replace("_", " ")))]
+    return (starts[0], ends[0]) if len(starts) == len(ends) == 1 and len(dates) == 2 and starts != ends else None
+
+
+def _range(told: Mention, start: str, end: str) -> dict[str, date]:
+    match told.side:
+        case "before":
+            return {end: told.period.last}
+        case "after":
+            return {start: told.period.first}
+        case _:
+            return {start: told.period.first, end: told.period.last}
+
+
+def grounded(arguments: Mapping[str, Any], schema: Mapping[str, Any], text: str, today: date) -> dict[str, Any]:
+    """The engine's arguments with days as dates, and with what stands in the request as it stands there."""
+    properties: Mapping[str, Any] = schema.get("properties", {})
+    return {name: _grounded(value, properties.get(name, {}), text, today) for name, value in arguments.items()}
+
+
+def _grounded(value: Any, schema: Mapping[str, Any], text: str, today: date) -> Any:
+    if is_date(schema):
+        return as_iso(value, today)
+    if "enum" in schema:
+        said = values_said(schema, text)
+        return said[0] if len(said) == 1 and value not in said and not _english.negated.search(text) else value
+    if isinstance(value, str) and value.casefold() not in text.casefold():
+        return _copied(value, text)
+    return value
+
+
+def _copied(value: str, text: str) -> str:
+    """The address or name of the request of which the engine's is a bad copy."""
+    addresses = {match[0].rstrip(CLOSING) for match in _english.address.finditer(text)}
+    if _english.address.fullmatch(value):
+        return addresses.pop() if len(addresses) == 1 else value
+    if not _english.identifier.fullmatch(value):
+        return value
+    near = {
+        piece
+        for piece in (piece.strip(CLOSING) for piece in text.split())
+        if _english.identifier.fullmatch(piece)
+        and SequenceMatcher(None, piece.casefold(), value.casefold(), autojunk=False).ratio() >= ALIKE
+    }
+    return near.pop() if len(near) == 1 else value
+
+
+def values_said(schema: Mapping[str, Any], text: str) -> list[Any]:
+    """The values of a choice that a request has words for: their own, or those that the description gives them."""
+    said = {stem(word) for word in words(text)}
+    return [value for value in schema["enum"] if any(each <= said for each in _words_for(value, schema))]
+
+
+def _words_for(value: Any, schema: Mapping[str, Any]) -> Iterator[set[str]]:
+    yield {stem(word) for word in words(str(value))}
+    for gloss in _english.gloss.finditer(" ".join(str(schema.get("description", "")).split())):
+        if gloss[2] == value:
+            yield from ({stem(word) for word in words(each)} for each in gloss[1].split(" or "))
+
+
+def is_excepted(values: Iterable[Any], text: str) -> bool:
+    """Whether a value is what a request leaves out: the milk in "Delete everything except the milk"."""
+    texts = (value for value in values if isinstance(value, str) and value.strip())
+    return any(re.search(rf"{EXCEPTED}{re.escape(value)}\b", text, re.IGNORECASE) for value in texts)
+
+
+def flags_told(schema: Mapping[str, Any], text: str) -> dict[str, bool]:
+    """The flags of which a request says the name: "overdue" in "overdue tasks with high priority"."""
+    said = {stem(word) for word in words(text)}
+    return {
+        name: True
+        for name, part in schema.get("properties", {}).items()
+        if part.get("type") == "boolean"
+        and part.get("default") is False
+        and {stem(word) for word in words(name.replace("_", " "))} <= said
+        and not _english.negated.search(text)
+    }
+
+
+# --- parameters as they are declared
+
+DEEPEST = 8
+"""Schemas may contain themselves; a grammar may not."""
+SAYS_NOTHING = ("title", "additionalProperties", "$defs")
+UNIONS = ("anyOf", "oneOf", "allOf")
+
+
+def plain_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """The schema as it is declared, without references, null and what says nothing about a value."""
+    definitions = schema.get("$defs")
+    return _plain_part(schema, definitions if isinstance(definitions, Mapping) else {}, 0)
+
+
+def _plain_part(schema: Any, definitions: Mapping[str, Any], depth: int) -> dict[str, Any]:
+    if not isinstance(schema, Mapping) or depth > DEEPEST:
+        return {}
+    made: dict[str, Any] = {}
+    for key, value in _resolved(schema, definitions).items():
+        if key == "properties" and isinstance(value, Mapping):
+            made[key] = {name: _plain_part(part, definitions, depth + 1) for name, part in value.items()}
+        elif key == "items":
+            made[key] = _plain_part(value, definitions, depth + 1)
+        elif key == "type" and isinstance(value, list):
+            made[key] = next((kind for kind in value if kind != "null"), "string")
+        elif key == "enum" and isinstance(value, list):
+            made[key] = [one for one in value if one is not None]
+        elif key not in SAYS_NOTHING and not (key == "default" and value is None):
+            made[key] = value
+    return made
+
+
+def _resolved(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Follow a reference; of a union take the first part that is not null."""
+    for _ in range(DEEPEST):
+        reference = schema.get("$ref")
+        union = next((schema[key] for key in UNIONS if isinstance(schema.get(key), list) and schema[key]), None)
+        if isinstance(reference, str):
+            inner = definitions.get(reference.rpartition("/")[2], {})
+        elif union is not None:
+            inner = next((part for part in union if part.get("type") != "null"), {})
+        else:
+            break
+        schema = {**inner, **{key: value for key, value in schema.items() if key not in ("$ref", *UNIONS)}}
+    return schema
+
+
+# --- days in words as dates: a small model copies "Friday" well and reckons badly which day that is
+
+WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+NEAR = {"today": 0, "tonight": 0, "tomorrow": 1, "yesterday": -1, "day after tomorrow": 2}
+WRITTEN = ("%Y-%m-%d", "%d %B %Y", "%B %d %Y", "%d %b %Y", "%b %d %Y")
+COUNTS = {"a": 1, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "ten": 10}
+LONGEST_DAY = 6
+"""In words: "the last day of this month"."""
+
+Side: TypeAlias = Literal["before", "after", "on"]
+
+
+class Period(NamedTuple):
+    first: date
+    last: date
+
+
+@dataclass(frozen=True, slots=True)
+class Mention:
+    """A day or more as a request speaks of them."""
+
+    start: int
+    end: int
+    """In the request, with the words that lead to it."""
+    period: Period
+    side: Side
+    owns: bool
+    """"Today's tasks"."""
+
+
+def as_iso(value: Any, today: date) -> Any:
+    """``tomorrow``, ``Friday``, ``in 3 days``, ``3 December`` as ISO 8601; a weekday is the next one, never today."""
+    if not isinstance(value, str):
+        return value
+    spoken = " ".join(value.casefold().replace(",", " ").split())
+    found = period(_english.time_of_day.sub("", _english.leading.sub("", spoken)), today)
+    return value if found is None else one_day(found, today).isoformat()
+
+
+def one_day(meant: Period, today: date) -> date:
+    """The day by which something is to be done: a period begins with its first day, or has begun and ends."""
+    return meant.first if meant.first > today else meant.last
+
+
+def mentions(text: str, today: date) -> list[Mention]:
+    """The days of which a request speaks, outside of quotes and of names."""
+    quoted = [match.span() for match in _english.quoted.finditer(text)]
+    spans = [match.span() for match in WORD.finditer(text)]
+    found, place = list[Mention](), 0
+    while place < len(spans):
+        begin = spans[place][0]
+        pieces = (
+            (end, period(_plain(text[begin:end]), today)) for _, end in reversed(spans[place : place + LONGEST_DAY])
+        )
+        end, meant = next(((end, meant) for end, meant in pieces if meant), (begin, None))
+        lead, rest = _english.lead.search(text, 0, begin), _english.goes_on.match(text, end)
+        inside = any(start <= begin < stop for start, stop in quoted)
+        if meant and lead and rest and not inside and not _english.repeated.search(text, 0, begin):
+            side: Side = "before" if lead["before"] else "after" if lead["after"] else "on"
+            found.append(Mention(lead.start(), rest.end(), meant, side, bool(rest["owns"])))
+        place += max(1, sum(begin <= start < end for start, _ in spans[place : place + LONGEST_DAY]))
+    return found
+
+
+def without(text: str, told: Mention) -> str:
+    """The request without the words of a day."""
+    before, after = text[: told.start].rstrip(" ,"), text[told.end :]
+    return f"{before}{after}" if before else after.lstrip(" ,")
+
+
+def period(text: str, today: date) -> Period | None:
+    """The days that words mean, which are in lower case and with single spaces; None if they mean none."""
+    text = text.removeprefix("the ")
+    week = today - timedelta(days=today.weekday())
+    if text in NEAR:
+        return _day(today + timedelta(days=NEAR[text]))
+    if weekday := _english.weekday.fullmatch(text):
+        return _day(today + timedelta(days=(WEEKDAYS.index(weekday[1]) - today.weekday() - 1) % 7 + 1))
+    if counted := _english.counted.fullmatch(text):
+        count = COUNTS.get(counted[2]) or int(counted[2])
+        last = today + timedelta(days=count * (7 if counted[3] == "week" else 1))
+        return Period(last if counted[1] == "in" else today, last)
+    if ending := _english.end_of.fullmatch(text):
+        return _day(week + timedelta(days=6) if ending[1] == "week" else _month(today).last)
+    if (relative := _english.relative.fullmatch(text)) and (relative[1] or relative[2] == "weekend"):
+        ahead = {"next": 1, "last": -1}.get(relative[1], 0)
+        if relative[2] == "month":
+            first = today.replace(day=1)
+            return _month(first + timedelta(days={1: 31, 0: 0, -1: -1}[ahead]))
+        begins = week + timedelta(days=7 * ahead + (5 if relative[2] == "weekend" else 0))
+        return Period(begins, week + timedelta(days=7 * ahead + 6))
+    written = _written(_english.weekday_before.sub("", text), today)
+    return _day(written) if written else None
+
+
+def _day(day: date) -> Period:
+    return Period(day, day)
+
+
+def _month(day: date) -> Period:
+    return Period(day.replace(day=1), day.replace(day=monthrange(day.year, day.month)[1]))
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.casefold().replace(",", " ").split())
+
+
+def _written(text: str, today: date) -> date | None:
+    plain = re.sub(r"(\d)(?:st|nd|rd|th)\b", r"\1", text).replace(" of ", " ").replace(".", "")
+    plain = re.sub(r"\bsept\b", "sep", plain)
+    for year in ("", f" {today.year}"):
+        for form in WRITTEN:
+            try:
+                day = datetime.strptime(plain + year, form).date()
+                # Without a year the next such day is meant.
+                return day if day >= today or not year else day.replace(year=day.year + 1)
+            except ValueError:
+                continue
+    return None

@@ -1,0 +1,270 @@
+"""What a model is told in the middle of a run: the next step of a demonstration, or where to look a value up."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from journeyman.core.calls import ResultField, Taken, ToolCallRecord
+from journeyman.core.playbook import NEXT_STEP, Advice, Lookup, NextStep
+from journeyman.core.runs import Message, ReasoningStep, Role, ToolCall
+from journeyman.core.specification import FINISH, ToolSpecification
+from journeyman.core.words import stands_in
+from journeyman.provenance.index import finders
+from journeyman.provenance.ledger import Utterance, result_of, values_at
+
+MOST_VALUES = 3
+LONGEST_VALUE = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Hint:
+    """What is said last, and where the request is worded like a demonstration's, as a call."""
+
+    message: Message
+    call: ToolCall | None = None
+
+
+def hint_for(
+    given: Sequence[Advice], taken: Sequence[ReasoningStep], offered: Sequence[ToolSpecification], request: str
+) -> Hint | None:
+    """The step of the nearest demonstration that comes next, or where to look up what was refused; None without one."""
+    if stopped(taken):
+        return None
+    guide = next((item for item in reversed(given) if item.steps), None)
+    if guide is not None:
+        return _untried(next_step(guide, taken, offered, request), taken)
+    lookups = [lookup for item in given for lookup in item.lookups]
+    hint = look_up(lookups, taken, offered, request) if lookups else None
+    return None if hint is None else _untried(hint, taken)
+
+
+def stopped(taken: Sequence[ReasoningStep]) -> bool:
+    """Whether somebody has refused a call: then nothing more is urged."""
+    refused = (call.error.code for step in taken for call in step.calls if call.error is not None)
+    return any(code.startswith("APPROVAL_") or code == "NOT_PERMITTED" for code in refused)
+
+
+def _untried(hint: Hint, taken: Sequence[ReasoningStep]) -> Hint:
+    """A hint without its call where the run has made that very call and it failed."""
+    wanted = hint.call
+    if wanted is None or not wanted.arguments:
+        return hint
+    failed = [call for step in taken for call in step.calls if not call.success and call.tool_name == wanted.tool_name]
+    tried = any({**call.arguments, **wanted.arguments} == call.arguments for call in failed)
+    return replace(hint, call=None) if tried else hint
+
+
+def next_step(
+    advice: Advice, taken: Sequence[ReasoningStep], offered: Sequence[ToolSpecification] = (), request: str = ""
+) -> Hint:
+    """What comes after the calls that were made, as far as they follow the demonstration."""
+    steps, made = advice.steps, _followed(advice.steps, taken)
+    if len(made) == len(steps):
+        text = "Every step of the example has been made. If nothing is left to do, tell the user what was done."
+        return _said(text, ToolCall(tool_name=FINISH) if advice.alike else None)
+    wanted = steps[len(made)]
+    needed = {source.call for source in wanted.sources.values() if isinstance(source, ResultField)}
+    if made and _is_empty(made[-1]) and len(made) - 1 in needed:
+        return _found_nothing(made[-1].tool_name)
+    schema = next((item.parameters for item in offered if item.name == wanted.tool_name), {})
+    known: dict[str, Any] = dict(wanted.constants)
+    told = [f"{name}: {json.dumps(value, ensure_ascii=False)}" for name, value in wanted.constants.items()]
+    for name, source in wanted.sources.items():
+        if name in wanted.given:
+            known[name] = _typed(wanted.given[name], schema.get("properties", {}).get(name))
+            told.append(f"{name}: {json.dumps(known[name], ensure_ascii=False)} (from the user's request)")
+        elif isinstance(source, ResultField) and source.call is not None and source.call < len(made):
+            held = _Held.by(made[source.call], source.path, request)
+            if (meant := held.meant(wanted.places.get(name, ""))) is not None:
+                known[name] = meant
+            told.append(f"{name}: {held.text('.'.join(source.path) or 'a value')}")
+        else:
+            told.append(f"{name}: {source_text(source, [step.tool_name for step in steps])}")
+    with_them = f" with {'; '.join(told)}" if told else ""
+    unknown = any(isinstance(source, ResultField) for name, source in wanted.sources.items() if name not in known)
+    call = ToolCall(tool_name=wanted.tool_name, arguments=known) if advice.alike and not unknown else None
+    return _said(f"If this task is like the example, call {wanted.tool_name} now{with_them}.", call)
+
+
+def source_text(source: Taken | ResultField, tools: Sequence[str]) -> str:
+    """Where a demonstration's value came from, in words; ``tools`` are those of its calls."""
+    match source:
+        case ResultField(call, path):
+            if call is None or call >= len(tools):
+                return "from a result"
+            return f"from the result of {tools[call]}" + (f" ({'.'.join(path)})" if path else "")
+        case Taken.REQUEST:
+            return "from the user's request"
+        case Taken.KNOWN:
+            return "from what was said before"
+        case Taken.CONSTANT | Taken.COMPOSED:
+            return "in your words"
+
+
+def _followed(steps: Sequence[NextStep], taken: Sequence[ReasoningStep]) -> list[ToolCallRecord]:
+    """The calls of a run that follow a demonstration; what found nothing may be made again."""
+    made: list[ToolCallRecord] = []
+    for call in (call for step in taken for call in step.calls if call.success):
+        if len(made) < len(steps) and call.tool_name == steps[len(made)].tool_name:
+            made.append(call)
+        elif made and call.tool_name == made[-1].tool_name and _is_empty(made[-1]):
+            made[-1] = call
+    return made
+
+
+def _typed(value: str, schema: Any) -> Any:
+    """A value of the request as its parameter wants it."""
+    kind = schema.get("type") if isinstance(schema, Mapping) else None
+    try:
+        return {"integer": int, "number": float}[kind](value) if kind in ("integer", "number") else value
+    except ValueError:
+        return value
+
+
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """The values at one place of a result, those of rows first that hold what the request speaks of."""
+
+    result: Utterance
+    tool_name: str
+    path: Sequence[str]
+    rows: list[Any]
+    request: str
+
+    @classmethod
+    def by(cls, made: ToolCallRecord, path: Sequence[str], request: str) -> _Held:
+        result, asked = result_of(made), request.casefold()
+        rows = sorted(result.rows, key=lambda row: -_spoken_of(row, asked))
+        return cls(result, made.tool_name, path, rows, asked)
+
+    @property
+    def values(self) -> list[Any]:
+        return values_at(self.rows, self.path)
+
+    @property
+    def speaks_of_first(self) -> bool:
+        """Whether the request speaks of one row more than of any other."""
+        spoken = [_spoken_of(row, self.request) for row in self.rows[:2]]
+        return bool(spoken) and spoken[0] > (spoken[1] if len(spoken) > 1 else 0)
+
+    def meant(self, place: str) -> Any:
+        """The only value, the one that the request speaks of, or the one at the place where every demonstration took
+        it; None where that cannot be told."""
+        values = self.values
+        if len(values) == 1 or (values and self.speaks_of_first):
+            return values[0]
+        listed = values_at(self.result.rows, self.path)
+        return {"first": listed[:1], "last": listed[-1:]}.get(place, [None])[0] if listed else None
+
+    def text(self, name: str) -> str:
+        """The first of the values, and where they are."""
+        values, place = self.values, f"{name} in the result of {self.tool_name}"
+        if not values:
+            return place
+        shown = " or ".join(json.dumps(value, ensure_ascii=False)[:LONGEST_VALUE] for value in values[:MOST_VALUES])
+        return f"{shown}{' or another' if len(values) > MOST_VALUES else ''} ({place})"
+
+    def new_text(self) -> str:
+        """What the first row says that the request does not: one of it is what is looked for."""
+        row = self.rows[0] if self.rows else None
+        new = [
+            f"{json.dumps(value, ensure_ascii=False)[:LONGEST_VALUE]} ({name})"
+            for name, value in (row.items() if isinstance(row, Mapping) else ())
+            if isinstance(value, str | int) and str(value).casefold() not in self.request
+        ]
+        place = f"in the result of {self.tool_name}"
+        return f"{' or '.join(new[:MOST_VALUES])} {place}, whichever it is" if new else place
+
+
+def _spoken_of(row: Any, request: str) -> int:
+    """How many of a row's values stand in a request."""
+    held = row.values() if isinstance(row, Mapping) else (row,)
+    return sum(
+        isinstance(value, str | int) and len(str(value)) > 2 and str(value).casefold() in request for value in held
+    )
+
+
+def refused(arguments: Mapping[str, Any], error: str) -> list[str]:
+    """The arguments whose values an error quotes."""
+    return [
+        name
+        for name, value in arguments.items()
+        if isinstance(value, str | int) and not isinstance(value, bool) and stands_in(error, str(value))
+    ]
+
+
+def look_up(
+    lookups: Sequence[Lookup],
+    taken: Sequence[ReasoningStep],
+    offered: Sequence[ToolSpecification],
+    request: str = "",
+) -> Hint | None:
+    """After a refused call, the call that finds the value, and then the same call with it; None without one."""
+    calls = [call for step in taken for call in step.calls]
+    done = set[str]()
+    mended = False
+    for call in reversed(calls):
+        if call.success:
+            done.add(call.tool_name)
+            continue
+        quoted = refused(call.arguments, call.error_message or "")
+        wrong = [item for item in lookups if item.tool_name == call.tool_name and item.parameter in quoted]
+        if wrong and call.tool_name not in done:
+            return _repaired(call, wrong, calls, {item.name: item for item in offered}, request)
+        mended = mended or bool(wrong and call.tool_name == calls[-1].tool_name)
+    return _said("If nothing is left to do, tell the user what was done.") if mended else None
+
+
+def _repaired(
+    failed: ToolCallRecord,
+    wrong: Sequence[Lookup],
+    calls: Sequence[ToolCallRecord],
+    offered: Mapping[str, ToolSpecification],
+    request: str,
+) -> Hint | None:
+    found_by = [(item, _finder(item, offered)) for item in wrong]
+    latest = {call.tool_name: call for call in calls if call.success}
+    lookup, finder = found_by[0]
+    if finder is None:
+        return None
+    if finder not in latest:
+        text = f"Look {lookup.parameter} up, do not guess it: call {finder} now."
+        return _said(text, ToolCall(tool_name=finder))
+    if _is_empty(latest[finder]):
+        return _found_nothing(finder)
+    given, arguments = list[str](), dict(failed.arguments)
+    for item, tool in found_by:
+        if tool is None or tool not in latest:
+            continue
+        held = _Held.by(latest[tool], item.field.split(".") if item.field else [item.parameter], request)
+        text = held.text(item.field or item.parameter) if held.values or item.field else held.new_text()
+        given.append(f"{item.parameter}: {text}")
+        if held.values and held.speaks_of_first:
+            arguments[item.parameter] = held.values[0]
+    call = ToolCall(tool_name=lookup.tool_name, arguments=arguments) if arguments != failed.arguments else None
+    return _said(f"Call {lookup.tool_name} now with {'; '.join(given)}.", call)
+
+
+def _finder(lookup: Lookup, offered: Mapping[str, ToolSpecification]) -> str | None:
+    """The tool that finds a value: by experience; else the one that reads and speaks of what the parameter names."""
+    by_experience = offered.get(lookup.found_by or "")
+    if by_experience is not None and by_experience.read_only:
+        return by_experience.name
+    return next(iter(finders([lookup.parameter], offered.values(), of=lookup.tool_name, sure=True)), None)
+
+
+def _is_empty(made: ToolCallRecord) -> bool:
+    return made.result in ([], {}, "", "[]", "{}")
+
+
+def _found_nothing(tool_name: str) -> Hint:
+    return _said(
+        f"{tool_name} found nothing. Call {tool_name} now with fewer arguments or other words, or tell the user."
+    )
+
+
+def _said(text: str, call: ToolCall | None = None) -> Hint:
+    return Hint(Message(role=Role.USER, name=NEXT_STEP, content=text), call)

@@ -1,0 +1,258 @@
+"""Texts that are credentials by their shape, and addresses that carry one."""
+
+from __future__ import annotations
+
+import math
+import re
+import string
+from collections import Counter
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+from urllib.parse import parse_qsl, unquote, urlsplit, urlunsplit
+
+from journeyman.core.words import WordLists, packaged_json
+
+MASK = "•••"
+known = WordLists("journeyman.sensitive", "tokens.txt")
+
+_LETTERS = frozenset(string.ascii_letters + string.digits)
+_CONTINUED = _LETTERS | frozenset("_-.=/+")
+_LONGEST = 300
+_SHORTEST = 10
+_SEARCHED = 32_768
+"""So much of a text is searched: a longer one is a document, and no argument that gives access."""
+_LONGEST_URL = 8_192
+_LONG_WORD = re.compile(r"[A-Za-z0-9_-]{15}")
+_MOST_PLACES = 1_000
+"""A text with more places where a token may begin is taken for one that hides a token."""
+
+_ASSIGNED = re.compile(
+    r"(?i:password|passwd|pwd|secret|api[_-]?key|access[_-]?key|secret[_-]?key|auth[_-]?token|access[_-]?token"
+    r"|private[_-]?key|refresh[_-]?token|account[_-]?key)"
+    r"[\"']?[ \t]{0,4}(?:=>|[:=])[ \t]{0,4}[\"']?([^\s\"'&;,<>{}$]{6,200})"
+)
+_LINES = {  # what must stand in it, in lower case, and the whole: most texts are told by the first
+    # keys, by the line they begin with
+    "begin ": r"-----? ?BEGIN [A-Z0-9 ]{0,40}(?:PRIVATE KEY|PGP MESSAGE|ENCRYPTED FILE)",
+    "putty-user-key-file-": r"-file-\d",
+    "encrypted secret key": r"key\b",
+    '"kty"': r'"kty"\s{0,4}:.{0,300}?"d"\s{0,4}:',
+    '"private_key_id"': "private",
+    '"service_account"': "service",
+    # what a client sends to say who it is
+    "authorization": r"authorization[\"']?\s{0,4}[:=]\s{0,4}[\"']?"
+    r"(?:[a-z0-9-]{2,30}\s{1,4}[\"']?[^\s\"']{8}|[^\s\"']{16})",
+    "basic ": r"\bbasic (?=[a-z0-9+/]{0,400}[A-Z0-9+/=])[a-z0-9+/]{10,500}={0,2}(?![a-z0-9 ])",
+    "cookie": r"cookie2?:\s{0,4}[^\s=;]{1,80}=[^\s;]{12}",
+    " -u": r"\s-u[ =]?[\"']?[^\s:\"'/]{1,80}:[\"']?[^\s\"']{4}",
+    " --user": r"\s--user[ =][\"']?[^\s:\"'/]{1,80}:[\"']?[^\s\"']{4}",
+    "mysql": r"\bmysql\w{0,8} [^|;\n]{0,200}? -p[^\s'\"=-]{4}",
+    "sshpass": r"\bsshpass -p ?\S",
+    # files of accounts, line by line
+    "machine ": r"\bmachine \S{1,200} (?:login|account) \S{1,200} password \S",
+    ":": r"(?:^|\n)[\w.*-]{1,200}:(?:\d{2,5}|\*):[^:\s]{1,80}:[^:\s]{1,80}:\S{4}",
+    "$": r"(?:^|[\s:\"'])\$(?:1|2[abxy]?|5|6|7|y|gy|apr1|argon2\w{1,2}|scrypt)\$[\w./+$=,-]{12}",
+    "sha}": r"\{S?SHA\}[\w./+=-]{12}",
+    "client-key-data": r"data:\s{0,4}\S{12}",
+    '"auth"': r'"auth"\s{0,4}:\s{0,4}"[a-z0-9+/]{8,500}={0,2}"',
+    "otpauth://": r"otpauth://\S{0,200}secret=",
+    "jdbc:oracle:": r"\bjdbc:oracle:\w{1,20}:[^/\s@]{1,80}/[^@\s]{1,80}@",
+    # what a person is sent, or told to keep, to get in
+    " code": r"(?:recovery|backup|rescue|scratch) codes?\b[^\w\n]{1,10}(?=[a-z -]{0,40}\d)[a-z0-9]{3,12}[- ][a-z0-9]{3}"
+    r"|(?:verification|security|one-time|login|sign-in|2fa|authentication|access) code\b[^\d\n]{0,20}\b\d{4,8}\b",
+    " pass": r"(?:verification|security|one-time|login|sign-in|access) pass(?:code|word)\b[^\d\n]{0,20}\b\d{4,8}\b",
+    " pin": r"(?:security|one-time|login|sign-in|access) pin\b[^\d\n]{0,20}\b\d{4,8}\b",
+    " phrase": r"(?:seed|recovery|mnemonic|secret) phrase\s{0,3}[:=]\s{0,3}(?:[a-z]{3,10} ){11}",
+    " words": r"(?:seed|recovery|mnemonic|secret) words\s{0,3}[:=]\s{0,3}(?:[a-z]{3,10} ){11}",
+    # tokens that begin with nothing of their own
+    ":aa": r"(?<![\w-])\d{8,10}:AA[\w-]{32,36}(?![\w-])",
+    "|": r"(?<!\d)\d{15,17}\|[\w-]{27}(?![\w-])",
+    "-us": r"(?<![\w-])[0-9a-f]{32}-us\d{1,2}\b",
+    ".atlasv1.": r"\.atlasv1\.[\w-]{20}",
+    ".": r"(?<![\w.-])(?:[MNO][\w-]{22,27}\.[\w-]{6}\.[\w-]{27,40}(?![\w-])|pat\w{14}\.[0-9a-f]{64})",
+    "a3-": r"(?<![\w-])A3-[A-Z0-9]{6}-[A-Z0-9]{6,11}(?:-[A-Z0-9]{5}){3}",
+    "q~": r"(?<!\w)[\w~.-]{3}\dQ~[\w~.-]{31}",
+}
+"""What gives access by more than one word: lines of files, headers, messages to people."""
+_LINE_SHAPES = {needle: re.compile(shape, re.IGNORECASE) for needle, shape in _LINES.items()}
+_NAMED = re.compile(
+    r"(?i:\btoken|[_-]token|_auth|passphrase|pass(?:code|wd)?|session(?:_?id)?|client[_-]?secret|subscription[_-]?key"
+    r"|credentials?|pgpassword)[\"']?[ \t]{0,4}(?:=>|[:=])[ \t]{0,4}[\"']?([^\s\"'&;,<>{}$()]{8,200})"
+)
+"""Names under which a secret stands, if it looks drawn by lot."""
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]{0,30}://[^\s'\"<>]+")
+_HASH_OR_ID = re.compile(r"[0-9a-fA-F]{8,64}|[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+_BETWEEN = re.compile(r"[-_.~+]")
+
+
+@cache
+def _at_prefix() -> dict[str, re.Pattern[str]]:
+    """What follows each prefix of a token; the lengths are the least that their issuers use."""
+    shapes: dict[str, list[str]] = packaged_json("journeyman.sensitive", "shapes.json")
+    return {prefix: re.compile(rest) for rest, prefixes in shapes.items() for prefix in prefixes}
+
+
+def holds_token(text: str) -> bool:
+    """Whether a credential stands in a text, by the shape that its issuer gives it."""
+    text = text[:_SEARCHED]
+    # Nearly all texts end here: no word of theirs is as long as a token.
+    if _LONG_WORD.search(text) and next(_tokens(text), None) is not None:
+        return True
+    if text.replace(" ", "").isalpha():
+        return False  # every other shape has digits or signs
+    lower = text.lower()
+    if any(needle in lower and shape.search(text) for needle, shape in _LINE_SHAPES.items()):
+        return True
+    if "=" not in text and ":" not in text:
+        return False
+    if any(_is_value(found[1]) for found in _ASSIGNED.finditer(text)):
+        return True
+    return any(_unguessable(found[1], least=8) for found in _NAMED.finditer(text))
+
+
+def url_carries_secret(url: str) -> bool:
+    """Whether an address gives access by itself: userinfo, a secret field, a token or a random word in its path."""
+    try:
+        parts = urlsplit(url[:_LONGEST_URL])
+        if parts.password or _unguessable(parts.username or ""):
+            return True
+        fields = parse_qsl(parts.query) + parse_qsl(parts.fragment)
+    except ValueError:
+        return False
+    if any(value and secret_field(name, value) for name, value in fields):
+        return True
+    steps = [step for step in unquote(parts.path).split("/") if step]
+    host = parts.netloc.rpartition("@")[2].rpartition(":")[0].lower() or parts.netloc.rpartition("@")[2].lower()
+    if any(host == known_host or host.endswith(f".{known_host}") for known_host in known.link_hosts):
+        # Whoever knows the address may use it: to post there, to join, to read.
+        values = [*steps, *(value for _, value in fields), *host.split(".")[:-2]]
+        return any(len(value) > 7 and any(map(str.isdigit, value)) and _is_value(value) for value in values)
+    opening = next((at for at, step in enumerate(steps) if step.lower() in known.opening_steps), len(steps))
+    if any(_unguessable(step, least=12) for step in steps[opening + 1 :]):
+        return True
+    return bool(parts.scheme) and host not in known.shared_hosts and any(map(_secret_word, steps))
+
+
+def secret_field(name: str, value: str) -> bool:
+    """Whether a field of a query, or of a form, holds a secret."""
+    plain = "".join(character for character in name.lower() if character.isalnum())
+    if any(word in plain for word in known.paging):
+        return False
+    if plain in known.fields or any(map(plain.endswith, known.field_ends)):
+        return True
+    if plain in known.fields_in_doubt and random_word(value, least=16):
+        return True
+    return _LONG_WORD.search(value) is not None and next(_tokens(value), None) is not None
+
+
+def random_word(word: str, *, least: int = 24) -> bool:
+    """Whether a word looks drawn by lot, and is no number, hash, UUID or name made of words."""
+    if not least <= len(word) <= 500 or _HASH_OR_ID.fullmatch(word) or not _mixed(word):
+        return False
+    longest = max(_BETWEEN.split(word), key=len)
+    if len(longest) < least * 2 // 3 or not _mixed(longest):
+        return False
+    entropy = -sum(n / len(word) * math.log2(n / len(word)) for n in Counter(word).values())
+    return entropy >= (3.6 if len(word) < 32 else 4.0)
+
+
+def _unguessable(word: str, *, least: int = 20) -> bool:
+    """Whether nobody could guess a word: letters and digits as no name has them, hashes and UUIDs among them."""
+    digits, letters = sum(map(str.isdigit, word)), sum(map(str.isalpha, word))
+    if not least <= len(word) <= 500 or digits < 2 or letters < 2:
+        return False
+    pieces = _BETWEEN.split(word)
+    return _HASH_OR_ID.fullmatch(word) is not None or len(max(pieces, key=len)) >= min(least, 10)
+
+
+def _mixed(word: str) -> bool:
+    return all(any(map(kind, word)) for kind in (str.isupper, str.islower, str.isdigit))
+
+
+def _secret_word(step: str) -> bool:
+    """Whether a step of an address's path is drawn by lot, such as /bot123456:ABC…/."""
+    name, colon, rest = step.partition(":")
+    return (bool(colon) and len(rest) >= 20 and name.removeprefix("bot").isdigit()) or random_word(step)
+
+
+def _secret_step(step: str) -> bool:
+    return _secret_word(step) or next(_tokens(step), None) is not None
+
+
+def _is_value(word: str) -> bool:
+    """Whether this is a value, and no placeholder or word of prose."""
+    return word.strip("*.-_•") != "" and any(not character.isalpha() or character.isupper() for character in word[1:])
+
+
+def _tokens(text: str) -> Iterator[tuple[int, int]]:
+    """Where tokens stand. What follows a letter or a digit is part of another word."""
+    places = 0
+    for prefix, rest in _at_prefix().items():
+        at = text.find(prefix)
+        while at >= 0:
+            begin = at + len(prefix)
+            if at == 0 or text[at - 1] not in _LETTERS:
+                places += 1
+                if places > _MOST_PLACES:
+                    yield at, len(text)
+                    return
+                if found := rest.match(text, begin):
+                    # The shape says from where on it surely is one; it goes on as long as its letters do.
+                    end = found.end()
+                    while end < len(text) and end - at < _LONGEST and text[end] in _CONTINUED:
+                        end += 1
+                    if prefix not in known.common or _drawn(text[begin:end]):
+                        yield at, end
+            at = text.find(prefix, begin)
+
+
+def _drawn(word: str) -> bool:
+    """Whether one piece of a word mixes letters and digits as no name does."""
+    piece = max(_BETWEEN.split(word), key=len)
+    return len(piece) >= 16 and sum(map(str.isdigit, piece)) >= 3 and any(map(str.isalpha, piece))
+
+
+# --- leaving out
+
+
+def bare_url(url: str) -> str:
+    """An address without userinfo, query and fragment: what of it may be logged."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return MASK
+    steps = [MASK if step and _secret_step(unquote(step)) else step for step in parts.path.split("/")]
+    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], "/".join(steps), "", ""))
+
+
+def redacted(text: str) -> str:
+    """The text with the tokens in it masked, and its addresses without what may be secret in them."""
+    if len(text) < _SHORTEST:
+        return text
+    if "://" in text:
+        text = _URL.sub(lambda found: bare_url(found[0]), text)
+    if spans := sorted(_tokens(text)):
+        pieces, done = [], 0
+        for begin, end in spans:
+            if begin >= done:
+                pieces += [text[done:begin], MASK]
+                done = end
+        text = "".join([*pieces, text[done:]])
+    return _ASSIGNED.sub(lambda found: found[0].replace(found[1], MASK) if _is_value(found[1]) else found[0], text)
+
+
+def redacted_value(value: Any) -> Any:
+    """A JSON value with every text in it redacted, whatever stands under a secret's name masked."""
+    match value:
+        case str():
+            return redacted(value)
+        case list() | tuple():
+            return [redacted_value(item) for item in value]
+        case dict():
+            return {
+                key: MASK if isinstance(item, str) and secret_field(str(key), item) else redacted_value(item)
+                for key, item in value.items()
+            }
+        case _:
+            return value

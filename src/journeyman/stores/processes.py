@@ -1,0 +1,211 @@
+"""What processes on one database tell each other: who is at work, what became of calls whose run was taken over, and
+signals (deltas, progress) for whoever shows a run.
+
+Signals are rows for a moment, which readers poll: that works on SQLite, and through a connection pool that a
+notification would not pass.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Sequence
+from functools import partial
+
+from journeyman.core.calls import ToolCallRecord
+from journeyman.core.data import FORMAT
+from journeyman.core.events import CallStarted
+from journeyman.core.runs import RunStatus
+from journeyman.core.storing import CallReport, FormerOwner, SignalBatch
+from journeyman.stores.connection import Connection, columns, entities, json_text
+from journeyman.stores.database import Aggregate, Database
+
+# --- calls that were under way when their run was taken over
+
+
+def add_report(connection: Connection, *, started: CallStarted, record: ToolCallRecord | None) -> None:
+    """Keep a report, if it is about the latest start of the call in the journal, and nobody has settled it since."""
+    run_id, seq = started.run_id, started.seq
+    known = connection.query("SELECT body FROM facts WHERE run_id = ? AND seq = ?", run_id, seq)
+    if [body for (body,) in known] != [json_text(started)]:
+        return  # it never got into the journal, so nobody can take it for begun
+    later = connection.query(
+        "SELECT body FROM facts WHERE run_id = ? AND seq > ? AND type IN ('call_started', 'call_resolved')", run_id, seq
+    )
+    if any(json.loads(body)["call_id"] == started.call_id for (body,) in later):
+        return
+    connection.execute(
+        "INSERT INTO call_reports (run_id, seq, execution_id, body) VALUES (?, ?, ?, ?) "
+        "ON CONFLICT (run_id, seq) DO NOTHING",
+        *(run_id, seq, started.execution_id, None if record is None else json_text(record)),
+    )
+
+
+def read_report(connection: Connection, *, started: CallStarted) -> CallReport:
+    """The report on this start of a call, and who had the run then: nobody else can have begun it."""
+    rows = connection.query("SELECT body FROM call_reports WHERE run_id = ? AND seq = ?", started.run_id, started.seq)
+    if rows:
+        [(body,)] = rows
+        return CallReport(reported=True, record=None if body is None else ToolCallRecord.stored(body))
+    # What was heard last: that it held the run, or that it was at work on the database at all.
+    found = connection.query(
+        f"""
+        SELECT former_owners.owner, {connection.clock} - CASE
+            WHEN programs.seen_at > former_owners.since THEN programs.seen_at ELSE former_owners.since END
+        FROM former_owners LEFT JOIN programs ON programs.owner = former_owners.owner
+        WHERE former_owners.run_id = ? AND (after_seq IS NULL OR (after_seq < ? AND until_seq >= ?))
+        """,
+        *(started.run_id, started.seq, started.seq),
+    )
+    return CallReport(at_work=tuple(FormerOwner(owner=owner, silent_seconds=silent) for owner, silent in found))
+
+
+def note_former_owner(
+    connection: Connection, run_id: str, owner: str, *, lease_until: float, facts: tuple[int, int]
+) -> None:
+    """A run was taken over from somebody who counts as one of its deaths, and may be alive all the same.
+
+    Under its lease the ``facts`` after one up to the other were written. Of an earlier lease of the same owner nothing
+    is under way any more: it takes a run again only when it is done with it.
+    """
+    connection.execute(
+        "INSERT INTO former_owners (run_id, owner, since, counted, after_seq, until_seq) "
+        f"VALUES (?, ?, {connection.clock}, 1, ?, ?) ON CONFLICT (run_id, owner) DO UPDATE SET "
+        "since = excluded.since, counted = 1, after_seq = excluded.after_seq, until_seq = excluded.until_seq",
+        *(run_id, owner, *facts),
+    )
+    sql = "SELECT 1 FROM programs WHERE owner = ? AND seen_at > ?"
+    if connection.query(sql, owner, lease_until):  # it has announced itself since, as no dead process does
+        heard_of(connection, owner)
+
+
+def heard_of(connection: Connection, owner: str) -> None:
+    """A process is alive: that runs were taken over from it is none of their deaths."""
+    sql = "UPDATE former_owners SET counted = 0 WHERE owner = ? AND counted = 1 RETURNING run_id"
+    for (run_id,) in connection.query(sql, owner):
+        connection.execute("UPDATE runs SET deaths = deaths - 1 WHERE id = ? AND deaths > 0", run_id)
+        # It was given up for a death that was none.
+        connection.execute(
+            f"UPDATE runs SET status = '{RunStatus.RUNNING.value}', trouble = NULL, trouble_since = NULL, retry_at = 0 "
+            f"WHERE id = ? AND status = '{RunStatus.STUCK.value}'",
+            run_id,
+        )
+
+
+def forget_deaths(connection: Connection, run_id: str) -> None:
+    """Nobody is among a run's deaths any more."""
+    connection.execute("UPDATE former_owners SET counted = 0 WHERE run_id = ? AND counted = 1", run_id)
+
+
+def drop_reports(connection: Connection, run_id: str, call_id: str) -> None:
+    """A person has settled the call."""
+    connection.execute("DELETE FROM call_reports WHERE run_id = ? AND execution_id = ?", run_id, f"{run_id}.{call_id}")
+
+
+# --- programs at work
+
+
+class SqlPrograms(Aggregate):
+    """Programs in a database. Each announces itself again and again; one that stops is forgotten after a while."""
+
+    def __init__(self, database: Database, *, format: int = FORMAT) -> None:
+        super().__init__(database)
+        self._own = format
+
+    async def announce(self, owner: str, *, silent_seconds: float, executes: bool = True) -> int:
+        """Say that this program is at work; returns the lowest format version of those that are.
+
+        One that was silent for so long is not. All by the database's clock.
+        """
+        row = (owner, self._own, int(executes))
+        return await self._database.write(partial(_announce, row=row, silent_seconds=silent_seconds), sync=False)
+
+    async def executing(self, *, silent_seconds: float) -> Sequence[str]:
+        """The programs seen lately that carry out runs."""
+        rows = await self._query(
+            lambda connection: f"SELECT owner FROM programs WHERE executes = 1 AND seen_at >= {connection.clock} - ?",
+            silent_seconds,
+        )
+        return tuple(owner for (owner,) in rows)
+
+    async def leave(self, owner: str) -> None:
+        await self._database.write(partial(_leave, owner=owner), sync=False)
+
+
+def _leave(connection: Connection, *, owner: str) -> None:
+    heard_of(connection, owner)
+    connection.execute("DELETE FROM programs WHERE owner = ?", owner)
+    # Nor has it anything left to report.
+    connection.execute("DELETE FROM former_owners WHERE owner = ?", owner)
+
+
+def _announce(connection: Connection, *, row: tuple[str, int, int], silent_seconds: float) -> int:
+    now, owner = connection.clock, row[0]
+    heard_of(connection, owner)
+    connection.execute(
+        f"INSERT INTO programs (owner, format, executes, seen_at) VALUES (?, ?, ?, {now}) "
+        "ON CONFLICT (owner) DO UPDATE SET format = excluded.format, seen_at = excluded.seen_at",
+        *row,
+    )
+    connection.execute(f"DELETE FROM programs WHERE owner <> ? AND seen_at < {now} - ?", owner, silent_seconds)
+    [(lowest,)] = connection.query("SELECT MIN(format) FROM programs")
+    return int(lowest)
+
+
+# --- signals
+
+
+class SqlSignals(Aggregate):
+    """Signals in a database."""
+
+    async def read(self, run_id: str, *, seconds: float) -> None:
+        """Say that somebody reads a run's signals, for so long at least."""
+        await self._database.write(partial(_read, run_id=run_id, seconds=seconds), sync=False)
+
+    async def readers(self) -> Collection[str]:
+        """The runs of which somebody reads the signals."""
+        rows = await self._query(
+            lambda connection: f"SELECT run_id FROM signal_readers WHERE reads_until > {connection.clock}"
+        )
+        return {run_id for (run_id,) in rows}
+
+    async def put(self, batches: Sequence[SignalBatch]) -> None:
+        """Send signals. Those of the same run that came before an earlier fact are dropped."""
+        await self._database.write(partial(_put, batches=batches), sync=False)
+
+    async def after(self, run_id: str, after_seq: int, number: int) -> Sequence[SignalBatch]:
+        """What was sent after a batch, in order."""
+        sql = f"""
+            SELECT {columns(SignalBatch)} FROM signals
+            WHERE run_id = ? AND (after_seq > ? OR (after_seq = ? AND number > ?)) ORDER BY after_seq, number
+        """
+        rows = await self._query(sql, run_id, after_seq, after_seq, number)
+        return entities(SignalBatch, rows)
+
+    async def purge(self, *, before: float) -> None:
+        """Drop what was sent, and who has read, before this time."""
+        await self._database.write(partial(_purge, before=before), sync=False)
+
+
+def _read(connection: Connection, *, run_id: str, seconds: float) -> None:
+    connection.execute(
+        f"INSERT INTO signal_readers (run_id, reads_until) VALUES (?, {connection.clock} + ?) "
+        "ON CONFLICT (run_id) DO UPDATE SET reads_until = excluded.reads_until "
+        "WHERE signal_readers.reads_until < excluded.reads_until",
+        *(run_id, seconds),
+    )
+
+
+def _put(connection: Connection, *, batches: Sequence[SignalBatch]) -> None:
+    for batch in batches:
+        # What came before an earlier fact is in that fact, or of no more use.
+        connection.execute("DELETE FROM signals WHERE run_id = ? AND after_seq < ?", batch.run_id, batch.after_seq)
+        connection.execute(
+            f"INSERT INTO signals ({columns(SignalBatch)}, written_at) VALUES (?, ?, ?, ?, {connection.clock}) "
+            "ON CONFLICT (run_id, after_seq, number) DO NOTHING",
+            *(batch.run_id, batch.after_seq, batch.number, batch.content),
+        )
+
+
+def _purge(connection: Connection, *, before: float) -> None:
+    connection.execute("DELETE FROM signals WHERE written_at < ?", before)
+    connection.execute("DELETE FROM signal_readers WHERE reads_until < ?", before)

@@ -1,0 +1,101 @@
+"""Requests that no tool can serve: how many are noticed, and what a report says."""
+
+import pytest
+
+from journeyman import ToolLibrary
+from journeyman.choosing.gaps import NEEDED, ToolGapDetector, phrase
+from journeyman.retrieval.embedders import default_embedder
+from tests.choosing.gap_requests import SERVED, TOOLS, UNSERVED, get_weather, send_email, web_search
+
+
+@pytest.fixture(scope="module")
+def library() -> ToolLibrary:
+    return ToolLibrary(TOOLS, embedder=default_embedder())
+
+
+async def rates(library: ToolLibrary) -> tuple[float, float]:
+    """Precision and recall of gap reports over requests that set no threshold."""
+    detector = ToolGapDetector(library)
+    right = [await detector.detect(text) is not None for text in UNSERVED]
+    wrong = [await detector.detect(text) is not None for text in SERVED]
+    return sum(right) / (sum(right) + sum(wrong)), sum(right) / len(right)
+
+
+async def test_most_gaps_are_noticed_and_most_reports_are_right(library: ToolLibrary) -> None:
+    precision, recall = await rates(library)
+    assert precision >= 0.75
+    assert recall >= 0.85
+
+
+async def test_words_alone_notice_gaps_too() -> None:
+    precision, recall = await rates(ToolLibrary(TOOLS))
+    assert precision >= 0.75
+    assert recall >= 0.75
+
+
+async def test_a_report_says_what_is_missing_in_the_words_of_the_request(library: ToolLibrary) -> None:
+    request = "Retrieve my stock portfolio performance for Q3 2024"
+    report = await ToolGapDetector(library).detect(request)
+    assert report is not None
+    assert report.missing_tools == ("retrieve stock portfolio performance",)
+    assert report.attempted_task == request
+    assert sorted(report.existing_tools_checked) == sorted(library.names())
+
+
+async def test_the_tools_that_come_nearest_are_named_first() -> None:
+    detector = ToolGapDetector(ToolLibrary([send_email, get_weather, web_search]))
+    report = await detector.detect("Paint a picture of tropical rain and wind", confidence=0.0)
+    assert report is not None
+    assert report.existing_tools_checked[0] == "get_weather"
+    assert sorted(report.existing_tools_checked) == ["get_weather", "send_email", "web_search"]
+
+
+@pytest.mark.parametrize("text", ["Show me all open tasks", "What is the weather in Oslo?"])
+async def test_a_request_that_a_tool_serves_is_no_gap(library: ToolLibrary, text: str) -> None:
+    assert await ToolGapDetector(library).detect(text) is None
+
+
+async def test_only_the_unserved_part_of_a_task_is_missing(library: ToolLibrary) -> None:
+    report = await ToolGapDetector(library).detect("Show me all open tasks, then turn off the lights in the kitchen.")
+    assert report is not None
+    assert report.missing_tools == ("turn off lights",)
+
+
+async def test_the_models_confidence_tips_the_scales(library: ToolLibrary) -> None:
+    detector = ToolGapDetector(library)
+    fits = {text: (await detector.fitting(text)).best for text in [*SERVED, *UNSERVED]}
+    near = min(fits, key=lambda text: abs(fits[text] - NEEDED))
+    assert await detector.detect(near, confidence=0.0) is not None
+    assert await detector.detect(near, confidence=1.0) is None
+
+
+async def test_a_library_without_tools_can_do_nothing() -> None:
+    report = await ToolGapDetector(ToolLibrary()).detect("Show me all open tasks")
+    assert report is not None
+    assert report.existing_tools_checked == ()
+
+
+async def test_a_tool_that_is_switched_off_serves_nobody() -> None:
+    request = "the current weather and forecast for a city"
+    assert await ToolGapDetector(ToolLibrary([get_weather])).detect(request) is None
+    off = get_weather.with_changes(enabled=False)
+    assert await ToolGapDetector(ToolLibrary([off])).detect(request) is not None
+
+
+@pytest.mark.parametrize("text", ["", "   ", "?!"])
+async def test_a_request_without_words_is_no_gap(library: ToolLibrary, text: str) -> None:
+    assert await ToolGapDetector(library).detect(text) is None
+
+
+@pytest.mark.parametrize(
+    ("request_text", "expected"),
+    [
+        ("Could you please book me a flight to Paris?", "book flight"),
+        ("I'd like you to pay the electricity bill", "pay electricity bill"),
+        ("Calculate the square root of 1,764", "calculate square root"),
+        ("What's the balance of my account?", "balance of account"),
+        ("1,764", "1,764"),
+    ],
+)
+def test_a_phrase_is_taken_from_the_request(request_text: str, expected: str) -> None:
+    assert phrase(request_text) == expected
