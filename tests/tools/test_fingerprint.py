@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import functools
+import importlib
 import os
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from journeyman import RiskLevel, tool
 from journeyman.core.specification import ToolSpecification
-from journeyman.tools.fingerprint import code_fingerprint
+from journeyman.tools.fingerprint import code_fingerprint, modules_fingerprint
 from journeyman.tools.library import ToolLibrary
 from journeyman.tools.tool import Tool
 
@@ -173,3 +175,25 @@ async def test_a_tool_of_another_source_is_another_tool() -> None:
         async with ToolLibrary(sources=[Source(name)]) as library:
             digests.append(library["pay"].digest)
     assert digests[0] == digests[1] != digests[2]
+
+
+def test_of_what_it_imports_the_users_own_modules_count_and_installed_ones_do_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "own_shop.py").write_text("import own_help\nimport lib_there\n\n" + PLAIN)
+    (tmp_path / "own_help.py").write_text("TAX = 1\n")
+    (tmp_path / "lib_there").mkdir()
+    (tmp_path / "lib_there" / "__init__.py").write_text("")
+    (tmp_path / "lib_there-1.0.dist-info").mkdir()  # as `pip install --target` leaves it
+    (tmp_path / "lib_there-1.0.dist-info" / "RECORD").write_text("lib_there/__init__.py,sha256=x,0\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    try:
+        paying = importlib.import_module("own_shop").pay
+        at_first = modules_fingerprint(paying)
+        (tmp_path / "lib_there" / "__init__.py").write_text("X = 2\n")
+        assert modules_fingerprint(paying) == at_first != ""
+        (tmp_path / "own_help.py").write_text("TAX = 20\n")
+        assert modules_fingerprint(paying) != at_first
+    finally:
+        for name in ("own_shop", "own_help", "lib_there"):
+            sys.modules.pop(name, None)

@@ -57,14 +57,14 @@ def modules_fingerprint(function: Callable[..., Any]) -> str:
     root = path.parents[min(name.count(".") + (path.name == "__init__.py"), len(path.parents) - 1)]
     searched = dict.fromkeys((root, *(Path(entry).resolve() for entry in sys.path)))
     folders = [folder for folder in searched if _is_own(folder)]
-    found: dict[Path, str] = {}
-    top_levels: dict[str, bool] = {}
-    pending = [(path, name)]
+    digests: dict[Path, str] = {}
+    top_levels = {name.partition(".")[0]: [root]} if _has(root, name.partition(".")[0]) else {}
+    pending = [(path, name)] if top_levels else []
     while pending:
         path, name = pending.pop()
-        if path in found or (source := _source(path)) is None:
+        if path in digests or (source := _source(path)) is None:
             continue
-        found[path] = source.digest
+        digests[path] = source.digest
         package = name if path.name == "__init__.py" else name.rpartition(".")[0]
         for level, imported in source.imports:
             steps = package.split(".")
@@ -72,10 +72,9 @@ def modules_fingerprint(function: Callable[..., Any]) -> str:
             wanted = ".".join(filter(None, (above, imported)))
             top = wanted.partition(".")[0]
             if top not in top_levels:  # most are of installed packages, and looked for once
-                top_levels[top] = any((folder / f"{top}{end}").exists() for folder in folders for end in ("", ".py"))
-            if top_levels[top]:
-                pending += _files(wanted, folders)
-    return digest(*sorted(f"{path.name} {text}" for path, text in found.items()))
+                top_levels[top] = [folder for folder in folders if _has(folder, top)]
+            pending += _files(wanted, top_levels[top])
+    return digest(*sorted(f"{path.name} {text}" for path, text in digests.items())) if digests else ""
 
 
 class _Source(NamedTuple):
@@ -125,6 +124,36 @@ def _files(name: str, folders: list[Path]) -> Iterator[tuple[Path, str]]:
         path = next((path for path in candidates if path.is_file()), None)
         if path is not None and _is_own(path):
             yield path.resolve(), ".".join(steps[:count])
+
+
+class _Folder(NamedTuple):
+    """A folder that is searched: the names in it, and those of them that belong to packages installed there."""
+
+    names: frozenset[str]
+    installed: frozenset[str]
+
+
+_FOLDERS: dict[Path, tuple[int, _Folder]] = {}
+"""By path, with the time of its last change."""
+
+
+def _has(folder: Path, top: str) -> bool:
+    """Whether a module or package of the user's own with this name is in a folder.
+
+    ``pip install --target`` puts packages beside the user's own modules; each lists its files.
+    """
+    try:
+        changed = folder.stat().st_mtime_ns
+        if (known := _FOLDERS.get(folder)) is None or known[0] != changed:
+            names = frozenset(entry.name for entry in folder.iterdir())
+            records = (folder / name / "RECORD" for name in names if name.endswith(".dist-info"))
+            lines = (line for record in records if record.is_file() for line in record.open(encoding="utf-8"))
+            known = changed, _Folder(names, frozenset(line.split(",")[0].split("/")[0] for line in lines))
+            _FOLDERS[folder] = known
+    except (OSError, UnicodeDecodeError):
+        return True  # looked for where it may be
+    about = known[1]
+    return any(name in about.names and name not in about.installed for name in (top, f"{top}.py"))
 
 
 _OTHERS = (Path(sysconfig.get_path("stdlib")), Path(sysconfig.get_path("platstdlib")), Path(__file__).parents[1])

@@ -18,15 +18,8 @@ from prompt_toolkit.layout.processors import TransformationInput
 from prompt_toolkit.output import DummyOutput
 
 from journeyman.doors.cli import chat_prompt, prompting
-from journeyman.doors.cli.chat_prompt import (
-    COMMANDS,
-    ChatPrompt,
-    CommandCompleter,
-    KeptHistory,
-    history_file,
-    parsed,
-    unknown,
-)
+from journeyman.doors.cli.chat import COMMANDS, parsed, unknown
+from journeyman.doors.cli.chat_prompt import ChatPrompt, CommandCompleter, KeptHistory, history_file
 
 UP, LEFT, BACKSPACE = "\x1b[A", "\x1b[D", "\x7f"
 CTRL_A, CTRL_C, CTRL_D, CTRL_R = "\x01", "\x03", "\x04", "\x12"

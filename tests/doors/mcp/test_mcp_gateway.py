@@ -80,7 +80,7 @@ async def test_two_published_servers_are_governed_by_one_file(folder: Path) -> N
         assert "has not run yet: 'files.move_file' (irreversible) waits" in text_of(waiting)
         assert (note.exists(), moved.exists()) == (True, False)
         [approval] = re.findall(r"tell the user that '(appr_\w+)' waits", text_of(waiting))
-        await journeyman(folder, "approvals", "approve", approval)
+        await journeyman(folder, "approvals", "approve", approval, "--config", "journeyman.yaml")
         done = await client.call_tool("files_move_file", move)
         assert not done.is_error, done
         assert (note.exists(), moved.exists()) == (False, True)

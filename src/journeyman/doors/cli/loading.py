@@ -91,7 +91,7 @@ async def running_app(store: SqlStore, **parts: Any) -> AsyncIterator[Journeyman
     """An app that carries out runs as long as the command lasts. It purges no old ones: that is ``runs purge``."""
     given = {"gate": Gate(), "configuration": configuration(store), "retention_seconds": None, **parts}
     app = Journeyman(store=store, grace_seconds=GRACE_SECONDS, **given)
-    with _pauses_noted():
+    with _pauses_noted(), printing_to_stderr():  # a run that is started goes on at once, whatever the command does
         async with app:
             yield app
 

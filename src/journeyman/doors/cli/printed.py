@@ -37,13 +37,18 @@ def answer_stream() -> TextIO:
 @contextmanager
 def printing_to_stderr() -> Iterator[None]:
     """Around code of others, tools above all: what it prints is not the answer."""
+    global _answer
     if _answer is None and _is_standard_output(sys.stdout):
         _separate()
     if _answer is not None:
         yield
         return
-    with redirect_stdout(cast("TextIO", _Escaping())):  # in somebody else's process, whose streams stay as they are
-        yield
+    _answer = sys.stdout  # of somebody else's process, whose streams are as before afterwards
+    try:
+        with redirect_stdout(cast("TextIO", _Escaping())):
+            yield
+    finally:
+        _answer = None
 
 
 def _is_standard_output(stream: TextIO | None) -> bool:

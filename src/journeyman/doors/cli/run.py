@@ -217,7 +217,7 @@ async def see_through(
 ) -> ExitCode:
     """One run, to its end or to a person, with everything a person is told about it. ``seen`` facts are not shown."""
     trace = Trace(screen.console(stderr=True), live=given.live, verbose=given.verbose)
-    with leaving_noted(given, handle.run_id), printing_to_stderr(), trace:
+    with leaving_noted(given, handle.run_id), trace:
         ask = asker(trace, yes=given.yes, allow=allow, check=app.approvals.checked)
         await follow(app, handle, trace, ask=ask, seen=seen)
         response = await handle.result()

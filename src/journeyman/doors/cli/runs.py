@@ -27,7 +27,6 @@ from journeyman.doors.cli.loading import at_desk, command, load_agent, must_exis
 from journeyman.doors.cli.operated import Call, Listing, Typed, operated
 from journeyman.doors.cli.options import DEFAULT_STORE, ExitCode, RunOptions, WrongUsageError
 from journeyman.doors.cli.origins import RememberedTools, words
-from journeyman.doors.cli.printed import printing_to_stderr
 from journeyman.doors.cli.run import (
     Need,
     blocking_run,
@@ -327,8 +326,7 @@ async def _resume_all(app: Journeyman, given: RunOptions) -> ExitCode:
     chains: dict[str, list[RunRow]] = {}
     for row in sorted(free, key=lambda row: (row.turn or 0, row.created_at, row.id)):
         chains.setdefault(row.session_id or row.id, []).append(row)
-    with printing_to_stderr():
-        ends = await asyncio.gather(*(_resume_chain(app, chain, console, yes=given.yes) for chain in chains.values()))
+    ends = await asyncio.gather(*(_resume_chain(app, chain, console, yes=given.yes) for chain in chains.values()))
     found = [end for chain in ends for end in chain]
     if given.as_json:
         screen.print_json(screen.dumped(response for _, response in found if response is not None))
