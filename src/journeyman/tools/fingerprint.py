@@ -147,7 +147,7 @@ def _has(folder: Path, top: str) -> bool:
         if (known := _FOLDERS.get(folder)) is None or known[0] != changed:
             names = frozenset(entry.name for entry in folder.iterdir())
             records = (folder / name / "RECORD" for name in names if name.endswith(".dist-info"))
-            lines = (line for record in records if record.is_file() for line in record.open(encoding="utf-8"))
+            lines = (line for record in records if record.is_file() for line in record.read_text().splitlines())
             known = changed, _Folder(names, frozenset(line.split(",")[0].split("/")[0] for line in lines))
             _FOLDERS[folder] = known
     except (OSError, UnicodeDecodeError):
