@@ -175,6 +175,21 @@ HOSTILE = [
 ]
 
 
+@pytest.mark.parametrize(
+    ("text", "is_token"),
+    [
+        ("use zzq_BQuu9ChDu3n6Pfh6YQnCshpoYkWDSFKogLqm for it", True),  # of an issuer that nobody has heard of
+        ("zzq_live_BQuu9ChDu3n6Pfh6YQnCshpoYkWDSFKogLqm", True),
+        ("the payment pi_3MtwBwLkdIwHu7ix28a3tqPa", False),  # the id of a thing
+        ("run_01a1e6e6123dd706b7003c88a1e6e6123dd706b7", False),
+        ("a_function_whose_name_has_more_than_thirty_two_letters", False),
+        ("clientSecret := ahDzWAqqBHgpAeUBUULuU0gA4p", True),
+    ],
+)
+def test_a_token_is_known_by_a_short_prefix_and_a_long_random_word(text: str, is_token: bool) -> None:
+    assert holds_token(text) is is_token
+
+
 @pytest.mark.parametrize("piece", HOSTILE)
 def test_long_texts_are_judged_in_time_that_grows_with_them_at_most(piece: str) -> None:
     short, long = ((piece * (size // len(piece) + 1))[:size] for size in (20_000, 640_000))

@@ -30,7 +30,7 @@ _MOST_PLACES = 1_000
 _ASSIGNED = re.compile(
     r"(?i:password|passwd|pwd|secret|api[_-]?key|access[_-]?key|secret[_-]?key|auth[_-]?token|access[_-]?token"
     r"|private[_-]?key|refresh[_-]?token|account[_-]?key)"
-    r"[\"']?[ \t]{0,4}(?:=>|[:=])[ \t]{0,4}[\"']?([^\s\"'&;,<>{}$]{6,200})"
+    r"[\"']?[ \t]{0,4}(?:=>|:=|[:=])[ \t]{0,4}[\"']?([^\s\"'&;,<>{}$]{6,200})"
 )
 _LINES = {  # what must stand in it, in lower case, and the whole: most texts are told by the first
     # keys, by the line they begin with
@@ -81,6 +81,8 @@ _NAMED = re.compile(
     r"|credentials?|pgpassword)[\"']?[ \t]{0,4}(?:=>|[:=])[ \t]{0,4}[\"']?([^\s\"'&;,<>{}$()]{8,200})"
 )
 """Names under which a secret stands, if it looks drawn by lot."""
+_PREFIXED = re.compile(r"(?<![A-Za-z0-9])[A-Za-z]{2,8}_(?:[a-z0-9]{2,10}_)?([A-Za-z0-9]{32,200})(?![A-Za-z0-9])")
+"""How issuers whose prefix is not known make their tokens."""
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]{0,30}://[^\s'\"<>]+")
 _HASH_OR_ID = re.compile(r"[0-9a-fA-F]{8,64}|[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _BETWEEN = re.compile(r"[-_.~+]")
@@ -101,6 +103,8 @@ def holds_token(text: str) -> bool:
         return True
     if text.replace(" ", "").isalpha():
         return False  # every other shape has digits or signs
+    if any(random_word(found[1]) for found in _PREFIXED.finditer(text)):
+        return True
     lower = text.lower()
     if any(needle in lower and shape.search(text) for needle, shape in _LINE_SHAPES.items()):
         return True
