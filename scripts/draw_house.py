@@ -23,7 +23,7 @@ NO_ROOMS = ("__main__", "tasks")
 
 def imports() -> dict[str, set[str]]:
     """Each room and the rooms it imports, as the source has it."""
-    graph = grimp.build_graph("journeyman")
+    graph = grimp.build_graph("journeyman", exclude_type_checking_imports=True)
     rooms: dict[str, set[str]] = {}
     for module in graph.modules:
         room = _room(module)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Generic, Literal, Self, TypeAlias
 
 from pydantic import (
     AliasChoices,
@@ -30,7 +30,7 @@ from journeyman.core.calls import ToolCallRecord
 from journeyman.core.data import Derived, Entity, new_id
 from journeyman.core.errors import ErrorInfo, InvalidDataError, validation_problems
 from journeyman.core.gaps import ToolGapReport
-from journeyman.core.policy import ANY_PRINCIPAL, Principal, PrincipalFilter
+from journeyman.core.policy import Principal
 from journeyman.core.specification import Environment
 from journeyman.core.words import packaged_text
 
@@ -127,15 +127,6 @@ class SessionHistory(Entity):
     session_id: str
     first: int = 0
     last: int = 0
-
-
-class ConversationStore(Protocol):
-    """The messages of sessions, for whoever reads them without knowing the store."""
-
-    async def messages(
-        self, session_id: str, *, last: int | None = None, principal_id: PrincipalFilter = ANY_PRINCIPAL
-    ) -> Sequence[Message]:
-        """In order; with ``last``, only the latest so many. None of a session that is another principal's."""
 
 
 OutputT = TypeVar("OutputT", default=Any)

@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from journeyman.core.audit import AuditNote
 from journeyman.core.data import LARGE_TEXT, canonical_json, new_id
 from journeyman.core.errors import InvalidDataError, ModelError
-from journeyman.core.memory import MemoryDocument, MemoryHit, MemoryStore, Passage, StoredPassage
+from journeyman.core.memory import MemoryDocument, MemoryHit, Passage, StoredPassage
 from journeyman.core.policy import Principal
 from journeyman.core.protocols import Clock, Embedder, SystemClock
-from journeyman.core.runs import ConversationStore, Message
+from journeyman.core.runs import Message
 from journeyman.memory.folders import ImportedFile, ReadFile, document_id, files_in, read_file
 from journeyman.memory.passages import PassageVectors, split
 from journeyman.retrieval.bm25 import BM25, terms
@@ -29,6 +29,8 @@ from journeyman.retrieval.search import fuse
 
 if TYPE_CHECKING:
     from journeyman.retrieval.index import Matrix
+    from journeyman.stores.conversations import SqlConversations
+    from journeyman.stores.memories import SqlMemories
 
 logger = logging.getLogger("journeyman.memory")
 
@@ -64,8 +66,8 @@ class MemoryManager:
 
     def __init__(
         self,
-        store: MemoryStore,
-        conversations: ConversationStore,
+        store: SqlMemories,
+        conversations: SqlConversations,
         *,
         embedder: Embedder | None = None,
         clock: Clock | None = None,

@@ -14,10 +14,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from journeyman.core.memory import MemoryStore
-
 if TYPE_CHECKING:
     from journeyman.retrieval.index import ExactIndex, Matrix
+    from journeyman.stores.memories import SqlMemories
 
 LONGEST = 1_000
 """Characters. The offline embedder reads about 250 words; what is beyond would not be found by meaning."""
@@ -75,7 +74,7 @@ class _Kept:
 class PassageVectors:
     """The vectors of every principal who has searched lately."""
 
-    def __init__(self, store: MemoryStore) -> None:
+    def __init__(self, store: SqlMemories) -> None:
         self._store = store
         self._kept: OrderedDict[str | None, _Kept] = OrderedDict()
 

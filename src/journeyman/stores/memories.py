@@ -55,7 +55,7 @@ _NOT_IN_PGVECTOR = """
 
 
 class SqlMemories(Aggregate):
-    """Documents in a database."""
+    """Documents in a database. Every method sees the rows of one principal alone (None: of nobody)."""
 
     def __init__(self, database: Database) -> None:
         super().__init__(database)
@@ -68,6 +68,7 @@ class SqlMemories(Aggregate):
         embedder: str | None,
         note: AuditNote | None = None,
     ) -> None:
+        """Keep documents, all or none; one whose id is there is replaced. ``embedder`` made the passages' vectors."""
         compares = await self._compares_vectors()
         await self._database.write(partial(_add, documents=documents, embedder=embedder, compares=compares, note=note))
 
@@ -77,6 +78,7 @@ class SqlMemories(Aggregate):
         return {document.id: document for document in map(_document, rows)}
 
     async def metadata_values(self, ids: Sequence[str], name: str, *, principal_id: str | None) -> Mapping[str, Any]:
+        """What the metadata of documents has under a name, by id; without those that have nothing there."""
         sql = (
             "SELECT document_id, value FROM memory_metadata "
             f"WHERE owner = ? AND name = ? AND document_id IN ({marks(ids)})"
@@ -96,6 +98,7 @@ class SqlMemories(Aggregate):
         limit: int = 50,
         offset: int = 0,
     ) -> Sequence[MemoryDocument]:
+        """Newest first: those made in this time, whose metadata has all these values."""
         clause, values = _filter(principal_id, since, until, metadata)
         if after is not None:
             place = "(SELECT created_at, id FROM memories WHERE owner = ? AND id = ?)"
@@ -118,6 +121,7 @@ class SqlMemories(Aggregate):
         return int(count)
 
     async def delete(self, ids: Sequence[str], *, principal_id: str | None, note: AuditNote | None = None) -> int:
+        """Forget documents with all that was made of them; returns how many there were."""
         if not ids:
             return 0
         sql = f"DELETE FROM memories WHERE owner = ? AND id IN ({marks(ids)})"
@@ -133,6 +137,7 @@ class SqlMemories(Aggregate):
     # --- finding
 
     async def matching(self, terms: Sequence[str], *, principal_id: str | None, limit: int) -> Sequence[int]:
+        """Numbers of the passages that share the rarest of these terms, best first."""
         asked = list(dict.fromkeys(terms))[:MOST_TERMS]
         if not asked:
             return ()
@@ -143,6 +148,7 @@ class SqlMemories(Aggregate):
     async def nearest(
         self, vector: bytes, *, principal_id: str | None, embedder: str, limit: int
     ) -> Sequence[tuple[int, float]] | None:
+        """Passages whose vectors are nearest, with their cosines; None where the database cannot compare vectors."""
         if not await self._compares_vectors():
             return None
         sql = (
@@ -157,6 +163,7 @@ class SqlMemories(Aggregate):
     async def vectors(
         self, *, principal_id: str | None, embedder: str, after: int, limit: int
     ) -> Sequence[tuple[int, bytes]]:
+        """Vectors of the passages from a number on, in the order of their numbers."""
         sql = (
             "SELECT number, vector FROM memory_passages WHERE owner = ? AND embedder = ? AND number > ? "
             "ORDER BY number LIMIT ?"
@@ -177,6 +184,7 @@ class SqlMemories(Aggregate):
     # --- vectors that are still to be made
 
     async def without_vector(self, *, principal_id: str | None, embedder: str, limit: int) -> Sequence[tuple[int, str]]:
+        """Passages that this embedder has made no vector of yet, with their texts."""
         sql = (
             "SELECT p.number, substr(m.text, p.start + 1, p.stop - p.start) FROM memory_passages p "
             "JOIN memories m ON m.owner = p.owner AND m.id = p.document_id "

@@ -36,15 +36,17 @@ _COLUMNS = ("status", "urgency", "eta", "created_at", "updated_at", "title", "wo
 
 
 class SqlTasks(Aggregate):
-    """Tasks in a database."""
+    """Tasks in a database. A ``note`` goes into the audit with the change."""
 
     async def add(self, task: Task, *, note: AuditNote | None = None) -> Task:
+        """Keep a new task (once) and return it as it stands."""
         return await self._database.write(partial(_add, task=task, note=note))
 
     async def get(self, task_id: str) -> Task | None:
         return await self._database.read(partial(_get, task_id=task_id))
 
     async def get_many(self, task_ids: Sequence[str]) -> Sequence[Task]:
+        """Those of them that there are, in no particular order."""
         return await self._database.read(partial(_get_many, task_ids=list(dict.fromkeys(task_ids))))
 
     async def find(
@@ -63,13 +65,20 @@ class SqlTasks(Aggregate):
     async def change(
         self, task_id: str, change: Callable[[Task], Task], *, now: float, note: AuditNote | None = None
     ) -> Task | None:
-        """Put what ``change`` makes of a task in its place, and keep the version before."""
+        """Put what ``change`` makes of a task in its place and return it; None when there is no such task.
+
+        Nobody else's change comes in between. The version before is kept, unless nothing changed. Attachments can
+        be added, by a reference that the task does not have yet; ``attach`` and ``detach`` do the rest. ``change`` may
+        run more than once, and in another thread.
+        """
         return await self._database.write(partial(_change, task_id=task_id, change=change, now=now, note=note))
 
     async def delete(self, task_id: str, *, note: AuditNote | None = None) -> bool:
+        """Forget a task, its attachments and its versions."""
         return await self._database.write(partial(_delete_from, table="tasks", row_id=task_id, note=note))
 
     async def versions(self, task_id: str) -> Sequence[TaskVersion]:
+        """What a task was before, newest first."""
         rows = await self._query(
             "SELECT number, replaced_at, body FROM task_versions WHERE task_id = ? ORDER BY number DESC", task_id
         )
@@ -79,10 +88,11 @@ class SqlTasks(Aggregate):
         )
 
     async def stamps(self) -> Mapping[str, float]:
-        """When each task was last changed, by id."""
+        """When each task was last changed, by id: enough to keep an index up to date."""
         return dict(await self._query("SELECT id, updated_at FROM tasks"))
 
     async def attach(self, attachment: Attachment, *, note: AuditNote | None = None) -> Attachment | None:
+        """Keep an attachment, unless its task has that reference: returns the one that is kept; None without a task."""
         return await self._database.write(partial(_attach_to_task, attachment=attachment, note=note))
 
     async def attachment(self, attachment_id: str) -> Attachment | None:

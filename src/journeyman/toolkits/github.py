@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import quote
 
 from pydantic import Field
@@ -18,7 +18,7 @@ from journeyman.core.data import moment
 from journeyman.core.errors import ErrorCategory, ToolError
 from journeyman.core.policy import RiskLevel
 from journeyman.core.protocols import SystemClock
-from journeyman.core.tasks import Attachment, TaskStore
+from journeyman.core.tasks import Attachment
 from journeyman.sensitive.addresses import check_address
 from journeyman.toolkits import FETCH_SECONDS, invalid
 from journeyman.toolkits.tasks.inputs import attachment_not_found
@@ -27,6 +27,9 @@ from journeyman.toolkits.tasks.tools import CATEGORY, MaybeText, about_attachmen
 from journeyman.toolkits.tasks.wording import refreshed
 from journeyman.tools.decorator import tool
 from journeyman.tools.tool import Tool
+
+if TYPE_CHECKING:
+    from journeyman.stores.tasks import SqlTasks
 
 GITHUB_API = "https://api.github.com"
 TOKEN = "GITHUB_TOKEN"
@@ -284,7 +287,7 @@ async def _refreshed(attachment: Attachment, github: GitHub, *, token: str | Non
     return attachment.model_copy(update={**said, "metadata": metadata, "updated_at": now})
 
 
-def refreshing_tools(service: TaskService, updates: TaskStore, github: GitHub) -> list[Tool[..., Any]]:
+def refreshing_tools(service: TaskService, updates: SqlTasks, github: GitHub) -> list[Tool[..., Any]]:
     """``refresh_attachment``, for a ``ToolLibrary``."""
 
     @tool(

@@ -11,14 +11,17 @@ from contextlib import suppress
 from datetime import UTC, date, datetime, time
 from difflib import SequenceMatcher
 from enum import StrEnum
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from journeyman.core.errors import ToolError
-from journeyman.core.tasks import Attachment, Task, TaskFilter, TaskPriority, TaskSort, TaskStatus, TaskStore
+from journeyman.core.tasks import Attachment, Task, TaskFilter, TaskPriority, TaskSort, TaskStatus
 from journeyman.retrieval.bm25 import terms
 from journeyman.toolkits import invalid
 from journeyman.toolkits.tasks.references import LONGEST as LONGEST_REFERENCE
 from journeyman.toolkits.tasks.references import InvalidReferenceError, read_reference
+
+if TYPE_CHECKING:
+    from journeyman.stores.tasks import SqlTasks
 
 E = TypeVar("E", bound=StrEnum)
 
@@ -122,7 +125,7 @@ def read_tags(tags: Iterable[str]) -> tuple[str, ...]:
 # --- which task or attachment is meant
 
 
-async def find_task(store: TaskStore, name: str) -> Task:
+async def find_task(store: SqlTasks, name: str) -> Task:
     """The one task with this id or these words in its title. Raises TASK_NOT_FOUND or AMBIGUOUS_TASK."""
     if len(name) > LONGEST_NAME:
         raise _too_long("TASK_NOT_FOUND", name)
@@ -177,7 +180,7 @@ def attachment_not_found(name: str, hint: str) -> ToolError:
     return invalid("ATTACHMENT_NOT_FOUND", f"there is no attachment {name!r}; {hint}", recover)
 
 
-async def _with_words(store: TaskStore, wanted: Sequence[str]) -> list[Task]:
+async def _with_words(store: SqlTasks, wanted: Sequence[str]) -> list[Task]:
     # The database searches for parts of words ("compan" for company and companies); whole words are compared here.
     parts = " ".join(word.removesuffix("y") for word in wanted)
     page = await store.find(TaskFilter(title=parts), limit=_CANDIDATES)
@@ -188,7 +191,7 @@ def _plain(text: str) -> str:
     return " ".join(text.casefold().split())
 
 
-async def task_not_found(store: TaskStore, name: str) -> ToolError:
+async def task_not_found(store: SqlTasks, name: str) -> ToolError:
     """Lists the recent tasks with the most similar titles."""
     name = name[:LONGEST_NAME]
     recent = (await store.find(limit=_CANDIDATES)).tasks

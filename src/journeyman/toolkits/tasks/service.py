@@ -6,25 +6,19 @@ import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from journeyman.core.audit import AuditNote
 from journeyman.core.data import digest, moment, new_id
 from journeyman.core.protocols import Clock, SystemClock
-from journeyman.core.tasks import (
-    Attachment,
-    AttachmentType,
-    Task,
-    TaskFilter,
-    TaskPage,
-    TaskSort,
-    TaskStore,
-    TaskVersion,
-)
+from journeyman.core.tasks import Attachment, AttachmentType, Task, TaskFilter, TaskPage, TaskSort, TaskVersion
 from journeyman.retrieval.search import HybridIndex
 from journeyman.toolkits import invalid
 from journeyman.toolkits.tasks import inputs
 from journeyman.toolkits.tasks.references import InvalidReferenceError, Reference, find_references, read_reference
+
+if TYPE_CHECKING:
+    from journeyman.stores.tasks import SqlTasks
 
 DOMAIN = "tasks"
 MOST_LISTED = 200
@@ -56,7 +50,7 @@ class TaskService:
     that tasks written by other processes are found too.
     """
 
-    def __init__(self, store: TaskStore, clock: Clock | None = None, *, index: HybridIndex | None = None) -> None:
+    def __init__(self, store: SqlTasks, clock: Clock | None = None, *, index: HybridIndex | None = None) -> None:
         self._store = store
         self._clock = clock or SystemClock()
         self._index = index if index is not None else HybridIndex()
