@@ -23,11 +23,12 @@ from journeyman.choosing import UserIntent, catalogue
 from journeyman.choosing.intents import IntentReader
 from journeyman.choosing.parameters import read_parameters
 from journeyman.choosing.ranking import ToolRanking
-from journeyman.core.gaps import INTENT_TYPES, add_intent_type
+from journeyman.core.gaps import add_intent_type
 from journeyman.retrieval.bm25 import BM25
 from journeyman.retrieval.search import HybridIndex
 from journeyman.tools.library import searchable
 
+KNOWN_TYPES = ("summarize", "analyze", "fetch", "explain")
 ADDED_TYPES = ("create", "update", "delete", "send")
 OFFERED = 20
 RESAMPLED = 1_000
@@ -117,8 +118,8 @@ async def intents(cases: Sequence[Case], embedder: RememberedVectors) -> dict[st
         (None if found is None else found.intent_type) == case.intent for found, case in zip(read, cases, strict=True)
     ]
     common = [right for right, case in zip(kinds, cases, strict=True) if case.common]
-    base = [right for right, case in zip(kinds, cases, strict=True) if case.intent in INTENT_TYPES]
-    frequent = max(sum(case.intent == name for case in cases) for name in (*INTENT_TYPES, *ADDED_TYPES, None))
+    base = [right for right, case in zip(kinds, cases, strict=True) if case.intent in KNOWN_TYPES]
+    frequent = max(sum(case.intent == name for case in cases) for name in (*KNOWN_TYPES, *ADDED_TYPES, None))
     given = {case.id: read_parameters(case.request, _right(case), today=TODAY) for case in cases}
     return {
         "types": {

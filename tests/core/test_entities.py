@@ -344,42 +344,14 @@ def test_the_time_zone_of_a_tasks_end_is_kept() -> None:
 # --- states
 
 
-def test_the_states_of_a_call() -> None:
-    table = {
-        "pending": "running success error cancelled denied",  # success: answered from the cache
-        "running": "success error timeout cancelled unknown",
-        "unknown": "success error",
-    }
-    for status in CallStatus:
-        allowed = table.get(status.value, "").split()
-        assert [other.value for other in CallStatus if status.may_become(other)] == sorted(
-            allowed, key=[s.value for s in CallStatus].index
-        )
-        assert status.settled is not bool(allowed)
-
-
-def test_the_states_of_a_run() -> None:
-    table = {
-        "queued": {"running", "cancelled"},
-        "running": {
-            "completed", "failed", "cancelled", "limit_reached", "awaiting_approval", "awaiting_resolution",
-            "stuck",
-        },
-        "awaiting_approval": {"running", "cancelled"},
-        "awaiting_resolution": {"running", "cancelled"},
-        "stuck": {"running", "cancelled"},
-    }  # fmt: skip
+def test_which_runs_have_ended_and_which_wait_for_a_person() -> None:
     for status in RunStatus:
-        assert {other.value for other in RunStatus if status.may_become(other)} == table.get(status.value, set())
-        assert status.ended is (status.value not in {*table, "unknown"})
+        assert status.ended is (status.value in {"completed", "failed", "cancelled", "limit_reached"})
         assert status.waiting is status.value.startswith(("awaiting", "stuck"))
 
 
-def test_the_states_of_an_approval() -> None:
-    for status in ApprovalStatus:
-        expected = {"approved", "denied", "expired", "superseded"} if status == "pending" else set()
-        assert {other.value for other in ApprovalStatus if status.may_become(other)} == expected
-        assert status.final is (status != "pending")
+def test_every_answer_to_an_approval_is_final() -> None:
+    assert [status for status in ApprovalStatus if not status.final] == ["pending"]
 
 
 def test_an_entity_made_of_good_values_is_the_one_the_constructor_makes() -> None:

@@ -13,9 +13,9 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias, assert_never
+from typing import TYPE_CHECKING, Protocol, TypeAlias, assert_never
 
 from journeyman.agent.agent import Agent, Verify
 from journeyman.agent.ending import MOST_INVALID, fail, finish, interrupted, never_valid, output_nudge, stop
@@ -34,18 +34,11 @@ from journeyman.execution.outcome import Refusal, Suspended, own_words
 from journeyman.execution.recorder import Recorder
 from journeyman.provenance.ledger import Ledger
 
+if TYPE_CHECKING:
+    from journeyman.telemetry.spans import SpanListener
+
 DEFAULT_ITERATIONS = 10
 DEFAULT_HISTORY_MESSAGES = 100
-
-
-class Trace(Protocol):
-    """The span of a run."""
-
-    def begin(self, run_id: str, now: float) -> str | None:
-        """Begin it; returns the text by which other processes find it."""
-
-    def current(self) -> AbstractContextManager[None]:
-        """Makes it the current one."""
 
 
 class Planner(Protocol):
@@ -77,7 +70,7 @@ class Run:
     """Whether somebody listens to the model's text as it grows."""
     leaving: bool = False
     """Set from outside: stop after this step, another process goes on."""
-    trace: Trace | None = None
+    trace: SpanListener | None = None
     """Where the run is traced."""
     rules: Callable[[], Policy] | None = None
     """The policy as it is now; without it, the one that the run began with."""

@@ -10,10 +10,10 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, Literal, TypeAlias
 
-from pydantic import Field, computed_field
+from pydantic import Field
 
 from journeyman.core.calls import ArgumentSource, ToolCallRecord, ungrounded
-from journeyman.core.data import Derived, Entity, Moment, canonical_json, exact_json
+from journeyman.core.data import Derived, Entity, Moment, canonical_json, derived, exact_json
 from journeyman.core.policy import Principal, RiskLevel
 from journeyman.core.words import words
 
@@ -30,9 +30,6 @@ class ApprovalStatus(StrEnum):
     @property
     def final(self) -> bool:
         return self is not ApprovalStatus.PENDING
-
-    def may_become(self, other: ApprovalStatus) -> bool:
-        return self is ApprovalStatus.PENDING and other.final
 
 
 class GrantTerms(Entity):
@@ -77,14 +74,12 @@ class Approval(Derived):
     decided_by: str | None = None
     reason: str | None = None
 
-    @computed_field  # type: ignore[prop-decorator]  # mypy cannot see through computed_field on a property
-    @property
+    @derived
     def arguments_json(self) -> str:
         """The arguments as JSON text: every digit as it is, every character to be seen."""
         return exact_json(self.arguments)
 
-    @computed_field  # type: ignore[prop-decorator]  # mypy cannot see through computed_field on a property
-    @property
+    @derived
     def ungrounded(self) -> tuple[str, ...]:
         """The arguments whose values are identifiers that stand in nothing said before: they may be invented."""
         return ungrounded(self.grounding)

@@ -18,12 +18,11 @@ from pydantic import (
     PlainValidator,
     ValidationInfo,
     WithJsonSchema,
-    computed_field,
     field_validator,
     model_validator,
 )
 
-from journeyman.core.data import Derived, Entity, reads_stored
+from journeyman.core.data import Derived, Entity, derived, reads_stored
 from journeyman.core.errors import ErrorInfo
 from journeyman.core.policy import Principal, RiskLevel
 
@@ -304,24 +303,6 @@ class CallStatus(StrEnum):
         folded = value.lower() if isinstance(value, str) else ""
         return cls.ERROR if folded == "failed" else next((item for item in cls if item.value == folded), None)
 
-    @property
-    def settled(self) -> bool:
-        return self not in (CallStatus.PENDING, CallStatus.RUNNING, CallStatus.UNKNOWN)
-
-    def may_become(self, other: CallStatus) -> bool:
-        return other in _NEXT.get(self, frozenset())
-
-
-_NEXT: dict[CallStatus, frozenset[CallStatus]] = {
-    CallStatus.PENDING: frozenset(
-        {CallStatus.RUNNING, CallStatus.SUCCESS, CallStatus.ERROR, CallStatus.CANCELLED, CallStatus.DENIED}
-    ),
-    CallStatus.RUNNING: frozenset(
-        {CallStatus.SUCCESS, CallStatus.ERROR, CallStatus.TIMEOUT, CallStatus.CANCELLED, CallStatus.UNKNOWN}
-    ),
-    CallStatus.UNKNOWN: frozenset({CallStatus.SUCCESS, CallStatus.ERROR}),
-}
-
 
 class Artifact(Entity):
     """A result that is too large for its record: where the whole is kept, and how it begins and ends."""
@@ -387,13 +368,11 @@ class ToolCallRecord(Derived):
             raise ValueError(f"end_time: {self.end_time} is before start_time {self.start_time}")
         return self
 
-    @computed_field  # type: ignore[prop-decorator]  # mypy cannot see through computed_field on a property
-    @property
+    @derived
     def success(self) -> bool:
         return self.status is CallStatus.SUCCESS
 
-    @computed_field  # type: ignore[prop-decorator]  # mypy cannot see through computed_field on a property
-    @property
+    @derived
     def duration_ms(self) -> float:
         return (self.end_time - self.start_time).total_seconds() * 1000
 

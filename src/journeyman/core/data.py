@@ -12,7 +12,7 @@ import math
 import os
 import re
 import time
-from collections.abc import AsyncIterable
+from collections.abc import AsyncIterable, Callable
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, Self
@@ -26,6 +26,7 @@ from pydantic import (
     ValidationError,
     ValidationInfo,
     WithJsonSchema,
+    computed_field,
     model_validator,
 )
 from pydantic.json_schema import JsonSchemaValue
@@ -393,6 +394,15 @@ async def read_at_most(pieces: AsyncIterable[bytes], most: int) -> tuple[bytes, 
         if left < 0:
             return b"".join(kept), False
     return b"".join(kept), True
+
+
+if TYPE_CHECKING:
+    derived = property
+else:
+
+    def derived(function: Callable[[Any], Any]) -> Any:
+        """A property of an entity that its JSON shows as well."""
+        return computed_field(property(function))
 
 
 class Derived(Entity):

@@ -15,9 +15,6 @@ from journeyman.core.errors import ConfigurationError
 from journeyman.core.specification import ToolSpecification
 from journeyman.core.words import packaged_text, stem, words
 
-INTENT_TYPES = ("summarize", "analyze", "fetch", "explain")
-"""The intents every installation knows; configuration or ``add_intent_type`` adds an installation's own."""
-
 
 class IntentType(Entity):
     """A kind of thing that people want."""

@@ -13,11 +13,11 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-from pydantic import Field, computed_field, model_validator
+from pydantic import Field, model_validator
 
 from journeyman.core.approvals import LabelSource
 from journeyman.core.calls import DemonstratedSource
-from journeyman.core.data import Derived, Entity, Moment, digest, new_id
+from journeyman.core.data import Derived, Entity, Moment, derived, digest, new_id
 from journeyman.core.policy import Principal
 from journeyman.core.runs import Message, Role
 
@@ -257,8 +257,7 @@ class ToolCallingStrategy(PlaybookBullet):
     shares: bool = False
     """Whether a person has offered a principal's strategy to everybody."""
 
-    @computed_field  # type: ignore[prop-decorator]  # mypy cannot see through computed_field on a property
-    @property
+    @derived
     def tool_success_rate(self) -> float:
         """Derived from the counters, so that it can never disagree with them; 0 without evidence."""
         uses = self.helpful_count + self.harmful_count

@@ -15,7 +15,6 @@ from pydantic import (
     SerializerFunctionWrapHandler,
     TypeAdapter,
     ValidationError,
-    computed_field,
     field_serializer,
     field_validator,
     model_serializer,
@@ -27,7 +26,7 @@ from typing_extensions import TypeVar
 from journeyman.core.aliases import task_fields
 from journeyman.core.approvals import DECISIVE, Label, LabelSource, best_label, judge
 from journeyman.core.calls import ToolCallRecord
-from journeyman.core.data import Derived, Entity, new_id
+from journeyman.core.data import Derived, Entity, derived, new_id
 from journeyman.core.errors import ErrorInfo, InvalidDataError, validation_problems
 from journeyman.core.gaps import ToolGapReport
 from journeyman.core.policy import Principal
@@ -163,27 +162,17 @@ class RunStatus(StrEnum):
 
     @property
     def ended(self) -> bool:
-        return self in (RunStatus.COMPLETED, RunStatus.FAILED, RunStatus.CANCELLED, RunStatus.LIMIT_REACHED)
+        return self in _ENDS
 
     @property
     def waiting(self) -> bool:
         """Whether nothing happens before a person has acted."""
         return self in _WAITS
 
-    def may_become(self, other: RunStatus) -> bool:
-        return other in _NEXT.get(self, frozenset())
-
 
 _ENDS = frozenset({RunStatus.COMPLETED, RunStatus.FAILED, RunStatus.CANCELLED, RunStatus.LIMIT_REACHED})
 UNFINISHED = frozenset(RunStatus) - _ENDS
 _WAITS = frozenset({RunStatus.AWAITING_APPROVAL, RunStatus.AWAITING_RESOLUTION, RunStatus.STUCK})
-_NEXT: dict[RunStatus, frozenset[RunStatus]] = {
-    RunStatus.QUEUED: frozenset({RunStatus.RUNNING, RunStatus.CANCELLED}),
-    RunStatus.RUNNING: _ENDS | _WAITS,
-    RunStatus.AWAITING_APPROVAL: frozenset({RunStatus.RUNNING, RunStatus.CANCELLED}),
-    RunStatus.AWAITING_RESOLUTION: frozenset({RunStatus.RUNNING, RunStatus.CANCELLED}),
-    RunStatus.STUCK: frozenset({RunStatus.RUNNING, RunStatus.CANCELLED}),
-}
 
 
 class Wait(Entity):
@@ -266,14 +255,12 @@ class ReasoningStep(Derived):
             raise ValueError("observation: a step that finishes must have the answer as its observation")
         return self
 
-    @computed_field  # type: ignore[prop-decorator]  # mypy cannot see through computed_field on a property
-    @property
+    @derived
     def tool_name(self) -> str | None:
         """The first call's tool."""
         return self.calls[0].tool_name if self.calls else None
 
-    @computed_field  # type: ignore[prop-decorator]  # mypy cannot see through computed_field on a property
-    @property
+    @derived
     def tool_args(self) -> dict[str, Any] | None:
         """The first call's arguments."""
         return self.calls[0].arguments if self.calls else None
@@ -365,29 +352,24 @@ class AgentResponse(Derived, Generic[OutputT]):
         """The most reliable label there is; without one, the grounded judge's. None where nothing can be said."""
         return best_label(self.labels) or judge(self.tool_calls, ended=self.status is RunStatus.COMPLETED)
 
-    @computed_field  # type: ignore[prop-decorator]  # mypy cannot see through computed_field on a property
-    @property
+    @derived
     def tool_calls(self) -> tuple[ToolCallRecord, ...]:
         return tuple(call for step in self.structured_trace for call in step.calls)
 
-    @computed_field  # type: ignore[prop-decorator]  # mypy cannot see through computed_field on a property
-    @property
+    @derived
     def tools_used(self) -> list[str]:
         """Names of the tools that ran (or answered from the cache), each once, in order of first use."""
         return list(dict.fromkeys(call.tool_name for call in self.tool_calls if call.attempts or call.cached))
 
-    @computed_field  # type: ignore[prop-decorator]  # mypy cannot see through computed_field on a property
-    @property
+    @derived
     def iteration_limit_reached(self) -> bool:
         return self.limit_reached == "iterations"
 
-    @computed_field  # type: ignore[prop-decorator]  # mypy cannot see through computed_field on a property
-    @property
+    @derived
     def total_iterations(self) -> int:
         return len(self.structured_trace)
 
-    @computed_field  # type: ignore[prop-decorator]  # mypy cannot see through computed_field on a property
-    @property
+    @derived
     def reasoning_trace(self) -> str:
         """The whole trace as text a person can read."""
         lines: list[str] = []

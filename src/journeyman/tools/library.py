@@ -7,7 +7,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, TypeAlias, overload
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, overload
 from weakref import WeakSet
 
 from journeyman.core.calls import speaks_for_tool
@@ -18,6 +18,7 @@ from journeyman.tools.decorator import tool
 from journeyman.tools.tool import Tool, why_not_registrable
 
 if TYPE_CHECKING:
+    from journeyman.agent.agent import Agent
     from journeyman.core.events import Event
     from journeyman.core.protocols import Embedder
     from journeyman.retrieval.bm25 import BM25
@@ -32,16 +33,6 @@ ALIASES = "aliases"
 """In a tool's metadata: other names under which it can be called."""
 _BINDINGS_KEPT = 64
 _WORD_ENDS = re.compile(r"[._-]+|(?<=[a-z0-9])(?=[A-Z])")
-
-
-class HasTools(Protocol):
-    """What binding needs to know of an agent."""
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def tools(self) -> tuple[ToolSpecification, ...]: ...
 
 
 @dataclass(slots=True)
@@ -350,12 +341,12 @@ class ToolLibrary:
 
     @overload
     def bind(
-        self, agent: HasTools, *, missing: Missing = ..., descriptions: bool = ..., everything: bool = ...
+        self, agent: Agent, *, missing: Missing = ..., descriptions: bool = ..., everything: bool = ...
     ) -> BoundTools: ...
 
     def bind(
         self,
-        agent: HasTools | ToolSpecification,
+        agent: Agent | ToolSpecification,
         *,
         missing: Missing = "refuse",
         descriptions: bool = True,
@@ -383,7 +374,7 @@ class ToolLibrary:
             self._bindings.popitem(last=False)
         return bound
 
-    def _bind(self, agent: HasTools, missing: Missing, *, descriptions: bool, everything: bool) -> BoundTools:
+    def _bind(self, agent: Agent, missing: Missing, *, descriptions: bool, everything: bool) -> BoundTools:
         mismatches: dict[str, list[str]] = {}
         by_name: dict[str, AnyTool] = {}
         for wanted in agent.tools:
