@@ -67,14 +67,6 @@ async def show_experiment(desk: Desk, experiment_id: Id) -> ExperimentDetails:
     return ExperimentDetails(experiment=row, report=from_json(found.report))
 
 
-async def report_of(desk: Desk, experiment_id: str) -> Report:
-    """The report of an experiment as its runner made it."""
-    found = await desk.app.store.experiments.get(experiment_id)
-    if found is None:
-        raise NotFoundError("experiment", experiment_id)
-    return Report.model_validate_json(found.report)
-
-
 async def keep_report(desk: Desk, report: Report) -> None:
     """Put what an experiment found into the store."""
     await keep(desk.app.store.experiments, report, now=desk.app.clock.time())

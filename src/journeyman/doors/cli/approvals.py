@@ -62,33 +62,29 @@ def _call_text(approval: Approval, arguments: dict[str, Any] | None = None) -> s
 
 @operated(approvals, "approvals show", operations.show_approval)
 def show_approval(item: operations.ApprovalDetails, _: Call) -> None:
-    table = screen.fields()
-    table.add_row("approval", item.id)
-    table.add_row("status", item.status.value)
-    if item.about:
-        table.add_row("about", screen.escaped(item.about))
-    table.add_row("tool", screen.escaped(item.tool_name))
-    table.add_row("arguments", screen.pretty(item.arguments))
-    if item.not_bound_to:
-        table.add_row("not bound to", screen.escaped(item.not_bound_to))
-    if item.grounding:
-        table.add_row("where from", Text("\n").join(Text(*line) for line in screen.source_lines(item.grounding)))
-    if item.edited_arguments is not None:
-        table.add_row("instead", screen.pretty(item.edited_arguments))
-    table.add_row("risk", screen.risk_text(item.risk))
-    if item.status is ApprovalStatus.PENDING and item.grant is not None:
-        table.add_row("--for-session", screen.grant_terms(item.grant))
-    table.add_row("for", "nobody in particular" if item.principal is None else screen.escaped(item.principal.id))
-    table.add_row("run", item.run_id)
-    table.add_row("asked", screen.local_time(item.requested_at.timestamp()))
-    if item.status is ApprovalStatus.PENDING:
-        left = screen.rough_duration(_seconds_left(item))
-        table.add_row("expires", f"{screen.local_time(item.expires_at.timestamp())}, in {left}")
-    if item.decided_at is not None:
-        by = f" by {screen.escaped(item.decided_by)}" if item.decided_by else ""
-        table.add_row("decided", f"{screen.local_time(item.decided_at.timestamp())}{by}")
-    if item.reason:
-        table.add_row("reason", screen.escaped(item.reason))
+    pending, instead = item.status is ApprovalStatus.PENDING, item.edited_arguments
+    asked, expires = (screen.local_time(at.timestamp()) for at in (item.requested_at, item.expires_at))
+    decided = None if item.decided_at is None else screen.local_time(item.decided_at.timestamp())
+    by = f" by {item.decided_by}" if item.decided_by else ""
+    sources = [Text(*line) for line in screen.source_lines(item.grounding)]
+    table = screen.fields(
+        ("approval", item.id),
+        ("status", item.status.value),
+        ("about", item.about or None),
+        ("tool", item.tool_name),
+        ("arguments", screen.pretty(item.arguments)),
+        ("not bound to", item.not_bound_to or None),
+        ("where from", Text("\n").join(sources) if sources else None),
+        ("instead", None if instead is None else screen.pretty(instead)),
+        ("risk", screen.risk_text(item.risk)),
+        ("--for-session", screen.grant_terms(item.grant) if pending and item.grant is not None else None),
+        ("for", "nobody in particular" if item.principal is None else item.principal.id),
+        ("run", item.run_id),
+        ("asked", asked),
+        ("expires", f"{expires}, in {screen.rough_duration(_seconds_left(item))}" if pending else None),
+        ("decided", decided and f"{decided}{by}"),
+        ("reason", item.reason or None),
+    )
     screen.console().print(table)
 
 
@@ -100,7 +96,6 @@ Checked = Annotated[
     typer.Option(
         metavar="MODULE[:NAME]",
         help="The run's tools, to check --args at once; else they are checked when the call runs.",
-        show_default=False,
     ),
 ]
 ARGS = Typed("--args", "JSON", "Run it with these arguments, all of them, instead.", read=json_object)

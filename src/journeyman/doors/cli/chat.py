@@ -28,7 +28,7 @@ from journeyman.core.errors import ConfigurationError, SessionTakenError
 from journeyman.core.runs import CHAT_MESSAGE_LIMIT, UNFINISHED, Role, SessionRow
 from journeyman.doors.cli import options, screen
 from journeyman.doors.cli.loading import command, running_app
-from journeyman.doors.cli.options import DEFAULT_STORE, ExitCode, RunOptions
+from journeyman.doors.cli.options import ExitCode, RunOptions
 from journeyman.doors.cli.origins import RememberedTools, latest_order, load_for_run
 from journeyman.doors.cli.run import see_through
 from journeyman.doors.cli.tools import print_tool, print_tools
@@ -89,37 +89,15 @@ def unknown(name: str) -> str:
     return f"there is no {name!r}; {f'did you mean {near[0]}?' if near else '/help tells what there is'}"
 
 
-def chat(
-    agent: options.AgentName = None,
-    library: options.Library = None,
-    model: options.Model = None,
-    session: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME", help="Go on with a stored conversation. Without it, a new one.", show_default=False
-        ),
-    ] = None,
-    permission: options.Permissions = None,
-    yes: options.Yes = False,
-    store: options.Store = DEFAULT_STORE,
-    verbose: options.Verbose = False,
-    debug: options.Debug = False,
-    log_level: options.Log = None,
-) -> None:
+GoneOnWith = Annotated[
+    str | None, typer.Option(metavar="NAME", help="Go on with a stored conversation. Without it, a new one.")
+]
+
+
+@options.taking("agent library model session permission yes store verbose debug log_level", session=GoneOnWith)
+def chat(given: RunOptions) -> None:
     """Talk in the terminal; risky calls are asked about there, Ctrl-C cancels. Through a pipe, a line is a message."""
-    given = RunOptions(
-        store=store,
-        agent=agent,
-        library=library,
-        model=model,
-        principal=options.user_with(permission),
-        session=session,
-        yes=yes,
-        verbose=verbose,
-        log_level=log_level,
-        debug=debug,
-    )
-    database = open_at(store)
+    database = open_at(given.store)
     loaded, tools, given = load_for_run(given, store=database)
     gate = Gate(ask=True)
     find = RememberedTools(database)
@@ -262,12 +240,7 @@ class _Conversation:
         return ExitCode.DONE
 
     def _help(self) -> None:
-        table = screen.fields()
-        for item in COMMANDS.values():
-            table.add_row(item.usage, item.does)
-        for key, does in KEYS.items():
-            table.add_row(key, does)
-        self._console.print(table)
+        self._console.print(screen.fields(*((item.usage, item.does) for item in COMMANDS.values()), *KEYS.items()))
         self._console.print("Everything else is said to the assistant.")
 
     def _tools(self, name: str) -> None:

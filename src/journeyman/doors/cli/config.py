@@ -30,11 +30,10 @@ from journeyman.settings.showing import setting_values
 config = typer.Typer(no_args_is_help=True)
 
 Environment = Annotated[
-    str | None,
-    typer.Option(metavar="NAME", help="As if it were development, staging or production.", show_default=False),
+    str | None, typer.Option(metavar="NAME", help="As if it were development, staging or production.")
 ]
-StoreUrl = Annotated[str | None, typer.Option(metavar="URL", help="As if the store were this.", show_default=False)]
-ModelName = Annotated[str | None, typer.Option(metavar="NAME", help="As if the model were this.", show_default=False)]
+StoreUrl = Annotated[str | None, typer.Option(metavar="URL", help="As if the store were this.")]
+ModelName = Annotated[str | None, typer.Option(metavar="NAME", help="As if the model were this.")]
 
 
 @config.command("check")

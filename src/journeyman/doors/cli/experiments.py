@@ -28,9 +28,7 @@ EXAMPLE = f"{NAME} = Experiment(agent, arms, inputs, score=..., runner=run)"
 LEAST_P = 0.0001
 """What is less likely is shown as less than this."""
 
-Html = Annotated[
-    Path | None, typer.Option(metavar="PATH", help="Also write the report with plots, as one page.", show_default=False)
-]
+Html = Annotated[Path | None, typer.Option(metavar="PATH", help="Also write the report with plots, as one page.")]
 Markdown = Annotated[bool, typer.Option("--markdown", help="Print the report as Markdown on stdout, and nothing else.")]
 
 experiment = typer.Typer(no_args_is_help=True)
@@ -38,12 +36,7 @@ experiment = typer.Typer(no_args_is_help=True)
 
 @experiment.command("run")
 def run_experiment(
-    file: Annotated[
-        Path,
-        typer.Argument(
-            metavar="FILE", help="A Python file that says experiment = Experiment(...).", show_default=False
-        ),
-    ],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A Python file that says experiment = Experiment(...).")],
     html: Html = None,
     markdown: Markdown = False,
     store: Store = DEFAULT_STORE,
@@ -90,7 +83,7 @@ operated(experiment, "experiment list", operations.list_experiments)(
 
 @experiment.command("show")
 def show_experiment(
-    experiment_id: Annotated[str, typer.Argument(metavar="ID", help="The experiment's id.", show_default=False)],
+    experiment_id: Annotated[str, typer.Argument(metavar="ID", help="The experiment's id.")],
     html: Html = None,
     markdown: Markdown = False,
     store: Store = DEFAULT_STORE,
@@ -98,8 +91,8 @@ def show_experiment(
 ) -> None:
     """The report of one experiment."""
     _check_output(html, markdown=markdown, as_json=as_json)
-    report = at_desk(store, lambda desk: operations.report_of(desk, experiment_id))
-    raise typer.Exit(_present(report, html=html, markdown=markdown, as_json=as_json))
+    found = at_desk(store, lambda desk: operations.show_experiment(desk, experiment_id))
+    raise typer.Exit(_present(Report.model_validate(found.report), html=html, markdown=markdown, as_json=as_json))
 
 
 def _check_output(html: Path | None, *, markdown: bool, as_json: bool) -> None:

@@ -106,8 +106,7 @@ def intent(
     request: Annotated[str, typer.Argument(metavar="REQUEST", help="What somebody might ask for, in words.")],
     library: Library = None,
     model: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="A model that is asked as well. Without it, none is.", show_default=False),
+        str | None, typer.Option(metavar="NAME", help="A model that is asked as well. Without it, none is.")
     ] = None,
     permission: options.Permissions = None,
     as_json: Json = False,

@@ -26,7 +26,7 @@ from journeyman.core.policy import Principal
 from journeyman.doors.cli import options, screen
 from journeyman.doors.cli.configured import configuration, file_settings
 from journeyman.doors.cli.loading import command
-from journeyman.doors.cli.options import DEFAULT_STORE, WrongUsageError
+from journeyman.doors.cli.options import RunOptions, WrongUsageError
 from journeyman.doors.cli.printed import answer_stream, printing_to_stderr
 from journeyman.doors.cli.program import TOKEN_VARIABLE, new_token, take_from_environment
 from journeyman.doors.cli.serve import TokenFile, agents_and_tools, for_this_machine, must_be_bindable, token_file
@@ -42,7 +42,10 @@ mcp = typer.Typer(no_args_is_help=True)
 
 
 @mcp.command("serve")
+@options.taking("http host port tokens insecure_no_token no_elicitation page library agent permission store log_level")
 def serve_mcp(
+    bag: RunOptions,
+    *,
     http: Annotated[bool, typer.Option("--http", help="Over streamable HTTP, instead of stdin and stdout.")] = False,
     host: Annotated[
         str, typer.Option(metavar="ADDRESS", help="With --http: where to listen. Others than 127.0.0.1 need --tokens.")
@@ -58,14 +61,8 @@ def serve_mcp(
         typer.Option("--no-elicitation", help="Ask for no approval through the client: all wait to be decided here."),
     ] = False,
     page: Annotated[
-        str | None,
-        typer.Option(metavar="URL", help="Where 'journeyman serve' shows the approvals.", show_default=False),
+        str | None, typer.Option(metavar="URL", help="Where 'journeyman serve' shows the approvals.")
     ] = None,
-    library: options.Library = None,
-    agent: options.AgentName = None,
-    permission: options.Permissions = None,
-    store: options.Store = DEFAULT_STORE,
-    log_level: options.Log = None,
 ) -> None:
     """Offer the library's tools to an MCP client: each call is checked, graded, approved where it must be, recorded.
 
@@ -77,23 +74,23 @@ def serve_mcp(
         from journeyman.doors import mcp as door
     except ImportError as error:
         raise ConfigurationError(f"an MCP server needs more packages: {install_command('mcp')}") from error
-    if http and permission:
+    if http and bag.permission:
         raise WrongUsageError("--permission is for stdin and stdout; over --http a token's permissions count")
     if not http and tokens is not None:
         raise WrongUsageError("--tokens is for --http; over stdin and stdout there is one client, who is you")
     if tokens is not None and insecure_no_token:
         raise WrongUsageError("--tokens says who may use the server, --insecure-no-token that everybody may: give one")
     listed = token_file(tokens) if http else None
-    database = open_at(store)
+    database = open_at(bag.store)
     followed = configuration(database)
-    agents, tools = agents_and_tools(agent, library, store=database, model=None)
-    places = _places(store, page)
+    agents, tools = agents_and_tools(bag, database)
+    places = _places(bag.store, page)
 
     @asynccontextmanager
     async def service() -> AsyncIterator[Service]:
         principals = None if listed is None else listed.now
         opened = open_service(
-            store=store,
+            store=bag.store,
             database=database,
             library=tools,
             agents=agents,
@@ -108,7 +105,8 @@ def serve_mcp(
             yield found
 
     async def over_stdio() -> None:
-        me = options.user_with(permission)
+        me = bag.principal
+        assert me is not None
         # Whoever sits at the client has started this program, and is asked as at a terminal.
         principal = Principal(me.id, permissions={*me.permissions, DECIDE})
         with printing_to_stderr():
@@ -143,12 +141,8 @@ def serve_mcp(
 @mcp.command("add")
 def add_server(
     name: Annotated[str, typer.Argument(metavar="NAME", help="Under which its tools are known: NAME.tool.")],
-    command: Annotated[
-        list[str] | None, typer.Argument(metavar="-- COMMAND...", help="What starts it.", show_default=False)
-    ] = None,
-    url: Annotated[
-        str | None, typer.Option(metavar="URL", help="Where it listens, instead.", show_default=False)
-    ] = None,
+    command: Annotated[list[str] | None, typer.Argument(metavar="-- COMMAND...", help="What starts it.")] = None,
+    url: Annotated[str | None, typer.Option(metavar="URL", help="Where it listens, instead.")] = None,
     trust_annotations: Annotated[
         bool, typer.Option("--trust-annotations", help="Let what it says of its tools lower their risk.")
     ] = False,

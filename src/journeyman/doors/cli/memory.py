@@ -31,11 +31,10 @@ MOST_BYTES = 10_000_000
 """Of standard input."""
 
 Owner = Annotated[
-    str | None,
-    typer.Option("--principal", metavar="ID", help="Whose. Without it, yours: of your user name.", show_default=False),
+    str | None, typer.Option("--principal", metavar="ID", help="Whose. Without it, yours: of your user name.")
 ]
 METADATA_HELP = """Of the documents, e.g. '{"topic": "health"}'."""
-Metadata = Annotated[str | None, typer.Option(metavar="JSON", help=METADATA_HELP, show_default=False)]
+Metadata = Annotated[str | None, typer.Option(metavar="JSON", help=METADATA_HELP)]
 
 
 def _text(text: str, *, option: str) -> str:
@@ -87,9 +86,7 @@ def _say_by_words(count: int) -> None:
 
 @memory.command("import")
 def import_folder(
-    folder: Annotated[
-        Path, typer.Argument(metavar="FOLDER", help="With Markdown, text or PDF files.", show_default=False)
-    ],
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="With Markdown, text or PDF files.")],
     metadata: Metadata = None,
     principal: Owner = None,
     store: Store = DEFAULT_STORE,

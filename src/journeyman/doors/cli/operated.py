@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from inspect import Parameter, Signature, getdoc, signature
+from inspect import Parameter, getdoc, signature
 from types import UnionType
 from typing import Annotated, Any, Union, get_args, get_origin
 
@@ -18,7 +18,7 @@ from journeyman.app import ToolLibrary
 from journeyman.app.operations.table import Operation, Page
 from journeyman.doors.cli import options, screen
 from journeyman.doors.cli.loading import at_desk, command, load_library
-from journeyman.doors.cli.options import DEFAULT_STORE, Json, Library, Store, WrongUsageError
+from journeyman.doors.cli.options import DEFAULT_STORE, ExitCode, Json, Library, Store, WrongUsageError
 from journeyman.doors.cli.people import must_be_a_person
 
 NOT_TYPED = ("offset", "cursor", "arguments_json")
@@ -102,13 +102,14 @@ def operated(
     person: bool = False,
     create: bool = False,
     check: Callable[[Mapping[str, Any]], None] | None = None,
+    fails: Callable[[Any], object] | None = None,
 ) -> Callable[[View], View]:
     """Make a command of what shows a result to a person; the last of ``words`` is its name in the group.
 
     What the view takes beyond the result and the call is typed as well, and its docstring tells what is special here.
     ``rows`` is the field of a result that --json prints; ``by`` and ``library`` are options that say who does it and
     with which tools, the usual ones where the ``Library`` of all commands names none. Only a ``person`` may do it.
-    ``check`` refuses values that do not go together.
+    ``check`` refuses values that do not go together; ``fails`` tells for which results the exit code is 1.
     """
     values = list(_values(operation, typed or {}))
 
@@ -133,23 +134,23 @@ def operated(
                 view(result, call, **{item.name: given[item.name] for item in own})
             if isinstance(result, Page):
                 screen.note_more(result, call.command(words))
+            if fails is not None and fails(result):
+                raise typer.Exit(ExitCode.FAILED)
 
         has_json = Json if operation.output is not type(None) and not own else None  # a view's own may be a file
         shared = [("by", None, by), ("library", None, library), ("store", DEFAULT_STORE, Store)]
         parameters = [
             *(item.parameter() for item in values),
-            *(item.replace(kind=Parameter.KEYWORD_ONLY) for item in own),
+            *own,
             *(
                 Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=kind)
                 for name, default, kind in (*shared, ("as_json", False, has_json))
                 if kind is not None
             ),
         ]
-        work.__signature__ = Signature(parameters)  # type: ignore[attr-defined]  # which typer reads
-        work.__annotations__ = {item.name: item.annotation for item in parameters}
         more = None if isinstance(view, Listing) else getdoc(view) or getdoc(operation.work)
         work.__doc__ = f"{operation.summary}." + (f"\n\n{more}" if more else "")
-        group.command(words.rpartition(" ")[2])(work)
+        group.command(words.rpartition(" ")[2])(options.declared(work, parameters))
         return view
 
     return made

@@ -7,9 +7,12 @@ import json
 import logging
 import os
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum, StrEnum
-from typing import Annotated, Any
+from inspect import Parameter, Signature, signature
+from pathlib import Path
+from typing import Annotated, Any, get_type_hints
 
 import typer
 
@@ -102,7 +105,6 @@ AgentName = Annotated[
         help="An Agent; MODULE is a module or a Python file. Without --library it finds its tools in its own module, "
         "or, described in a gram file, among those that come with Journeyman. Without --agent, an assistant with the "
         "library's tools.",
-        show_default=False,
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON on stdout, and nothing else.")]
@@ -113,7 +115,6 @@ Library = Annotated[
         help="A ToolLibrary, or a module or Python file: every tool in it; or 'local': the files of the current "
         "folder, and notes; or 'research': the web, these files and your memory; or 'slack': the bot's channels. "
         "Without it, the tools over the tasks in the store.",
-        show_default=False,
     ),
 ]
 Model = Annotated[
@@ -122,7 +123,6 @@ Model = Annotated[
         metavar="NAME",
         help="openai:NAME, ollama:NAME, http://HOST:PORT/v1#NAME, gguf:PATH or embedded. Without it, the agent's own, "
         "else what 'journeyman doctor' finds here.",
-        show_default=False,
     ),
 ]
 Store = Annotated[
@@ -134,9 +134,8 @@ Store = Annotated[
         help="Where runs are kept: sqlite:///FILE or postgresql://USER@HOST/DATABASE.",
     ),
 ]
-By = Annotated[
-    str | None, typer.Option(metavar="NAME", help="Who decides. Without it, your user name here.", show_default=False)
-]
+By = Annotated[str | None, typer.Option(metavar="NAME", help="Who decides. Without it, your user name here.")]
+Output = Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE", help="Without it, to stdout.")]
 Yes = Annotated[
     bool, typer.Option("--yes", help="Approve everything without asking. Dangerous: irreversible calls run, too.")
 ]
@@ -152,7 +151,6 @@ Log = Annotated[
         envvar=LOG_VARIABLE,
         help="Write structured logs to stderr, from debug, info, warning or error on.",
         callback=start_logs,
-        show_default=False,
     ),
 ]
 
@@ -169,29 +167,30 @@ def show_tracebacks(wanted: bool) -> bool:
 
 
 Verbose = Annotated[
-    bool,
-    typer.Option("--verbose", "-v", help="Also show what calls returned, as it is, and what the model was told."),
+    bool, typer.Option("--verbose", "-v", help="Also show what calls returned, as it is, and what the model was told.")
 ]
 Debug = Annotated[
     bool, typer.Option("--debug", help="Show the whole traceback of a tool that fails.", callback=show_tracebacks)
 ]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class RunOptions:
-    """What a command that carries out runs was given."""
+    """What a command that has to do with runs was given: the one declaration of the options that they share."""
 
-    store: str
-    agent: str | None = None
-    library: str | None = None
-    model: str | None = None
-    principal: Principal | None = None
+    store: Store = DEFAULT_STORE
+    agent: AgentName = None
+    library: Library = None
+    model: Model = None
+    permission: Permissions = None
     session: str | None = None
-    yes: bool = False
-    as_json: bool = False
-    log_level: LogLevel | None = None
-    debug: bool = False
-    verbose: bool = False
+    yes: Yes = False
+    as_json: Json = False
+    verbose: Verbose = False
+    debug: Debug = False
+    log_level: Log = None
+    principal: Principal | None = None
+    """Who runs the program, where the command takes permissions."""
     folder: str = ""
     """Stands for the current one in what a session remembers."""
     origin: Origin | None = None
@@ -203,6 +202,45 @@ class RunOptions:
     def live(self) -> bool:
         """Whether a terminal may redraw what is under way, which log records on stderr would tear apart."""
         return self.log_level is None and not self.debug
+
+
+def taking(order: str, **other: Any) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Make a command of a function that takes ``RunOptions``, and what it declares itself.
+
+    ``order`` names all that can be typed, as the help shows it; ``other`` declares a shared option in another way.
+    """
+
+    def made(work: Callable[..., None]) -> Callable[..., None]:
+        own = dict(list(signature(work, eval_str=True).parameters.items())[1:])
+        kinds = get_type_hints(RunOptions, include_extras=True) | other
+        parameters = [
+            own.get(name)
+            or Parameter(
+                name,
+                Parameter.KEYWORD_ONLY,
+                default=None if name in other else getattr(RunOptions, name),
+                annotation=kinds[name],
+            )
+            for name in order.split()
+        ]
+
+        def command(**given: Any) -> None:
+            said = {item.name: given.get(item.name, item.default) for item in parameters}
+            mine = {name: said.pop(name) for name in own}
+            who = user_with(said["permission"]) if "permission" in said else None
+            work(RunOptions(**said, principal=who), **mine)
+
+        command.__doc__ = work.__doc__
+        return declared(command, parameters)
+
+    return made
+
+
+def declared(command: Callable[..., None], parameters: list[Parameter]) -> Callable[..., None]:
+    """The function with these parameters, for typer, which reads them there."""
+    command.__signature__ = Signature([item.replace(kind=Parameter.KEYWORD_ONLY) for item in parameters])  # type: ignore[attr-defined]  # as inspect does
+    command.__annotations__ = {item.name: item.annotation for item in parameters}
+    return command
 
 
 def user_with(permissions: list[str] | None) -> Principal:

@@ -74,12 +74,6 @@ def _lasting_model(name: str | None) -> str | None:
     return f"{_GGUF}{Path(name.removeprefix(_GGUF)).expanduser().resolve()}"
 
 
-def words(given: RunOptions | Origin) -> tuple[str, ...]:
-    """The options that name all this once more."""
-    named = (("--agent", given.agent), ("--library", given.library), ("--model", given.model))
-    return tuple(word for option, name in named if name is not None for word in (option, name))
-
-
 # --- beginning
 
 
@@ -95,7 +89,7 @@ def load_for_run(given: RunOptions, *, store: SqlStore) -> tuple[Agent, ToolLibr
     if origin.model is not None:
         agent = agent.model_copy(update={"model": origin.model})
     known = remember(origin, [agent])
-    return agent, tools, replace(given, origin=origin, repeated=() if known else words(origin))
+    return agent, tools, replace(given, origin=origin, repeated=() if known else trust.words(origin))
 
 
 def remember(origin: Origin, agents: Iterable[Agent]) -> bool:

@@ -44,6 +44,7 @@ def must_be_a_person() -> None:
 
 
 def at_a_terminal() -> bool:
+    # A stream that the caller has closed is None.
     return all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stderr))
 
 

@@ -57,16 +57,17 @@ def show_strategies(found: operations.Strategies, call: Call) -> None:
 def show_strategy(found: PlaybookBullet, _: Call) -> None:
     """Also what it changed against runs that went without."""
     screen.say(Text(screen.escaped(found.content), style="bold"))
-    table = screen.fields()
-    table.add_row("counted", f"{found.helpful_count} good, {found.harmful_count} bad")
+    rows = [("counted", f"{found.helpful_count} good, {found.harmful_count} bad")]
     if isinstance(found, ToolCallingStrategy):
-        table.add_row("state", screen.escaped(f"{found.state.value}: {found.state_reason}"))
         labels = ", ".join(f"{count} by {source.value}" for source, count in found.label_sources.items())
-        table.add_row("labels", labels or "none")
-        table.add_row("effect", found.effect_text)
-        table.add_row("of", "everybody" if found.principal_id is None else screen.escaped(found.principal_id))
-        table.add_row("from", screen.escaped(", ".join((*found.models, *found.provenance[-3:])) or "nowhere known"))
-    screen.console().print(table)
+        rows += [
+            ("state", f"{found.state.value}: {found.state_reason}"),
+            ("labels", labels or "none"),
+            ("effect", found.effect_text),
+            ("of", found.principal_id or "everybody"),
+            ("from", ", ".join((*found.models, *found.provenance[-3:])) or "nowhere known"),
+        ]
+    screen.console().print(screen.fields(*rows))
     for line in _demonstration(found):
         screen.say(screen.escaped(line))
 

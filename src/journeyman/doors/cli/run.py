@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 import typer
@@ -30,17 +30,27 @@ from journeyman.doors.cli.options import ExitCode, RunOptions
 from journeyman.doors.cli.origins import load_for_run
 from journeyman.doors.cli.printed import printing_to_stderr
 from journeyman.doors.cli.screen import print_answer
-from journeyman.doors.cli.trace import Allow, Asker, Trace, approver, asker
+from journeyman.doors.cli.trace import Allow, Asker, Trace, asker, nobody
 from journeyman.doors.cli.trust import Gate
 
+KeptIn = Annotated[
+    str | None,
+    typer.Option(metavar="URL", help="Where to keep it; implies --durable.", callback=options.note_store),
+]
+GoneOnWith = Annotated[
+    str | None, typer.Option(metavar="NAME", help="Go on with a stored conversation; implies --durable.")
+]
 
+
+@options.taking(
+    "task agent library model permission yes durable store session as_json verbose debug log_level",
+    store=KeptIn,
+    session=GoneOnWith,
+)
 def run(
+    given: RunOptions,
+    *,
     task: Annotated[str, typer.Argument(metavar="TASK", help="What to do, in words.")],
-    agent: options.AgentName = None,
-    library: options.Library = None,
-    model: options.Model = None,
-    permission: options.Permissions = None,
-    yes: options.Yes = False,
     durable: Annotated[
         bool,
         typer.Option(
@@ -48,42 +58,13 @@ def run(
             help="Keep the run in the store: it survives this process, and a risky call waits until somebody decides.",
         ),
     ] = False,
-    store: Annotated[
-        str | None,
-        typer.Option(
-            metavar="URL",
-            help="Where to keep it; implies --durable.",
-            callback=options.note_store,
-            show_default=False,
-        ),
-    ] = None,
-    session: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="Go on with a stored conversation; implies --durable.", show_default=False),
-    ] = None,
-    as_json: options.Json = False,
-    verbose: options.Verbose = False,
-    debug: options.Debug = False,
-    log_level: options.Log = None,
 ) -> None:
     """Carry out a task: its trace on stderr, its answer on stdout.
 
     Exit codes: 0 done, 1 failed or nothing done, 2 wrong usage, 3 waiting for a person.
     """
-    given = RunOptions(
-        store=store or options.default_store(),
-        agent=agent,
-        library=library,
-        model=model,
-        principal=options.user_with(permission),
-        session=session,
-        yes=yes,
-        as_json=as_json,
-        log_level=log_level,
-        debug=debug,
-        verbose=verbose,
-    )
-    carry_out = run_durably if durable or store or session else run_directly
+    carry_out = run_durably if durable or given.store or given.session else run_directly
+    given = replace(given, store=given.store or options.default_store())
     raise typer.Exit(carry_out(options.task_text(task), given))
 
 
@@ -132,7 +113,7 @@ async def stream_run(
         if (found := tools.lookup(approval.tool_name)) is not None:
             await checked_arguments(found, arguments)
 
-    asks = approver(trace, yes=given.yes, check=check)
+    asks = asker(trace, yes=given.yes, check=check) or nobody
     rules = None if (found := configuration()) is None else found.rules
     limits = None
     if rules is not None:

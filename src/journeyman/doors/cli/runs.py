@@ -6,7 +6,6 @@ import asyncio
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
 import typer
@@ -26,7 +25,7 @@ from journeyman.doors.cli import options, screen
 from journeyman.doors.cli.loading import at_desk, command, load_agent, must_exist, running_app
 from journeyman.doors.cli.operated import Call, Listing, Typed, operated
 from journeyman.doors.cli.options import DEFAULT_STORE, ExitCode, RunOptions, WrongUsageError
-from journeyman.doors.cli.origins import RememberedTools, words
+from journeyman.doors.cli.origins import RememberedTools
 from journeyman.doors.cli.run import (
     Need,
     blocking_run,
@@ -42,10 +41,11 @@ from journeyman.doors.cli.run import (
 )
 from journeyman.doors.cli.screen import show_markdown
 from journeyman.doors.cli.trace import Trace, asker
-from journeyman.doors.cli.trust import Gate
+from journeyman.doors.cli.trust import Gate, words
 
 FACT_WIDTH = 300
 OTHER_TOOLS = "the run stays as it is; name the tools it was begun with: --library MODULE[:NAME]"
+CANCELLED = "wanted; whoever has it, or takes it up next, ends it"
 RUN_STYLES = {
     RunStatus.COMPLETED: "green",
     RunStatus.FAILED: "red",
@@ -56,16 +56,16 @@ RUN_STYLES = {
     RunStatus.STUCK: "bold red",
 }
 
-Rater = Annotated[
-    str | None, typer.Option(metavar="NAME", help="Who says so. Without it, your user name.", show_default=False)
-]
+Rater = Annotated[str | None, typer.Option(metavar="NAME", help="Who says so. Without it, your user name.")]
 RESOLVED = {
     "call_id": Typed(metavar="CALL", help="The call's id, from 'runs show'."),
     "action": Typed(metavar="rerun|done|skip", help="Run it again, take it as done, or leave it out."),
     "result": Typed(metavar="JSON", read=options.json_value),
 }
 RATING = {"rating": Typed(metavar="good|bad", argument=True), "note": Typed(metavar="TEXT")}
-RunId = Annotated[str, typer.Argument(metavar="ID", help="The run's id.", show_default=False)]
+RUN = {"run_id": Typed(help="The run's id.")}
+CALL = Typed(metavar="CALL", help="The call's id, from 'runs show --events'.")
+RunId = Annotated[str, typer.Argument(metavar="ID", help="The run's id.")]
 
 runs = typer.Typer(no_args_is_help=True)
 
@@ -155,26 +155,21 @@ class _Found(NamedTuple):
 def _print_run(shown: _Found, *, verbose: bool) -> None:
     row, task, _, facts, response, holder, waits = shown
     console = screen.console()
-    table = screen.fields()
-    table.add_row("run", row.id)
-    table.add_row("status", _status_text(row))
-    table.add_row("task", screen.escaped(task))
-    table.add_row("agent", screen.escaped(row.agent_name))
-    if row.principal_id is not None:
-        table.add_row("for", screen.escaped(row.principal_id))
-    if row.session_id is not None:
-        table.add_row("session", screen.escaped(row.session_id))
-    table.add_row("begun", screen.local_time(row.created_at))
-    table.add_row("last seen", screen.local_time(row.updated_at))
-    if not row.status.ended:
-        table.add_row("at work", holder or "nobody")
-        if row.trouble is not None:
-            table.add_row("trouble", screen.escaped(row.trouble))
-        for wait in waits:
-            until = "" if wait.until is None else f" (until {screen.local_time(wait.until)})"
-            table.add_row("waits for", screen.escaped(f"{wait.whom}: {wait.text}{until}"))
-        if row.cancel_wanted:
-            table.add_row("cancel", "wanted; whoever has it, or takes it up next, ends it")
+    unfinished = not row.status.ended
+    table = screen.fields(
+        ("run", row.id),
+        ("status", _status_text(row)),
+        ("task", task),
+        ("agent", row.agent_name),
+        ("for", row.principal_id),
+        ("session", row.session_id),
+        ("begun", screen.local_time(row.created_at)),
+        ("last seen", screen.local_time(row.updated_at)),
+        ("at work", (holder or "nobody") if unfinished else None),
+        ("trouble", row.trouble if unfinished else None),
+        *(("waits for", _wait_text(wait)) for wait in waits if unfinished),
+        ("cancel", CANCELLED if unfinished and row.cancel_wanted else None),
+    )
     console.print(table)
     console.print()
     trace = Trace(console, live=False, plans=False, verbose=verbose)
@@ -194,6 +189,11 @@ def _print_run(shown: _Found, *, verbose: bool) -> None:
         screen.show(console, Text(f"{label.value} · {label.decision or label.source.value}{by}{note}", style="dim"))
 
 
+def _wait_text(wait: Wait) -> str:
+    until = "" if wait.until is None else f" (until {screen.local_time(wait.until)})"
+    return f"{wait.whom}: {wait.text}{until}"
+
+
 def _print_facts(facts: list[Fact]) -> None:
     for fact in facts:
         content = fact.model_dump(mode="json", exclude={"run_id", "seq", "time", "type"}, exclude_defaults=True)
@@ -201,93 +201,52 @@ def _print_facts(facts: list[Fact]) -> None:
         screen.say(Text.assemble((head, "bold"), screen.shortened(content, FACT_WIDTH)))
 
 
-@runs.command("export")
-def export_run(
-    run_id: RunId,
-    output: Annotated[Path | None, typer.Option(metavar="FILE", help="Without it, to stdout.")] = None,
-    store: options.Store = DEFAULT_STORE,
-) -> None:
-    """The whole run as JSON: what was asked, every fact, what came out."""
-
-    whole = at_desk(store, lambda desk: operations.export_run(desk, run_id)).model_dump(mode="json")
-    if output is None:
-        screen.print_json(whole)
-    else:
-        _write(output, screen.json_text(whole))
+@operated(runs, "runs export", operations.export_run, typed=RUN)
+def write_run(whole: operations.RunExport, _: Call, output: options.Output = None) -> None:
+    """As JSON."""
+    screen.put_out(screen.json_text(whole.model_dump(mode="json")), output)
 
 
-@runs.command("result")
-def show_result(
-    run_id: RunId,
-    call_id: Annotated[str, typer.Argument(metavar="CALL", help="The call's id, from 'runs show --events'.")],
-    output: Annotated[Path | None, typer.Option(metavar="FILE", help="Without it, to stdout.")] = None,
-    store: options.Store = DEFAULT_STORE,
-) -> None:
-    """The whole result of one call, also of one that is too large for its record."""
-
-    value = at_desk(store, lambda desk: operations.call_result(desk, run_id, call_id))
-    text = value if isinstance(value, str) else screen.json_text(value)
-    if output is None:
-        screen.write(text)
-    else:
-        _write(output, text)
-
-
-def _write(output: Path, text: str) -> None:
-    try:
-        output.write_text(text + "\n", encoding="utf-8")
-    except OSError as error:
-        raise WrongUsageError(f"--output {str(output)!r} cannot be written: {error.strerror}") from None
+@operated(runs, "runs result", operations.call_result, typed=RUN | {"call_id": CALL})
+def write_result(value: Any, _: Call, output: options.Output = None) -> None:
+    screen.put_out(value if isinstance(value, str) else screen.json_text(value), output)
 
 
 # --- resuming
 
 
+OtherAgent = Annotated[
+    str | None,
+    typer.Option(
+        metavar="MODULE:NAME|FILE.gram[:NAME]",
+        help="An Agent with whose tools to go on. The run's own agent stays what it was.",
+        show_default="what the run was begun with",
+    ),
+]
+OtherLibrary = Annotated[
+    str | None,
+    typer.Option(
+        metavar="MODULE[:NAME]",
+        help="A ToolLibrary, or a module or Python file, to go on with; or 'local', 'research' or 'slack'.",
+        show_default="what the run was begun with",
+    ),
+]
+
+
 @runs.command("resume")
+@options.taking("run_id agent library model yes store as_json debug log_level", agent=OtherAgent, library=OtherLibrary)
 def resume_runs(
-    run_id: Annotated[str | None, typer.Argument(metavar="[ID]", help="One run.", show_default=False)] = None,
-    agent: Annotated[
-        str | None,
-        typer.Option(
-            metavar="MODULE:NAME|FILE.gram[:NAME]",
-            help="An Agent with whose tools to go on. The run's own agent stays what it was.",
-            show_default="what the run was begun with",
-        ),
-    ] = None,
-    library: Annotated[
-        str | None,
-        typer.Option(
-            metavar="MODULE[:NAME]",
-            help="A ToolLibrary, or a module or Python file, to go on with; or 'local', 'research' or 'slack'.",
-            show_default="what the run was begun with",
-        ),
-    ] = None,
-    model: options.Model = None,
-    yes: options.Yes = False,
-    store: options.Store = DEFAULT_STORE,
-    as_json: options.Json = False,
-    debug: options.Debug = False,
-    log_level: options.Log = None,
+    given: RunOptions, *, run_id: Annotated[str | None, typer.Argument(metavar="[ID]", help="One run.")] = None
 ) -> None:
     """Take up one run, or all that are unfinished and that nobody works on, and follow to the end or to a person.
 
     Agent, tools and model are those that each run was begun with, unless others are named.
     """
-    must_exist(store)
-    given = RunOptions(
-        store=store,
-        agent=agent,
-        library=library,
-        model=model,
-        yes=yes,
-        as_json=as_json,
-        log_level=log_level,
-        debug=debug,
-    )
+    must_exist(given.store)
     given = replace(given, repeated=words(given))
-    database = open_at(store)
-    others = agent is not None or library is not None
-    tools = load_agent(agent, library, store=database, model=model)[1]
+    database, model = open_at(given.store), given.model
+    others = given.agent is not None or given.library is not None
+    tools = load_agent(given.agent, given.library, store=database, model=model)[1]
     find = None if others else RememberedTools(database)
 
     async def whole() -> ExitCode:

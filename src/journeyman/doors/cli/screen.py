@@ -16,6 +16,7 @@ import traceback
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
@@ -32,6 +33,7 @@ from journeyman.core.data import safe_json, visible
 from journeyman.core.errors import JourneymanError, ModelError
 from journeyman.core.policy import RiskLevel
 from journeyman.doors.cli.options import LOG_VARIABLE, ExitCode, WrongUsageError
+from journeyman.doors.cli.people import at_a_terminal
 from journeyman.doors.cli.printed import answer_stream
 
 if TYPE_CHECKING:
@@ -77,9 +79,7 @@ def console(*, stderr: bool = False) -> Console:
 
 def interactive() -> bool:
     """Whether a person can be shown a question and can answer it."""
-    # A stream that the caller has closed is None.
-    shown = all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stderr))
-    return shown and os.environ.get("TERM") != "dumb"
+    return at_a_terminal() and os.environ.get("TERM") != "dumb"
 
 
 def show(on: Console, text: str | Text, *, indent: int = 0) -> None:
@@ -144,6 +144,16 @@ def print_json(value: Any) -> None:
     print(text, file=answer_stream())
 
 
+def put_out(text: str, file: Path | None) -> None:
+    """A text on stdout, or in the file that --output names."""
+    if file is None:
+        return write(text)
+    try:
+        file.write_text(f"{text}\n", encoding="utf-8")
+    except OSError as error:
+        raise WrongUsageError(f"--output {str(file)!r} cannot be written: {error.strerror}") from None
+
+
 def dumped(items: Iterable[BaseModel]) -> list[dict[str, Any]]:
     return [item.model_dump(mode="json") for item in items]
 
@@ -166,11 +176,14 @@ def listing(*headings: str) -> Table:
     return table
 
 
-def fields() -> Table:
-    """A table of names and what belongs to them."""
+def fields(*rows: tuple[str, str | Text | None]) -> Table:
+    """A table of names and what belongs to them; what is None is left out."""
     table = Table(box=None, show_header=False, pad_edge=False)
     table.add_column(style="bold", no_wrap=True)
     table.add_column(overflow="fold")
+    for name, value in rows:
+        if value is not None:
+            table.add_row(name, escaped(value) if isinstance(value, str) else value)
     return table
 
 

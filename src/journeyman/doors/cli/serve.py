@@ -26,7 +26,7 @@ from journeyman.core.lazy import install_command
 from journeyman.doors.cli import options, screen
 from journeyman.doors.cli.configured import configuration, settings, wrong_value
 from journeyman.doors.cli.loading import imported, load_agent, load_library, without_password
-from journeyman.doors.cli.options import DEFAULT_STORE, STORE_VARIABLE, WrongUsageError
+from journeyman.doors.cli.options import STORE_VARIABLE, RunOptions, WrongUsageError
 from journeyman.doors.cli.origins import RememberedTools, origin_of, remember
 from journeyman.doors.cli.printed import printing_to_stderr
 from journeyman.doors.cli.program import TOKEN_VARIABLE, new_token, take_from_environment
@@ -51,12 +51,14 @@ TokenFile = Annotated[
         metavar="FILE",
         envvar="JOURNEYMAN_TOKENS",
         help='Who may use the service: {"TOKEN or sha256:HEX": {"id": "ada", "permissions": ["approvals:decide"]}}.',
-        show_default=False,
     ),
 ]
 
 
+@options.taking("host port tokens insecure_no_token agent library model workers store debug log_level")
 def serve(
+    bag: RunOptions,
+    *,
     host: Annotated[
         str, typer.Option(metavar="ADDRESS", help="Where to listen. Others than 127.0.0.1 need --tokens.")
     ] = "127.0.0.1",
@@ -69,21 +71,14 @@ def serve(
             help="Ask nobody on this machine for a token. Dangerous: every program here, tools included, can approve.",
         ),
     ] = False,
-    agent: options.AgentName = None,
-    library: options.Library = None,
-    model: options.Model = None,
     workers: Annotated[
         int | None,
         typer.Option(
             min=0,
             help="Leave runs to so many worker processes, started beside the service (PostgreSQL); 0: to those that "
             "'journeyman worker' starts.",
-            show_default=False,
         ),
     ] = None,
-    store: options.Store = DEFAULT_STORE,
-    debug: options.Debug = False,
-    log_level: options.Log = None,
 ) -> None:
     """The service over HTTP: chat, tasks, tools, approvals, and an OpenAI-compatible API under /v1.
 
@@ -104,17 +99,16 @@ def serve(
         tls = None if door.tls_cert is None else http.tls_context(door.tls_cert, door.tls_key)
     except ConfigurationError as error:
         raise wrong_value(error, "doors", "http", "tls_cert") from None
-    divided = _split(said.runs.split, library)
+    divided = _split(said.runs.split, bag.library)
     must_be_bindable(host, listed)
     made = new_token() if listed is None and given is None and not insecure_no_token else None
     known = None if insecure_no_token else listed or for_this_machine(given if made is None else made)
     if workers is not None:
-        _must_have_queue(store, instead="leave --workers out")
-    database = open_at(store, queued=workers is not None)
+        _must_have_queue(bag.store, instead="leave --workers out")
+    database = open_at(bag.store, queued=workers is not None)
     followed = configuration(database)
-    agents, loaded = agents_and_tools(agent, library, store=database, model=model)
-    began_with = origin_of(options.RunOptions(store=store, agent=agent, library=library, model=model))
-
+    agents, loaded = agents_and_tools(bag, database)
+    began_with = origin_of(bag)
     remember(began_with, agents)
 
     def ready(service: Service, bound: int) -> None:
@@ -131,21 +125,21 @@ def serve(
 
     async def whole() -> None:
         theirs = {
-            "library": _worker_library(agent, library) if workers else None,
-            "debug": True if debug else None,
-            "model": model,
+            "library": _worker_library(bag.agent, bag.library) if workers else None,
+            "debug": True if bag.debug else None,
+            "model": bag.model,
             "tokens": tokens,
-            "log-level": log_level,
+            "log-level": bag.log_level,
             "config": None if followed is None else followed.path,
         }
         async with (
             open_service(
-                store=store,
+                store=bag.store,
                 database=database,
                 library=None if divided is not None else loaded,
                 split=divided,
                 agents=agents,
-                model=model,
+                model=bag.model,
                 configuration=followed,
                 workers=workers is not None,
                 traces=said.runs.traces,
@@ -156,7 +150,7 @@ def serve(
                 gate=Gate(tell=True),
                 **operation_of(said.runs),
             ) as service,
-            _worker_processes(workers or 0, store=store, given=theirs),
+            _worker_processes(workers or 0, store=bag.store, given=theirs),
         ):
             bound = partial(ready, service)
             await http.serve(service, host=host, port=port, tokens=known, options=served, tls=tls, ready=bound)
@@ -229,14 +223,12 @@ def for_this_machine(token: str | None) -> Tokens:
         raise WrongUsageError(f"{TOKEN_VARIABLE}: {error}") from None
 
 
-def agents_and_tools(
-    agent: str | None, library: str | None, *, store: SqlStore, model: str | None
-) -> tuple[list[Agent], ToolLibrary | None]:
+def agents_and_tools(given: RunOptions, store: SqlStore) -> tuple[list[Agent], ToolLibrary | None]:
     """Without an agent and a library, nothing: then the service has the assistant over the tasks toolkit."""
-    if agent is not None or library == RESEARCH:
-        found, tools = load_agent(agent, library, store=store, model=model)
+    if given.agent is not None or given.library == RESEARCH:
+        found, tools = load_agent(given.agent, given.library, store=store, model=given.model)
         return [found], tools
-    return [], load_library(library, store=store) if library is not None else None
+    return [], load_library(given.library, store=store) if given.library is not None else None
 
 
 def who_answers(service: Service) -> Iterator[str]:
@@ -265,21 +257,19 @@ def _worker_library(agent: str | None, library: str | None) -> str | None:
     return split_path(agent)[0]
 
 
+@options.taking("library model concurrency tokens store debug log_level")
 def worker(
-    library: options.Library = None,
-    model: options.Model = None,
+    bag: RunOptions,
+    *,
     concurrency: Annotated[int, typer.Option(min=1, help="How many runs to work on at once.")] = 16,
     tokens: TokenFile = None,
-    store: options.Store = DEFAULT_STORE,
-    debug: options.Debug = False,
-    log_level: options.Log = None,
 ) -> None:
     """Work on the runs of a PostgreSQL store, beside other workers, until stopped; what is under way is handed over.
 
     Without --library each run has the tools it was begun with, where they were named on this machine. With --tokens,
     the service's file, an approved call is checked against what its principal may do by now.
     """
-    shown = without_password(store)
+    store, library = bag.store, bag.library
     _must_have_queue(store, instead="let one process take runs up with 'journeyman runs resume'")
     try:
         from journeyman.app.worker import work
@@ -295,15 +285,15 @@ def worker(
 
     def ready() -> None:
         what = screen.counted(len(tools), "tool") if others else "each run's own tools"
-        most = screen.counted(concurrency, "run")
-        screen.write(f"journeyman worker: ready: {what}, up to {most} at once, on {shown}", stderr=True)
+        most, where = screen.counted(concurrency, "run"), without_password(store)
+        screen.write(f"journeyman worker: ready: {what}, up to {most} at once, on {where}", stderr=True)
 
     async def whole() -> None:
         app = Journeyman(
             library=None if divided is not None else tools,
             split=divided,
             store=database,
-            model=model,
+            model=bag.model,
             configuration=followed,
             principals=None if listed is None else listed.now,
             traces=runs.traces,

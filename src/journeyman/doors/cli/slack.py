@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -19,7 +20,7 @@ from journeyman.core.errors import ConfigurationError
 from journeyman.core.lazy import install_command
 from journeyman.doors.cli import options, screen
 from journeyman.doors.cli.configured import configuration, file_settings, settings, wrong_value
-from journeyman.doors.cli.options import DEFAULT_STORE, WrongUsageError
+from journeyman.doors.cli.options import RunOptions, WrongUsageError
 from journeyman.doors.cli.origins import RememberedTools, origin_of, remember
 from journeyman.doors.cli.program import take_from_environment
 from journeyman.doors.cli.serve import agents_and_tools, who_answers
@@ -39,19 +40,16 @@ _REFERENCES = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _BOT_TOKENS = re.compile(rf"{BOT_VARIABLE}(?:_([A-Z0-9]+))?")
 
 
+@options.taking("http manifest agent library model store debug log_level")
 def slack(
+    bag: RunOptions,
+    *,
     http: Annotated[
         bool, typer.Option("--http", help="Take signed requests at /slack/events, instead of Socket Mode.")
     ] = False,
     manifest: Annotated[
         bool, typer.Option("--manifest", help="Print the manifest to make the app in Slack from, and end.")
     ] = False,
-    agent: options.AgentName = None,
-    library: options.Library = None,
-    model: options.Model = None,
-    store: options.Store = DEFAULT_STORE,
-    debug: options.Debug = False,
-    log_level: options.Log = None,
 ) -> None:
     """An assistant in Slack: mentions and direct messages are durable runs, answered and decided in their threads.
 
@@ -92,7 +90,8 @@ def slack(
         except ConfigurationError as error:
             raise wrong_value(error, "doors", "slack", "people") from None
     admitted = {team: _admission(item) for team, item in given.workspaces.items()}
-    database = open_at(store)
+    agent, library, model = bag.agent, bag.library, bag.model
+    database = open_at(bag.store)
     followed = configuration(database)
     api_url = os.environ.get(SLACK_VARIABLE)
     pace = slack_pace(database, given.limits)
@@ -103,8 +102,8 @@ def slack(
         loaded: ToolLibrary | None = tools if followed is None else followed.governing(tools)
         agents = [assistant(tools)]
     else:
-        agents, loaded = agents_and_tools(agent, library, store=database, model=model)
-    began_with = origin_of(options.RunOptions(store=store, agent=agent, library=library, model=model))
+        agents, loaded = agents_and_tools(replace(bag, library=library), database)
+    began_with = origin_of(replace(bag, library=library))
     remember(began_with, agents)
 
     def ready(service: Service, where: str) -> None:
@@ -122,7 +121,7 @@ def slack(
             listed, approvers=deciding, everybody=frozenset(given.permissions), teams=workspaces, admitted=admitted
         )
         async with open_service(
-            store=store,
+            store=bag.store,
             database=database,
             library=loaded,
             agents=agents,

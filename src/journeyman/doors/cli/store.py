@@ -17,9 +17,9 @@ from journeyman.app.operations.service import purge_store
 from journeyman.core.audit import AuditAnchor, AuditReport, AuditRow
 from journeyman.core.storing import Purged
 from journeyman.doors.cli import screen
-from journeyman.doors.cli.loading import at_desk, command, must_exist, opened
+from journeyman.doors.cli.loading import command, must_exist, opened
 from journeyman.doors.cli.operated import Call, Listing, Typed, operated
-from journeyman.doors.cli.options import DEFAULT_STORE, By, ExitCode, Json, Store, WrongUsageError
+from journeyman.doors.cli.options import DEFAULT_STORE, By, ExitCode, Output, Store, WrongUsageError
 
 T = TypeVar("T")
 
@@ -50,28 +50,31 @@ operated(audit, "audit list", operations.list_audit, typed=ROWS)(
 )
 
 
-@audit.command("verify")
-def verify_audit(
-    anchor: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Where the log ended before: see 'audit anchor'.", show_default=False),
-    ] = None,
-    store: Store = DEFAULT_STORE,
-    as_json: Json = False,
-) -> None:
-    """Check that no row was changed, cut, put in or forged; else exit code 1 and what does not fit."""
-    known = None if anchor is None else _read_anchor(anchor)
-    report = at_desk(store, lambda desk: operations.verify_audit(desk, anchor=known))
-    if as_json:
-        screen.print_json(report.model_dump(mode="json"))
-    elif report.findings:
-        screen.note(*report.findings)
-    else:
-        screen.say(f"{screen.counted(report.rows, 'row')}, the chain holds")
-        for line in _assurances(report, url=store):
-            screen.say(line)
+def _read_anchor(path: Path, *, option: str) -> AuditAnchor:
+    try:
+        return AuditAnchor.model_validate_json(path.read_bytes())
+    except OSError as error:
+        raise WrongUsageError(f"{option} {str(path)!r} cannot be read: {error.strerror}") from None
+    except ValueError:
+        raise WrongUsageError(f"{option} {str(path)!r} is no anchor; 'journeyman audit anchor' writes one") from None
+
+
+BEFORE = Typed(
+    metavar="FILE", help="Where the log ended before: see 'audit anchor'.", kind=Path | None, read=_read_anchor
+)
+
+
+@operated(
+    audit, "audit verify", operations.verify_audit, typed={"anchor": BEFORE}, fails=lambda report: report.findings
+)
+def say_verified(report: AuditReport, call: Call) -> None:
+    """Else exit code 1 and what does not fit."""
     if report.findings:
-        raise typer.Exit(ExitCode.FAILED)
+        return screen.note(*report.findings)
+    screen.say(f"{screen.counted(report.rows, 'row')}, the chain holds")
+    for line in _assurances(report, url=call.store):
+        screen.say(line)
+    return None
 
 
 def _assurances(report: AuditReport, *, url: str) -> Iterator[str]:
@@ -90,31 +93,11 @@ def _assurances(report: AuditReport, *, url: str) -> Iterator[str]:
         yield f"without an anchor ({command(url, 'audit anchor')}) it cannot be told whether the end was cut"
 
 
-def _read_anchor(path: Path) -> AuditAnchor:
-    try:
-        return AuditAnchor.model_validate_json(path.read_bytes())
-    except OSError as error:
-        raise WrongUsageError(f"--anchor {str(path)!r} cannot be read: {error.strerror}") from None
-    except ValueError:
-        raise WrongUsageError(f"--anchor {str(path)!r} is no anchor; 'journeyman audit anchor' writes one") from None
-
-
-@audit.command("anchor")
-def anchor_audit(
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write it there.", show_default=False)
-    ] = None,
-    store: Store = DEFAULT_STORE,
-) -> None:
-    """Where the log ends now: a small document to keep where nobody who can write to the store can."""
-    made = at_desk(store, operations.anchor_audit)
-    if output is None:
-        return screen.print_json(made.model_dump(mode="json"))
-    try:
-        output.write_text(f"{made.model_dump_json(indent=2)}\n")
-    except OSError as error:
-        raise WrongUsageError(f"--output {str(output)!r} cannot be written: {error.strerror}") from None
-    return screen.say(f"row {made.seq} is anchored; later: {command(store, 'audit verify --anchor', str(output))}")
+@operated(audit, "audit anchor", operations.anchor_audit)
+def say_anchored(made: AuditAnchor, call: Call, output: Output = None) -> None:
+    screen.put_out(screen.json_text(made.model_dump(mode="json")), output)
+    if output is not None:
+        screen.say(f"row {made.seq} is anchored; later: {call.command('audit verify --anchor', str(output))}")
 
 
 @operated(audit, "audit purge", operations.purge_audit, by=By)
@@ -191,7 +174,7 @@ def downgrade(
 
 @db.command("backup")
 def backup(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A new file.", show_default=False)],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A new file.")],
     store: Store = DEFAULT_STORE,
 ) -> None:
     """Copy the whole store, as it is at one moment, into a file. Whoever works on it goes on."""
@@ -217,7 +200,7 @@ def check(store: Store = DEFAULT_STORE) -> None:
 
 @db.command("restore")
 def restore(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="What 'db backup' has made.", show_default=False)],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="What 'db backup' has made.")],
     replace: Annotated[bool, typer.Option("--replace", help="Forget what the store holds now.")] = False,
     store: Store = DEFAULT_STORE,
 ) -> None:

@@ -22,7 +22,7 @@ from journeyman.core.runs import AgentResponse
 from journeyman.core.specification import ToolSpecification
 from journeyman.doors.cli import options, screen
 from journeyman.doors.cli.loading import listed_library, load_library, opened
-from journeyman.doors.cli.options import DEFAULT_STORE, ExitCode, RunOptions, WrongUsageError
+from journeyman.doors.cli.options import ExitCode, RunOptions, WrongUsageError
 from journeyman.doors.cli.program import program
 from journeyman.doors.cli.run import stream_run
 from journeyman.doors.cli.screen import print_answer
@@ -157,21 +157,17 @@ def _declared_risk(item: ToolSpecification) -> RiskLevel | None:
 
 
 def _properties(item: ToolSpecification) -> Table:
-    table = screen.fields()
     risk = _declared_risk(item)
-    if risk is None:
-        table.add_row("risk", "undeclared: a person is asked, unless the policy says otherwise")
-    else:
-        table.add_row("risk", screen.risk_text(risk))
+    undeclared = "undeclared: a person is asked, unless the policy says otherwise"
     kinds = [word for word, holds in (("reads only", item.read_only), ("idempotent", item.idempotent)) if holds]
-    table.add_row("effects", ", ".join(kinds) or "changes things; never repeated on its own")
-    table.add_row("timeout", f"{item.timeout_seconds:g} s")
-    table.add_row("permissions", ", ".join(sorted(item.permissions)) or "none needed")
-    if item.tags:
-        table.add_row("tags", ", ".join(item.tags))
-    if item.deprecated:
-        table.add_row("deprecated", item.deprecated if isinstance(item.deprecated, str) else "yes")
-    return table
+    return screen.fields(
+        ("risk", undeclared if risk is None else screen.risk_text(risk)),
+        ("effects", ", ".join(kinds) or "changes things; never repeated on its own"),
+        ("timeout", f"{item.timeout_seconds:g} s"),
+        ("permissions", ", ".join(sorted(item.permissions)) or "none needed"),
+        ("tags", ", ".join(item.tags) or None),
+        ("deprecated", "yes" if item.deprecated is True else item.deprecated or None),
+    )
 
 
 def _parameters(schema: dict[str, Any]) -> Table:
@@ -194,23 +190,17 @@ def _parameters(schema: dict[str, Any]) -> Table:
 
 
 @tools.command("call")
+@options.taking("name args library permission yes store as_json verbose debug log_level")
 def call_tool(
+    given: RunOptions,
+    *,
     name: ToolName,
     args: Annotated[str, typer.Option(metavar="JSON", help="The arguments, as a JSON object.")] = "{}",
-    library: options.Library = None,
-    permission: options.Permissions = None,
-    yes: options.Yes = False,
-    store: options.Store = DEFAULT_STORE,
-    as_json: options.Json = False,
-    verbose: options.Verbose = False,
-    debug: options.Debug = False,
-    log_level: options.Log = None,
 ) -> None:
     """One call, governed like any other, and what it came to. Exit code 1 when it did not succeed."""
-    principal = options.user_with(permission)
-    given = RunOptions(store=store, principal=principal, yes=yes, log_level=log_level, debug=debug)
+    library = given.library
     arguments = options.json_object(args, option="--args")
-    database = open_at(store)
+    database = open_at(given.store)
     loaded = load_library(library, store=database)
     # The call is a run in which nothing else is planned, so that it is governed and recorded as any other.
     listed = listed_library(library)
@@ -230,11 +220,11 @@ def call_tool(
         screen.note("the call waits for a person")
         raise typer.Exit(ExitCode.WAITING)
     [record] = response.tool_calls
-    if as_json:
+    if given.as_json:
         screen.print_json(record)
     else:
         print_answer(response.answer)
-        if verbose:
+        if given.verbose:
             _print_record(record)
         else:
             trace.console.print(_in_a_line(record), soft_wrap=True)
@@ -247,18 +237,17 @@ def _in_a_line(record: ToolCallRecord) -> Text:
 
 
 def _print_record(record: ToolCallRecord) -> None:
-    table = screen.fields()
-    table.add_row("tool", record.tool_name)
-    table.add_row("arguments", screen.pretty(record.arguments))
-    table.add_row("status", screen.status_text(record.status))
-    table.add_row("risk", screen.risk_text(record.risk) if record.risk else "not graded: the call did not get so far")
-    table.add_row("took", f"{screen.duration(record.duration_ms)}, {screen.counted(record.attempts, 'attempt')}")
-    if record.error is None:
-        table.add_row("result", screen.pretty(record.shown))
-    else:
-        table.add_row("error", screen.escaped(f"{record.error.code}: {record.error.message}"))
-        for label, text in (("model is told", record.error.recover_action), ("you can", record.error.user_guidance)):
-            if text:
-                table.add_row(label, screen.escaped(text))
-    table.add_row("execution id", record.execution_id)
+    error = record.error
+    table = screen.fields(
+        ("tool", record.tool_name),
+        ("arguments", screen.pretty(record.arguments)),
+        ("status", screen.status_text(record.status)),
+        ("risk", screen.risk_text(record.risk) if record.risk else "not graded: the call did not get so far"),
+        ("took", f"{screen.duration(record.duration_ms)}, {screen.counted(record.attempts, 'attempt')}"),
+        ("result", screen.pretty(record.shown) if error is None else None),
+        ("error", f"{error.code}: {error.message}" if error else None),
+        ("model is told", (error and error.recover_action) or None),
+        ("you can", (error and error.user_guidance) or None),
+        ("execution id", record.execution_id),
+    )
     screen.console().print(table)

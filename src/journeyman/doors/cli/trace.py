@@ -20,7 +20,7 @@ from rich.spinner import Spinner
 from rich.text import Text
 
 from journeyman.core import events
-from journeyman.core.approvals import Approval, ApprovalStatus, Approve, Approver, Deny
+from journeyman.core.approvals import Approval, ApprovalStatus, Approve, Deny
 from journeyman.core.calls import ToolCallRecord
 from journeyman.core.errors import ApprovalError, ErrorInfo
 from journeyman.core.runs import AgentResponse, ToolCall
@@ -313,18 +313,13 @@ def summary(response: AgentResponse) -> str:
 # --- approvals
 
 
-def approver(trace: Trace, *, yes: bool, check: Check | None = None) -> Approver:
-    """Who answers for a run that lives and dies with this process."""
-    if yes:
-        must_not_be_a_tool()
-        return lambda approval: Approve(by=f"{user_name()} (--yes)")
-    if screen.interactive():
-        return TerminalApprover(trace, check=check)
-    return lambda approval: Deny(reason="nobody can be asked here; in a terminal you are asked, and --yes approves")
+def nobody(_: Approval) -> Deny:
+    """Answers for a run that lives and dies with this process, where nobody can be asked."""
+    return Deny(reason="nobody can be asked here; in a terminal you are asked, and --yes approves")
 
 
 def asker(trace: Trace, *, yes: bool, allow: Allow | None = None, check: Check | None = None) -> Asker | None:
-    """Who answers for a durable run: None when nobody is there, for it can wait until somebody answers elsewhere."""
+    """Who answers for a run; None when nobody is there: a durable one can wait until somebody answers elsewhere."""
     if yes:
         must_not_be_a_tool()
 

@@ -30,7 +30,7 @@ from journeyman.core.errors import ApprovalError, ConfigurationError
 from journeyman.core.runs import UNFINISHED
 from journeyman.core.storing import Origin, RunOrder
 from journeyman.doors.cli import screen
-from journeyman.doors.cli.options import WrongUsageError, store_is_named
+from journeyman.doors.cli.options import RunOptions, WrongUsageError, store_is_named
 from journeyman.doors.cli.people import must_be_a_person, must_not_be_a_tool
 from journeyman.doors.cli.program import program, replace_file, state_folder
 from journeyman.sensitive.tokens import redacted
@@ -56,9 +56,7 @@ _SQLITE = b"SQLite format 3\0"
 def trust(
     files: Annotated[
         list[Path],
-        typer.Argument(
-            metavar="FILE...", help="Agent files, configuration files or stores that you have read.", show_default=False
-        ),
+        typer.Argument(metavar="FILE...", help="Agent files, configuration files or stores that you have read."),
     ],
     forget: Annotated[bool, typer.Option("--forget", help="Ask about them again.")] = False,
 ) -> None:
@@ -236,9 +234,9 @@ class Gate:
             f"run {order.run_id!r} was not begun on this machine, or by somebody else. It {'; it '.join(reasons(new))}"
         )
         if not self._ask or not screen.interactive():
-            words = _options(order.origin) if code and order.origin is not None else []
-            words += ["--model", _model(order.origin, order.agent)] if any(n.kind == "address" for n in new) else []
-            named_by = screen.escaped(redacted(" ".join(map(shlex.quote, words))))
+            typed = [*words(order.origin, model=False)] if code and order.origin is not None else []
+            typed += ["--model", _model(order.origin, order.agent)] if any(n.kind == "address" for n in new) else []
+            named_by = screen.escaped(redacted(" ".join(map(shlex.quote, typed))))
             raise ConfigurationError(
                 f"{told}. Nothing was loaded or sent: look at it, then name it yourself with {named_by}"
             )
@@ -281,12 +279,13 @@ async def _store_at(url: str) -> Name:
 
 def named(origin: Origin) -> str:
     """What it is, in words."""
-    return screen.escaped(" ".join(_options(origin)))
+    return screen.escaped(" ".join(words(origin, model=False)))
 
 
-def _options(origin: Origin) -> list[str]:
-    options = (("--agent", origin.agent), ("--library", origin.library))
-    return [word for option, name in options if name is not None for word in (option, name)]
+def words(origin: Origin | RunOptions, *, model: bool = True) -> tuple[str, ...]:
+    """The options that name all this once more."""
+    named = (("--agent", origin.agent), ("--library", origin.library), ("--model", origin.model if model else None))
+    return tuple(word for option, name in named if name is not None for word in (option, name))
 
 
 # --- what was confirmed, by digest
