@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import sys
 import zlib
-from collections.abc import AsyncIterator, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from journeyman.core.data import (
@@ -103,8 +103,10 @@ class _Counter:
             raise OverBudgetError(f"streamed an event of more than {EVENT_BYTES:,} bytes or {EVENT_LINES:,} lines")
 
 
-def _unpack(encoding: str) -> Any:
-    """What turns a piece of a packed body into slices."""
+def unpacker(encoding: str) -> Callable[[bytes], Iterator[bytes]]:
+    """What turns a piece of a packed body into slices. Raises OverBudgetError for a packing that nobody asked for."""
+    if encoding not in ("gzip", "x-gzip", "deflate"):
+        raise OverBudgetError(f"answered in the encoding {encoding[:40]!r}, which was not asked for")
     unpacker = zlib.decompressobj(zlib.MAX_WBITS | 32)  # gzip, or zlib: whatever its header says
     begun = False
 
@@ -135,7 +137,7 @@ def _bound_httpx(client: Any, stream_class: type[Any]) -> None:
 
         def __init__(self, packed: Any, encoding: str, counter: _Counter) -> None:
             self._packed = packed
-            self._slices = _unpack(encoding) if encoding else _whole
+            self._slices: Callable[[bytes], Iterable[bytes]] = unpacker(encoding) if encoding else _whole
             self._counter = counter
 
         async def __aiter__(self) -> AsyncIterator[bytes]:
@@ -153,9 +155,8 @@ def _bound_httpx(client: Any, stream_class: type[Any]) -> None:
 
     async def limit(response: Any) -> None:
         encoding = response.headers.get("Content-Encoding", "").strip().lower().replace("identity", "")
-        if encoding not in ("", "gzip", "x-gzip", "deflate"):
-            raise OverBudgetError(f"answered in the encoding {encoding[:40]!r}, which was not asked for")
         if encoding:
+            unpacker(encoding)
             del response.headers["Content-Encoding"]
         response.stream = Bounded(response.stream, encoding, _Counter(response.headers.get("Content-Type", "")))
 

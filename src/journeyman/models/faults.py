@@ -67,8 +67,8 @@ class Faults:
             guidance = "check the network connection, and whether the provider reports an outage"
         return _may_pass("UNAVAILABLE", message, ErrorCategory.NETWORK, guidance)
 
-    def cut(self) -> ModelError:
-        message = f"{self._server} stopped in the middle of its answer"
+    def cut(self, reason: str = "") -> ModelError:
+        message = f"{self._server} stopped in the middle of its answer{f': {reason}' if reason else ''}"
         guidance = "try again; if it happens often, look at the server's log"
         return _may_pass("UNAVAILABLE", message, ErrorCategory.NETWORK, guidance)
 

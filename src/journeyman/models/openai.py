@@ -1,13 +1,12 @@
-"""The adapter for every server that speaks OpenAI's chat completions, on aiohttp.
+"""The adapter for every server that speaks OpenAI's chat completions.
 
-HTTP lives here; the wire format is in ``wire`` and ``answer``, the errors in ``faults``, retries in ``remote``.
+HTTP is in ``http``, the wire format is in ``wire`` and ``answer``, the errors in ``faults``, retries in ``remote``.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import io
 import os
 from collections.abc import AsyncIterable, AsyncIterator, Mapping
 from dataclasses import replace
@@ -15,8 +14,6 @@ from functools import partial
 from typing import Any
 from urllib.request import getproxies, proxy_bypass
 
-import aiohttp
-from aiohttp.payload import BytesPayload
 from yarl import URL
 
 from journeyman.core.data import (
@@ -40,12 +37,12 @@ from journeyman.models.answer import (
     read_body,
 )
 from journeyman.models.faults import Faults, retry_after
+from journeyman.models.http import Answer, Client, CutError, ProxiedClient, SilenceError, Timeouts
 from journeyman.models.remote import AttemptDeltas, AttemptError, PerEventLoop, RemoteModel, with_retries
 from journeyman.models.structured import OutputMode, OutputModes, response_format, without_finish
 from journeyman.models.wire import Offer, encode, encode_messages, make_offer
 
 PUBLIC_ENDPOINT = "https://api.openai.com/v1"
-LARGE_BODY = 1_000_000
 OFFERS_KEPT = 64
 DRAIN_SECONDS = 0.1
 DRAIN_BYTES = 64_000
@@ -56,7 +53,8 @@ class OpenAIModel(RemoteModel):
     """A model behind an OpenAI-compatible server.
 
     The key of the environment goes only to the server of the environment: a ``base_url`` given here that is another
-    one gets ``api_key``, or none. ``options`` are further fields of the request, e.g. ``{"temperature": 0}``.
+    one gets ``api_key``, or none. ``timeout`` as a number is for the whole answer, which by default may go on as long
+    as something comes. ``options`` are further fields of the request, e.g. ``{"temperature": 0}``.
     ``output`` is how runs ask for data: ``"native"`` by a JSON Schema, ``"finish"`` by a tool, ``"auto"`` by the first
     where the model has no tools.
     """
@@ -67,7 +65,7 @@ class OpenAIModel(RemoteModel):
         *,
         base_url: str | None = None,
         api_key: str | None = None,
-        timeout: float = 60.0,
+        timeout: Timeouts | float | None = None,
         retries: int = 2,
         headers: Mapping[str, str] | None = None,
         options: Mapping[str, Any] | None = None,
@@ -85,8 +83,7 @@ class OpenAIModel(RemoteModel):
         if api_key is None and self.base_url == _checked(usual):
             api_key = os.environ.get("OPENAI_API_KEY")
         self._url = self.base_url / "chat/completions"
-        self._timeout = timeout
-        self._client_timeout = aiohttp.ClientTimeout(total=timeout)
+        self._timeouts = timeout if isinstance(timeout, Timeouts) else Timeouts(total=timeout)
         self._retries = retries
         self._clock = clock or SystemClock()
         self._headers = {"Content-Type": "application/json", "User-Agent": "journeyman"}
@@ -100,7 +97,7 @@ class OpenAIModel(RemoteModel):
         self._head = encode({"model": name, **(options or {})})[:-1] + b',"messages":['
         self._offers: dict[int, Offer] = {}
         self._modes = OutputModes(output)
-        self._clients = PerEventLoop(self._new_session)
+        self._clients = PerEventLoop[Client | ProxiedClient](self._new_client)
 
     def __repr__(self) -> str:
         return f"OpenAIModel({self.name!r}, base_url={str(self.base_url.with_user(None))!r})"
@@ -150,32 +147,29 @@ class OpenAIModel(RemoteModel):
     async def _attempt(
         self, body: bytes, offer: Offer, stream: AttemptDeltas | None, left: float | None
     ) -> ModelResponse:
-        timeout, seconds = self._client_timeout, self._timeout
-        if left is not None and left < seconds:
+        timeouts = self._timeouts
+        if left is not None and (timeouts.total is None or left < timeouts.total):
             if left <= 0:
                 raise AttemptError(self._faults.timed_out(0))
-            timeout, seconds = aiohttp.ClientTimeout(total=left), left
-        # aiohttp warns of large bytes: they would be written in one go and stall the event loop. The smaller ones come
-        # as what aiohttp would make of them after looking through its list of kinds.
-        data = BytesPayload(body, content_type="application/json") if len(body) < LARGE_BODY else io.BytesIO(body)
+            timeouts = timeouts._replace(total=left)
         try:
-            session = await self._clients.get()
-            async with session.post(self._url, data=data, timeout=timeout, allow_redirects=False) as response:
-                if response.status >= 300:
-                    raise await self._refusal(response)
-                if stream is not None and response.content_type != "application/json":
-                    answered = await self._read_stream(response, stream)
+            client = await self._clients.get()
+            async with await client.post(body, timeouts) as answer:
+                if answer.status >= 300:
+                    raise await self._refusal(answer)
+                if stream is not None and answer.content_type != "application/json":
+                    answered = await self._read_stream(answer, stream)
                     return read_answer(answered, names=offer.names, model=self.name)
-                raw = await _whole_body(response)
+                raw = await answer.read(ANSWER_BYTES)
             if len(raw) < LARGE_TEXT:
                 whole = self._read_whole(raw, offer)
             else:
                 whole = await asyncio.to_thread(self._read_whole, raw, offer)
-        except TimeoutError:
-            raise AttemptError(self._faults.timed_out(seconds)) from None
-        except aiohttp.ClientPayloadError:
-            raise AttemptError(self._faults.cut()) from None
-        except (aiohttp.ClientError, OSError) as error:
+        except SilenceError as error:
+            raise AttemptError(self._faults.timed_out(error.seconds)) from None
+        except CutError as error:
+            raise AttemptError(self._faults.cut(str(error))) from None
+        except OSError as error:
             raise AttemptError(self._faults.unreachable(error)) from None
         except OverBudgetError as error:
             raise AttemptError(self._faults.too_large(str(error))) from None
@@ -193,49 +187,34 @@ class OpenAIModel(RemoteModel):
         except BadAnswerError as error:
             raise AttemptError(self._faults.bad_answer(str(error), raw)) from None
 
-    async def _read_stream(self, response: aiohttp.ClientResponse, stream: AttemptDeltas) -> dict[str, Any]:
+    async def _read_stream(self, response: Answer, stream: AttemptDeltas) -> dict[str, Any]:
         answer, parser = StreamedAnswer(stream.text), EventParser()
         try:
-            async for piece in _slices(response.content.iter_any()):
+            async for piece in _slices(response.pieces()):
                 if answer.take(parser.feed(piece)):
                     break
             else:
                 answer.take(data for data in parser.finish() if data.strip() == b"[DONE]")
-        except (aiohttp.ClientError, TimeoutError):
+        except OSError:
             if not answer.complete:
                 raise
         if not answer.complete:
             raise AttemptError(self._faults.cut())
         # Only a connection that was read to its end can be used again; the end is nearly always there already.
-        with contextlib.suppress(aiohttp.ClientError, TimeoutError):
-            async with asyncio.timeout(DRAIN_SECONDS):
-                await read_at_most(response.content.iter_any(), DRAIN_BYTES)
+        if not response.complete:
+            with contextlib.suppress(OSError):
+                async with asyncio.timeout(DRAIN_SECONDS):
+                    await read_at_most(response.pieces(), DRAIN_BYTES)
         return answer.body()
 
-    async def _refusal(self, response: aiohttp.ClientResponse) -> AttemptError:
-        said, _ = await read_at_most(response.content.iter_any(), ERROR_BYTES)
-        error = self._faults.refused(response.status, said, location=response.headers.get("Location", ""))
-        return AttemptError(error, wait=retry_after(response.headers.get("Retry-After"), now=self._clock.time()))
+    async def _refusal(self, response: Answer) -> AttemptError:
+        said, _ = await read_at_most(response.pieces(), ERROR_BYTES)
+        error = self._faults.refused(response.status, said, location=response.headers.get("location", ""))
+        return AttemptError(error, wait=retry_after(response.headers.get("retry-after"), now=self._clock.time()))
 
-    def _new_session(self) -> aiohttp.ClientSession:
-        return aiohttp.ClientSession(
-            # How much runs at once is the caller's decision: a limit here would only make requests wait for the others.
-            connector=aiohttp.TCPConnector(limit=0),
-            headers=self._headers,
-            cookie_jar=aiohttp.DummyCookieJar(),
-            proxy=_proxy(self.base_url),
-        )
-
-
-async def _whole_body(response: aiohttp.ClientResponse) -> bytes:
-    """A body of no more than ``ANSWER_BYTES``. Raises OverBudgetError."""
-    size = response.content_length
-    if size is not None and size <= ANSWER_BYTES and "Content-Encoding" not in response.headers:
-        return await response.read()  # no more will come, and this is quicker
-    raw, complete = await read_at_most(response.content.iter_any(), ANSWER_BYTES)
-    if not complete:
-        raise OverBudgetError(f"answered with more than {ANSWER_BYTES:,} bytes")
-    return raw
+    def _new_client(self) -> Client | ProxiedClient:
+        proxy = _proxy(self.base_url)
+        return Client(self._url, self._headers) if proxy is None else ProxiedClient(self._url, self._headers, proxy)
 
 
 async def _slices(pieces: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
