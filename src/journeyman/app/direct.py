@@ -206,14 +206,14 @@ def _for_output(agent: Agent, output: Any) -> Agent:
 async def _prepared(
     agent: Agent, wanted: TaskInput | str, options: RunOptions, *, listener: Listener | None, last: bool
 ) -> AsyncIterator[Run]:
-    """A run with its first facts recorded. A model that was given by name is closed in the end.
+    """A run with its first facts recorded. A model that was made for this run alone is closed in the end.
 
     ``last`` says that the event loop ends with this run: then any model lets go of what is bound to it.
     """
     from journeyman.agent.run import NO_LIMITS
     from journeyman.agent.turn import ModelPlanner
     from journeyman.app.assembly import begin, build
-    from journeyman.app.resources import Rules, close_model, in_process, model_named
+    from journeyman.app.resources import Rules, close_model, in_process, is_shared, shared_model
     from journeyman.core.data import new_id
     from journeyman.core.policy import Policy
     from journeyman.core.runs import TaskInput
@@ -246,7 +246,7 @@ async def _prepared(
         nonlocal model
         if (planning := options.get("planner")) is not None:
             return planning
-        model = model_named(given) if isinstance(given, str) else given
+        model = shared_model(given) if isinstance(given, str) else given
         return ModelPlanner(model)
 
     await library.open()
@@ -269,7 +269,7 @@ async def _prepared(
         if feed is not None:
             await _feed(feed, seen, prepared)
     finally:
-        if model is not None and (isinstance(given, str) or last):
+        if model is not None and (last or (isinstance(given, str) and not is_shared(model))):
             await close_model(model)
         await library.close()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, TypeAlias, TypedDict
@@ -215,6 +216,36 @@ def model_named(name: str) -> Model:
     from journeyman.models.resolve import model_from_name
 
     return model_from_name(name, rank=nearest_tools)
+
+
+_SHARED: dict[tuple[str | None, ...], Model] = {}
+_MOST_SHARED = 32
+
+
+def shared_model(name: str) -> Model:
+    """The model of this name that every run of this process uses: its connections are kept between runs.
+
+    Only those whose unused connections cost nothing; the others are made anew, and closed by whoever asked for them.
+    """
+    if name.partition(":")[0] not in ("openai", "ollama", "http", "https"):
+        return model_named(name)
+    key = (name, *map(os.environ.get, _DECISIVE))
+    if (model := _SHARED.get(key)) is None:
+        if len(_SHARED) >= _MOST_SHARED:
+            _SHARED.clear()  # whoever uses one keeps it
+        model = _SHARED[key] = model_named(name)
+    return model
+
+
+def is_shared(model: Model) -> bool:
+    return any(model is shared for shared in _SHARED.values())
+
+
+_DECISIVE = (
+    *("OPENAI_BASE_URL", "OPENAI_API_KEY", "OLLAMA_HOST"),
+    *("http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"),
+)
+"""What of the environment such a model is made by."""
 
 
 def nearest_tools(text: str, tools: Sequence[ToolSpecification], k: int) -> list[ToolSpecification]:
