@@ -13,7 +13,7 @@ import pytest
 from journeyman import Agent, AgentResponse, ConfigurationError, TaskInput, ToolCallRecord, run, tool
 from journeyman.core import InvalidDataError, ReasoningStep
 from journeyman.core.approvals import Label, LabelSource
-from journeyman.core.playbook import index_metadata, read_bullet
+from journeyman.core.playbook import read_bullet
 from journeyman.learning import Curator, LearningSettings, Playbook, PlaybookBullet, Reflector, ToolCallingStrategy
 from journeyman.learning.episodes import Episode, EpisodeCall
 from journeyman.stores import FilePlaybooks
@@ -185,7 +185,7 @@ def _named(name: str) -> Any:
 async def test_retrieval_filters_by_the_metadata_of_the_index() -> None:
     strategy = ToolCallingStrategy(**STRATEGY, id="s", domain="sales", state="active")
     kept = {"has_tool_sequence": True, "domain": "sales", "tool_count": 3, "success_rate": 15 / 17}
-    assert index_metadata([strategy]) == {"s": kept}
+    assert strategy.index_metadata == kept
     playbook = Playbook("sales", embedder=None)
     await playbook.put([strategy])
     asked = STRATEGY["example_task"]

@@ -195,13 +195,19 @@ def response(
 def _words_left(state: RunState, status: RunStatus) -> str:
     """What stands in the answer's place where there is none."""
     if state.output_problem:
-        return written_in_vain(state)
+        return _last_words(state, finishing=True)
     return _last_words(state) if status is RunStatus.LIMIT_REACHED else ""
 
 
-def _last_words(state: RunState) -> str:
-    """The latest text the model wrote beside its calls: the best a run at its limit has to offer."""
+def _last_words(state: RunState, *, finishing: bool = False) -> str:
+    """The latest text the model wrote beside its calls: the best a run at its limit has to offer.
+
+    Where ``finishing`` counts, what it gave to ``finish`` is one: the answer that did not fit, as it was written.
+    """
     for message in reversed(state.messages[state.task_at :]):
+        for call in reversed(message.calls if finishing else ()):
+            if call.tool_name == FINISH:
+                return call.malformed or to_json(call.arguments).decode()
         if message.role == "assistant" and message.content.strip():
             return message.content.strip()
     return ""
@@ -365,19 +371,6 @@ def never_valid(state: RunState, *, problem: str = "", first: str = "", guidance
         category=ErrorCategory.INVALID_INPUT,
         user_guidance=also if guidance is None else f"{also}. {guidance}",
     )
-
-
-def written_in_vain(state: RunState) -> str:
-    """The latest answer that did not fit, as it was written."""
-    for message in reversed(state.messages[state.task_at :]):
-        if message.role != "assistant":
-            continue
-        for call in reversed(message.calls):
-            if call.tool_name == FINISH:
-                return call.malformed or to_json(call.arguments).decode()
-        if message.content.strip():
-            return message.content.strip()
-    return ""
 
 
 def typed(response: AgentResponse, agent: Agent) -> AgentResponse:

@@ -261,6 +261,7 @@ def _check_available(task: TaskInput, tools: Mapping[str, AnyTool], principal: P
 # --- the tools of the loop itself
 
 
+_ALIKE: dict[str, Any] = {"risk": RiskLevel.REVERSIBLE, "read_only": True, "category": "journeyman"}
 _described: dict[str, tuple[ToolSpecification, FunctionSchema]] = {}
 
 
@@ -268,16 +269,9 @@ def _builtin(name: str, function: Callable[..., Any], *, always_alike: bool = Tr
     """The function as a tool. What is described alike in every run is worked out once."""
     if (described := _described.get(name)) is None:
         schema = function_schema(function, context_type=ToolContext)
-        specification = ToolSpecification(
-            name=name,
-            description=schema.documentation.description,
-            parameters=schema.parameters,
-            returns=schema.returns,
-            risk=RiskLevel.REVERSIBLE,
-            read_only=True,
-            category="journeyman",
-        )
-        described = specification, schema
+        about, parameters = schema.documentation.description, schema.parameters
+        made = ToolSpecification(name=name, description=about, parameters=parameters, returns=schema.returns, **_ALIKE)
+        described = made, schema
         if always_alike:
             _described[name] = described
     specification, schema = described
@@ -311,15 +305,10 @@ def output_tool(expected: Output) -> Tool[..., Any]:
         return {"accepted": True}
 
     about = expected.schema.get("description")
-    specification = ToolSpecification(
-        name=FINISH,
-        description=f"{f'{about} ' if isinstance(about, str) else ''}Give the final answer, as these arguments. "
-        "Use when the task is done.",
-        parameters=expected.parameters,
-        risk=RiskLevel.REVERSIBLE,
-        read_only=True,
-        category="journeyman",
-    )
+    description = "Give the final answer, as these arguments. Use when the task is done."
+    if isinstance(about, str):
+        description = f"{about} {description}"
+    specification = ToolSpecification(name=FINISH, description=description, parameters=expected.parameters, **_ALIKE)
     return Tool(specification=specification, function=finish, schema=expected, repeatable=True, is_async=True)
 
 

@@ -28,7 +28,7 @@ from journeyman.core.events import Answered, CallsPlanned, MessageReceived, RunS
 from journeyman.core.gaps import FindGap
 from journeyman.core.policy import Policy
 from journeyman.core.protocols import Clock, ModelResponse
-from journeyman.core.runs import LimitName, Limits, RunStatus, TaskInput, ToolCall, Usage
+from journeyman.core.runs import LimitName, Limits, RunStatus, TaskInput, ToolCall
 from journeyman.execution.executor import CallScope, Executor
 from journeyman.execution.outcome import Refusal, Suspended, own_words
 from journeyman.execution.recorder import Recorder
@@ -63,7 +63,8 @@ class Run:
     calls: CallScope
     """What its calls need of it. ``scope`` is the same, with what only the first facts tell."""
     state: RunState
-    limits: EffectiveLimits
+    limits: Limits
+    """What holds: a field that is None is no limit."""
     offer: Offer
     planner: Planner
     wants_text: bool = False
@@ -163,30 +164,20 @@ class Run:
 # --- limits
 
 
-@dataclass(frozen=True, slots=True)
-class EffectiveLimits:
-    """What holds; None means no limit."""
-
-    iterations: int | None
-    history_messages: int | None
-    seconds: float | None
-    tokens: int | None
-
-    def reached(self, *, iterations: int, usage: Usage, remaining: float | None) -> LimitName | None:
-        """The limit that forbids another iteration, if one does."""
-        if self.iterations is not None and iterations >= self.iterations:
-            return "iterations"
-        if self.tokens is not None and usage.total_tokens >= self.tokens:
-            return "tokens"
-        if remaining is not None and remaining <= 0:
-            return "seconds"
-        return None
+def limit_reached(run: Run) -> LimitName | None:
+    """The limit that forbids another iteration, if one does."""
+    limits, state, remaining = run.limits, run.state, run.remaining()
+    if limits.iterations is not None and len(state.steps) >= limits.iterations:
+        return "iterations"
+    if limits.tokens is not None and state.usage.total_tokens >= limits.tokens:
+        return "tokens"
+    return "seconds" if remaining is not None and remaining <= 0 else None
 
 
 NO_LIMITS = Limits()
 
 
-def effective_limits(limits: Limits, task: TaskInput, agent: Agent, defaults: Limits = NO_LIMITS) -> EffectiveLimits:
+def effective_limits(limits: Limits, task: TaskInput, agent: Agent, defaults: Limits = NO_LIMITS) -> Limits:
     """The caller's over the task's over the agent's over the defaults.
 
     A field left out of ``limits`` falls to the next in line; a field set to None is lifted.
@@ -197,7 +188,7 @@ def effective_limits(limits: Limits, task: TaskInput, agent: Agent, defaults: Li
         iterations = defaults.iterations or DEFAULT_ITERATIONS
     messages = defaults.history_messages or DEFAULT_HISTORY_MESSAGES
     seconds = limits.seconds if "seconds" in given else defaults.seconds
-    return EffectiveLimits(
+    return Limits(
         iterations=iterations,
         history_messages=limits.history_messages if "history_messages" in given else messages,
         # Without end is no limit; as a deadline, it would be more than timers can count.
@@ -267,7 +258,7 @@ async def step(run: Run) -> Next:
     if state.conclusion is not None:
         return state.conclusion
     if state.turn is None:
-        if limit := run.limits.reached(iterations=len(state.steps), usage=state.usage, remaining=run.remaining()):
+        if limit := limit_reached(run):
             return Limit(limit)
         if state.invalid_outputs >= MOST_INVALID:
             raise never_valid(state)

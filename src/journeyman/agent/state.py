@@ -11,29 +11,11 @@ from typing import Any
 from pydantic_core import to_json
 
 from journeyman.agent.offer import READ_RESULT, without_more
+from journeyman.core import events
 from journeyman.core.approvals import LONGEST_NOTE, ApprovalStatus, Approve, Decision, Deny, Expired, Label, LabelSource
 from journeyman.core.calls import Artifact, CallStatus, ToolCallRecord
 from journeyman.core.data import canonical_json
 from journeyman.core.errors import ErrorCategory, ErrorInfo, Severity
-from journeyman.core.events import (
-    Answered,
-    ApprovalDecided,
-    ApprovalRequested,
-    CallFinished,
-    CallResolved,
-    CallsPlanned,
-    CallStarted,
-    Event,
-    MessageReceived,
-    RunFailed,
-    RunFinished,
-    RunResumed,
-    RunStarted,
-    RunSuspended,
-    StepFinished,
-    StrategiesInjected,
-    ToolsOffered,
-)
 from journeyman.core.gaps import ToolGapReport
 from journeyman.core.playbook import REMINDER, Advice
 from journeyman.core.policy import Principal
@@ -109,9 +91,9 @@ class RunState:
         self.usage = Usage()
         self.model = ""
         """Which model answered last."""
-        self.conclusion: Answered | None = None
+        self.conclusion: events.Answered | None = None
         """The answer that the last step gave, before it is recorded as the run's."""
-        self.answer: Answered | None = None
+        self.answer: events.Answered | None = None
         self.error: ErrorInfo | None = None
         self.decisions: dict[str, Label] = {}
         """What people decided, by call."""
@@ -159,55 +141,55 @@ class RunState:
             return frozenset()
         return frozenset(str(item["name"]) for item in tools if item.get("read_only"))
 
-    def apply(self, event: Event) -> None:
+    def apply(self, event: events.Event) -> None:
         """Take in one event; signals change nothing."""
         if event.seq is not None:
             now, before = event.time, self._last_time
-            if before is not None and now > before and not isinstance(event, RunResumed):
+            if before is not None and now > before and not isinstance(event, events.RunResumed):
                 self.active_seconds += now - before
             self._last_time = now
             self._facts += 1
             if self._facts % MANY_FACTS == 0:
                 self._spare_collections()
         match event:  # the facts of every step first
-            case MessageReceived():
+            case events.MessageReceived():
                 self._message(event)
-            case CallsPlanned():
+            case events.CallsPlanned():
                 pass
-            case CallStarted():
+            case events.CallStarted():
                 self._open(event.call_id).started = event
-            case CallFinished():
+            case events.CallFinished():
                 self._outcome(event.record)
-            case StepFinished():
+            case events.StepFinished():
                 self._step(event)
-            case CallResolved(action="rerun"):
+            case events.CallResolved(action="rerun"):
                 past = self._open(event.call_id)
                 past.started = past.unknown = None
-            case RunResumed():
+            case events.RunResumed():
                 self.status, self.error = RunStatus.RUNNING, None
-            case RunStarted():
+            case events.RunStarted():
                 self._start(event)
-            case StrategiesInjected():
+            case events.StrategiesInjected():
                 self.advice = event.advice
-            case ToolsOffered():
+            case events.ToolsOffered():
                 self._offer(event)
-            case ApprovalRequested():
+            case events.ApprovalRequested():
                 past = self._open(event.approval.call_id)
                 past.approval, past.decision = event.approval, None
-            case ApprovalDecided(status=ApprovalStatus.SUPERSEDED):
+            case events.ApprovalDecided(status=ApprovalStatus.SUPERSEDED):
                 past = self._open(event.call_id)
                 past.approval = past.decision = None
-            case ApprovalDecided():
+            case events.ApprovalDecided():
                 self._open(event.call_id).decision = _decision(event)
                 if (label := _decision_label(event)) is not None:
                     self.decisions[event.call_id] = label
-            case Answered():
+            case events.Answered():
                 self.answer = event
                 self.messages.append(Message.unchecked(role=Role.ASSISTANT, content=event.text))
-            case RunSuspended():
+            case events.RunSuspended():
                 self.status, self.error = event.status, event.error
-            case RunFinished() | RunFailed():
-                if isinstance(event, RunFinished):
+            case events.RunFinished() | events.RunFailed():
+                if isinstance(event, events.RunFinished):
                     self.status, self.limit_reached, self.gap = event.status, event.limit, event.gap
                 else:
                     self.status = RunStatus.FAILED
@@ -233,7 +215,7 @@ class RunState:
         if id(self) in _large:
             _let_go(id(self))
 
-    def _start(self, fact: RunStarted) -> None:
+    def _start(self, fact: events.RunStarted) -> None:
         self.task, self.agent, self.principal, self.limits = fact.task, fact.agent, fact.principal, fact.limits
         self.trace_parent = fact.trace_parent
         # The whole texts of an earlier run's results are gone: nothing may promise them.
@@ -244,7 +226,7 @@ class RunState:
         self.status = RunStatus.RUNNING
         self.wants_output = fact.agent.get("output") is not None
 
-    def _offer(self, fact: ToolsOffered) -> None:
+    def _offer(self, fact: events.ToolsOffered) -> None:
         kept = [name for name in self.offered if name not in fact.dropped]
         self.offered = [*kept, *fact.added]
         if fact.reason in ("found", "fallback"):
@@ -256,7 +238,7 @@ class RunState:
             if fact.because is not None:
                 self.fallbacks.add(fact.because)
 
-    def _message(self, fact: MessageReceived) -> None:
+    def _message(self, fact: events.MessageReceived) -> None:
         self.status = RunStatus.RUNNING
         self.usage += fact.usage
         self.model = fact.model or self.model
@@ -278,7 +260,7 @@ class RunState:
             if (past := self.turn.pasts.get(record.call_id)) is not None:
                 past.unknown = None
 
-    def _step(self, fact: StepFinished) -> None:
+    def _step(self, fact: events.StepFinished) -> None:
         turn = self.turn
         if turn is None:
             return
@@ -352,19 +334,19 @@ class RunState:
         return shrink(whole, handle=record.call_id, limit=self._result_limit)
 
 
-def answer_of(turn: Turn, *, data: bool = False) -> Answered | None:
+def answer_of(turn: Turn, *, data: bool = False) -> events.Answered | None:
     """The answer a finished turn gives: its text when it called nothing, or what it told ``finish``.
 
     Where the answer is data, what ``finish`` was told are the arguments, and their JSON is the text.
     """
     if not turn.calls:
-        return Answered(text=turn.text.strip(), confidence=turn.confidence)
+        return events.Answered(text=turn.text.strip(), confidence=turn.confidence)
     for record in turn.records.values():
         if record.tool_name == FINISH and record.status is CallStatus.SUCCESS:
             if data:
-                return Answered(text=to_json(record.arguments).decode(), confidence=turn.confidence)
+                return events.Answered(text=to_json(record.arguments).decode(), confidence=turn.confidence)
             told: dict[str, Any] = record.result
-            return Answered(
+            return events.Answered(
                 text=told["answer"],
                 reasoning=told["reasoning"] or None,
                 confidence=told["confidence"] if told["confidence"] is not None else turn.confidence,
@@ -388,7 +370,7 @@ def _answer(call: ToolCall, content: str) -> Message:
     return Message.unchecked(role=Role.FUNCTION, content=content, name=call.tool_name or "unnamed", call_id=call.id)
 
 
-def _decision_label(fact: ApprovalDecided) -> Label | None:
+def _decision_label(fact: events.ApprovalDecided) -> Label | None:
     """What a person's decision says about a call; None where nobody decided, or nobody looked at this very call."""
     if fact.status not in (ApprovalStatus.APPROVED, ApprovalStatus.DENIED):
         return None
@@ -406,7 +388,7 @@ def _decision_label(fact: ApprovalDecided) -> Label | None:
     )
 
 
-def _decision(fact: ApprovalDecided) -> Decision:
+def _decision(fact: events.ApprovalDecided) -> Decision:
     match fact.status:
         case ApprovalStatus.APPROVED:
             return Approve(arguments=fact.arguments, by=fact.by)

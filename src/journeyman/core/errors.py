@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 from typing import Any, Self
 
@@ -266,11 +266,16 @@ def validation_problems(
         elif found["type"] == "value_error" and not found["loc"]:
             rule = _rule(found["msg"])  # it is about several fields, and names what it is about
         else:
-            rule = f"{_rule(found['msg'])}, got {shortened_json(found['input'])}"
+            rule = broken_rule(found)
         problems.append((path, rule.removeprefix(f"{path}: ")))  # a rule of ours may name its field
     if len(errors) > _MOST_PROBLEMS:
         problems.append(("", f"and {len(errors) - _MOST_PROBLEMS} more"))
     return problems
+
+
+def broken_rule(found: Mapping[str, Any]) -> str:
+    """What one of pydantic's errors says, with the value that broke the rule."""
+    return f"{_rule(found['msg'])}, got {shortened_json(found['input'])}"
 
 
 def problem_text(problems: Iterable[tuple[str, str]]) -> str:

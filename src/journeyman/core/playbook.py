@@ -178,6 +178,11 @@ class PlaybookBullet(Derived):
         """Whether it may be offered to runs."""
         return True
 
+    @property
+    def index_metadata(self) -> dict[str, Any]:
+        """What an index keeps of it beside its vector."""
+        return {"has_tool_sequence": False, "domain": self.domain, "tool_count": 0, "success_rate": 0.0}
+
 
 class DemonstratedCall(Entity):
     """One call of a demonstration. Values are placeholders, but for constants that mean the same in every task."""
@@ -295,23 +300,12 @@ class ToolCallingStrategy(PlaybookBullet):
 
     @property
     def index_metadata(self) -> dict[str, Any]:
-        """What an index keeps beside its vector."""
-        return _metadata(self)
+        found = {"has_tool_sequence": True, "tool_count": len(self.tool_sequence)}
+        return {**super().index_metadata, **found, "success_rate": self.tool_success_rate}
 
 
 METADATA = ("has_tool_sequence", "domain", "tool_count", "success_rate")
 """What an index keeps of a bullet beside its vector."""
-
-
-def _metadata(bullet: PlaybookBullet) -> dict[str, Any]:
-    sequence = bullet.tool_sequence if isinstance(bullet, ToolCallingStrategy) else ()
-    rate = bullet.tool_success_rate if isinstance(bullet, ToolCallingStrategy) else 0.0
-    return dict(zip(METADATA, (bool(sequence), bullet.domain, len(sequence), rate), strict=True))
-
-
-def index_metadata(bullets: Sequence[PlaybookBullet]) -> dict[str, dict[str, Any]]:
-    """By id: what an index keeps of each bullet beside its vector."""
-    return {bullet.id: _metadata(bullet) for bullet in bullets}
 
 
 def read_bullet(data: str | bytes | Mapping[str, Any], *, domain: str | None = None) -> PlaybookBullet:

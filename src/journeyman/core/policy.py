@@ -11,7 +11,7 @@ from enum import Enum, StrEnum
 from fnmatch import fnmatchcase
 from typing import Annotated, Any, Final, Literal, TypeAlias, TypeVar
 
-from pydantic import Field, field_validator
+from pydantic import AfterValidator, Field, field_validator
 
 from journeyman.core.data import Entity
 
@@ -38,6 +38,9 @@ def check_permissions(values: Iterable[str]) -> frozenset[str]:
         if not PERMISSION.fullmatch(value):
             raise ValueError(f"permission {value!r} is not well-formed; write it like 'orders:write' or 'orders:*'")
     return found
+
+
+Permissions = Annotated[frozenset[str], AfterValidator(check_permissions)]
 
 
 class Principal(Entity):

@@ -11,7 +11,7 @@ from pydantic import Field, ModelWrapValidatorHandler, PositiveInt, ValidationEr
 
 from journeyman.core.data import Entity, digest
 from journeyman.core.errors import ToolDefinitionError, shortened_json, validation_problems
-from journeyman.core.policy import RiskLevel, check_permissions
+from journeyman.core.policy import Permissions, RiskLevel
 
 FINISH = "finish"
 FIND_TOOLS = "find_tools"
@@ -70,7 +70,7 @@ class ToolSpecification(Entity):
     read_only: bool = False
     idempotent: bool = False
     timeout_seconds: float = Field(default=DEFAULT_TIMEOUT, ge=1, le=300)
-    permissions: frozenset[str] = frozenset()
+    permissions: Permissions = frozenset()
     secrets: tuple[str, ...] = ()
     """The names of the secrets it is given; their values are looked up when it is called, and are nowhere in here."""
     tags: tuple[str, ...] = ()
@@ -94,11 +94,6 @@ class ToolSpecification(Entity):
         if not value.strip():
             raise ValueError("a tool needs a description: it is how a model decides when to use it")
         return value
-
-    @field_validator("permissions", mode="after")
-    @classmethod
-    def _well_formed(cls, value: frozenset[str]) -> frozenset[str]:
-        return check_permissions(value)
 
     @model_validator(mode="before")
     @classmethod
@@ -217,11 +212,6 @@ class ToolCategory(Entity, defer_build=True):
 
     name: str = Field(min_length=1)
     enabled: bool = True
-    permissions: frozenset[str] = frozenset()
+    permissions: Permissions = frozenset()
     global_config: dict[str, Any] = Field(default_factory=dict)
     tools: dict[str, ToolConfiguration] = Field(default_factory=dict)
-
-    @field_validator("permissions", mode="after")
-    @classmethod
-    def _well_formed(cls, value: frozenset[str]) -> frozenset[str]:
-        return check_permissions(value)

@@ -12,7 +12,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from journeyman.core.data import digest
-from journeyman.core.errors import shortened_json, validation_problems
+from journeyman.core.errors import broken_rule, shortened_json
 from journeyman.settings.document import MOST_BYTES, Document, DocumentError, Position, read_document, without
 from journeyman.settings.problems import Key, Problem, SettingsError, key_text, nearest
 from journeyman.settings.schema import VARIABLES, VERSION, Settings
@@ -283,7 +283,7 @@ def _problems(error: ValidationError, values: Any) -> Iterator[tuple[Key, str]]:
         elif kind == "extra_forbidden":
             yield key, f"unknown key; {nearest(str(key[-1]), fields_at(key[:-1]))}"
         else:
-            yield key, _rule(error, found, key)
+            yield key, _rule(found, key)
 
 
 def _existing(location: tuple[Any, ...], values: Any) -> Key:
@@ -306,9 +306,8 @@ def _existing(location: tuple[Any, ...], values: Any) -> Key:
     return tuple(key)
 
 
-def _rule(error: ValidationError, found: Any, key: Key) -> str:
-    single = ValidationError.from_exception_data(error.title, [_line(found)])
-    [(_, rule)] = validation_problems(single)
+def _rule(found: Any, key: Key) -> str:
+    rule = broken_rule(found)
     expected = found.get("ctx", {}).get("expected", "")
     choices = [part.strip("' ") for part in expected.replace(" or ", ", ").split(",")] if expected else []
     given = key[-1] if "[key]" in found["loc"] and key else found["input"]
@@ -323,13 +322,6 @@ def _shielded(rule: str, value: Any, key: Key) -> str:
     if hidden or is_secret(key) or isinstance(value, dict | list):
         return rule.partition(", got ")[0]
     return rule
-
-
-def _line(found: Any) -> Any:
-    context = dict(found.get("ctx", {}))
-    if found["type"] == "value_error":
-        context = {"error": ValueError(str(context.get("error", found["msg"])))}
-    return {"type": found["type"], "loc": ("value",), "input": found["input"], "ctx": context}
 
 
 def _below(key: Key, wrong: list[tuple[Key, str]]) -> bool:

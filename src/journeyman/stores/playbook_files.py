@@ -24,7 +24,6 @@ from journeyman.core.playbook import (
     PlaybookChange,
     PlaybookState,
     PlaybookVersion,
-    index_metadata,
     read_bullet,
 )
 from journeyman.core.storing import CursorBatch
@@ -174,7 +173,11 @@ class FilePlaybooks:
         bullets = list(seen.bullets.values())
         lines = "".join(json.dumps(item.model_dump(mode="json"), ensure_ascii=False) + "\n" for item in bullets)
         _replace(folder / STRATEGIES, lines)
-        index = {"format": FORMAT, "version": seen.version, "bullets": index_metadata(bullets)}
+        index = {
+            "format": FORMAT,
+            "version": seen.version,
+            "bullets": {item.id: item.index_metadata for item in bullets},
+        }
         _replace(folder / INDEX, json.dumps(index, ensure_ascii=False, indent=1) + "\n")
         seen.written = seen.version
 
