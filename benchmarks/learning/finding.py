@@ -152,7 +152,11 @@ async def next_tool(turns: list[Turn], *, held_out: bool, weight: float | None =
             return []
         index = await playbook._current()
         tools = sorted(turn.tools)
-        near = await playbook._near(index, turn.request, tools, None, lambda _: True)
+        near = await index.search(
+            turn.request,
+            k=playbook.settings.neighbours,
+            wanted=lambda item: item.available and turn.tools.issuperset(item.tool_sequence),
+        )
         rows = []
         for step, wanted in enumerate(turn.sequence):
             done = turn.sequence[:step]

@@ -154,7 +154,7 @@ async def test_a_strategy_that_turns_bad_is_quarantined_within_ten_uses(earlier:
     [strategy] = await playbook.strategies()
     assert (strategy.state, "95 % confidence" in strategy.state_reason) == (StrategyState.QUARANTINED, True)
     assert uses >= 4
-    await playbook.settle(strategy.id, StrategyState.ACTIVE, by="ada")
+    await playbook.set_state(strategy.id, StrategyState.ACTIVE, by="ada")
     assert len(await playbook.retrieve(ASKED, tools=TOOLS)) == 1
 
 

@@ -26,7 +26,7 @@ async def test_bullets_added_changed_and_removed(in_files: bool, tmp_path: Path)
     playbook = Playbook("shop", store=FilePlaybooks(tmp_path) if in_files else None, embedder=None)
     await playbook.put([strategy("send"), strategy("stay"), BULLET])
     await playbook.put([strategy("find")])
-    await playbook.settle("send", StrategyState.QUARANTINED, reason="wrong")
+    await playbook.set_state("send", StrategyState.QUARANTINED, reason="wrong")
 
     found = await playbook.diff(1)
     assert (found.domain, found.since, found.to) == ("shop", 1, 3)

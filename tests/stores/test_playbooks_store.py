@@ -85,7 +85,7 @@ async def test_a_rollback_restores_exactly(playbooks: PlaybookStore) -> None:
     await playbook.put([strategy("a", 3), PlaybookBullet(id="b", content="Look.")])
     before = await playbook.at(playbook.version)
     await playbook.put([strategy("a", 9), strategy("c")])
-    await playbook.settle("a", StrategyState.RETIRED)
+    await playbook.set_state("a", StrategyState.RETIRED)
     await playbook.rollback(to=1)
     after = await Playbook("shop", store=playbooks, embedder=None).at(playbook.version)
     assert {item.id: item for item in after.bullets} == {item.id: item for item in before.bullets}
@@ -161,7 +161,7 @@ async def test_bullets_of_other_programs_load_unchanged(tmp_path: Path) -> None:
     assert await playbook.retrieve(asked, tools=there[:1]) == []
     assert [item.id for item in await playbook.retrieve(asked, tools=there)] == [strategy.id]
 
-    await playbook.settle(strategy.id, StrategyState.QUARANTINED)
+    await playbook.set_state(strategy.id, StrategyState.QUARANTINED)
     again = {item.content for item in await Playbook("rag", store=FilePlaybooks(tmp_path), embedder=None).bullets()}
     assert again == set(found)
     lines = (folder / "strategies.jsonl").read_text().splitlines()

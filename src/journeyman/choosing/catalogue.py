@@ -6,10 +6,9 @@ import asyncio
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from journeyman.choosing import wording
+from journeyman.choosing import value_kinds, wording
 from journeyman.choosing.actions import (
     CHANGES,
     asked_actions,
@@ -19,18 +18,7 @@ from journeyman.choosing.actions import (
     near,
     tool_actions,
 )
-from journeyman.choosing.gaps import Asked, Needs
-from journeyman.choosing.value_kinds import (
-    example_shapes,
-    identifier_prefixes,
-    kinds_required,
-    kinds_said,
-    kinds_taken,
-    needs_identifier,
-    optional_values,
-    shapes_of,
-    takes_identifier,
-)
+from journeyman.choosing.gaps import Asked, Needs, share
 from journeyman.core.protocols import Embedder
 from journeyman.core.specification import ToolSpecification
 from journeyman.core.words import stem, words
@@ -108,28 +96,17 @@ _NO_MEANING = (0.0,) * 4
 """The first signals, where there is no embedder; else those of ``Catalogue.meanings``."""
 
 
-@dataclass(frozen=True, slots=True)
 class _Profile:
-    """What there is to know of one tool, whatever is asked for."""
+    """What there is to know of one tool, whatever is asked for: its place, its name, all and the first that is said."""
 
-    tool: ToolSpecification
-    place: int
-    words: tuple[str, ...]
-    """Of its name."""
-    terms: frozenset[str]
-    """Of its name."""
-    actions: frozenset[str]
-    needs: Needs
-    meant: frozenset[int]
-    meant_first: frozenset[int]
-    meant_name: frozenset[int]
-    takes: frozenset[str]
-    requires: frozenset[str]
-    identified: bool
-    takes_one: bool
-    shapes: frozenset[str]
-    options: tuple[frozenset[str], ...]
-    """The words of the values of its optional choices, and of its flags."""
+    def __init__(self, tool: ToolSpecification, place: int, *, name: str, said: str, first: str) -> None:
+        self.tool, self.place = tool, place
+        self.name_words, self.name_terms = tuple(words(tool.name)), frozenset(terms(name))
+        self.actions, self.needs = tool_actions(tool), Needs.of(tool)
+        self.meant, self.meant_first, self.meant_name = concepts(said), concepts(first), concepts(name)
+        self.takes, self.requires = value_kinds.kinds_taken(tool), value_kinds.kinds_required(tool)
+        self.identified, self.takes_one = value_kinds.needs_identifier(tool), value_kinds.takes_identifier(tool)
+        self.shapes, self.options = value_kinds.example_shapes(tool), value_kinds.optional_values(tool)
 
 
 class _Asked:
@@ -143,8 +120,8 @@ class _Asked:
         self.first_verb, self.verbs = asked_actions(bare)
         self.changes = bool(self.first_verb & CHANGES)
         self.mood, self.cues = mood_of(bare), cued_actions(bare)
-        self.kinds = kinds_said(text)
-        self.shapes, self.prefixes = shapes_of(text), tuple(identifier_prefixes(text))
+        self.kinds = value_kinds.kinds_said(text)
+        self.shapes, self.prefixes = value_kinds.shapes_of(text), tuple(value_kinds.identifier_prefixes(text))
         self.identified = "key" in self.kinds or bool(self.prefixes)
         self._agreements: dict[frozenset[str], tuple[float, float, float]] = {}
 
@@ -165,40 +142,21 @@ class Catalogue:
         self._names = {name: " ".join(words(name)) for name in self.tools}
         self._first = {name: f"{self._names[name]}. {first_sentence(tool)}" for name, tool in self.tools.items()}
         self._by_words = BM25(self._said)
-        self._profiles = {name: self._profile(place, tool) for place, (name, tool) in enumerate(self.tools.items())}
-        named = Counter(one for each in self._profiles.values() for one in each.terms)
+        self._profiles = {
+            name: _Profile(tool, place, name=self._names[name], said=self._said[name], first=self._first[name])
+            for place, (name, tool) in enumerate(self.tools.items())
+        }
+        named = Counter(one for each in self._profiles.values() for one in each.name_terms)
         spoken = Counter(one for each in self._profiles.values() for one in each.meant_first)
         self._rarity = {one: math.log(1 + len(self.tools) / count) for one, count in named.items()}
         self._concept_rarity = {one: math.log(1 + len(self.tools) / count) for one, count in spoken.items()}
         self._unspoken = math.log(1 + len(self.tools))
-        self._name_rarity = {
-            name: sum(self._rarity[one] for one in each.terms) for name, each in self._profiles.items()
-        }
+        self._name_rarity = {name: self._named(each.name_terms) for name, each in self._profiles.items()}
         self._name_weight = {name: self._weight(each.meant_name) for name, each in self._profiles.items()}
         self._vectors: Vectors | None = None
         self._making: asyncio.Task[None] | None = None
         self._waited = False
         self._examples: list[tuple[int, int]] = []
-
-    def _profile(self, place: int, tool: ToolSpecification) -> _Profile:
-        name = tool.name
-        return _Profile(
-            tool=tool,
-            place=place,
-            words=tuple(words(name)),
-            terms=frozenset(terms(self._names[name])),
-            actions=tool_actions(tool),
-            needs=Needs.of(tool),
-            meant=concepts(self._said[name]),
-            meant_first=concepts(self._first[name]),
-            meant_name=concepts(self._names[name]),
-            takes=kinds_taken(tool),
-            requires=kinds_required(tool),
-            identified=needs_identifier(tool),
-            takes_one=takes_identifier(tool),
-            shapes=example_shapes(tool),
-            options=optional_values(tool),
-        )
 
     async def meanings(self, text: str, embedder: Embedder | None) -> Vectors | None:
         """A row for each tool: how alike the request is to what is said of it, in four ways."""
@@ -284,48 +242,40 @@ class Catalogue:
         rows = None if meanings is None else meanings.tolist()
         near_ones, rest = self._at_first_sight(list(dict.fromkeys(among)), asked, by_words, rows)
         weight, begins = self._weight(asked.meant) + self._unspoken, self._weight(asked.begins) + self._unspoken
-        found = {}
+        evidence = {}
         for name in near_ones:
             each = self._profiles[name]
             plain, clause, parameters, example = _NO_MEANING if rows is None else rows[each.place]
             same, any_one, cued = asked.agreement(each.actions)
-            found[name] = Signals(
+            evidence[name] = Signals(
                 plain=plain,
                 clause=clause,
                 parameters=parameters,
                 example=example,
                 words=by_words.get(name, 0.0),
-                name_said=_part(self._named(each.terms & asked.said), self._name_rarity[name]),
+                name_said=share(self._named(each.name_terms & asked.said), self._name_rarity[name]),
                 concepts=self._weight(asked.meant & each.meant) / weight,
                 name_meant=self._weight(asked.meant & each.meant_name) / (self._name_weight[name] + self._unspoken / 2),
                 opening=self._weight(asked.begins & each.meant_first) / begins,
                 same_action=same,
                 any_action=any_one,
                 reads=float(each.tool.read_only and bool(asked.first_verb) and not asked.changes),
-                identified=_identified(asked.identified, each.identified),
+                identified=1.0 if asked.identified and each.identified else -float(asked.identified != each.identified),
                 numbers_missing=each.needs.numbers_missing(asked.values),
                 values_missing=each.needs.values_missing(asked.values),
                 choices_said=each.needs.choices_said(asked.values),
                 options_said=float(any(one <= asked.said for one in each.options)),
-                kinds_taken=_part(len(asked.kinds & each.takes), len(asked.kinds)),
-                kinds_missing=_part(len(each.requires - asked.kinds), len(each.requires)),
+                kinds_taken=share(len(asked.kinds & each.takes), len(asked.kinds)),
+                kinds_missing=share(len(each.requires - asked.kinds), len(each.requires)),
                 shape=float(not asked.shapes.isdisjoint(each.shapes)),
-                prefix=float(any(word.startswith(asked.prefixes) for word in each.words)),
+                prefix=float(any(word.startswith(asked.prefixes) for word in each.name_words)),
                 takes_identifier=(1.0 if each.takes_one else -1.0) if asked.identified else 0.0,
                 cued=cued,
                 question_changes=float(asked.mood == "question" and not each.tool.read_only),
                 order_changes=float(asked.mood == "order" and not each.tool.read_only),
                 statement_changes=float(asked.mood == "statement" and not each.tool.read_only),
             )
-        return found, rest
-
-
-def _part(part: float, whole: float) -> float:
-    return part / whole if whole else 0.0
-
-
-def _identified(said: bool, needed: bool) -> float:
-    return float(said and needed) - float(said != needed)
+        return evidence, rest
 
 
 def opening(text: str) -> str:

@@ -112,16 +112,15 @@ class Needs:
         )
 
     def numbers_missing(self, asked: Asked) -> float:
-        return _share(max(0, self.numbers - asked.numbers), self.numbers)
+        return share(max(0, self.numbers - asked.numbers), self.numbers)
 
     def values_missing(self, asked: Asked) -> float:
-        return _share(max(0, self.free - asked.values), max(0, self.free))
+        return share(max(0, self.free - asked.values), max(0, self.free))
 
     def choices_said(self, asked: Asked) -> float:
         padded = f" {asked.lowered} "
-        return _share(
-            sum(any(one.strip() and one in padded for one in each) for each in self.choices), len(self.choices)
-        )
+        named = sum(any(one.strip() and one in padded for one in each) for each in self.choices)
+        return share(named, len(self.choices))
 
 
 def compare(asked: Asked, tool: ToolSpecification, *, searchable: str, similarity: float, described: float) -> Evidence:
@@ -132,15 +131,15 @@ def compare(asked: Asked, tool: ToolSpecification, *, searchable: str, similarit
     return Evidence(
         similarity=similarity,
         described=described,
-        named=_share(len(named & asked.terms), len(named)),
-        covered=_share(len(said & asked.terms), len(asked.terms)),
+        named=share(len(named & asked.terms), len(named)),
+        covered=share(len(said & asked.terms), len(asked.terms)),
         numbers_missing=needs.numbers_missing(asked),
         values_missing=needs.values_missing(asked),
         choices_said=needs.choices_said(asked),
     )
 
 
-def _share(part: int, whole: int) -> float:
+def share(part: float, whole: float) -> float:
     return part / whole if whole else 0.0
 
 
@@ -200,11 +199,10 @@ class Fitting:
         return self.tools[0][1] if self.tools else float("-inf")
 
 
-class ToolGapDetector:
-    """Looks a request up among the tools of a library, or among some specifications.
+class RequestReader:
+    """Reads requests among the tools of a library, or among some specifications.
 
-    Without an ``embedder``, of the library or given here, words alone are compared. A ``model`` is offered the tools
-    and asked, once, where nobody says how sure it was; nothing of what it wants to call is run.
+    Without an ``embedder``, of the library or given here, words alone are compared.
     """
 
     def __init__(
@@ -217,6 +215,20 @@ class ToolGapDetector:
         self._tools = tools
         self._embedder = embedder or (tools.embedder if isinstance(tools, ToolLibrary) else None)
         self._model = model
+
+    def _specifications(self) -> Sequence[ToolSpecification]:
+        return self._tools.specifications() if isinstance(self._tools, ToolLibrary) else self._tools
+
+    def _enabled(self) -> list[ToolSpecification]:
+        return [tool for tool in self._specifications() if tool.enabled]
+
+
+class ToolGapDetector(RequestReader):
+    """Looks a request up among tools; see ``RequestReader``.
+
+    A ``model`` is offered the tools and asked, once, where nobody says how sure it was; nothing of what it wants to
+    call is run.
+    """
 
     async def detect(self, task_text: str, *, confidence: float | None = None) -> ToolGapReport | None:
         """What is missing for a task, or None when the tools at hand seem to do, or nothing was asked for.
@@ -233,12 +245,6 @@ class ToolGapDetector:
         return self._report(task_text, missing, whole) if missing else None
 
     detect_missing_tools = detect
-
-    def _specifications(self) -> Sequence[ToolSpecification]:
-        return self._tools.specifications() if isinstance(self._tools, ToolLibrary) else self._tools
-
-    def _enabled(self) -> list[ToolSpecification]:
-        return [tool for tool in self._specifications() if tool.enabled]
 
     async def _asked(self, task_text: str) -> float | None:
         """How sure the model is that one of the tools does; None where it cannot be asked."""
@@ -266,8 +272,8 @@ class ToolGapDetector:
             parts = _split(text, wording.clause_ends)
         missing = []
         for part in parts:
-            found = whole if len(parts) == 1 else await self.fitting(part, confidence=confidence)
-            if not found.passing and found.best < needed:
+            served = whole if len(parts) == 1 else await self.fitting(part, confidence=confidence)
+            if not served.passing and served.best < needed:
                 missing.append(phrase(part))
         if not missing and whole.best < needed:
             missing = [phrase(text)]

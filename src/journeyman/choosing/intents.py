@@ -12,7 +12,7 @@ import asyncio
 import json
 import logging
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import mul
 from typing import Any, NamedTuple
@@ -31,6 +31,7 @@ from journeyman.choosing.actions import (
     tool_actions,
 )
 from journeyman.choosing.catalogue import first_sentence
+from journeyman.choosing.gaps import RequestReader
 from journeyman.choosing.parameters import fitting_values, missing_parameters, read_parameters
 from journeyman.choosing.ranking import LONGEST_REQUEST, Ranked, ToolRanking
 from journeyman.core.data import moment
@@ -97,11 +98,10 @@ class TypeSignals(NamedTuple):
     """How alike the request is to the examples of the type, or to what is said of it."""
 
 
-class IntentReader:
-    """Reads what requests ask for, among the tools of a library or some specifications.
+class IntentReader(RequestReader):
+    """Reads what requests ask for, among tools; see ``RequestReader``.
 
-    Without an ``embedder``, of the library or given here, words alone are compared. A ``model`` is asked once for each
-    request, for at most ``timeout`` seconds.
+    A ``model`` is asked once for each request, for at most ``timeout`` seconds.
     """
 
     def __init__(
@@ -114,9 +114,7 @@ class IntentReader:
         clock: Clock | None = None,
         timeout: float = MODEL_SECONDS,
     ) -> None:
-        self._tools = tools
-        self._embedder = embedder or (tools.embedder if isinstance(tools, ToolLibrary) else None)
-        self._model = model
+        super().__init__(tools, embedder=embedder, model=model)
         self._ranking = ranking or ToolRanking(embedder=self._embedder)
         self._clock = clock or SystemClock()
         self._timeout = timeout
@@ -132,7 +130,7 @@ class IntentReader:
             return None
         if not asks_for_something(text) and not await self._is_example(text):
             return None
-        tools = [tool for tool in self._specifications() if tool.enabled]
+        tools = self._enabled()
         ranked = await self._ranking.ranked(text, tools)
         by_name = {tool.name: tool for tool in tools}
         guess = await self._guess(text, ranked, by_name)
@@ -146,9 +144,6 @@ class IntentReader:
         if guess.kind not in intent_types():  # none of them, or one that was taken away meanwhile
             return None
         return self._intent(text, guess, chosen, ranked, by_name, context or {}, values, sure)
-
-    def _specifications(self) -> Sequence[ToolSpecification]:
-        return self._tools.specifications() if isinstance(self._tools, ToolLibrary) else self._tools
 
     # --- offline
 
@@ -217,16 +212,11 @@ class IntentReader:
                 logger.warning("reading intents by words alone: %s", error)
             else:
                 cosines = rows[1:] @ rows[0]
-                found: dict[str, float] = {}
-                for (name, _), cosine in zip(texts, cosines.tolist(), strict=True):
-                    found[name] = max(found.get(name, 0.0), cosine)
-                return found
-        asked, shares = frozenset(terms(text)), dict[str, float]()
-        for name, one in texts:
-            own = frozenset(terms(one))
-            share = len(asked & own) / math.sqrt(len(asked) * len(own)) if asked and own else 0.0
-            shares[name] = max(shares.get(name, 0.0), share)
-        return shares
+                return _nearest((name for name, _ in texts), cosines.tolist())
+        asked = frozenset(terms(text))
+        own = (frozenset(terms(one)) for _, one in texts)
+        shares = (len(asked & one) / math.sqrt(len(asked) * len(one)) if asked and one else 0.0 for one in own)
+        return _nearest((name for name, _ in texts), shares)
 
     def _suggested(self, kind: str, ranked: Ranked, by_name: Mapping[str, ToolSpecification]) -> list[str]:
         """The tools that serve a type, best first: those that it names, else all whose chance is near the best's."""
@@ -315,6 +305,14 @@ class IntentReader:
         given = said.get("parameters")
         values = given if isinstance(given, dict) and named is not None else {}
         return {"kind": UNKNOWN if kind == "none" else kind, "tool": named, "parameters": values}
+
+
+def _nearest(names: Iterable[str], similarities: Iterable[float]) -> dict[str, float]:
+    """The highest of each name's similarities, at least 0."""
+    highest: dict[str, float] = {}
+    for name, similarity in zip(names, similarities, strict=True):
+        highest[name] = max(highest.get(name, 0.0), similarity)
+    return highest
 
 
 def _effective(tool: ToolSpecification) -> frozenset[str]:

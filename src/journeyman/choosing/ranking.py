@@ -71,7 +71,7 @@ class ToolRanking:
         signals, rest, by_words = await self.signals(text, tools)
         # What counts how much, with an embedder and without: see ``Signals``.
         known = packaged_json("journeyman.choosing", "ranking.json")
-        weights = tuple(known["by_words" if by_words else "by_meaning"].values())
+        weights = known["by_words" if by_words else "by_meaning"].values()
         said = frozenset(_NUMBER.findall(text))
         scores = {
             name: sum(map(mul, weights, each)) + NAMED * _is_named(name, text, said) for name, each in signals.items()
@@ -80,9 +80,8 @@ class ToolRanking:
         chances = {name: math.exp(score - best) for name, score in scores.items()}
         total = sum(chances.values())
         ordered = sorted(chances.items(), key=lambda item: -item[1])
-        return Ranked(
-            (*((name, chance / total) for name, chance in ordered), *((name, 0.0) for name in rest)), by_words
-        )
+        ranked = [(name, chance / total) for name, chance in ordered] + [(name, 0.0) for name in rest]
+        return Ranked(tuple(ranked), by_words)
 
     async def signals(
         self, text: str, tools: Sequence[ToolSpecification]
@@ -97,8 +96,7 @@ class ToolRanking:
         except ModelError as error:
             logger.warning("choosing tools by words alone: %s", error)
             meanings = None
-        found, rest = catalogue.compare(text, meanings, among=[tool.name for tool in tools])
-        return found, rest, meanings is None
+        return *catalogue.compare(text, meanings, among=[tool.name for tool in tools]), meanings is None
 
     def _catalogue(self, tools: Sequence[ToolSpecification]) -> Catalogue:
         """These tools, prepared; of many, also some more: a run that looks again leaves out what it has."""

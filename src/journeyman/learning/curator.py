@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 from journeyman.core.approvals import LabelSource
 from journeyman.core.data import new_id
-from journeyman.core.playbook import (
-    RECENT,
-    Lookup,
-    PlaybookBullet,
-    StrategyState,
-    ToolCallingStrategy,
-)
+from journeyman.core.playbook import RECENT, Lookup, PlaybookBullet, StrategyState, ToolCallingStrategy
 from journeyman.learning.alignment import merged
 from journeyman.learning.evidence import judged, lower_bound, only_failed
 from journeyman.learning.forms import LearningSettings, prose
@@ -56,14 +50,17 @@ class Curator:
 
     async def merge(self, bullets: Iterable[PlaybookBullet]) -> list[PlaybookBullet]:
         """Add bullets of either format and merge those that say the same; returns all that there are then."""
-        for bullet in bullets:
-            await self._put(bullet)
+        await self.put(bullets)
         await self.tidy(now=time.time())
         return self.bullets
 
-    async def take_in(self, lesson: Lesson, *, now: float | None = None, taught: bool = False) -> None:
-        """One lesson: credit for what the run was given, and what it did itself."""
+    async def take_in(self, *lessons: Lesson, now: float | None = None, taught: bool = False) -> None:
+        """Lessons: each is credit for what the run was given, and what it did itself."""
         moment = datetime.fromtimestamp(time.time() if now is None else now, UTC)
+        for lesson in lessons:
+            await self._take_in(lesson, moment, taught=taught)
+
+    async def _take_in(self, lesson: Lesson, moment: datetime, *, taught: bool) -> None:
         counted = await self._credit(lesson, moment)
         for pitfall in lesson.pitfalls:
             await self._count_pitfall(pitfall, moment)
@@ -72,11 +69,11 @@ class Curator:
         target = await self._same(lesson)
         if target is None:
             await self._put(self._created(lesson, moment, taught=taught))
-        elif target.id in counted:
-            await self._put(self._noted(target, lesson, moment, taught=taught))
-        else:
-            more = self._noted(target, lesson, moment, taught=taught)
-            await self._put(self._counted(more, lesson.good, lesson.label.source, moment))
+            return
+        more = self._noted(target, lesson, moment, taught=taught)
+        if target.id not in counted:
+            more = self._counted(more, lesson.good, lesson.label.source, moment)
+        await self._put(more)
 
     async def _credit(self, lesson: Lesson, moment: datetime) -> set[str]:
         """Count the outcome for every strategy that the run was given, or would have been given."""
@@ -94,8 +91,7 @@ class Curator:
                 continue
             if advice.holdout:
                 field = "holdout_helpful" if good else "holdout_harmful"
-                changes: dict[str, Any] = {field: getattr(bullet, field) + 1}
-                await self._put(self._with(bullet, changes, moment))
+                await self._put(self._judged(_updated(bullet, moment, **{field: getattr(bullet, field) + 1})))
                 continue
             counted.add(bullet.id)
             used = bullet.model_copy(update={"recent": (*bullet.recent, good)[-RECENT:]})
@@ -178,11 +174,7 @@ class Curator:
         self, strategy: ToolCallingStrategy, good: bool, source: LabelSource, moment: datetime
     ) -> ToolCallingStrategy:
         sources = {**strategy.label_sources, source: strategy.label_sources.get(source, 0) + 1}
-        return self._with(_tallied(strategy, good, moment), {"label_sources": sources}, moment)
-
-    def _with(self, strategy: ToolCallingStrategy, changes: dict[str, Any], moment: datetime) -> ToolCallingStrategy:
-        update = {**changes, "version": strategy.version + 1, "last_updated": moment}
-        return self._judged(strategy.model_copy(update=update))
+        return self._judged(_updated(_tallied(strategy, good, moment), moment, label_sources=sources))
 
     def _judged(self, strategy: ToolCallingStrategy) -> ToolCallingStrategy:
         sure = TAUGHT in strategy.tags or any(strategy.label_sources.get(source) for source in _SURE)
@@ -217,8 +209,7 @@ class Curator:
         if known is None:
             await self._put(pitfall.model_copy(update={"domain": self._domain, "principal_id": owner}))
         else:
-            runs = tuple(dict.fromkeys((*known.provenance, *pitfall.provenance)))[-MOST_RUNS:]
-            changes: dict[str, Any] = {"provenance": runs}
+            changes: dict[str, Any] = {"provenance": _both(known.provenance, pitfall.provenance)[-MOST_RUNS:]}
             if pitfall.lookup is not None and _says_more(pitfall.lookup, known.lookup):
                 changes |= {"lookup": pitfall.lookup, "content": pitfall.content}
             await self._put(_tallied(known, True, moment).model_copy(update=changes))
@@ -227,7 +218,7 @@ class Curator:
 
     async def relabel(self, run_id: str, good: bool, source: LabelSource, *, now: float) -> int:
         """A later and better label of a run that was learned from; returns how many strategies it changed."""
-        moment, found = datetime.fromtimestamp(now, UTC), 0
+        moment, relabelled = datetime.fromtimestamp(now, UTC), 0
         for key in sorted(self._index.by_run.get(run_id, ())):
             strategy = self._index.bullets.get(key)
             if not isinstance(strategy, ToolCallingStrategy):
@@ -238,23 +229,17 @@ class Curator:
             elif good and strategy.harmful_count:
                 changes["harmful_count"] = strategy.harmful_count - 1
             await self._put(self._counted(strategy.model_copy(update=changes), good, source, moment))
-            found += 1
-        return found
+            relabelled += 1
+        return relabelled
 
-    async def settle(self, strategy_id: str, state: StrategyState, reason: str, *, now: float) -> bool:
+    async def set_state(self, strategy_id: str, state: StrategyState, reason: str, *, now: float) -> bool:
         """A person's word on a strategy. Whether there is one of that id."""
         strategy = self._index.bullets.get(strategy_id)
         if not isinstance(strategy, ToolCallingStrategy):
             return False
         recent = () if state in (StrategyState.ACTIVE, StrategyState.SHADOW) else strategy.recent
-        update = {
-            "state": state,
-            "state_reason": reason,
-            "recent": recent,
-            "version": strategy.version + 1,
-            "last_updated": datetime.fromtimestamp(now, UTC),
-        }
-        await self._put(strategy.model_copy(update=update))
+        moment = datetime.fromtimestamp(now, UTC)
+        await self._put(_updated(strategy, moment, state=state, state_reason=reason, recent=recent))
         return True
 
     async def tidy(self, *, now: float) -> None:
@@ -275,7 +260,7 @@ class Curator:
             living.sort(key=lambda item: (lower_bound(item.helpful_count, item.harmful_count), item.last_updated))
             for item in living[: len(living) - self._settings.capacity]:
                 why = "made room: it had the least evidence"
-                await self.settle(item.id, StrategyState.RETIRED, why, now=now)
+                await self.set_state(item.id, StrategyState.RETIRED, why, now=now)
 
     async def _doubles(self, strategy: ToolCallingStrategy) -> list[ToolCallingStrategy]:
         found = await self._index.alike(
@@ -294,11 +279,20 @@ class Curator:
             if other.id == bullet.id or other.section != bullet.section or similarity < least:
                 continue
             counts = {name: getattr(bullet, name) + getattr(other, name) for name in ("helpful_count", "harmful_count")}
-            tags = tuple(dict.fromkeys((*bullet.tags, *other.tags)))
-            more = {**counts, "tags": tags, "version": bullet.version + 1, "last_updated": moment}
-            bullet = bullet.model_copy(update=more)
+            bullet = _updated(bullet, moment, **counts, tags=_both(bullet.tags, other.tags))
             await self._put(bullet)
             await self._remove(other.id)
+
+    async def put(self, bullets: Iterable[PlaybookBullet]) -> None:
+        """Add bullets as they are, or replace those of the same ids."""
+        for bullet in bullets:
+            await self._put(bullet)
+
+    async def restore(self, wanted: Mapping[str, PlaybookBullet]) -> None:
+        """Make the index hold exactly these bullets."""
+        for key in [key for key in self._index.bullets if key not in wanted]:
+            await self._remove(key)
+        await self.put(bullet for key, bullet in wanted.items() if self._index.bullets.get(key) != bullet)
 
     async def _put(self, bullet: PlaybookBullet) -> None:
         self.before.setdefault(bullet.id, self._index.bullets.get(bullet.id))
@@ -320,10 +314,19 @@ class Curator:
         self.removed.clear()
 
 
+def _updated(bullet: B, moment: datetime, **changes: Any) -> B:
+    """The next version of a bullet."""
+    return bullet.model_copy(update={**changes, "version": bullet.version + 1, "last_updated": moment})
+
+
 def _tallied(bullet: B, good: bool, moment: datetime) -> B:
     field = "helpful_count" if good else "harmful_count"
-    update = {field: getattr(bullet, field) + 1, "version": bullet.version + 1, "last_updated": moment}
-    return bullet.model_copy(update=update)
+    return _updated(bullet, moment, **{field: getattr(bullet, field) + 1})
+
+
+def _both(one: tuple[str, ...], other: tuple[str, ...]) -> tuple[str, ...]:
+    """What stands in either, once, in order."""
+    return tuple(dict.fromkeys((*one, *other)))
 
 
 def _says_more(lookup: Lookup, known: Lookup | None) -> bool:
@@ -342,27 +345,25 @@ def _shows_better(target: ToolCallingStrategy, lesson: Lesson, *, taught: bool) 
 
 
 def _merged(kept: ToolCallingStrategy, other: ToolCallingStrategy, moment: datetime) -> ToolCallingStrategy:
-    sources = dict(kept.label_sources)
+    sources = {**kept.label_sources}
     for source, count in other.label_sources.items():
         sources[source] = sources.get(source, 0) + count
     helpful = kept.helpful_count + other.helpful_count
     iterations = kept.avg_iterations * kept.helpful_count + other.avg_iterations * other.helpful_count
-    phrasings = tuple(dict.fromkeys((*kept.texts[1:], *other.texts)))
-    return kept.model_copy(
-        update={
-            "helpful_count": helpful,
-            "harmful_count": kept.harmful_count + other.harmful_count,
-            "holdout_helpful": kept.holdout_helpful + other.holdout_helpful,
-            "holdout_harmful": kept.holdout_harmful + other.holdout_harmful,
-            "recent": (*kept.recent, *other.recent)[-RECENT:],
-            "label_sources": sources,
-            "phrasings": tuple(text for text in phrasings if text != (kept.texts or ("",))[0])[:MOST_PHRASINGS],
-            "provenance": tuple(dict.fromkeys((*kept.provenance, *other.provenance)))[-MOST_RUNS:],
-            "models": tuple(dict.fromkeys((*kept.models, *other.models))),
-            "tags": tuple(dict.fromkeys((*kept.tags, *other.tags))),
-            "preconditions": tuple(dict.fromkeys((*kept.preconditions, *other.preconditions)))[:MOST_PHRASINGS],
-            "avg_iterations": iterations / helpful if helpful else kept.avg_iterations,
-            "version": kept.version + 1,
-            "last_updated": moment,
-        }
+    phrasings = [text for text in _both(kept.texts[1:], other.texts) if text not in kept.texts[:1]]
+    return _updated(
+        kept,
+        moment,
+        helpful_count=helpful,
+        harmful_count=kept.harmful_count + other.harmful_count,
+        holdout_helpful=kept.holdout_helpful + other.holdout_helpful,
+        holdout_harmful=kept.holdout_harmful + other.holdout_harmful,
+        recent=(*kept.recent, *other.recent)[-RECENT:],
+        label_sources=sources,
+        phrasings=tuple(phrasings[:MOST_PHRASINGS]),
+        provenance=_both(kept.provenance, other.provenance)[-MOST_RUNS:],
+        models=_both(kept.models, other.models),
+        tags=_both(kept.tags, other.tags),
+        preconditions=_both(kept.preconditions, other.preconditions)[:MOST_PHRASINGS],
+        avg_iterations=iterations / helpful if helpful else kept.avg_iterations,
     )

@@ -16,7 +16,6 @@ from journeyman.core.playbook import (
     Demonstration,
     Lookup,
     NextStep,
-    PlaybookBullet,
     ToolCallingStrategy,
     placeholder,
 )
@@ -162,7 +161,3 @@ def warning_advice(strategy: ToolCallingStrategy) -> Advice:
     steps, times = ", then ".join(strategy.tool_sequence), strategy.harmful_count
     wanted = strategy.texts[0] if strategy.texts else strategy.content
     return Advice(text=f"For requests like {wanted!r}, {steps} has failed {times} times of {times}: do it otherwise.")
-
-
-def pitfall_advice(bullets: Sequence[PlaybookBullet]) -> list[Advice]:
-    return [Advice(strategy_id=bullet.id, text=bullet.content) for bullet in bullets]

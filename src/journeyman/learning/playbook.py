@@ -36,11 +36,10 @@ from journeyman.learning.forms import (
     LearningSettings,
     as_advice,
     lookup_advice,
-    pitfall_advice,
     warning_advice,
     worded_alike,
 )
-from journeyman.learning.index import Neighbour, Ranked, StrategyIndex, rank
+from journeyman.learning.index import Ranked, StrategyIndex, rank
 from journeyman.learning.reflector import Lesson, Reflector
 from journeyman.retrieval.embedders import default_embedder
 
@@ -188,7 +187,9 @@ class Playbook:
             others = [item for item in ranked if item not in alike]
             divided = alike[0].share < self.settings.agreement * sum(item.share for item in alike)
             return [] if divided else [item.strategy for item in (*alike, *others)[:k]]
-        return [] if self._abstains(ranked) else [item.strategy for item in ranked[:k]]
+        best = ranked[0]
+        divided = best.near.similarity < self.settings.nearest or best.share < self.settings.agreement
+        return [] if divided else [item.strategy for item in ranked[:k]]
 
     async def ranked(
         self,
@@ -201,17 +202,6 @@ class Playbook:
     ) -> list[Ranked]:
         """All sequences that speak for a request, with their share of the votes, however little that is."""
         index = await self._current()
-        near = await self._near(index, text, tools, principal, wanted)
-        return rank(near, index.transitions, previous=previous)
-
-    async def _near(
-        self,
-        index: StrategyIndex,
-        text: str,
-        tools: Sequence[str] | None,
-        principal: Principal | None,
-        wanted: Callable[[ToolCallingStrategy], bool],
-    ) -> list[Neighbour]:
         there = None if tools is None else set(tools)
 
         def offered(strategy: ToolCallingStrategy) -> bool:
@@ -219,11 +209,8 @@ class Playbook:
                 strategy.available and (there is None or there.issuperset(strategy.tool_sequence)) and wanted(strategy)
             )
 
-        return await index.search(text, owners=_owners(principal), k=self.settings.neighbours, wanted=offered)
-
-    def _abstains(self, ranked: Sequence[Ranked]) -> bool:
-        best = ranked[0]
-        return best.near.similarity < self.settings.nearest or best.share < self.settings.agreement
+        near = await index.search(text, owners=_owners(principal), k=self.settings.neighbours, wanted=offered)
+        return rank(near, index.transitions, previous=previous)
 
     # --- advising
 
@@ -256,7 +243,7 @@ class Playbook:
             told = self._index.pitfalls(near, owners=owners, most=settings.pitfalls)
             plain = await self._index.plain(text, owners=owners, most=settings.pitfalls, least=settings.nearest)
             told += [bullet for bullet, _ in plain if bullet.helpful_count >= bullet.harmful_count]
-            advice += pitfall_advice(told)
+            advice += [Advice(strategy_id=bullet.id, text=bullet.content) for bullet in told]
         if settings.lookups and self._index is not None:
             advice = lookup_advice(self._index.lookups(tools, owners=owners)) + advice
         if advice and run_id and self.is_holdout(run_id):
@@ -315,22 +302,16 @@ class Playbook:
         """What these episodes change, not yet written; called by whoever is ``alone`` with it."""
         lessons = self._lessons(episodes)
         curator = Curator(await self._refreshed(), self.settings, domain=self.domain)
-        for lesson in lessons:
-            await curator.take_in(lesson, now=self._now())
+        await curator.take_in(*lessons, now=self._now())
         change = self.change_of(curator, _learned(len(lessons))) if curator.changed else None
         return Draft(self, curator, change, len(lessons))
 
     async def take_in(self, episodes: Sequence[Episode], *, taught: bool = False) -> int:
         lessons = self._lessons(episodes)
-        if not lessons:
-            return 0
-
-        async def take(curator: Curator) -> int:
-            for lesson in lessons:
-                await curator.take_in(lesson, now=self._now(), taught=taught)
-            return len(lessons)
-
-        return await self._change(_learned(len(lessons)), take)
+        if lessons:
+            reason = _learned(len(lessons))
+            await self._change(reason, lambda curator: curator.take_in(*lessons, now=self._now(), taught=taught))
+        return len(lessons)
 
     def _lessons(self, episodes: Sequence[Episode]) -> list[Lesson]:
         """What episodes teach. One that cannot be read teaches nothing, and keeps nobody from learning of others."""
@@ -366,11 +347,13 @@ class Playbook:
         reason = f"run {run_id} was rated {'good' if good else 'bad'}"
         return await self._change(reason, lambda curator: curator.relabel(run_id, good, source, now=self._now()))
 
-    async def settle(self, strategy_id: str, state: StrategyState, *, reason: str = "", by: str | None = None) -> None:
+    async def set_state(
+        self, strategy_id: str, state: StrategyState, *, reason: str = "", by: str | None = None
+    ) -> None:
         """A person's word: activate, quarantine or retire a strategy. Raises ConfigurationError where there is none."""
         why = reason or f"{state.value} by {by or 'a person'}"
         change = f"{strategy_id}: {why}"
-        if not await self._change(change, lambda curator: curator.settle(strategy_id, state, why, now=self._now())):
+        if not await self._change(change, lambda curator: curator.set_state(strategy_id, state, why, now=self._now())):
             raise ConfigurationError(f"playbook {self.domain!r} has no strategy {strategy_id!r}")
 
     async def tidy(self) -> None:
@@ -380,12 +363,7 @@ class Playbook:
     async def put(self, bullets: Sequence[PlaybookBullet], *, reason: str = "imported") -> None:
         """Add bullets as they are, or replace those of the same ids."""
         own = [bullet.model_copy(update={"domain": self.domain}) for bullet in bullets]
-        async with self._lock:
-            for _ in range(MOST_TRIES):
-                index = await self._refreshed()
-                if await self._written(PlaybookChange.unchecked(**self._head(reason), bullets=tuple(own), removed=())):
-                    return await index.put(own)
-        raise self._lost()
+        await self._change(reason, lambda curator: curator.put(own), even_if_empty=True)
 
     # --- versions
 
@@ -404,45 +382,39 @@ class Playbook:
 
     async def rollback(self, to: int) -> int:
         """Make it what it was at a version, as a change of its own; returns the new version."""
-        wanted = await self._store.at(self.domain, to)
-        async with self._lock:
-            for _ in range(MOST_TRIES):
-                index = await self._refreshed()
-                then = {bullet.id: bullet for bullet in wanted.bullets}
-                back = [bullet for key, bullet in then.items() if index.bullets.get(key) != bullet]
-                gone = [key for key in index.bullets if key not in then]
-                head = self._head(f"rolled back to version {to}")
-                if await self._written(PlaybookChange.unchecked(**head, bullets=tuple(back), removed=tuple(gone))):
-                    index.remove(gone)
-                    await index.put(back)
-                    return self.version
-        raise self._lost()
+        wanted = {bullet.id: bullet for bullet in (await self.at(to)).bullets}
+        reason = f"rolled back to version {to}"
+        await self._change(reason, lambda curator: curator.restore(wanted), even_if_empty=True)
+        return self.version
 
     # --- the store
 
-    def _head(self, reason: str) -> dict[str, Any]:
-        return {"domain": self.domain, "expected": self.version, "reason": reason}
-
-    async def _change(self, reason: str, work: Callable[[Curator], Awaitable[T]]) -> T:
+    async def _change(self, reason: str, work: Callable[[Curator], Awaitable[T]], *, even_if_empty: bool = False) -> T:
         """Make a change from what the playbook is now, and again where somebody else was faster."""
         async with self._lock:
             for _ in range(MOST_TRIES):
                 curator = Curator(await self._refreshed(), self.settings, domain=self.domain)
                 try:
                     made = await work(curator)
-                    if not curator.changed and not curator.removed:
-                        return made
-                    if await self._written(self.change_of(curator, reason)):
+                    unchanged = not curator.changed and not curator.removed
+                    if (unchanged and not even_if_empty) or await self._written(self.change_of(curator, reason)):
                         return made
                 except BaseException:
                     await curator.undo()
                     raise
                 await curator.undo()
-        raise self._lost()
+        raise PlaybookConflictError(
+            f"playbook {self.domain!r} was changed by others {MOST_TRIES} times in a row: try again later"
+        )
 
     def change_of(self, curator: Curator, reason: str) -> PlaybookChange:
-        bullets = tuple(curator.changed.values())
-        return PlaybookChange.unchecked(**self._head(reason), bullets=bullets, removed=tuple(curator.removed))
+        return PlaybookChange.unchecked(
+            domain=self.domain,
+            expected=self.version,
+            reason=reason,
+            bullets=tuple(curator.changed.values()),
+            removed=tuple(curator.removed),
+        )
 
     async def _written(self, change: PlaybookChange) -> bool:
         try:
@@ -451,11 +423,6 @@ class Playbook:
             return False
         self.version = versions[self.domain]
         return True
-
-    def _lost(self) -> PlaybookConflictError:
-        return PlaybookConflictError(
-            f"playbook {self.domain!r} was changed by others {MOST_TRIES} times in a row: try again later"
-        )
 
     async def _current(self, *, fresh: bool = False) -> StrategyIndex:
         """What is known of the store, brought up to date now and then."""

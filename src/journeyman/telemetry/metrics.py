@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 
 from opentelemetry import metrics
 from opentelemetry.metrics import Meter, MeterProvider
@@ -26,23 +26,12 @@ class Instruments:
         self.tokens = meter.create_histogram(
             names.TOKEN_USAGE, "{token}", "Tokens of an answer", explicit_bucket_boundaries_advisory=TOKENS
         )
-        self.operations = meter.create_histogram(
-            names.OPERATION_DURATION,
-            "s",
-            "How long a model or a tool took",
-            explicit_bucket_boundaries_advisory=SECONDS,
-        )
-        self.runs = meter.create_histogram(
-            names.RUN_DURATION,
-            "s",
-            "How long a run took in one process",
-            explicit_bucket_boundaries_advisory=SECONDS,
-        )
+        seconds = partial(meter.create_histogram, unit="s", explicit_bucket_boundaries_advisory=SECONDS)
+        self.operations = seconds(names.OPERATION_DURATION, description="How long a model or a tool took")
+        self.runs = seconds(names.RUN_DURATION, description="How long a run took in one process")
+        self.waits = seconds(names.APPROVAL_WAIT, description="How long people took")
         self.cost = meter.create_counter(names.COST, "{USD}", "What answers cost by the list prices")
         self.approvals = meter.create_counter(names.APPROVALS, "{approval}", "Questions to people, by how they ended")
-        self.waits = meter.create_histogram(
-            names.APPROVAL_WAIT, "s", "How long people took", explicit_bucket_boundaries_advisory=SECONDS
-        )
         self.refusals = meter.create_counter(names.REFUSALS, "{call}", "Calls that were not allowed to run")
         self.gaps = meter.create_counter(names.GAPS, "{gap}", "Tools that were missing")
 
@@ -51,9 +40,7 @@ class Instruments:
         return list_prices()
 
 
-@lru_cache(maxsize=4)
-def _made(provider: MeterProvider) -> Instruments:
-    return Instruments(provider)
+_made = lru_cache(maxsize=4)(Instruments)
 
 
 class MetricListener:
@@ -96,11 +83,7 @@ class MetricListener:
 
     def _message(self, event: events.MessageReceived) -> None:
         model = redacted(event.model)
-        facts = {
-            names.OPERATION: names.CHAT,
-            names.PROVIDER_NAME: provider_of(model),
-            names.RESPONSE_MODEL: model,
-        }
+        facts = {names.OPERATION: names.CHAT, names.PROVIDER_NAME: provider_of(model), names.RESPONSE_MODEL: model}
         self._made.operations.record(max(0.0, event.time - event.started), facts)
         for kind, count in (("input", event.usage.input_tokens), ("output", event.usage.output_tokens)):
             if count:

@@ -111,7 +111,7 @@ async def change_strategy(desk: Desk, domain: Id, strategy_id: Id, body: StateBo
     if not isinstance(found, ToolCallingStrategy) or not desk.sees_strategy(found.principal_id):
         raise NotFoundError("strategy", strategy_id)
     try:
-        await playbook.settle(strategy_id, StrategyState(body.state), reason=body.reason, by=desk.principal.id)
+        await playbook.set_state(strategy_id, StrategyState(body.state), reason=body.reason, by=desk.principal.id)
     except ConfigurationError:  # somebody has removed it meanwhile
         raise NotFoundError("strategy", strategy_id) from None
     changed = await playbook.get(strategy_id)

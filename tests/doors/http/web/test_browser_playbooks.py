@@ -44,7 +44,7 @@ async def learned(site: Site) -> None:
     """Three versions: learned; a second strategy, and the first given up; the first worse by one use."""
     playbook = site.service.app.playbooks["office"]
     await playbook.put([STRATEGY], reason="learned from 2 runs")
-    await playbook.settle(STRATEGY.id, StrategyState.QUARANTINED, reason="it was wrong")
+    await playbook.set_state(STRATEGY.id, StrategyState.QUARANTINED, reason="it was wrong")
     other = ToolCallingStrategy(id="strategy_look", content="Look first.", tool_sequence=("look",))
     await playbook.put([other], reason="imported")
 
