@@ -19,7 +19,7 @@ from journeyman.core.events import Fact, RunFinished, RunSuspended
 from journeyman.core.runs import RunStatus
 from journeyman.doors.mcp import Gateway
 from journeyman.doors.mcp.calls import Places
-from journeyman.stores.connection import RetryingJournal
+from journeyman.stores.journal import RetryingJournal
 from journeyman.testing import ScriptedModel, call, say
 from tests.app.conftest import Opens
 from tests.app.shop import ADA, Ledger

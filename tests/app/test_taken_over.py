@@ -15,7 +15,7 @@ from journeyman.app.journeyman import Journeyman
 from journeyman.app.owners import fate, new_owner
 from journeyman.core.events import CallFinished, CallResolved, CallStarted, Event, RunResumed
 from journeyman.core.protocols import SystemClock
-from journeyman.stores.connection import RetryingJournal
+from journeyman.stores.journal import RetryingJournal
 from journeyman.testing import ScriptedModel, call, say, together
 from tests.app.conftest import Opens
 from tests.app.shop import Ledger

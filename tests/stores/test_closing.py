@@ -15,7 +15,7 @@ import pytest
 import pytest_asyncio
 
 from journeyman.core.errors import StoreClosedError, StoreError
-from journeyman.stores.connection import retry_store_faults
+from journeyman.stores.journal import retry_store_faults
 from journeyman.stores.store import SqlStore, open_store
 from journeyman.testing import FakeClock
 from tests.stores.samples import claimed, numbered, order, started

@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 
 from journeyman.core.errors import StoreError
-from journeyman.stores.connection import Connection
-from journeyman.stores.sqlite import SqliteConnection, SqliteDriver
+from journeyman.stores.connection import Connection, SqliteConnection, SqliteDriver
 from journeyman.stores.store import SqlStore
 from tests.stores.samples import call_started, claimed, message, numbered, record
 

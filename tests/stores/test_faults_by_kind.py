@@ -7,8 +7,8 @@ import sqlite3
 import psycopg
 import pytest
 
+from journeyman.stores.connection import SqliteDriver
 from journeyman.stores.postgres import PostgresDriver
-from journeyman.stores.sqlite import SqliteDriver
 
 PASSING = {
     "57014": "a statement timeout, or a statement that was cancelled",

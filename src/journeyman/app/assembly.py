@@ -301,7 +301,7 @@ class Shared:
         ``order`` is given where this process has just stored it.
         """
         from journeyman.app.approvals import StoreGate
-        from journeyman.stores.connection import RetryingJournal, retry_store_faults, retrying
+        from journeyman.stores.journal import RetryingJournal, retry_store_faults, retrying
 
         runs, read = self.store.runs, partial(retry_store_faults, clock=self.clock, run_id=run_id)
         if order is None:

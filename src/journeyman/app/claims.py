@@ -21,7 +21,7 @@ from journeyman.core.protocols import Clock, Listener, Testimony
 from journeyman.core.runs import RunStatus
 from journeyman.core.storing import CallReport, RunRow
 from journeyman.execution.recorder import Recorder
-from journeyman.stores.connection import RetryingJournal, retry_store_faults
+from journeyman.stores.journal import RetryingJournal, retry_store_faults
 
 if TYPE_CHECKING:
     from journeyman.stores.store import SqlStore

@@ -79,7 +79,7 @@ class Executors:
             now=self._now,
         )
         if store is not None:
-            from journeyman.stores.connection import retrying
+            from journeyman.stores.journal import retrying
 
             made.artifacts = retrying(store.artifacts, clock=clock)
             made.durable, made.witness = True, self.witness

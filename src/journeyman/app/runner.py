@@ -29,7 +29,7 @@ from journeyman.core.events import CallFinished, Event, MessageReceived, StepFin
 from journeyman.core.protocols import Listener
 from journeyman.core.runs import RunStatus
 from journeyman.core.storing import DueRun, RunOrder, RunRow
-from journeyman.stores.connection import retry_store_faults
+from journeyman.stores.journal import retry_store_faults
 
 if TYPE_CHECKING:
     from journeyman.app.traces import Traces

@@ -15,8 +15,7 @@ from pathlib import Path
 
 from journeyman.core.errors import ConfigurationError
 from journeyman.stores import migrations
-from journeyman.stores.connection import Connection, Row
-from journeyman.stores.sqlite import SqliteConnection
+from journeyman.stores.connection import Connection, Row, SqliteConnection
 
 ROWS_AT_ONCE = 100
 NOT_CONTENT = frozenset({"schema_version", "programs"})

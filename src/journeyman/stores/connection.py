@@ -1,46 +1,38 @@
-"""A line to a database: one connection in one thread, made when needed and again after a fault.
+"""A connection to a database, in one thread.
 
 Aggregates are plain functions over a ``Connection``, written once in SQL that SQLite and PostgreSQL both understand:
 JSON as TEXT, times as DOUBLE PRECISION seconds, ``?`` for values. What differs between the two is in a ``Driver``.
 
-And how runs wait for a database that is unreachable, full or locked.
+And SQLite, one file in WAL mode: only what is special about it.
 """
 
 from __future__ import annotations
 
 import json
-import logging
-import time
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+import os
+import sqlite3
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import closing, suppress
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar
+from urllib.parse import quote
 
 from pydantic import BaseModel
 from pydantic_core import PydanticSerializationError
 
-from journeyman.core.data import FORMAT, LOG_FIELDS, Entity
-from journeyman.core.errors import JournalConflictError, StoreClosedError, StoreError
-from journeyman.core.events import CallFinished, CallStarted, Fact
+from journeyman.core.data import FORMAT, Entity
 from journeyman.core.policy import ANY_PRINCIPAL, PrincipalFilter
-from journeyman.core.protocols import Clock, Journal
 
 if TYPE_CHECKING:
     from journeyman.stores.audit import AuditKeys
-    from journeyman.stores.runs import SqlRuns
 
-
-logger = logging.getLogger("journeyman.store")
-
-T = TypeVar("T")
 E = TypeVar("E", bound=Entity)
 Row: TypeAlias = tuple[Any, ...]
 AtEnd: TypeAlias = Callable[["Connection", list[Any]], Any]
 
 MOST_WORDS = 20
 """Of a text that is looked for; each is a condition of its own."""
-FIRST_PAUSE, LONGEST_PAUSE = 0.05, 1.0
 
 
 class Connection(Protocol):
@@ -130,83 +122,6 @@ class Driver(Protocol):
         """What an exception says about the database; None when it is not the database's fault."""
 
 
-class TransactionRunner:
-    """Runs work in transactions. Passing faults are retried for ``retry_seconds``, others raise StoreError."""
-
-    def __init__(self, driver: Driver, *, writes: bool, retry_seconds: float) -> None:
-        self._driver = driver
-        self._writes = writes
-        self._retry_seconds = retry_seconds
-        self._connection: Connection | None = None
-        self._hurried: float | None = None
-
-    def hurry(self, seconds: float) -> None:
-        """From any thread: the program is about to end, so retry for no longer than this, from now on."""
-        self._hurried = time.monotonic() + seconds
-
-    def abort(self) -> None:
-        """From any thread: end what is under way with an error."""
-        self._hurried = 0.0
-        if (connection := self._connection) is not None:
-            connection.abort()
-
-    def run(self, begin: Callable[[Connection], None], work: Callable[[Connection], T]) -> T:
-        """Begin, work, commit. ``work`` may run more than once; nothing remains of the runs before."""
-        deadline = time.monotonic() + self._retry_seconds
-        for pause in pauses(FIRST_PAUSE, LONGEST_PAUSE):
-            committing = False
-            try:
-                if self._connection is None:
-                    self._connection = self._driver.connect(writes=self._writes)
-                    self._connection.audit_keys = self._driver.audit_keys
-                self._connection.at_end = {}
-                if self._driver.now is not None:
-                    self._connection.clock = f"CAST({self._driver.now()!r} AS DOUBLE PRECISION)"
-                begin(self._connection)
-                result = work(self._connection)
-                for act, items in self._connection.at_end.items():
-                    act(self._connection, items)
-                committing = self._writes
-                self._connection.commit()
-                return result
-            except Exception as error:
-                fault = self._driver.fault(error)
-                self._undo(broken=fault is not None and fault.broken)
-                if fault is None:
-                    raise
-                # A commit that was cut off may have succeeded: doing it all again is for the caller to decide.
-                until = deadline if self._hurried is None else min(deadline, self._hurried)
-                if committing or not fault.passing or time.monotonic() + pause > until:
-                    raise StoreError(fault.message) from error
-            time.sleep(pause)
-        raise AssertionError("pauses do not end")
-
-    def _undo(self, *, broken: bool) -> None:
-        connection = self._connection
-        if connection is None:
-            return
-        if not broken:
-            try:
-                connection.rollback()
-                return
-            except Exception as error:
-                if self._driver.fault(error) is None:
-                    raise
-        self.close()
-
-    def close(self) -> None:
-        connection, self._connection = self._connection, None
-        if connection is not None:
-            connection.close()
-
-
-def pauses(first: float, longest: float) -> Iterator[float]:
-    """How long to wait before each further try: twice as long every time, up to a limit; without end."""
-    while True:
-        yield first
-        first = min(first * 2, longest)
-
-
 def entities(kind: type[E], rows: Iterable[Row]) -> tuple[E, ...]:
     """Rows whose columns are an entity's fields, in order, as those entities."""
     names = tuple(kind.model_fields)
@@ -292,109 +207,264 @@ def storable(value: Any) -> Any:
     return value.encode("utf-8", "replace").decode().replace("\0", "\ufffd")
 
 
-# --- waiting for a database that is unreachable, full or locked: runs pause where they are and lose nothing
+# --- SQLite
 
-FIRST_RUN_PAUSE, LONGEST_RUN_PAUSE = 0.2, 5.0
-
-
-async def retry_store_faults(work: Callable[[], Awaitable[T]], *, clock: Clock, run_id: str = "") -> T:
-    """Do it, again and again, until the store takes it."""
-    for pause in pauses(FIRST_RUN_PAUSE, LONGEST_RUN_PAUSE):
-        try:
-            return await work()
-        except StoreClosedError:
-            raise
-        except StoreError as error:
-            fields = {"run_id": run_id, "pause_seconds": pause}
-            logger.warning("the run pauses: %s", error, extra={LOG_FIELDS: fields})
-        await clock.sleep(pause)
-    raise AssertionError("pauses do not end")
+INCREMENTAL = 2
+PAGES_AT_ONCE = 500
+BUSY_SECONDS = 1.0
+"""How long SQLite itself waits for a lock before the writer looks at its own retry_seconds."""
 
 
-class RetryingJournal:
-    """A journal that waits for its store. It knows which facts may have been lost on the way and writes them again.
+MOST_FOUND = 20
+"""Damages that are told of one file."""
 
-    Where the run was taken over meanwhile, it reports what became of the calls that were begun here.
+FileId: TypeAlias = tuple[int, int]
+"""Device and inode: which file it is, whatever its name."""
+
+
+class FileGoneError(sqlite3.OperationalError):
+    """The file under the database's name is not the one that was opened: what is written now would be lost."""
+
+
+class ReadOnlyError(sqlite3.OperationalError):
+    """The file can be read here, and not be written."""
+
+
+def can_only_be_read(path: str) -> bool:
+    """Whether a database is there that cannot be written: on a read-only medium, or for want of permission.
+
+    SQLite makes files beside it, so that the folder counts as well.
+    """
+    effective = os.access in os.supports_effective_ids
+    return os.path.exists(path) and not all(
+        os.access(name, os.W_OK, effective_ids=effective) for name in (path, os.path.dirname(path))
+    )
+
+
+def file_id(path: str) -> FileId | None:
+    """None where there is no such file."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+class SqliteConnection:
+    """One connection, with transactions under our own hand.
+
+    ``check`` raises where the file has gone. It is asked before every transaction: SQLite itself goes on writing to a
+    file that was deleted, and every commit succeeds.
     """
 
-    def __init__(self, run_id: str, runs: SqlRuns, *, epoch: int, clock: Clock) -> None:
-        self._run_id = run_id
-        self._runs = runs
-        self._epoch = epoch
-        self._clock = clock
-        self._journal: Journal = runs.journal(run_id, epoch=epoch)
-        self._unsure: list[Fact] = []
-        """Facts that may be lost when the database crashes: none after them is known to be synced."""
-        self._begun: dict[str, list[CallStarted]] = {}
-        """The attempts at calls that have no outcome yet, by execution."""
+    dialect: Literal["sqlite", "postgresql"] = "sqlite"
+    for_update = ""  # a transaction that writes is alone
+    audit_keys: AuditKeys
+    at_end: dict[AtEnd, list[Any]]
+    clock = "((julianday('now') - 2440587.5) * 86400.0)"
 
-    async def append(self, run_id: str, facts: Sequence[Fact], *, sync: bool = False) -> None:
-        self._unsure.extend(facts)
-        for fact in facts:
-            if isinstance(fact, CallStarted):
-                self._begun.setdefault(fact.execution_id, []).append(fact)
+    def __init__(
+        self,
+        path: str,
+        *,
+        writes: bool,
+        create: bool = True,
+        read_only: bool = False,
+        check: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._path, self._check = path, check
+        self._log: FileId | None = None
+        """The write-ahead log. SQLite keeps it as long as anybody has the database open."""
+        if create:
+            # What runs say is nobody else's business. SQLite gives its -wal and -shm files the mode of the database; a
+            # file that is there keeps its own, which 'journeyman doctor' looks at. What fails here is told by SQLite.
+            with suppress(OSError):
+                os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+        mode = "rwc" if create else "rw"
+        if read_only:
+            # With a write-ahead log beside it, only with that: it holds what was committed last.
+            mode = "ro" if os.path.exists(f"{path}-wal") else "ro&immutable=1"
+        self._raw = sqlite3.connect(
+            f"file:{quote(path)}?mode={mode}",
+            uri=True,
+            timeout=BUSY_SECONDS,
+            isolation_level=None,
+            check_same_thread=False,  # the thread that closes a connection is not always the one that used it
+            cached_statements=256,
+        )
         try:
-            await self._journal.append(run_id, facts, sync=sync)
-        except (StoreError, JournalConflictError):
-            # A conflict, too, may only mean that a database which crashed has lost what was committed but not synced.
-            try:
-                await retry_store_faults(self._catch_up, clock=self._clock, run_id=run_id)
-            except JournalConflictError:
-                await self._report(facts)
-                raise
+            if writes and self._raw.execute("PRAGMA page_count").fetchone() == (0,):
+                # It is made now: what is deleted later can be given back little by little.
+                self._raw.execute("PRAGMA auto_vacuum = INCREMENTAL")
+            if not read_only:
+                self._raw.execute("PRAGMA journal_mode = WAL")
+            self._raw.execute("PRAGMA foreign_keys = ON")
+            self._raw.execute("PRAGMA synchronous = FULL")
+            if not writes:
+                self._raw.execute("PRAGMA query_only = ON")
+        except sqlite3.Error:
+            self._raw.close()
+            raise
+        self._synced = True
+
+    def query(self, sql: str, *values: Any) -> Sequence[Row]:
+        # To the last row: a write with RETURNING is not over before, and would hold up its commit.
+        return self._run(sql, values).fetchall()
+
+    def execute(self, sql: str, *values: Any) -> int:
+        return self._run(sql, values).rowcount
+
+    def _run(self, sql: str, values: Sequence[Any]) -> sqlite3.Cursor:
+        try:
+            return self._raw.execute(sql, values)
+        except UnicodeEncodeError:
+            return self._raw.execute(sql, [storable(value) for value in values])
+
+    def begin(self, *, sync: bool) -> None:
+        if sync is not self._synced:
+            # In WAL mode NORMAL leaves out the fsync of a commit and nothing else.
+            self._raw.execute(f"PRAGMA synchronous = {'FULL' if sync else 'NORMAL'}")
+            self._synced = sync
+        self._raw.execute("BEGIN IMMEDIATE")
+        self._check()
+        log = file_id(f"{self._path}-wal")
+        if self._log is None:
+            self._log = log
+        elif log != self._log:
+            raise FileGoneError(f"'{self._path}-wal' was deleted, moved or replaced")
+
+    def begin_reading(self) -> None:
+        self._check()
+        self._raw.execute("BEGIN")
+
+    def commit(self) -> None:
+        self._raw.execute("COMMIT")
+
+    def rollback(self) -> None:
+        # A full disk ends the transaction by itself.
+        if self._raw.in_transaction:
+            self._raw.execute("ROLLBACK")
+
+    def close(self) -> None:
+        self._raw.close()
+
+    def abort(self) -> None:
+        self._raw.interrupt()
+
+    def lock(self, name: str) -> None:
+        """Nothing to do: a transaction that writes is alone."""
+
+    def lock_schema(self) -> None:
+        """Nothing to do: a transaction that writes is alone."""
+
+
+def check_file(path: str) -> Sequence[str]:
+    """What SQLite finds wrong with a file, page by page; nothing where all is well."""
+    mode = "ro&immutable=1" if can_only_be_read(path) and not os.path.exists(f"{path}-wal") else "ro"
+    try:
+        with closing(sqlite3.connect(f"file:{quote(path)}?mode={mode}", uri=True, timeout=BUSY_SECONDS)) as raw:
+            found = [str(line) for (line,) in raw.execute(f"PRAGMA integrity_check({MOST_FOUND})")]
+    except sqlite3.DatabaseError as error:
+        return [str(error)]
+    return [] if found == ["ok"] else found
+
+
+class SqliteDriver:
+    """Connections to one file: the one that was there when the first was made, or that it made."""
+
+    shared = False
+    pool_size = 5
+    now: Callable[[], float] | None = None
+
+    def __init__(self, path: str, *, audit_keys: AuditKeys | None = None) -> None:
+        # Whole: the program may change its directory.
+        self._path = os.path.abspath(path)
+        self._file: FileId | None = None
+        self.read_only = False
+        from journeyman.stores.audit import AuditKeys
+
+        self.audit_keys = audit_keys or AuditKeys(make_file=True)
+
+    def connect(self, *, writes: bool) -> SqliteConnection:
+        if self._file is not None:
+            self._check()  # a new file in its place would be made, or taken for it
         else:
-            if sync:
-                self._sure_of(facts)
-        for fact in facts:
-            if isinstance(fact, CallFinished):
-                self._begun.pop(fact.record.execution_id, None)
+            self.read_only = can_only_be_read(self._path)
+        if self.read_only and writes:
+            raise ReadOnlyError(f"{self._path!r} or its folder may not be written")
+        create = self._file is None and not self.read_only
+        connection = SqliteConnection(
+            self._path, writes=writes, create=create, read_only=self.read_only, check=self._check
+        )
+        self._file = self._file or file_id(self._path)
+        return connection
 
-    async def _report(self, facts: Sequence[Fact]) -> None:
-        """Tell whoever has the run now how a call ended, or that it did not begin: these facts were refused."""
-        for fact in facts:
-            if isinstance(fact, CallStarted):
-                begun, record = self._begun.pop(fact.execution_id, []), None
-            elif isinstance(fact, CallFinished):
-                begun, record = self._begun.pop(fact.record.execution_id, []), fact.record
-            else:
-                continue
-            for started in begun:
-                told = partial(self._runs.report, started, record)
-                await retry_store_faults(told, clock=self._clock, run_id=self._run_id)
+    def _check(self) -> None:
+        if file_id(self._path) != self._file:
+            raise FileGoneError(f"{self._path!r} was deleted, moved or replaced")
 
-    async def read(self, run_id: str, *, after: int = 0) -> Sequence[Fact]:
-        return await retry_store_faults(lambda: self._runs.facts(run_id, after=after), clock=self._clock, run_id=run_id)
+    def file(self) -> Path:
+        return Path(self._path)
 
-    async def _catch_up(self) -> None:
-        """Write whatever the store does not have yet: a commit whose answer was lost must not be written twice."""
-        row = await self._runs.get(self._run_id)
-        if row is None or row.epoch != self._epoch:
-            raise JournalConflictError(f"run {self._run_id!r} was taken over by another process")
-        self._journal = self._runs.journal(self._run_id, epoch=self._epoch)  # one that knows of no conflict
-        missing = [fact for fact in self._unsure if (fact.seq or 0) > row.last_seq]
-        if missing:
-            await self._journal.append(self._run_id, missing, sync=True)
-            self._sure_of(missing)
+    def size(self) -> int:
+        return sum(file.stat().st_size for end in ("", "-wal") if (file := Path(f"{self._path}{end}")).exists())
 
-    def _sure_of(self, facts: Sequence[Fact]) -> None:
-        """These are committed, and so is everything before them; what a sibling appended meanwhile may not be."""
-        last = max(fact.seq or 0 for fact in facts)
-        self._unsure = [fact for fact in self._unsure if (fact.seq or 0) > last]
+    def shrink(self) -> None:
+        with closing(sqlite3.connect(self._path, timeout=BUSY_SECONDS, isolation_level=None)) as raw:
+            [(mode,)] = raw.execute("PRAGMA auto_vacuum")
+            if mode != INCREMENTAL:
+                # Made by an earlier version: rewritten once, as a whole.
+                raw.execute("PRAGMA auto_vacuum = INCREMENTAL")
+                raw.execute("VACUUM")
+            free = 1
+            while free:
+                raw.execute(f"PRAGMA incremental_vacuum({PAGES_AT_ONCE})").fetchall()
+                before, [(free,)] = free, raw.execute("PRAGMA freelist_count").fetchall()
+                if free == before:
+                    break  # somebody else fills what we free
+            raw.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
-
-class _Retrying:
-    def __init__(self, part: Any, clock: Clock, run_id: str) -> None:
-        self._part, self._clock, self._run_id = part, clock, run_id
-
-    def __getattr__(self, name: str) -> Callable[..., Awaitable[Any]]:
-        method = getattr(self._part, name)
-
-        async def retried(*values: Any, **named: Any) -> Any:
-            return await retry_store_faults(partial(method, *values, **named), clock=self._clock, run_id=self._run_id)
-
-        return retried
-
-
-def retrying(part: T, *, clock: Clock, run_id: str = "") -> T:
-    """The same part of a store (a gate, artifacts, limits), but each of its methods waits for its database."""
-    return cast("T", _Retrying(part, clock, run_id))
+    def fault(self, error: Exception) -> Fault | None:
+        if not isinstance(error, sqlite3.Error):
+            return None
+        match getattr(error, "sqlite_errorcode", 0) & 0xFF:
+            case _ if isinstance(error, FileGoneError):
+                hint = "its file is not there any more: put it back as it was, or restart the program to use another"
+                passing, broken = False, False
+            case _ if isinstance(error, ReadOnlyError):
+                hint = (
+                    "it can only be read here: copy it, with its -wal file if it has one, to a folder of yours to work"
+                )
+                passing, broken = False, False
+            case sqlite3.SQLITE_CANTOPEN if self.read_only:
+                hint = "its -wal file cannot be read without a folder that can be written: copy both to one"
+                passing, broken = False, True
+            case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED | sqlite3.SQLITE_PROTOCOL:
+                hint, passing, broken = "another process holds its lock: end that process, or wait for it", True, False
+            case sqlite3.SQLITE_FULL:
+                hint, passing, broken = "the disk is full: make room, what was committed is safe", False, False
+            case sqlite3.SQLITE_IOERR:
+                hint = "reading or writing failed: look at the disk, its quota and the limits of this process"
+                passing, broken = False, True
+            case sqlite3.SQLITE_CANTOPEN:
+                hint = "the file cannot be opened: make its directory, and check who may write there"
+                passing, broken = False, True
+            case sqlite3.SQLITE_READONLY | sqlite3.SQLITE_PERM | sqlite3.SQLITE_AUTH:
+                hint, passing, broken = "the file may not be written: check its permissions", False, True
+            case sqlite3.SQLITE_NOTADB | sqlite3.SQLITE_CORRUPT:
+                # Pages that nobody reads stay unnoticed: what can still be read of it is worth a copy.
+                hint = (
+                    "the file is damaged or no database: 'journeyman db check' says where; keep a copy of it, then "
+                    "'journeyman db restore BACKUP' into a new store"
+                )
+                passing, broken = False, True
+            case _ if isinstance(error, sqlite3.OperationalError) and "Could not decode" in str(error):
+                hint, passing = "the file is damaged, a text in it is none: 'journeyman db restore BACKUP'", False
+                broken = False
+            case sqlite3.SQLITE_INTERRUPT | sqlite3.SQLITE_NOMEM | sqlite3.SQLITE_SCHEMA | sqlite3.SQLITE_ABORT:
+                hint, passing, broken = "a statement was cut off: look at the memory of this machine", True, True
+            case _ if isinstance(error, sqlite3.ProgrammingError) and "closed database" in str(error):
+                hint, passing, broken = "it was closed", False, True
+            case _:
+                return None
+        return Fault(f"SQLite database {self._path!r}: {hint} ({error})", passing=passing, broken=broken)

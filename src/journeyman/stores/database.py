@@ -11,7 +11,8 @@ import contextlib
 import logging
 import queue
 import threading
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -19,7 +20,7 @@ from functools import partial
 from typing import Any, ClassVar, TypeAlias, TypeVar
 
 from journeyman.core.errors import StoreClosedError, StoreError
-from journeyman.stores.connection import Connection, Driver, Row, TransactionRunner
+from journeyman.stores.connection import Connection, Driver, Row
 
 logger = logging.getLogger("journeyman.store")
 
@@ -27,6 +28,8 @@ T = TypeVar("T")
 
 CLOSED = "the store is closed: open a new one"
 UNOPENED = "the store is not open: 'await store.open()' before anything is written to it"
+FIRST_PAUSE, LONGEST_PAUSE = 0.05, 1.0
+"""Seconds between tries, while a fault may be over in a moment."""
 LINGER_SECONDS = 0.01
 """How long facts that nobody waits for may gather before they are committed together."""
 CLOSE_SECONDS = 5.0
@@ -40,6 +43,83 @@ Outcome: TypeAlias = tuple["Job", Any, BaseException | None]
 Submit: TypeAlias = Callable[[], asyncio.Future[None] | None]
 """Queues what somebody has gathered; the future is done when that is committed or could not be."""
 Observe: TypeAlias = Callable[[str, str], AbstractContextManager[None]]
+
+
+class TransactionRunner:
+    """Runs work in transactions. Passing faults are retried for ``retry_seconds``, others raise StoreError."""
+
+    def __init__(self, driver: Driver, *, writes: bool, retry_seconds: float) -> None:
+        self._driver = driver
+        self._writes = writes
+        self._retry_seconds = retry_seconds
+        self._connection: Connection | None = None
+        self._hurried: float | None = None
+
+    def hurry(self, seconds: float) -> None:
+        """From any thread: the program is about to end, so retry for no longer than this, from now on."""
+        self._hurried = time.monotonic() + seconds
+
+    def abort(self) -> None:
+        """From any thread: end what is under way with an error."""
+        self._hurried = 0.0
+        if (connection := self._connection) is not None:
+            connection.abort()
+
+    def run(self, begin: Callable[[Connection], None], work: Callable[[Connection], T]) -> T:
+        """Begin, work, commit. ``work`` may run more than once; nothing remains of the runs before."""
+        deadline = time.monotonic() + self._retry_seconds
+        for pause in pauses(FIRST_PAUSE, LONGEST_PAUSE):
+            committing = False
+            try:
+                if self._connection is None:
+                    self._connection = self._driver.connect(writes=self._writes)
+                    self._connection.audit_keys = self._driver.audit_keys
+                self._connection.at_end = {}
+                if self._driver.now is not None:
+                    self._connection.clock = f"CAST({self._driver.now()!r} AS DOUBLE PRECISION)"
+                begin(self._connection)
+                result = work(self._connection)
+                for act, items in self._connection.at_end.items():
+                    act(self._connection, items)
+                committing = self._writes
+                self._connection.commit()
+                return result
+            except Exception as error:
+                fault = self._driver.fault(error)
+                self._undo(broken=fault is not None and fault.broken)
+                if fault is None:
+                    raise
+                # A commit that was cut off may have succeeded: doing it all again is for the caller to decide.
+                until = deadline if self._hurried is None else min(deadline, self._hurried)
+                if committing or not fault.passing or time.monotonic() + pause > until:
+                    raise StoreError(fault.message) from error
+            time.sleep(pause)
+        raise AssertionError("pauses do not end")
+
+    def _undo(self, *, broken: bool) -> None:
+        connection = self._connection
+        if connection is None:
+            return
+        if not broken:
+            try:
+                connection.rollback()
+                return
+            except Exception as error:
+                if self._driver.fault(error) is None:
+                    raise
+        self.close()
+
+    def close(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
+
+
+def pauses(first: float, longest: float) -> Iterator[float]:
+    """How long to wait before each further try: twice as long every time, up to a limit; without end."""
+    while True:
+        yield first
+        first = min(first * 2, longest)
 
 
 class Readers:

@@ -1,19 +1,22 @@
 """The journal of one run for the holder of one epoch: gathers facts, writes them behind the fence, keeps their order.
 
 Also what a fact changes beside the journal, in the same transaction: calls, audit, approvals, gaps, the conversation.
+And how runs wait for a database that is unreachable, full or locked.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Sequence
+import logging
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from journeyman.core.approvals import ApprovalStatus
 from journeyman.core.calls import CallRow, CallStatus, ToolCallRecord
-from journeyman.core.errors import JournalConflictError, StoreError
+from journeyman.core.data import LOG_FIELDS
+from journeyman.core.errors import JournalConflictError, StoreClosedError, StoreError
 from journeyman.core.events import (
     ApprovalDecided,
     CallFinished,
@@ -26,16 +29,24 @@ from journeyman.core.events import (
     RunSuspended,
     read_fact,
 )
+from journeyman.core.protocols import Clock, Journal
 from journeyman.core.runs import AgentResponse, RunStatus
 from journeyman.stores import leases
 from journeyman.stores.approvals import supersede, withdraw
 from journeyman.stores.audit import add_audit
 from journeyman.stores.connection import Connection, columns, json_text
 from journeyman.stores.conversations import add_messages, read_history, touch_session
-from journeyman.stores.database import Database, settle_future
+from journeyman.stores.database import Database, pauses, settle_future
 from journeyman.stores.gaps import add_gap
 from journeyman.stores.labels import put_label
 from journeyman.stores.processes import drop_reports
+
+if TYPE_CHECKING:
+    from journeyman.stores.runs import SqlRuns
+
+logger = logging.getLogger("journeyman.store")
+
+T = TypeVar("T")
 
 
 def status_after(fact: Fact) -> RunStatus:
@@ -367,3 +378,111 @@ def _bodies(connection: Connection, run_id: str, numbers: Collection[int]) -> di
         "SELECT seq, body FROM facts WHERE run_id = ? AND seq BETWEEN ? AND ?", run_id, min(numbers), max(numbers)
     )
     return dict(rows)
+
+
+# --- waiting for a database that is unreachable, full or locked: runs pause where they are and lose nothing
+
+FIRST_RUN_PAUSE, LONGEST_RUN_PAUSE = 0.2, 5.0
+
+
+async def retry_store_faults(work: Callable[[], Awaitable[T]], *, clock: Clock, run_id: str = "") -> T:
+    """Do it, again and again, until the store takes it."""
+    for pause in pauses(FIRST_RUN_PAUSE, LONGEST_RUN_PAUSE):
+        try:
+            return await work()
+        except StoreClosedError:
+            raise
+        except StoreError as error:
+            fields = {"run_id": run_id, "pause_seconds": pause}
+            logger.warning("the run pauses: %s", error, extra={LOG_FIELDS: fields})
+        await clock.sleep(pause)
+    raise AssertionError("pauses do not end")
+
+
+class RetryingJournal:
+    """A journal that waits for its store. It knows which facts may have been lost on the way and writes them again.
+
+    Where the run was taken over meanwhile, it reports what became of the calls that were begun here.
+    """
+
+    def __init__(self, run_id: str, runs: SqlRuns, *, epoch: int, clock: Clock) -> None:
+        self._run_id = run_id
+        self._runs = runs
+        self._epoch = epoch
+        self._clock = clock
+        self._journal: Journal = runs.journal(run_id, epoch=epoch)
+        self._unsure: list[Fact] = []
+        """Facts that may be lost when the database crashes: none after them is known to be synced."""
+        self._begun: dict[str, list[CallStarted]] = {}
+        """The attempts at calls that have no outcome yet, by execution."""
+
+    async def append(self, run_id: str, facts: Sequence[Fact], *, sync: bool = False) -> None:
+        self._unsure.extend(facts)
+        for fact in facts:
+            if isinstance(fact, CallStarted):
+                self._begun.setdefault(fact.execution_id, []).append(fact)
+        try:
+            await self._journal.append(run_id, facts, sync=sync)
+        except (StoreError, JournalConflictError):
+            # A conflict, too, may only mean that a database which crashed has lost what was committed but not synced.
+            try:
+                await retry_store_faults(self._catch_up, clock=self._clock, run_id=run_id)
+            except JournalConflictError:
+                await self._report(facts)
+                raise
+        else:
+            if sync:
+                self._sure_of(facts)
+        for fact in facts:
+            if isinstance(fact, CallFinished):
+                self._begun.pop(fact.record.execution_id, None)
+
+    async def _report(self, facts: Sequence[Fact]) -> None:
+        """Tell whoever has the run now how a call ended, or that it did not begin: these facts were refused."""
+        for fact in facts:
+            if isinstance(fact, CallStarted):
+                begun, record = self._begun.pop(fact.execution_id, []), None
+            elif isinstance(fact, CallFinished):
+                begun, record = self._begun.pop(fact.record.execution_id, []), fact.record
+            else:
+                continue
+            for started in begun:
+                told = partial(self._runs.report, started, record)
+                await retry_store_faults(told, clock=self._clock, run_id=self._run_id)
+
+    async def read(self, run_id: str, *, after: int = 0) -> Sequence[Fact]:
+        return await retry_store_faults(lambda: self._runs.facts(run_id, after=after), clock=self._clock, run_id=run_id)
+
+    async def _catch_up(self) -> None:
+        """Write whatever the store does not have yet: a commit whose answer was lost must not be written twice."""
+        row = await self._runs.get(self._run_id)
+        if row is None or row.epoch != self._epoch:
+            raise JournalConflictError(f"run {self._run_id!r} was taken over by another process")
+        self._journal = self._runs.journal(self._run_id, epoch=self._epoch)  # one that knows of no conflict
+        missing = [fact for fact in self._unsure if (fact.seq or 0) > row.last_seq]
+        if missing:
+            await self._journal.append(self._run_id, missing, sync=True)
+            self._sure_of(missing)
+
+    def _sure_of(self, facts: Sequence[Fact]) -> None:
+        """These are committed, and so is everything before them; what a sibling appended meanwhile may not be."""
+        last = max(fact.seq or 0 for fact in facts)
+        self._unsure = [fact for fact in self._unsure if (fact.seq or 0) > last]
+
+
+class _Retrying:
+    def __init__(self, part: Any, clock: Clock, run_id: str) -> None:
+        self._part, self._clock, self._run_id = part, clock, run_id
+
+    def __getattr__(self, name: str) -> Callable[..., Awaitable[Any]]:
+        method = getattr(self._part, name)
+
+        async def retried(*values: Any, **named: Any) -> Any:
+            return await retry_store_faults(partial(method, *values, **named), clock=self._clock, run_id=self._run_id)
+
+        return retried
+
+
+def retrying(part: T, *, clock: Clock, run_id: str = "") -> T:
+    """The same part of a store (a gate, artifacts, limits), but each of its methods waits for its database."""
+    return cast("T", _Retrying(part, clock, run_id))

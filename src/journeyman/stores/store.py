@@ -19,7 +19,7 @@ from journeyman.stores import backup, migrations
 from journeyman.stores.approvals import SqlApprovals, SqlGrants
 from journeyman.stores.audit import AuditKeys, SqlAudit
 from journeyman.stores.calls import SqlArtifacts, SqlCalls
-from journeyman.stores.connection import Connection, Driver
+from journeyman.stores.connection import Connection, Driver, SqliteDriver, can_only_be_read, check_file
 from journeyman.stores.conversations import SqlConversations
 from journeyman.stores.database import Database
 from journeyman.stores.gaps import SqlGaps
@@ -31,7 +31,6 @@ from journeyman.stores.playbooks import SqlCursors, SqlPlaybooks
 from journeyman.stores.processes import SqlPrograms, SqlSignals
 from journeyman.stores.retention import purge
 from journeyman.stores.runs import SqlRuns
-from journeyman.stores.sqlite import can_only_be_read, check_file
 from journeyman.stores.tasks import SqlTasks
 
 logger = logging.getLogger("journeyman.store")
@@ -262,8 +261,6 @@ def _driver(url: str, audit_keys: AuditKeys | None) -> Driver:
     parts = urlsplit(url)
     match parts.scheme:
         case "sqlite":
-            from journeyman.stores.sqlite import SqliteDriver
-
             return SqliteDriver(_path(url), audit_keys=audit_keys)
         case "postgresql" | "postgres":
             try:
