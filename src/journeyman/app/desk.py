@@ -24,7 +24,7 @@ from journeyman.core.runs import UNFINISHED, AgentResponse, Message, RunStatus, 
 from journeyman.core.specification import ToolSpecification
 from journeyman.core.storing import RunOrder, RunRow, own_run_id
 from journeyman.core.words import words as core_words
-from journeyman.stores.leases import SqlIdempotency, SqlLeases
+from journeyman.stores.processes import SqlIdempotency, SqlLeases
 from journeyman.tools.library import nearest_names
 
 if TYPE_CHECKING:

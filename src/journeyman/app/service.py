@@ -35,7 +35,7 @@ from journeyman.tools.library import ToolLibrary
 if TYPE_CHECKING:
     from journeyman.app.configuration import Configuration
     from journeyman.app.trust import TrustGate
-    from journeyman.stores.labels import SqlExperiments
+    from journeyman.stores.calls import SqlExperiments
     from journeyman.toolkits.slack import Pace
 
 ASSISTANT = "assistant"

@@ -1,4 +1,7 @@
-"""Questions to people, their answers, and what they allowed for a whole session. Every decision leaves an audit row."""
+"""Questions to people, their answers, and what they allowed for a whole session. Every decision leaves an audit row.
+
+And what people and verifiers say of runs.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +10,9 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from journeyman.core.approvals import Approval, ApprovalStatus, Grant
+from journeyman.core.approvals import Approval, ApprovalStatus, Grant, Label, LabelSource
 from journeyman.core.data import canonical_json, digest, moment
+from journeyman.core.errors import ConfigurationError
 from journeyman.core.policy import ANY_PRINCIPAL, PrincipalFilter
 from journeyman.stores.audit import add_audit
 from journeyman.stores.connection import (
@@ -353,3 +357,63 @@ def _audit_grant(connection: Connection, kind: str, grant: Grant, *, actor: str 
         "expires_at": grant.expires_at,
     }
     add_audit(connection, kind, actor=actor, run_id=None, subject=grant.id, details=details, now=now)
+
+
+# --- labels of runs: a rating, a verdict, decisions on calls. Forgotten with their runs
+
+_LABEL_COLUMNS = "source, value, given_by, note, call_id, decision, given_at"
+"""A label's fields, in order."""
+_UPSERT_LABEL = f"""
+    INSERT INTO labels (run_id, about, {_LABEL_COLUMNS}) VALUES (?, ?, {marks(tuple(Label.model_fields))})
+    ON CONFLICT (run_id, source, about) DO UPDATE SET value = excluded.value, given_by = excluded.given_by,
+        note = excluded.note, call_id = excluded.call_id, decision = excluded.decision, given_at = excluded.given_at
+"""
+
+
+def put_label(connection: Connection, run_id: str, label: Label) -> bool:
+    """Keep a label in the place of an earlier one of the same person, verifier or call; False where it is the same."""
+    about = label.call_id if label.source is LabelSource.DECISION else label.by
+    sql = "SELECT value, note FROM labels WHERE run_id = ? AND source = ? AND about = ?"
+    earlier = connection.query(sql, run_id, label.source.value, about or "")
+    if earlier == [(label.value, label.note)]:
+        return False
+    connection.execute(_UPSERT_LABEL, run_id, about or "", *label.model_dump(mode="json").values())
+    if label.source is LabelSource.RATING:
+        details = {"value": label.value, "before": earlier[0][0] if earlier else None}
+        add_audit(
+            connection, "run_rated", actor=label.by, run_id=run_id, subject=run_id, details=details, now=label.time
+        )
+    return True
+
+
+class SqlLabels(Aggregate):
+    """Labels in a database."""
+
+    async def put(self, run_id: str, label: Label) -> bool:
+        """Keep a label, and leave an audit row for a rating; False where the very same was there already."""
+
+        def put(connection: Connection) -> bool:
+            if not connection.query(f"SELECT 1 FROM runs WHERE id = ? {connection.for_update}", run_id):
+                raise ConfigurationError(f"there is no run {run_id!r}: it was never started, or purged since")
+            return put_label(connection, run_id, label)
+
+        return await self._database.write(put)
+
+    async def of(self, run_id: str) -> Sequence[Label]:
+        """The most reliable first."""
+        return (await self.of_runs([run_id])).get(run_id, ())
+
+    async def of_runs(self, run_ids: Sequence[str]) -> dict[str, Sequence[Label]]:
+        """The same for several runs; those without labels are left out."""
+        if not run_ids:
+            return {}
+        sql = f"SELECT run_id, {_LABEL_COLUMNS} FROM labels WHERE run_id IN ({marks(run_ids)}) ORDER BY given_at, about"
+        rows = await self._query(sql, *run_ids)
+        found: dict[str, list[Label]] = {}
+        for run_id, *values in rows:
+            found.setdefault(run_id, []).append(_label(values))
+        return {run_id: sorted(labels, key=lambda label: label.source.rank) for run_id, labels in found.items()}
+
+
+def _label(values: Sequence[Any]) -> Label:
+    return Label.stored(dict(zip(Label.model_fields, values, strict=True)))

@@ -1,6 +1,6 @@
-"""The log of tool calls, which holds no content and so outlives the runs' traces; and large results, in chunks.
+"""What outlives runs, since it holds no content: the log of tool calls, reports of experiments. And large results.
 
-An artifact belongs to one run and is forgotten with it.
+These are artifacts, in chunks. One belongs to one run and is forgotten with it.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from functools import partial
 
 from journeyman.core.calls import CallRow
-from journeyman.stores.connection import Connection, columns, entities, equals, storable, where
+from journeyman.core.storing import ExperimentRow, StoredExperiment
+from journeyman.stores.connection import Connection, columns, entities, equals, follows, storable, where
 from journeyman.stores.database import Aggregate
 
 
@@ -26,6 +27,42 @@ class SqlCalls(Aggregate):
         clause, values = where(equals("tool_name", tool_name), equals("run_id", run_id), lately)
         sql = f"SELECT {columns(CallRow)} FROM calls {clause} ORDER BY started_at DESC, execution_id DESC LIMIT ?"
         return entities(CallRow, await self._query(sql, *values, limit))
+
+
+# --- reports of experiments
+
+
+_UPSERT_REPORT = f"""
+    INSERT INTO experiments ({columns(StoredExperiment)}) VALUES (?, ?, ?, ?, ?)
+    ON CONFLICT (id) DO UPDATE SET
+        name = excluded.name, created_at = excluded.created_at, winner = excluded.winner, report = excluded.report
+"""
+
+
+class SqlExperiments(Aggregate):
+    """Experiments in a database."""
+
+    async def add(self, experiment: StoredExperiment) -> None:
+        """Keep a report. A later one of the same experiment takes its place."""
+        values = [storable(getattr(experiment, name)) for name in StoredExperiment.model_fields]
+        await self._database.write(lambda connection: connection.execute(_UPSERT_REPORT, *values))
+
+    async def list(self, *, after: str | None = None, limit: int = 50, offset: int = 0) -> Sequence[ExperimentRow]:
+        """Newest first; ``after`` is an experiment's id."""
+        clause, values = where(follows("experiments", "created_at, id", after, newest_first=True))
+        order = "ORDER BY created_at DESC, id DESC LIMIT ? OFFSET ?"
+        sql = f"SELECT {columns(ExperimentRow)} FROM experiments {clause} {order}"
+        rows = await self._query(sql, *values, limit, offset)
+        return entities(ExperimentRow, rows)
+
+    async def count(self) -> int:
+        [(count,)] = await self._query("SELECT COUNT(*) FROM experiments")
+        return int(count)
+
+    async def get(self, experiment_id: str) -> StoredExperiment | None:
+        sql = f"SELECT {columns(StoredExperiment)} FROM experiments WHERE id = ?"
+        rows = await self._query(sql, experiment_id)
+        return next(iter(entities(StoredExperiment, rows)), None)
 
 
 # --- large results

@@ -1,7 +1,7 @@
 """A database as the event loop sees it: writes are queued and committed many at a time, reads run beside them.
 
 All writes of a process go through one thread, with group commit; reads have threads of their own. The work itself is
-done by functions over a ``Connection``; see ``connection``.
+done by functions over a ``Connection``; see ``connection``. And leases on what is in it, which all aggregates share.
 """
 
 from __future__ import annotations
@@ -12,15 +12,16 @@ import logging
 import queue
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar, TypeAlias, TypeVar
+from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias, TypeVar
 
 from journeyman.core.errors import StoreClosedError, StoreError
-from journeyman.stores.connection import Connection, Driver, Row
+from journeyman.core.storing import LONGEST_LEASE, checked_lease
+from journeyman.stores.connection import Connection, Driver, Row, marks
 
 logger = logging.getLogger("journeyman.store")
 
@@ -404,3 +405,81 @@ def settle_future(future: asyncio.Future[Any], result: Any, error: BaseException
         future.set_exception(error)
         # Looked at, as far as asyncio is concerned: not everybody who may wait does.
         future.exception()
+
+
+# --- leases: what one process at a time may do, who does it, and until when by the database's clock
+#
+# One table for all of them: working on a run, reading with a cursor, showing the runs of Slack. Each taking begins
+# a new epoch, which whoever writes under a lease has to name: a process that has lost it, and does not know, is refused.
+
+LeaseKind: TypeAlias = Literal["run", "cursor", "duty"]
+
+_STALE_AFTER = 2 * LONGEST_LEASE
+"""A lease that ends later than that was not given by the clock as it is now: it was set back since."""
+
+
+class TakenLease(NamedTuple):
+    """A lease that its owner has now."""
+
+    epoch: int
+    taken_from: str | None
+    """Who had it before; None where it was given back."""
+    taken_until: float
+    """Until when they had it."""
+
+
+def take_lease(
+    connection: Connection,
+    kind: LeaseKind,
+    name: str,
+    *,
+    owner: str,
+    seconds: float,
+    dead: Collection[str] = (),
+    only: tuple[str, Sequence[Any]] = ("SELECT 1", ()),
+) -> TakenLease | None:
+    """Take a lease that nobody has, that is over, or that the taker itself or somebody ``dead`` has; else None.
+
+    ``only`` is a SELECT, with its values, that has a row where the lease may be taken at all.
+    """
+    takeable = (owner, *dead)
+    select, values = only
+    rows = connection.query(
+        "INSERT INTO leases (kind, name, epoch, owner, until) "
+        f"SELECT CAST(? AS TEXT), CAST(? AS TEXT), 1, CAST(? AS TEXT), {connection.clock} + ? WHERE EXISTS ({select}) "
+        "ON CONFLICT (kind, name) DO UPDATE SET epoch = leases.epoch + 1, taken_from = leases.owner, "
+        "taken_until = leases.until, owner = excluded.owner, until = excluded.until "
+        f"WHERE {lease_is_free(connection, 'leases', takeable)} RETURNING epoch, taken_from, COALESCE(taken_until, 0)",
+        *(kind, name, owner, checked_lease(seconds), *values, *takeable),
+    )
+    return TakenLease(*rows[0]) if rows else None
+
+
+def lease_is_free(connection: Connection, table: str, takeable: Sequence[str] = ()) -> str:
+    """The condition that nobody has a lease, or one of these does; wants their names."""
+    now = connection.clock
+    condition = f"{table}.owner IS NULL OR {table}.until <= {now} OR {table}.until > {now} + {_STALE_AFTER}"
+    if takeable:
+        condition += f" OR {table}.owner IN ({marks(takeable)})"
+    return f"({condition})"
+
+
+def renew_leases(
+    connection: Connection, kind: LeaseKind, *, owner: str, seconds: float, returning: str
+) -> Sequence[Row]:
+    """Prolong all leases of one kind that an owner has, whatever the time; ``returning`` is SQL for each of them."""
+    return connection.query(
+        f"UPDATE leases SET until = {connection.clock} + ? WHERE kind = ? AND owner = ? RETURNING {returning}",
+        *(checked_lease(seconds), kind, owner),
+    )
+
+
+def release_lease(connection: Connection, kind: LeaseKind, name: str, *, epoch: int) -> bool:
+    """Give a lease back; False where it was taken by somebody since."""
+    sql = "UPDATE leases SET owner = NULL, until = 0 WHERE kind = ? AND name = ? AND epoch = ?"
+    return connection.execute(sql, kind, name, epoch) == 1
+
+
+def end_lease(connection: Connection, kind: LeaseKind, name: str, *, epoch: int) -> None:
+    """Forget a lease that nobody will take again."""
+    connection.execute("DELETE FROM leases WHERE kind = ? AND name = ? AND epoch = ?", kind, name, epoch)

@@ -31,14 +31,12 @@ from journeyman.core.events import (
 )
 from journeyman.core.protocols import Clock, Journal
 from journeyman.core.runs import AgentResponse, RunStatus
-from journeyman.stores import leases
-from journeyman.stores.approvals import supersede, withdraw
+from journeyman.stores.approvals import put_label, supersede, withdraw
 from journeyman.stores.audit import add_audit
 from journeyman.stores.connection import Connection, columns, json_text
 from journeyman.stores.conversations import add_messages, read_history, touch_session
-from journeyman.stores.database import Database, pauses, settle_future
+from journeyman.stores.database import Database, end_lease, pauses, release_lease, settle_future
 from journeyman.stores.gaps import add_gap
-from journeyman.stores.labels import put_label
 from journeyman.stores.processes import drop_reports
 
 if TYPE_CHECKING:
@@ -343,9 +341,9 @@ def _advance(
         if status.ended:
             # Not when its process takes it to have ended: how long it is kept is the same for all.
             changes += f", ended_at = {connection.clock}"
-            leases.end(connection, "run", run_id, epoch=epoch)
+            end_lease(connection, "run", run_id, epoch=epoch)
         elif status.waiting:
-            leases.release(connection, "run", run_id, epoch=epoch)
+            release_lease(connection, "run", run_id, epoch=epoch)
     sql = f"UPDATE runs SET {changes} WHERE id = ? AND epoch = ? AND last_seq = ?"
     return connection.execute(sql, *values, run_id, epoch, entries[0].seq - 1) == 1
 

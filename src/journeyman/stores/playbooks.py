@@ -13,9 +13,8 @@ from functools import partial
 from journeyman.core.errors import ConfigurationError, JournalConflictError, PlaybookConflictError
 from journeyman.core.playbook import PlaybookBullet, PlaybookChange, PlaybookState, PlaybookVersion, read_bullet
 from journeyman.core.storing import CursorBatch, RunRow
-from journeyman.stores import leases
 from journeyman.stores.connection import Connection, entities, json_text
-from journeyman.stores.database import Aggregate
+from journeyman.stores.database import Aggregate, release_lease, take_lease
 from journeyman.stores.runs import RUNS_AND_LEASES, row_columns
 
 
@@ -37,7 +36,7 @@ class SqlCursors(Aggregate):
 
 
 def _take(connection: Connection, *, name: str, owner: str, lease_seconds: float, limit: int) -> CursorBatch | None:
-    taken = leases.take(connection, "cursor", name, owner=owner, seconds=lease_seconds)
+    taken = take_lease(connection, "cursor", name, owner=owner, seconds=lease_seconds)
     if taken is None:
         return None
     connection.execute("INSERT INTO cursors (name, position) VALUES (?, 0) ON CONFLICT (name) DO NOTHING", name)
@@ -48,14 +47,14 @@ def _take(connection: Connection, *, name: str, owner: str, lease_seconds: float
         *(position, limit),
     )
     if not found:
-        leases.release(connection, "cursor", name, epoch=taken.epoch)
+        release_lease(connection, "cursor", name, epoch=taken.epoch)
         return None
     runs = entities(RunRow, (row[1:] for row in found))
     return CursorBatch(name=name, epoch=taken.epoch, after=position, up_to=found[-1][0], runs=runs)
 
 
 def advance_cursor(connection: Connection, *, batch: CursorBatch, work: Callable[[Connection], None] | None) -> None:
-    held = leases.release(connection, "cursor", batch.name, epoch=batch.epoch)
+    held = release_lease(connection, "cursor", batch.name, epoch=batch.epoch)
     sql = "UPDATE cursors SET position = ? WHERE name = ? AND position = ?"
     if not held or not connection.execute(sql, batch.up_to, batch.name, batch.after):
         raise JournalConflictError(f"cursor {batch.name!r} was taken over by another process; read it again")

@@ -1,5 +1,5 @@
 """What processes on one database tell each other: who is at work, what became of calls whose run was taken over, and
-signals (deltas, progress) for whoever shows a run.
+signals (deltas, progress) for whoever shows a run, duties of one at a time, requests that were made before.
 
 Signals are rows for a moment, which readers poll: that works on SQLite, and through a connection pool that a
 notification would not pass.
@@ -15,9 +15,9 @@ from journeyman.core.calls import ToolCallRecord
 from journeyman.core.data import FORMAT
 from journeyman.core.events import CallStarted
 from journeyman.core.runs import RunStatus
-from journeyman.core.storing import CallReport, FormerOwner, SignalBatch
+from journeyman.core.storing import CallReport, FormerOwner, Lease, NotedRequest, SignalBatch
 from journeyman.stores.connection import Connection, columns, entities, json_text
-from journeyman.stores.database import Aggregate, Database
+from journeyman.stores.database import Aggregate, Database, release_lease, take_lease
 
 # --- calls that were under way when their run was taken over
 
@@ -209,3 +209,89 @@ def _put(connection: Connection, *, batches: Sequence[SignalBatch]) -> None:
 def _purge(connection: Connection, *, before: float) -> None:
     connection.execute("DELETE FROM signals WHERE written_at < ?", before)
     connection.execute("DELETE FROM signal_readers WHERE reads_until < ?", before)
+
+
+# --- duties
+
+
+class SqlLeases(Aggregate):
+    """Duties: leases of which nothing else is stored."""
+
+    async def take(self, name: str, *, owner: str, lease_seconds: float, dead: Collection[str] = ()) -> Lease:
+        """Take a duty, or keep it for so much longer, unless another process has it that is not ``dead``.
+
+        Returns who has it now. Leases begin and end by the database's clock.
+        """
+        return await self._database.write(
+            partial(_take_duty, name=name, owner=owner, seconds=lease_seconds, dead=dead), sync=False
+        )
+
+    async def release(self, name: str, *, epoch: int) -> None:
+        """Give a duty back, if it is still the one of this epoch."""
+        await self._database.write(lambda connection: release_lease(connection, "duty", name, epoch=epoch), sync=False)
+
+
+def _take_duty(connection: Connection, *, name: str, owner: str, seconds: float, dead: Collection[str]) -> Lease:
+    take_lease(connection, "duty", name, owner=owner, seconds=seconds, dead=dead)
+    [row] = connection.query("SELECT owner, epoch FROM leases WHERE kind = 'duty' AND name = ?", name)
+    return Lease(owner=row[0], epoch=row[1])
+
+
+# --- requests that clients may send again, and the runs that answer them
+
+
+REQUEST_SECONDS = 2 * 24 * 3600.0
+"""Longer than any client goes on trying."""
+UNANSWERED_SECONDS = 60 * 24 * 3600.0
+"""How long one is kept whose client was told to ask again: longer than people take to decide."""
+
+_NEVER = 1e18
+"""Later than any request."""
+
+
+class SqlIdempotency(Aggregate):
+    """Requests in a database, by digest."""
+
+    async def note(self, request: NotedRequest, *, unless_since: float | None = None) -> NotedRequest:
+        """Note a request, unless the same was noted since then; returns the one that counts."""
+        return await self._database.write(
+            partial(_note_request, request=request, unless_since=unless_since), sync=False
+        )
+
+    async def find(self, digest: str) -> NotedRequest | None:
+        sql = f"SELECT {columns(NotedRequest)} FROM idempotency WHERE digest = ?"
+        rows = await self._query(sql, digest)
+        return entities(NotedRequest, rows)[0] if rows else None
+
+    async def mark(self, digest: str, run_id: str, *, unanswered: bool) -> None:
+        """Say whether its client still has an answer to come, if this run is still the one that gives it."""
+        sql = "UPDATE idempotency SET unanswered = ? WHERE digest = ? AND run_id = ?"
+        await self._database.write(lambda connection: connection.execute(sql, int(unanswered), digest, run_id))
+
+    async def forget(self, digest: str, run_id: str) -> None:
+        """Its client has its answer, and would mean another request by the same words."""
+        sql = "DELETE FROM idempotency WHERE digest = ? AND run_id = ?"
+        await self._database.write(lambda connection: connection.execute(sql, digest, run_id), sync=False)
+
+
+def _note_request(connection: Connection, *, request: NotedRequest, unless_since: float | None) -> NotedRequest:
+    now = connection.clock  # a process whose clock is ahead would forget what others are asked again
+    connection.execute(
+        f"DELETE FROM idempotency WHERE asked_at < {now} - ? AND (unanswered = 0 OR asked_at < {now} - ?)",
+        *(REQUEST_SECONDS, UNANSWERED_SECONDS),
+    )
+    # Of requests that come at once, only the first is new: the update waits for whoever writes the same row.
+    connection.execute(
+        f"INSERT INTO idempotency ({columns(NotedRequest)}) VALUES (?, ?, ?, ?) ON CONFLICT (digest) DO UPDATE SET "
+        "run_id = excluded.run_id, asked_at = excluded.asked_at, unanswered = excluded.unanswered "
+        "WHERE idempotency.asked_at < ?",
+        *(
+            request.digest,
+            request.run_id,
+            request.asked_at,
+            int(request.unanswered),
+            _NEVER if unless_since is None else unless_since,
+        ),
+    )
+    sql = f"SELECT {columns(NotedRequest)} FROM idempotency WHERE digest = ?"
+    return entities(NotedRequest, connection.query(sql, request.digest))[0]

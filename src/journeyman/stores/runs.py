@@ -13,7 +13,6 @@ from journeyman.core.policy import ANY_PRINCIPAL, PrincipalFilter
 from journeyman.core.protocols import Journal
 from journeyman.core.runs import RunStatus
 from journeyman.core.storing import ON_PROBATION, CallReport, DueRun, RunOrder, RunRow
-from journeyman.stores import leases
 from journeyman.stores.connection import (
     Connection,
     belongs_to,
@@ -25,7 +24,7 @@ from journeyman.stores.connection import (
     where,
 )
 from journeyman.stores.conversations import drop_unused_session, touch_session
-from journeyman.stores.database import Aggregate
+from journeyman.stores.database import Aggregate, end_lease, lease_is_free, release_lease, renew_leases, take_lease
 from journeyman.stores.journal import SqlJournal, read_facts
 from journeyman.stores.processes import add_report, forget_deaths, heard_of, note_former_owner, read_report
 from journeyman.stores.retention import purge_runs
@@ -258,7 +257,7 @@ class SqlRuns(Aggregate):
         """Prolong the leases of everything this owner holds; returns the runs somebody wants cancelled."""
         returning = "name, (SELECT cancel_wanted FROM runs WHERE runs.id = leases.name)"
         rows = await self._database.write(
-            partial(leases.renew, kind="run", owner=owner, seconds=lease_seconds, returning=returning), sync=False
+            partial(renew_leases, kind="run", owner=owner, seconds=lease_seconds, returning=returning), sync=False
         )
         return tuple(run_id for run_id, wanted in rows if wanted)
 
@@ -321,7 +320,7 @@ class SqlRuns(Aggregate):
             tried = f"retry_at <= {connection.clock} AND" if rested else ""
             condition = f"""
                 {which} {tried} deaths {">" if suspects else "="} 0 AND ended_at IS NULL
-                AND {leases.free(connection, "held", dead)} AND (
+                AND {lease_is_free(connection, "held", dead)} AND (
                     status = '{RunStatus.RUNNING.value}'
                     OR (status = '{RunStatus.QUEUED.value}' AND {_SESSION_FREE})
                     OR (status = '{RunStatus.AWAITING_APPROVAL.value}' AND {_DECIDED.format(clock=connection.clock)})
@@ -472,7 +471,7 @@ def _claim(
         for (principal_id,) in connection.query("SELECT principal_id FROM runs WHERE id = ?", run_id):
             connection.lock(f"principal {principal_id}")
     only = f"SELECT 1 FROM {RUNS_AND_LEASES} WHERE id = ? AND {_UNFINISHED} {conditions}"
-    taken = leases.take(connection, "run", run_id, owner=owner, seconds=lease_seconds, dead=dead, only=(only, counted))
+    taken = take_lease(connection, "run", run_id, owner=owner, seconds=lease_seconds, dead=dead, only=(only, counted))
     if taken is None:
         return None
     lost = None if taken.taken_from == owner else taken.taken_from
@@ -483,7 +482,7 @@ def _claim(
         *(taken.epoch, run_id),
     )
     if not rows:  # whoever had it has ended it meanwhile
-        leases.end(connection, "run", run_id, epoch=taken.epoch)
+        end_lease(connection, "run", run_id, epoch=taken.epoch)
         return None
     if taken.taken_from is not None and rows[0][0] == 1:
         forget_deaths(connection, run_id)  # it got further since the others
@@ -495,7 +494,7 @@ def _claim(
 
 
 def _release(connection: Connection, *, run_id: str, owner: str, epoch: int) -> None:
-    if not leases.release(connection, "run", run_id, epoch=epoch):
+    if not release_lease(connection, "run", run_id, epoch=epoch):
         heard_of(connection, owner)
         connection.execute("DELETE FROM former_owners WHERE run_id = ? AND owner = ?", run_id, owner)
 

@@ -16,19 +16,17 @@ from journeyman.core.lazy import install_command
 from journeyman.core.protocols import Clock, SystemClock
 from journeyman.core.storing import Purged
 from journeyman.stores import backup, migrations
-from journeyman.stores.approvals import SqlApprovals, SqlGrants
+from journeyman.stores.approvals import SqlApprovals, SqlGrants, SqlLabels
 from journeyman.stores.audit import AuditKeys, SqlAudit
-from journeyman.stores.calls import SqlArtifacts, SqlCalls
+from journeyman.stores.calls import SqlArtifacts, SqlCalls, SqlExperiments
 from journeyman.stores.connection import Connection, Driver, SqliteDriver, can_only_be_read, check_file
 from journeyman.stores.conversations import SqlConversations
 from journeyman.stores.database import Database
 from journeyman.stores.gaps import SqlGaps
-from journeyman.stores.labels import SqlExperiments, SqlLabels
-from journeyman.stores.leases import SqlIdempotency, SqlLeases
 from journeyman.stores.limits import SqlBreaker, SqlBuckets
 from journeyman.stores.memories import SqlMemories
 from journeyman.stores.playbooks import SqlCursors, SqlPlaybooks
-from journeyman.stores.processes import SqlPrograms, SqlSignals
+from journeyman.stores.processes import SqlIdempotency, SqlLeases, SqlPrograms, SqlSignals
 from journeyman.stores.retention import purge
 from journeyman.stores.runs import SqlRuns
 from journeyman.stores.tasks import SqlTasks
