@@ -63,7 +63,7 @@ async def _bare(client: Client) -> float:
 
 async def _governed(library: ToolLibrary) -> float:
     """Through the executor alone: what a run adds around a call has benchmarks of its own."""
-    from journeyman.app.resources import in_process
+    from journeyman.app.assembly import in_process
     from journeyman.core.runs import ToolCall
     from journeyman.execution.approval import NoApprover
     from journeyman.execution.executor import CallScope

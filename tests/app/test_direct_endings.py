@@ -8,7 +8,7 @@ import logging
 import pytest
 
 from journeyman import Approval, Approve, Limits, RunStatus, ToolLibrary, run, run_sync, tool
-from journeyman.app import direct, resources
+from journeyman.app import assembly, direct
 from journeyman.testing import FakeClock, ScriptedModel, call, say
 from tests.playing import agent_with
 from tests.waiting import WAIT_SECONDS
@@ -68,7 +68,7 @@ def test_run_sync_closes_its_loop_when_nothing_is_left() -> None:
 
 async def test_the_time_a_person_takes_is_not_the_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = FakeClock()
-    monkeypatch.setattr(resources, "in_process", resources.Executors(clock))
+    monkeypatch.setattr(assembly, "in_process", assembly.Executors(clock))
 
     @tool(risk="irreversible")
     async def delete() -> str:

@@ -11,7 +11,7 @@ import pytest
 
 from journeyman import Agent, Journeyman, Policy, RiskLevel, ToolLibrary, run, tool
 from journeyman.app import assembly
-from journeyman.app.resources import in_process
+from journeyman.app.assembly import in_process
 from journeyman.core.policy import BreakerRule
 from journeyman.testing import ScriptedModel, call, say
 

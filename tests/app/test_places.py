@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from journeyman.app.claims import NOT_KNOWN, Places
+from journeyman.app.runner import NOT_KNOWN, Places
 
 PRINCIPALS = st.sampled_from(["ada", "bob", NOT_KNOWN, None])
 

@@ -10,7 +10,7 @@ from benchmarks.learning.live import templates
 from benchmarks.learning.live.arms import ARMS, Arm
 from benchmarks.learning.live.measure import measure, text
 from benchmarks.learning.live.pretender import Pretender
-from journeyman.app.resources import close_model, model_named
+from journeyman.app.assembly import close_model, model_named
 
 DEFAULT = ["none", "own", "teacher", "wrong", "poisoned"]
 

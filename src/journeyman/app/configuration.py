@@ -16,9 +16,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+from journeyman.app.assembly import Rules
 from journeyman.app.config_tools import ConfiguredTools, Found, Toolkit, find_tools
 from journeyman.app.finding import add_configured
-from journeyman.app.resources import Rules
 from journeyman.app.trust import Name, NameGate, names_in, reasons, unless_own
 from journeyman.core.audit import CONFIGURATION_CHANGED
 from journeyman.core.data import LOG_FIELDS

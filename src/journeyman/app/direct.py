@@ -212,8 +212,7 @@ async def _prepared(
     """
     from journeyman.agent.run import NO_LIMITS
     from journeyman.agent.turn import ModelPlanner
-    from journeyman.app.assembly import begin, build
-    from journeyman.app.resources import Rules, close_model, in_process, is_shared, shared_model
+    from journeyman.app.assembly import Rules, begin, build, close_model, in_process, is_shared, shared_model
     from journeyman.core.data import new_id
     from journeyman.core.policy import Policy
     from journeyman.core.runs import TaskInput

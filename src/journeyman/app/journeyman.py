@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from journeyman.app.gaps import Gaps
     from journeyman.app.handles import Handle, SendOptions, Session
     from journeyman.app.playbooks import Playbooks
-    from journeyman.app.resources import Operation
+    from journeyman.app.runner import Operation
     from journeyman.app.splits import Split
     from journeyman.app.trust import TrustGate
     from journeyman.learning.forms import LearningSettings
@@ -97,9 +97,8 @@ class Journeyman:
         **operation: Unpack[Operation],
     ) -> None:
         from journeyman.app.approvals import Approvals
-        from journeyman.app.assembly import Shared
-        from journeyman.app.resources import Executors, Libraries, Models, Rules, RunnerSettings
-        from journeyman.app.runner import Runner
+        from journeyman.app.assembly import Executors, Libraries, Models, Rules, Shared
+        from journeyman.app.runner import Runner, RunnerSettings
 
         if unknown := operation.keys() - {field.name for field in fields(RunnerSettings)}:
             raise TypeError(f"Journeyman() got unexpected options: {', '.join(sorted(unknown))}")

@@ -1,17 +1,45 @@
-"""Who holds a run: a name for an app in this process, and whether another process is still alive.
+"""Who holds a run: a name for an app in this process, whether another process is still alive, what becomes of its runs.
 
 What a process knows of others by their ids holds for its own kernel and its own PID namespace: two containers may have
 the same host name and the same process ids. Of all others only their leases and their silence can tell.
+
+Given up are runs on which one process after another dies; told of are those that no process can go on with.
 """
 
 from __future__ import annotations
 
+import logging
 import os
 import socket
-from collections.abc import Iterable
-from functools import cache
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache, partial
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from journeyman.core.data import LOG_FIELDS
+from journeyman.core.errors import ErrorCategory, ErrorInfo, JourneymanError, Severity
+from journeyman.core.events import CallFinished, CallStarted, RunSuspended
+from journeyman.core.protocols import Clock, Listener, Testimony
+from journeyman.core.runs import RunStatus
+from journeyman.core.storing import CallReport, RunRow
+from journeyman.execution.recorder import Recorder
+from journeyman.stores.journal import RetryingJournal, retry_store_faults
+
+if TYPE_CHECKING:
+    from journeyman.stores.store import SqlStore
+
+logger = logging.getLogger("journeyman.app")
+
+LATEST = 200
+"""Facts in which the calls are looked for that were under way when a process died."""
+TOLD_AFTER_SECONDS = 5.0
+"""How long a run may be without a process that can go on with it, before whoever waits is told: another may be near."""
+SILENT_LEASES = 3
+"""A process that cannot be seen from here counts as dead when it was silent for so many leases. It announces itself
+several times in one; if it lives all the same, its report still settles the call."""
+SILENT_LEASES_ALIVE = 20
+"""One that can be seen to live is waited for so long: it was stopped, or its event loop is blocked."""
 
 Fate: TypeAlias = Literal["dead", "alive", "unknown"]
 
@@ -96,3 +124,116 @@ def _alive(pid: int) -> str:
     except PermissionError:
         pass
     return "alive"
+
+
+# --- what became of the calls of processes that have lost their leases
+
+
+@dataclass(frozen=True, slots=True)
+class Awaited:
+    """A process whose report on a call is waited for."""
+
+    owner: str
+    seconds_left: float
+    """After which it is taken for gone, unless something is heard of it."""
+
+
+class StoreWitness:
+    """Waits for the report of the process that began a call, where it may be alive, and for no other."""
+
+    def __init__(self, store: SqlStore, *, clock: Clock, owner: str, lease_seconds: float, poll_seconds: float) -> None:
+        self._store = store
+        self._clock = clock
+        self._owner = owner
+        self._lease_seconds = lease_seconds
+        self._poll_seconds = poll_seconds
+
+    async def outcome(self, started: CallStarted, *, wait: bool) -> Testimony | None:
+        waiting_for: list[str] = []
+        while True:
+            found = await self._look(started)
+            if found.reported:
+                return Testimony(found.record)
+            alive = self._alive(found)
+            if not alive or not wait:
+                return None
+            if (owners := [awaited.owner for awaited in alive]) != waiting_for:
+                waiting_for = owners
+                fields = {
+                    "run_id": started.run_id,
+                    "call_id": started.call_id,
+                    "processes": ", ".join(owners),
+                    "at_most_seconds": round(max(awaited.seconds_left for awaited in alive)),
+                }
+                logger.warning("a call may be under way in the process before us: waiting", extra={LOG_FIELDS: fields})
+            await self._clock.sleep(self._poll_seconds)
+
+    async def awaited(self, started: CallStarted) -> Sequence[Awaited]:
+        """Whose report on a call is waited for by whoever has its run."""
+        found = await self._look(started)
+        return () if found.reported else self._alive(found)
+
+    async def _look(self, started: CallStarted) -> CallReport:
+        look = partial(self._store.runs.reported, started)
+        return await retry_store_faults(look, clock=self._clock, run_id=started.run_id)
+
+    def _alive(self, found: CallReport) -> Sequence[Awaited]:
+        """Those who may report something. Not we: a process that has a run again is done with what it began before."""
+        others = (former for former in found.at_work if former.owner != self._owner)
+        awaited = (Awaited(former.owner, self._patience(former.owner) - former.silent_seconds) for former in others)
+        return [process for process in awaited if process.seconds_left >= 0]
+
+    def _patience(self, owner: str) -> float:
+        """How long a process may be silent, in seconds."""
+        known = fate(owner, one_machine=not self._store.shared_limits)
+        leases = {"dead": -1, "alive": SILENT_LEASES_ALIVE}.get(known, SILENT_LEASES)
+        return leases * self._lease_seconds
+
+
+# --- runs that do not recover
+
+
+async def give_up(store: SqlStore, run_id: str, *, epoch: int, clock: Clock, heard: Listener) -> None:
+    """Leave a run to a person. It is not loaded for that: whatever it does next takes the process with it."""
+    row = await retry_store_faults(lambda: store.runs.get(run_id), clock=clock, run_id=run_id)
+    if row is None:
+        return
+    after = max(0, row.last_seq - LATEST)
+    started: dict[str, str] = {}
+    for fact in await retry_store_faults(lambda: store.runs.facts(run_id, after=after), clock=clock, run_id=run_id):
+        if isinstance(fact, CallStarted):
+            started[fact.call_id] = fact.tool_name
+        elif isinstance(fact, CallFinished):
+            started.pop(fact.record.call_id, None)
+    logger.error("the run is given up: processes die on it", extra={LOG_FIELDS: {"run_id": run_id}})
+    error = _stuck(row, sorted(set(started.values())))
+    said = f"{error.message}. {error.user_guidance}"
+    await retry_store_faults(lambda: store.runs.note_trouble(run_id, said), clock=clock, run_id=run_id)
+    journal = RetryingJournal(run_id, store.runs, epoch=epoch, clock=clock)
+    recorder = Recorder(run_id, journal, clock=clock, listeners=[heard], seq=row.last_seq)
+    await recorder.record(RunSuspended(status=RunStatus.STUCK, waiting_for=(), error=error), sync=True)
+
+
+def _stuck(row: RunRow, under_way: Collection[str]) -> ErrorInfo:
+    during = f" during {', '.join(map(repr, under_way))}" if under_way else ""
+    return ErrorInfo(
+        code="RUN_STUCK",
+        message=f"{row.deaths} processes in a row died, or were lost, while they worked on this run{during}; "
+        "it is not taken up again by itself",
+        category=ErrorCategory.SYSTEM_ERROR,
+        severity=Severity.CRITICAL,
+        user_guidance="Look at what the step does to its process (memory, signals, exits). "
+        f"'journeyman runs resume {row.id}' tries again, 'journeyman runs cancel {row.id}' ends it",
+    )
+
+
+def trouble_of(row: RunRow) -> JourneymanError | None:
+    """Why no process that has tried can go on with a run, if none can for a while and none holds it."""
+    if row.trouble is None or row.trouble_seconds is None or row.status.ended or row.status.waiting:
+        return None
+    if row.owner is not None or row.trouble_seconds < TOLD_AFTER_SECONDS:
+        return None
+    return JourneymanError(
+        f"no process that has tried can go on with run {row.id!r}: {row.trouble}; "
+        "start one that has what is missing, or cancel the run"
+    )

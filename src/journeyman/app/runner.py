@@ -9,34 +9,38 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict
 
 from journeyman.agent.ending import interrupted
 from journeyman.agent.run import Run, advance
 from journeyman.app.assembly import Shared
-from journeyman.app.claims import NOT_KNOWN, Claims, Places, StoreWitness, give_up, trouble_of
-from journeyman.app.owners import is_stopped
-from journeyman.app.resources import RunnerSettings
-from journeyman.app.traces import Retention
-from journeyman.app.watching import Missed, UnderWay, Watches, send_signals
+from journeyman.app.handles import Missed, UnderWay, Watches, send_signals
+from journeyman.app.owners import StoreWitness, dead_owners, give_up, is_stopped, trouble_of
+from journeyman.app.traces import Kept, Retention
 from journeyman.core.approvals import Label
 from journeyman.core.data import LOG_FIELDS
 from journeyman.core.errors import ConfigurationError, JournalConflictError, JourneymanError, StoreError
 from journeyman.core.events import CallFinished, Event, MessageReceived, StepFinished
-from journeyman.core.protocols import Listener
+from journeyman.core.protocols import Clock, Listener
 from journeyman.core.runs import RunStatus
-from journeyman.core.storing import DueRun, RunOrder, RunRow
+from journeyman.core.storing import DueRun, RunOrder, RunRow, checked_lease
 from journeyman.stores.journal import retry_store_faults
 
 if TYPE_CHECKING:
     from journeyman.app.traces import Traces
     from journeyman.app.worker import JobQueue
+    from journeyman.stores.store import SqlStore
 
 logger = logging.getLogger("journeyman.app")
 
+NOT_KNOWN = "?"
+"""In place of the principal of a run that is being loaded."""
+MOST_WAITING = 1_000
+"""Enough for a while: to look at all that is due each time would take ever longer."""
 _DUE_AT_ONCE = 1_000
 _FORGET_SECONDS = 60.0
 """How often runs that others have ended are forgotten here."""
@@ -47,6 +51,171 @@ _GOODBYE_SECONDS = 1.0
 """How long is waited for what should end at once, when the app is closed."""
 _CANCELLATIONS = 5
 """How often a run that is under way is cancelled then, before it is left behind."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunnerSettings:
+    """How runs are worked on."""
+
+    concurrency: int = 64
+    """Runs worked on here at once."""
+    principal_concurrency: int | None = None
+    """Runs of one principal worked on at once, anywhere."""
+    lease_seconds: float = 30.0
+    poll_seconds: float = 1.0
+    grace_seconds: float = 10.0
+    """How long steps under way may take to finish when the app is closed."""
+    retention_seconds: Kept = "runs"
+    """How long anything is kept that ``store.purge`` forgets, and traces; None keeps it for ever.
+
+    Unless it is set, ended runs and traces are kept for ``RUNS_KEPT_SECONDS`` and the rest for ever.
+    """
+    max_recoveries: int = 5
+    """How many processes may die on a run, one after another and without progress, before it is left to a person."""
+
+    def __post_init__(self) -> None:
+        checked_lease(self.lease_seconds)
+
+
+class Operation(TypedDict, total=False):
+    """How runs are worked on; see ``RunnerSettings``."""
+
+    concurrency: int
+    principal_concurrency: int | None
+    lease_seconds: float
+    poll_seconds: float
+    grace_seconds: float
+    retention_seconds: Kept
+    max_recoveries: int
+
+
+# --- what this process holds, and has room for
+
+
+class Claims:
+    """Of one owner on one store. What the database is away for is asked again until it is back."""
+
+    def __init__(self, store: SqlStore, *, clock: Clock, owner: str, lease_seconds: float) -> None:
+        self._store = store
+        self._clock = clock
+        self._owner = owner
+        self._lease_seconds = lease_seconds
+
+    async def take(self, run_id: str, *, principal_limit: int | None = None, in_turn: bool = True) -> int | None:
+        """The epoch under which the run is held here now; None where somebody else has it, or it is not its turn."""
+
+        async def claim(dead: Collection[str] = ()) -> int | None:
+            return await self._store.runs.claim(
+                run_id,
+                owner=self._owner,
+                lease_seconds=self._lease_seconds,
+                dead=dead,
+                principal_limit=principal_limit,
+                in_turn=in_turn,
+            )
+
+        async def claim_from_anybody() -> int | None:
+            if (epoch := await claim()) is not None:
+                return epoch
+            row = await self._store.runs.get(run_id)
+            dead = () if row is None or row.owner is None else self.dead([row.owner])
+            return await claim(dead) if dead else None
+
+        return await retry_store_faults(claim_from_anybody, clock=self._clock, run_id=run_id)
+
+    async def give_back(self, run_id: str, epoch: int) -> None:
+        # As long as it takes: this process renews the leases it holds, and nobody else could have the run.
+        release = partial(self._store.runs.release, run_id, owner=self._owner, epoch=epoch)
+        await retry_store_faults(release, clock=self._clock, run_id=run_id)
+
+    async def renew(self) -> Collection[str]:
+        """Renew all leases; returns the runs among them that somebody elsewhere wants cancelled."""
+        return await self._store.runs.renew(self._owner, lease_seconds=self._lease_seconds)
+
+    def held(self, row: RunRow) -> bool:
+        """Whether a living process works on a run, as far as its lease and its process id tell."""
+        return row.owner is not None and not self.dead([row.owner])
+
+    def dead(self, owners: Iterable[str]) -> list[str]:
+        """Those of the owners that are known to be gone."""
+        return dead_owners(owners, one_machine=not self._store.shared_limits)
+
+    async def gone(self, owner: str, *, silent_seconds: float) -> bool:
+        """Whether a program that carries out runs is not there any more, as its process id or its silence tells."""
+        if self.dead([owner]):
+            return True
+        return owner not in await self._store.programs.executing(silent_seconds=silent_seconds)
+
+
+class Places:
+    """Counts how many runs are worked on here at once, and each principal's share of that; begins nothing itself.
+
+    Due runs come from the store in an order in which principals take turns. What finds no place is kept in that order
+    and begun when a place is free, without another look at the store; the next regular look replaces it.
+    """
+
+    def __init__(self, places: int) -> None:
+        self.count = places
+        """Runs worked on here at once."""
+        self._taken: dict[str, str | None] = {}
+        self._by_principal: Counter[str | None] = Counter()
+        """The same counted, since everybody who waits is looked at whenever a place is free."""
+        self._waiting: dict[str, str | None] = {}
+
+    @property
+    def share(self) -> int:
+        """How many places the runs of one principal may take: some are left to whoever comes next."""
+        return self.count - self.count // 4
+
+    @property
+    def crowded(self) -> bool:
+        return len(self._taken) >= self.share
+
+    @property
+    def waited_for(self) -> bool:
+        return bool(self._waiting)
+
+    @property
+    def full(self) -> bool:
+        """Whether there is enough to go on with until the next look."""
+        return len(self._waiting) >= MOST_WAITING
+
+    def take(self, run_id: str, principal_id: str | None) -> None:
+        self.leave(run_id)
+        self._taken[run_id] = principal_id
+        self._by_principal[principal_id] += 1
+
+    def leave(self, run_id: str) -> None:
+        if run_id in self._taken:
+            self._by_principal[self._taken.pop(run_id)] -= 1
+
+    def free_for(self, principal_id: str | None) -> bool:
+        """Whether there is a place for a run of this principal. Who has none is not held to a share."""
+        if not self.crowded:
+            return True
+        if len(self._taken) >= self.count:
+            return False
+        if principal_id is None:
+            return True
+        return self._by_principal[principal_id] + self._by_principal[NOT_KNOWN] < self.share
+
+    def wait(self, run_id: str, principal_id: str | None) -> None:
+        self._waiting[run_id] = principal_id
+
+    def forget_waiting(self) -> None:
+        self._waiting.clear()
+
+    def next(self) -> Iterator[tuple[str, str | None]]:
+        """Runs that have waited and may be begun now, one after another as places are taken."""
+        while self._waiting and len(self._taken) < self.count:
+            found = next((item for item in self._waiting.items() if self.free_for(item[1])), None)
+            if found is None:
+                return
+            del self._waiting[found[0]]
+            yield found
+
+
+# --- working on runs
 
 
 @dataclass(slots=True)

@@ -15,8 +15,7 @@ from journeyman.agent.agent import Agent
 from journeyman.app.chains import CHAIN
 from journeyman.app.journeyman import Journeyman
 from journeyman.app.owners import dead_owners
-from journeyman.app.resources import Operation
-from journeyman.app.runner import ALIVE_SECONDS
+from journeyman.app.runner import ALIVE_SECONDS, Operation
 from journeyman.app.splits import Split
 from journeyman.core.calls import CallRow, speaks_for_tool
 from journeyman.core.errors import ConfigurationError

@@ -11,10 +11,9 @@ import asyncio
 import logging
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from journeyman.app.resources import Kept
-from journeyman.app.watching import KEPT_SECONDS
+from journeyman.app.handles import KEPT_SECONDS
 from journeyman.core.data import LOG_FIELDS
 from journeyman.core.errors import StoreError
 from journeyman.core.events import Event, RunFailed, RunFinished
@@ -28,6 +27,8 @@ trace_logger = logging.getLogger("journeyman.traces")
 
 PURGE_SECONDS = 3600.0
 RUNS_KEPT_SECONDS = 7 * 24 * 3600.0
+Kept: TypeAlias = float | Literal["runs"] | None
+"""How long everything is kept; ``"runs"``: ended runs and traces for ``RUNS_KEPT_SECONDS``; None: all for ever."""
 
 
 class Traces:

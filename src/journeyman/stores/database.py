@@ -410,7 +410,7 @@ def settle_future(future: asyncio.Future[Any], result: Any, error: BaseException
 # --- leases: what one process at a time may do, who does it, and until when by the database's clock
 #
 # One table for all of them: working on a run, reading with a cursor, showing the runs of Slack. Each taking begins
-# a new epoch, which whoever writes under a lease has to name: a process that has lost it, and does not know, is refused.
+# a new epoch, which whoever writes under a lease has to name: a process that has lost it, is refused.
 
 LeaseKind: TypeAlias = Literal["run", "cursor", "duty"]
 

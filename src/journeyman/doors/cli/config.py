@@ -12,8 +12,8 @@ from typing import Annotated, Any
 import typer
 from rich.text import Text
 
+from journeyman.app.assembly import model_named
 from journeyman.app.configuration import Configuration, found_file
-from journeyman.app.resources import model_named
 from journeyman.app.trust import names_in
 from journeyman.core.errors import ConfigurationError
 from journeyman.doors.cli import configured, options, screen

@@ -10,9 +10,9 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
+from journeyman.app.assembly import model_named
 from journeyman.app.finding import add_configured, understand
 from journeyman.app.operations import gaps as operations
-from journeyman.app.resources import model_named
 from journeyman.core.gaps import NEAREST, Gap, ToolGapReport
 from journeyman.doors.cli import options, screen
 from journeyman.doors.cli.configured import file_settings

@@ -20,10 +20,9 @@ from starlette.types import Send
 
 from journeyman.app import rendered
 from journeyman.app.desk import NotFoundError
-from journeyman.app.handles import Handle
+from journeyman.app.handles import Handle, News, follow
 from journeyman.app.operations.runs import artifact_parts
 from journeyman.app.operations.table import Id
-from journeyman.app.watching import News, follow
 from journeyman.core.errors import JourneymanError
 from journeyman.core.events import CallFinished, Event, RunStarted
 from journeyman.doors.http.common import DeskDep, JsonRoute
