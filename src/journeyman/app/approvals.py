@@ -12,7 +12,6 @@ from journeyman.core.data import LARGE_TEXT, canonical_json, new_id
 from journeyman.core.errors import ApprovalError, ConfigurationError, EditedArgumentsError
 from journeyman.core.policy import ANY_PRINCIPAL, Principal, PrincipalFilter, RiskLevel
 from journeyman.core.specification import ToolSpecification
-from journeyman.execution.approval import own_approval
 from journeyman.execution.checks import base_risk
 from journeyman.tools.library import ToolLibrary
 from journeyman.tools.tool import ArgumentsError, Tool
@@ -110,7 +109,7 @@ class Approvals:
         often and as long as ``approval.grant`` says, until revoked.
         """
         approval = await self._found(approval_id)
-        if (why := own_approval(approval, Approve(by=by))) is not None:
+        if (why := approval.not_to_be_approved_by(by)) is not None:
             raise ApprovalError(f"approval {approval_id!r}: {why}")
         grant = await self._grant_of(approval, by=by) if for_session else None
         if arguments is not None:

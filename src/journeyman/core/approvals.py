@@ -84,6 +84,17 @@ class Approval(Derived):
         """The arguments whose values are identifiers that stand in nothing said before: they may be invented."""
         return ungrounded(self.grounding)
 
+    def not_to_be_approved_by(self, by: str | None) -> str | None:
+        """Why an approval by this person does not count under four eyes; None where it does."""
+        if not self.four_eyes:
+            return None
+        if not by:
+            return "four eyes are asked for, and nobody says who approved"
+        own = None if self.principal is None else self.principal.id
+        if own is not None and (by == own or by.startswith(f"{own} (")):  # e.g. "ada (--yes)"
+            return f"four eyes are asked for: {own!r} cannot approve a call of their own run"
+        return None
+
 
 class Approve(Entity):
     """Yes; with ``arguments``, yes to these instead (they are validated and graded again)."""

@@ -14,7 +14,7 @@ from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 from pydantic import Field, SerializerFunctionWrapHandler, TypeAdapter, ValidationError, model_serializer
 from pydantic_core import from_json
 
-from journeyman.core.approvals import Approval, ApprovalStatus, Label
+from journeyman.core.approvals import Approval, ApprovalStatus, Approve, Decision, Deny, Expired, Label
 from journeyman.core.calls import ToolCallRecord
 from journeyman.core.data import FORMAT, STORED, Entity
 from journeyman.core.errors import ErrorInfo
@@ -145,6 +145,19 @@ class ApprovalDecided(_Event):
     reason: str | None = None
     arguments: dict[str, Any] | None = None
     """The arguments as edited by the person, where they were."""
+
+    @classmethod
+    def of(cls, approval: Approval, decision: Decision) -> ApprovalDecided:
+        match decision:
+            case Approve(arguments=edited, by=by):
+                status, reason = ApprovalStatus.APPROVED, None
+            case Deny(reason=reason, by=by):
+                status, edited = ApprovalStatus.DENIED, None
+            case Expired():
+                status, edited, by, reason = ApprovalStatus.EXPIRED, None, None, None
+        return cls(
+            approval_id=approval.id, call_id=approval.call_id, status=status, by=by, reason=reason, arguments=edited
+        )
 
 
 class CallStarted(_Event):

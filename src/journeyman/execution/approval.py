@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic_core import from_json
 
-from journeyman.core.approvals import Approval, ApprovalStatus, Approve, Approver, Decision, Deny, Expired, GrantTerms
+from journeyman.core.approvals import Approval, Approve, Approver, Decision, Deny, Expired, GrantTerms
 from journeyman.core.calls import ArgumentSource, Secrets, ToolContext, ungrounded
 from journeyman.core.data import LOG_FIELDS, canonical_json, digest, moment, one_line
-from journeyman.core.events import ApprovalDecided
 from journeyman.core.policy import RiskLevel
 from journeyman.core.protocols import Clock, SystemClock
 from journeyman.core.runs import ToolCall
@@ -109,19 +108,6 @@ def _with_json_arguments(decision: Approve) -> Approve | Deny:
     return decision.model_copy(update={"arguments": edited})
 
 
-def decision_fact(approval: Approval, decision: Decision) -> ApprovalDecided:
-    match decision:
-        case Approve(arguments=edited, by=by):
-            status, reason = ApprovalStatus.APPROVED, None
-        case Deny(reason=reason, by=by):
-            status, edited = ApprovalStatus.DENIED, None
-        case Expired():
-            status, edited, by, reason = ApprovalStatus.EXPIRED, None, None, None
-    return ApprovalDecided(
-        approval_id=approval.id, call_id=approval.call_id, status=status, by=by, reason=reason, arguments=edited
-    )
-
-
 # --- the question to a person: what would run, how bad it can be, what it is about, what an answer is bound to
 
 
@@ -187,15 +173,3 @@ async def about(call: ToolCall, tool: AnyTool, frozen: FrozenArguments, scope: C
         fields = {"run_id": scope.run_id, "call_id": call.id, "tool": tool.name, "error": type(error).__name__}
         logger.warning("a tool could not say what its call is about", extra={LOG_FIELDS: fields})
         return ""
-
-
-def own_approval(approval: Approval, decision: Approve) -> str | None:
-    """Why an approval does not count under four eyes; None where it does."""
-    if not approval.four_eyes:
-        return None
-    if not decision.by:
-        return "four eyes are asked for, and nobody says who approved"
-    own = None if approval.principal is None else approval.principal.id
-    if own is not None and (decision.by == own or decision.by.startswith(f"{own} (")):  # e.g. "ada (--yes)"
-        return f"four eyes are asked for: {own!r} cannot approve a call of their own run"
-    return None

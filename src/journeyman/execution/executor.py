@@ -40,7 +40,7 @@ from journeyman.core.policy import Policy, Principal, RiskLevel, requires_approv
 from journeyman.core.protocols import ApprovalGate, CircuitBreaker, Clock, RateLimiter, Witness
 from journeyman.core.runs import ToolCall
 from journeyman.core.specification import RESERVED_NAMES
-from journeyman.execution.approval import about, decision_fact, own_approval, question
+from journeyman.execution.approval import about, question
 from journeyman.execution.checks import (
     MISS,
     ResultCache,
@@ -351,7 +351,7 @@ class Executor:
             decision = await scope.gate.ask(approval)
             if decision is None:
                 return Suspended(current.call.id, approval.id)
-            await scope.recorder.record(decision_fact(approval, decision))
+            await scope.recorder.record(ApprovalDecided.of(approval, decision))
         return await self._apply(decision, current, tool, frozen, approval)
 
     async def _question(
@@ -377,7 +377,7 @@ class Executor:
     ) -> FrozenArguments | Refusal:
         match decision:
             case Approve(arguments=edited):
-                if (why := own_approval(approval, decision)) is not None:
+                if (why := approval.not_to_be_approved_by(decision.by)) is not None:
                     return denied("APPROVAL_DENIED", f"{tool.name!r} was not allowed: {why}")
                 if (refusal := self._not_permitted_now(current)) is not None:
                     return refusal

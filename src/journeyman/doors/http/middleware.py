@@ -261,11 +261,13 @@ class RequestMiddleware:
         size, limit, whole = 0, self._options.body_bytes, False
         seconds = self._options.limits.body_seconds
         deadline = asyncio.get_running_loop().time() + seconds
-        too_large = Problem(
-            413, "BODY_TOO_LARGE", f"the body has more than {limit:,} bytes", recover_action="Send less at a time"
-        )
+
+        def too_large() -> Problem:
+            message = f"the body has more than {limit:,} bytes"
+            return Problem(413, "BODY_TOO_LARGE", message, recover_action="Send less at a time")
+
         if declared.isdigit() and int(declared) > limit:
-            raise too_large
+            raise too_large()
 
         async def counted() -> Message:
             nonlocal size, whole
@@ -286,7 +288,7 @@ class RequestMiddleware:
                 size += len(message.get("body", b""))
                 whole = not message.get("more_body", False)
                 if size > limit:
-                    raise too_large
+                    raise too_large()
             return message
 
         return counted
