@@ -12,7 +12,7 @@ import logging
 import math
 import random
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import anyio
@@ -62,41 +62,32 @@ class _Live:
     link: Link
 
 
+@dataclass(slots=True, eq=False)
 class Connection:
     """Keeps a session with a server up between ``open`` and ``close``."""
 
-    def __init__(
-        self,
-        name: str,
-        where: str,
-        make_link: Callable[[Callable[[], None]], Link],
-        *,
-        start_seconds: float,
-        client: types.Implementation,
-        secrets: tuple[str, ...] = (),
-    ) -> None:
-        self._name = name
-        self._where = where
-        self._make_link = make_link
-        self._start_seconds = start_seconds
-        self._client = client
-        self._secrets = secrets
-        self._owner: asyncio.Task[None] | None = None
-        self._live: _Live | None = None
-        self._up = asyncio.Event()
-        self._stop = asyncio.Event()
-        self._restart = asyncio.Event()
-        self.changed = asyncio.Event()
-        """The tools may be others by now, or the server is gone or back."""
-        self.trouble: str | None = None
-        """Why the server is not there."""
+    name: str
+    where: str
+    make_link: Callable[[Callable[[], None]], Link]
+    start_seconds: float
+    client: types.Implementation
+    secrets: tuple[str, ...] = ()
+    changed: asyncio.Event = field(default_factory=asyncio.Event)
+    """The tools may be others by now, or the server is gone or back."""
+    trouble: str | None = None
+    """Why the server is not there."""
+    _owner: asyncio.Task[None] | None = None
+    _live: _Live | None = None
+    _up: asyncio.Event = field(default_factory=asyncio.Event)
+    _stop: asyncio.Event = field(default_factory=asyncio.Event)
+    _restart: asyncio.Event = field(default_factory=asyncio.Event)
 
     # --- from start to end
 
     async def open(self) -> None:
         """Start the server. Raises ConfigurationError, which names it and says why it did not start."""
         started: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._owner = asyncio.create_task(self._own(started), name=f"MCP server {self._name}")
+        self._owner = asyncio.create_task(self._own(started), name=f"MCP server {self.name}")
         try:
             await asyncio.shield(started)
         except BaseException:
@@ -120,7 +111,7 @@ class Connection:
             try:
                 why = await self._one_session(started)
             except Exception as error:  # whoever waits for the start must hear of it, whatever it is
-                why = self._masked(f"the MCP server {self._name!r} ({self._where}) cannot be reached: {error}")
+                why = self._masked(f"the MCP server {self.name!r} ({self.where}) cannot be reached: {error}")
             if not started.done():
                 started.set_exception(ConfigurationError(why))
                 return
@@ -128,7 +119,7 @@ class Connection:
                 return
             self.trouble = why
             self.changed.set()
-            _log(logging.WARNING, "an MCP server is gone and is started again", self._name, pause=round(pause, 1))
+            _log(logging.WARNING, "an MCP server is gone and is started again", self.name, pause=round(pause, 1))
             if loop.time() - begun >= STEADY_SECONDS:
                 pause = FIRST_PAUSE
             # Several clients of one server must not come back all at once.
@@ -137,10 +128,10 @@ class Connection:
 
     async def _one_session(self, started: asyncio.Future[None]) -> str:
         """From start to end; returns why it ended."""
-        link = self._make_link(self.changed.set)
+        link = self.make_link(self.changed.set)
         self._restart.clear()
         error: BaseException | None = None
-        limit = anyio.CancelScope(deadline=anyio.current_time() + self._start_seconds)
+        limit = anyio.CancelScope(deadline=anyio.current_time() + self.start_seconds)
         up = False
         try:
             with limit:
@@ -159,7 +150,7 @@ class Connection:
             self._live = None
             self._up.clear()
         if limit.cancelled_caught and not up:
-            return self._told(f"did not answer within {self._start_seconds:g} s", link)
+            return self._told(f"did not answer within {self.start_seconds:g} s", link)
         return self._told(_reason(error, link), link)
 
     def _put_up(self, live: _Live, started: asyncio.Future[None]) -> None:
@@ -172,7 +163,7 @@ class Connection:
 
     def _session(self, read: Any, write: Any) -> ClientSession:
         # What a server may ask of a client (sampling, elicitation, roots) is not declared and refused.
-        return ClientSession(read, write, client_info=self._client, logging_callback=self._log, log_level="warning")
+        return ClientSession(read, write, client_info=self.client, logging_callback=self._log, log_level="warning")
 
     async def _follow_changes(self, session: ClientSession) -> None:
         """Servers of the newer protocol tell of changes to whoever has asked for it."""
@@ -197,7 +188,7 @@ class Connection:
         # What a server says is content: only for whoever has set our loggers to debug.
         if any(0 < each.level <= logging.DEBUG for each in (logger, logging.getLogger("journeyman"))):
             fields["message"] = self._masked(visible(str(params.data)[:500]))
-        _log(_LOG_LEVELS.get(params.level, logging.ERROR), "an MCP server logs", self._name, **fields)
+        _log(_LOG_LEVELS.get(params.level, logging.ERROR), "an MCP server logs", self.name, **fields)
 
     # --- requests
 
@@ -252,7 +243,7 @@ class Connection:
         until = loop.time() + WAIT_SECONDS
         while (live := self._live) is None or live is other_than or live.link.ended.is_set():
             if (left := until - loop.time()) <= 0 or self._stop.is_set():
-                raise self._unavailable(self.trouble or f"the MCP server {self._name!r} is not connected")
+                raise self._unavailable(self.trouble or f"the MCP server {self.name!r} is not connected")
             if live is None:
                 await _first(left, self._up, self._stop)
             else:
@@ -266,14 +257,14 @@ class Connection:
             raise self._error_of(live, error) from None
         except ValidationError as error:
             raise _answered_badly(
-                f"the MCP server {self._name!r} sent a malformed result ({_first_problem(error)})"
+                f"the MCP server {self.name!r} sent a malformed result ({_first_problem(error)})"
             ) from None
         except RuntimeError as error:  # what the package makes of results that break the protocol
-            raise _answered_badly(f"the MCP server {self._name!r}: {self._shown(str(error))}") from None
+            raise _answered_badly(f"the MCP server {self.name!r}: {self._shown(str(error))}") from None
 
     def _error_of(self, live: _Live, error: MCPError) -> Exception:
         message = error.message
-        who = f"the MCP server {self._name!r}"
+        who = f"the MCP server {self.name!r}"
         if error.code == types.INVALID_REQUEST and message == "Session terminated":
             return _SessionEndedError(who)
         if LOST_WHILE_READ not in message and (
@@ -303,7 +294,7 @@ class Connection:
     # --- words
 
     def _told(self, why: str, link: Link) -> str:
-        text = f"the MCP server {self._name!r} ({self._where}) {why}"
+        text = f"the MCP server {self.name!r} ({self.where}) {why}"
         if words := link.last_words.decode("utf-8", "replace").strip():
             text += f"; its standard error ends with: {self._masked(visible(words))}"
         return text
@@ -313,7 +304,7 @@ class Connection:
         return self._masked(visible(text[:_LONGEST_ERROR]))
 
     def _masked(self, text: str) -> str:
-        for secret in self._secrets:
+        for secret in self.secrets:
             text = text.replace(secret, "***")
         return redacted(text)
 

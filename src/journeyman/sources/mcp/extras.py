@@ -19,7 +19,7 @@ from journeyman.tools.tool import Tool
 
 if TYPE_CHECKING:
     from journeyman.sources.mcp.connection import Connection
-    from journeyman.sources.mcp.tools import Options
+    from journeyman.sources.mcp.server import Options
 
 _READ: TypeAdapter[Any] = TypeAdapter(types.ReadResourceResult | types.InputRequiredResult)
 _PROMPT: TypeAdapter[Any] = TypeAdapter(types.GetPromptResult | types.InputRequiredResult)
@@ -104,10 +104,8 @@ def _tool(
             "required": required or [],
             "additionalProperties": False,
         },
-        category=options.category,
-        permissions=options.permissions,
         read_only=trusted,
-        timeout_seconds=options.timeout_seconds,
+        **options.declared,
         metadata={"mcp": {"server": options.fingerprint}},
     )
     cache_seconds = options.cache_seconds if trusted else None

@@ -12,13 +12,13 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 from typing import Any
 
 import httpx2
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.message import SessionMessage
 
-from journeyman.core.data import MCP_MESSAGE_BYTES
 from journeyman.core.errors import ConfigurationError
 from journeyman.sources.mcp.guard import LOST, UNREACHABLE, UNREADABLE, Guard
 
@@ -34,45 +34,34 @@ _SENT = "journeyman_sent"
 """Marks a request that was sent before."""
 
 
+@dataclass(slots=True, eq=False)
 class HttpLink:
     """The requests of one session with a server."""
 
+    url: str
+    headers: Mapping[str, str]
+    auth: httpx2.Auth | None
+    guard: Guard
+    most: int
     probe_seconds: float | None = None
     """Every request is answered; signing in may take its time."""
     fault: str | None = None
     exit_code: int | None = None
-    last_words = b""
-
-    def __init__(
-        self,
-        url: str,
-        *,
-        headers: Mapping[str, str],
-        auth: httpx2.Auth | None,
-        guard: Guard,
-        most: int | None = None,
-        transport: httpx2.AsyncBaseTransport | None = None,
-    ) -> None:
-        self._url = url
-        self._headers = headers
-        self._auth = auth
-        self._guard = guard
-        self._most = MCP_MESSAGE_BYTES if most is None else most
-        self._transport = transport
-        self.ended = asyncio.Event()
-        """Never set from here: a lost request does not end a session over HTTP."""
+    last_words: bytes = b""
+    ended: asyncio.Event = field(default_factory=asyncio.Event)
+    """Never set from here: a lost request does not end a session over HTTP."""
 
     @asynccontextmanager
     async def connect(self) -> AsyncIterator[tuple[Any, Any]]:
         """The streams that a session of the protocol reads and writes."""
         timeout = httpx2.Timeout(CONNECT_SECONDS, read=READ_SECONDS)
-        transport = BoundedTransport(self._transport or httpx2.AsyncHTTPTransport(), self._url, most=self._most)
-        headers = {**self._headers, "accept-encoding": "identity"}
+        transport = BoundedTransport(httpx2.AsyncHTTPTransport(), self.url, most=self.most)
+        headers = {**self.headers, "accept-encoding": "identity"}
         async with (
-            httpx2.AsyncClient(transport=transport, headers=headers, auth=self._auth, timeout=timeout) as client,
-            streamable_http_client(self._url, http_client=client, max_sse_event_size=self._most) as (read, write),
+            httpx2.AsyncClient(transport=transport, headers=headers, auth=self.auth, timeout=timeout) as client,
+            streamable_http_client(self.url, http_client=client, max_sse_event_size=self.most) as (read, write),
         ):
-            yield _Admitted(read, self._guard), write
+            yield _Admitted(read, self.guard), write
 
 
 class _Admitted:

@@ -6,10 +6,11 @@ import asyncio
 import re
 import shlex
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
-from journeyman.core.data import MCP_PAGES, MCP_TOOLS, canonical_json, digest, visible
+from journeyman.core.data import MCP_MESSAGE_BYTES, MCP_PAGES, MCP_TOOLS, canonical_json, digest, visible
 from journeyman.core.errors import ConfigurationError, OutcomeUnknownError, ToolError
 from journeyman.core.policy import check_permissions
 from journeyman.sensitive.tokens import bare_url, redacted
@@ -18,13 +19,32 @@ from journeyman.tools.tool import Tool
 
 if TYPE_CHECKING:
     from journeyman.sources.mcp.connection import Connection, Link
-    from journeyman.sources.mcp.tools import Options
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,31}")
 _SHORTEST_SECRET = 6
 _LIST_PAUSE = 1.0
 """At least so many seconds lie between two lists, however often a server says that its tools have changed."""
 _MANY = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """What the operator says of all tools of a server."""
+
+    namespace: str
+    fingerprint: str
+    """Of what is started or connected to: another server under the same name asks again."""
+    trust_annotations: bool
+    timeout_seconds: float
+    cache_seconds: float | None
+    category: str
+    permissions: frozenset[str]
+
+    @property
+    def declared(self) -> dict[str, Any]:
+        """What of it stands in every specification."""
+        said = {"category": self.category, "permissions": self.permissions}
+        return {**said, "timeout_seconds": self.timeout_seconds}
 
 
 class McpServer:
@@ -80,13 +100,19 @@ class McpServer:
         self._env, self._headers = dict(env or {}), dict(headers or {})
         self._cwd = None if cwd is None else str(cwd)
         self._auth, self._oauth = auth, None if oauth is None else dict(oauth)
-        self._trusted = trust_annotations
-        self._timeout, self._start = float(timeout_seconds), float(start_seconds)
-        self._cache, self._category = cache_seconds, category
-        self._permissions = check_permissions(permissions)
+        self._start = float(start_seconds)
+        self._options = Options(
+            namespace=name,
+            fingerprint=digest(canonical_json([self._command, self._url, self._cwd])),
+            trust_annotations=trust_annotations,
+            timeout_seconds=float(timeout_seconds),
+            cache_seconds=cache_seconds,
+            category=category,
+            permissions=check_permissions(permissions),
+        )
         self._only = None if only is None else frozenset(only)
         self._resources, self._prompts = resources, prompts
-        self._message_bytes = message_bytes
+        self._message_bytes = MCP_MESSAGE_BYTES if message_bytes is None else message_bytes
         self._connection: Connection | None = None
         self._known: dict[str, tuple[str, Tool[..., Any] | UnusableTool]] = {}
         """What was made of each listed tool, and of which text: what has not changed stays the same object."""
@@ -118,18 +144,15 @@ class McpServer:
         if connection.trouble is not None:
             raise ConfigurationError(connection.trouble)
         try:
-            async with asyncio.timeout(max(self._start, self._timeout)):
+            async with asyncio.timeout(max(self._start, self._options.timeout_seconds)):
                 listed = await self._pages(connection)
         except TimeoutError:
             raise ConfigurationError(f"the MCP server {self.name!r} took too long to list its tools") from None
         except (ToolError, OutcomeUnknownError) as error:
             raise ConfigurationError(getattr(error, "message", str(error))) from None
-        options = self._options()
         if len(listed) > _MANY:
-            made = await asyncio.to_thread(self._made, listed, connection, options)
-        else:
-            made = self._made(listed, connection, options)
-        return made
+            return await asyncio.to_thread(self._made, listed, connection)
+        return self._made(listed, connection)
 
     async def watch(self) -> AsyncIterator[None]:
         """Yields when the server says that its tools have changed, and when it is gone or back."""
@@ -208,25 +231,10 @@ class McpServer:
             f"the MCP server {self.name!r} lists more than {MCP_TOOLS:,} tools or {MCP_PAGES} pages of them"
         )
 
-    def _options(self) -> Options:
-        from journeyman.sources.mcp.tools import Options
-
-        return Options(
-            namespace=self.name,
-            fingerprint=digest(canonical_json([self._command, self._url, self._cwd])),
-            trust_annotations=self._trusted,
-            timeout_seconds=self._timeout,
-            cache_seconds=self._cache,
-            category=self._category,
-            permissions=self._permissions,
-        )
-
     def _wanted(self, name: str) -> bool:
         return self._only is None or any(fnmatchcase(name, only) for only in self._only)
 
-    def _made(
-        self, listed: Sequence[Any], connection: Connection, options: Options
-    ) -> Sequence[Tool[..., Any] | UnusableTool]:
+    def _made(self, listed: Sequence[Any], connection: Connection) -> Sequence[Tool[..., Any] | UnusableTool]:
         from journeyman.sources.mcp.extras import extra_tools
         from journeyman.sources.mcp.tools import look_alike, made_tool
 
@@ -243,11 +251,11 @@ class McpServer:
             text = item.model_dump_json()
             before, tool = known.get(item.name, ("", None))
             if before != text or tool is None:
-                tool = made_tool(item, connection, options)
+                tool = made_tool(item, connection, self._options)
             if item.name not in self._known:
                 self._known[item.name] = (text, tool)
             made.append(tool)
-        extras = extra_tools(connection, options, resources=self._resources, prompts=self._prompts)
+        extras = extra_tools(connection, self._options, resources=self._resources, prompts=self._prompts)
         for extra in extras:
             bare = extra.name.removeprefix(f"{self.name}.")
             if bare in names or not self._wanted(bare):

@@ -12,12 +12,13 @@ import signal
 import sys
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
 from typing import Any
 
 import anyio
 from mcp.shared.message import SessionMessage
 
-from journeyman.core.data import LARGE_TEXT, MCP_MESSAGE_BYTES, MCP_STDERR_BYTES, MCP_STRAY_BYTES
+from journeyman.core.data import LARGE_TEXT, MCP_STDERR_BYTES, MCP_STRAY_BYTES
 from journeyman.sensitive.environment import clean_environment
 from journeyman.sources.mcp.guard import Guard, Unreadable, parsed
 
@@ -60,28 +61,25 @@ class Lines:
         return line
 
 
+@dataclass(slots=True, eq=False)
 class StdioLink:
     """One process, from its start to its end."""
 
+    command: Sequence[str]
+    env: Mapping[str, str]
+    cwd: str | None
+    guard: Guard
+    most: int
     probe_seconds: float | None = 3.0
     """How long a server may take to say that it knows the newer protocol; some of the older ones say nothing at all."""
-
-    def __init__(
-        self, command: Sequence[str], *, env: Mapping[str, str], cwd: str | None, guard: Guard, most: int | None = None
-    ) -> None:
-        self._command = tuple(command)
-        self._env = env
-        self._cwd = cwd
-        self._guard = guard
-        self._most = MCP_MESSAGE_BYTES if most is None else most
-        self._process: asyncio.subprocess.Process | None = None
-        self._stray = 0
-        self.ended = asyncio.Event()
-        """No answer comes any more."""
-        self.fault: str | None = None
-        """Why we ended it."""
-        self.last_words = b""
-        """The end of its standard error."""
+    fault: str | None = None
+    """Why we ended it."""
+    last_words: bytes = b""
+    """The end of its standard error."""
+    ended: asyncio.Event = field(default_factory=asyncio.Event)
+    """No answer comes any more."""
+    _process: asyncio.subprocess.Process | None = None
+    _stray: int = 0
 
     @property
     def exit_code(self) -> int | None:
@@ -91,12 +89,12 @@ class StdioLink:
     async def connect(self) -> AsyncIterator[tuple[Any, Any]]:
         """The streams that a session of the protocol reads and writes."""
         process = self._process = await asyncio.create_subprocess_exec(
-            *self._command,
+            *self.command,
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
-            env=clean_environment() | dict(self._env),
-            cwd=self._cwd,
+            env=clean_environment() | dict(self.env),
+            cwd=self.cwd,
             start_new_session=True,  # so that what it starts ends with it, and Ctrl-C reaches us first
         )
         to_session, from_server = anyio.create_memory_object_stream[SessionMessage | Exception](0)
@@ -114,7 +112,7 @@ class StdioLink:
 
     async def _read(self, process: asyncio.subprocess.Process, to_session: Any) -> None:
         assert process.stdout is not None
-        lines = Lines(self._most)
+        lines = Lines(self.most)
         try:
             async with to_session:
                 while chunk := await process.stdout.read(_CHUNK):
@@ -140,12 +138,12 @@ class StdioLink:
         if isinstance(message, Unreadable):
             answer = message.as_answer()
             if answer is None:
-                self._stray += len(line) if isinstance(line, bytes) else self._most
+                self._stray += len(line) if isinstance(line, bytes) else self.most
                 if self._stray > MCP_STRAY_BYTES:
                     self.fault = "writes text to its standard output that is no message of the protocol"
                 return
             message = answer
-        if (message := self._guard.admitted(message)) is not None:
+        if (message := self.guard.admitted(message)) is not None:
             await to_session.send(SessionMessage(message))
 
     async def _drain(self, process: asyncio.subprocess.Process) -> None:

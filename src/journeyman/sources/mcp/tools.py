@@ -34,6 +34,7 @@ from journeyman.tools.tool import ForeignSchema, Tool
 
 if TYPE_CHECKING:
     from journeyman.sources.mcp.connection import Connection
+    from journeyman.sources.mcp.server import Options
 
 CONTEXT = "journeyman:context"
 """Under which a call's context is handed over, beside its arguments."""
@@ -42,53 +43,37 @@ _RESULT: TypeAdapter[Any] = TypeAdapter(types.CallToolResult | types.InputRequir
 _MANY_VALUES = 2_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
-    """What the operator says of all tools of a server."""
-
-    namespace: str
-    fingerprint: str
-    """Of what is started or connected to: another server under the same name asks again."""
-    trust_annotations: bool
-    timeout_seconds: float
-    cache_seconds: float | None
-    category: str
-    permissions: frozenset[str]
-
-
+@dataclass(slots=True, eq=False)
 class RemoteTool:
     """Calls a tool of a server."""
 
-    __slots__ = ("_connection", "_name", "_once", "_output")
-
-    def __init__(self, connection: Connection, name: str, output: ForeignSchema | None, *, once: bool) -> None:
-        self._connection = connection
-        self._name = name
-        self._output = output
-        self._once = once
+    connection: Connection
+    name: str
+    output: ForeignSchema | None
+    once: bool
 
     async def __call__(self, **values: Any) -> Any:
         context: ToolContext = values.pop(CONTEXT)
-        params = types.CallToolRequestParams(name=self._name, arguments=values)
+        params = types.CallToolRequestParams(name=self.name, arguments=values)
         progress = None if context is None else _reporting(context)
-        result = await self._connection.request(
-            types.CallToolRequest(params=params), _RESULT, progress=progress, once=self._once
+        result = await self.connection.request(
+            types.CallToolRequest(params=params), _RESULT, progress=progress, once=self.once
         )
         if isinstance(result, types.InputRequiredResult):
             raise ToolError("MCP_INPUT_REQUIRED", "the server asks the client for input, which is not supported")
         value = value_of(result)
-        if self._output is not None:
+        if self.output is not None:
             await self._check(result.structured_content)
         return value
 
     async def _check(self, structured: Any) -> None:
-        assert self._output is not None
-        fits = self._output.fits
+        assert self.output is not None
+        fits = self.output.fits
         large = _more_values(structured, _MANY_VALUES)
         if not (await asyncio.to_thread(fits, structured) if large else fits(structured)):
             raise ToolError(
                 "MCP_BAD_ANSWER",
-                f"the result of {self._name!r} does not fit the schema that its server declares",
+                f"the result of {self.name!r} does not fit the schema that its server declares",
                 recover_action="Do not repeat the call: it has run. Go on without its result",
             )
 
@@ -142,12 +127,10 @@ def _made(name: str, listed: types.Tool, connection: Connection, options: Option
         description=_description(listed, options.namespace),
         parameters=_with_visible_texts(parameters),
         returns=None if returns is None else _with_visible_texts(returns),
-        category=options.category,
-        permissions=options.permissions,
         risk=risk,
         read_only=read_only,
         idempotent=idempotent,
-        timeout_seconds=options.timeout_seconds,
+        **options.declared,
         metadata={"mcp": {"server": options.fingerprint, "annotations": _told(hints)}},
     )
     where = f"tool {name!r}"
