@@ -338,3 +338,21 @@ async def test_a_timeout_of_a_safe_tool_is_tried_again() -> None:
     path = Path([read])
     record = await path.call(call("read"))
     assert (record.status, record.attempts, record.result) == ("success", 2, "text")
+
+
+@pytest.mark.parametrize("error", [ValueError("no"), SystemExit(3), asyncio.CancelledError()])
+async def test_a_coroutine_that_awaits_nothing_is_governed_like_any_other(error: BaseException) -> None:
+    failing = False
+
+    @tool(read_only=True)
+    async def work(number: int) -> int:
+        """Work."""
+        if failing:
+            raise error
+        return number + 1
+
+    path = Path([work])
+    assert (await path.call(call("work", number=1))).result == 2
+    failing = True
+    record = await path.call(call("work", number=1))
+    assert (record.status, record.error is not None) == ("error", True)

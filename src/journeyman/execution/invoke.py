@@ -7,15 +7,17 @@ with its process. Whatever happens is returned as a value.
 from __future__ import annotations
 
 import asyncio
+import dis
 import inspect
 import logging
 import os
 import traceback
 from collections.abc import Awaitable, Callable, Coroutine
 from copy import deepcopy
+from functools import lru_cache
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from types import CodeType, CoroutineType, TracebackType
+from typing import TYPE_CHECKING, Any, cast
 
 from journeyman.core.calls import CallStatus, MissingSecretError, ToolContext
 from journeyman.core.data import LOG_FIELDS
@@ -113,7 +115,8 @@ class Invoker:
             if tool.isolation == "process":
                 return await self._in_process(tool, frozen, context, timeout, limit)
             if tool.is_async:
-                return await run_with_timeout(_coroutine(tool.invoke(frozen.values, context), limit), timeout)
+                work = _coroutine(tool.invoke(frozen.values, context), limit)
+                return _whole(work) if _never_waits(work.cr_code) else await run_with_timeout(work, timeout)
             try:
                 value = await self._threads.run(lambda: _call_in_thread(tool, frozen, context, limit), timeout=timeout)
             except _RaisedTimeoutError as error:
@@ -183,6 +186,28 @@ def _call_in_thread(tool: AnyTool, frozen: FrozenArguments, context: ToolContext
         raise _exit_error(error) from error
 
 
+@lru_cache(maxsize=1_000)
+def _never_waits(code: CodeType) -> bool:
+    """Whether a coroutine of this code runs to its end at once: it awaits nothing."""
+    waiting = {"GET_AWAITABLE", "GET_AITER", "BEFORE_ASYNC_WITH", "SEND"}
+    return not any(instruction.opname in waiting for instruction in dis.get_instructions(code))
+
+
+def _whole(work: CoroutineType[Any, Any, Any]) -> Any:
+    """Run a coroutine that awaits nothing. A task would cost two turns of the event loop, and could stop nothing."""
+    try:
+        work.send(None)
+    except StopIteration as ended:
+        return ended.value
+    except asyncio.CancelledError:
+        raise _OwnDoingError("CancelledError", "the tool cancelled itself") from None
+    except (Exception, GeneratorExit, KeyboardInterrupt):
+        raise
+    except BaseException as error:
+        raise _exit_error(error) from error
+    raise RuntimeError("it waited after all")
+
+
 async def run_with_timeout(work: Coroutine[Any, Any, Any], timeout: float) -> Any:
     """Await with a timeout that also holds for a coroutine which swallows its cancellation."""
     loop = asyncio.get_running_loop()
@@ -242,11 +267,12 @@ def _copied(given: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple(deepcopy(item) if isinstance(item, dict | list) else item for item in given)
 
 
-def _coroutine(value: Any, limit: int) -> Coroutine[Any, Any, Any]:
+def _coroutine(value: Any, limit: int) -> CoroutineType[Any, Any, Any]:
     """An awaitable or asynchronous generator in the form that a task takes."""
-    if inspect.iscoroutine(value):
-        return value
-    return gathered(value, limit) if inspect.isasyncgen(value) else awaited(value)
+    work: Any = value
+    if not inspect.iscoroutine(value):
+        work = gathered(value, limit) if inspect.isasyncgen(value) else awaited(value)
+    return cast("CoroutineType[Any, Any, Any]", work)
 
 
 async def awaited(value: Awaitable[Any]) -> Any:
