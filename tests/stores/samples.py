@@ -38,11 +38,12 @@ def order(
     at: float = NOW,
     priority: int = 0,
     principal: str | None = "ada",
+    description: str = "Do it",
 ) -> RunOrder:
     return RunOrder(
         run_id=run_id,
         agent={"name": "support"},
-        task=TaskInput(task_id=f"task-{run_id}", description="Do it", session_id=session),
+        task=TaskInput(task_id=f"task-{run_id}", description=description, session_id=session),
         principal=None if principal is None else Principal(principal),
         priority=priority,
         created_at=at,

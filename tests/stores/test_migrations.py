@@ -56,7 +56,9 @@ async def test_leases_that_were_kept_with_runs_and_cursors_go_on(store: SqlStore
     before = await store.runs.list()
     assert await store.downgrade(version_before(LEASES)) < LATEST
     assert await store.upgrade() == LATEST
-    assert await store.runs.list() == before
+    # What a run's row says of its end was not kept then; what was asked is in its order.
+    unknown = {"outcome": None, "model": None, "input_tokens": None, "output_tokens": None}
+    assert await store.runs.list() == tuple(row.model_copy(update=unknown) for row in before)
     assert await store.runs.claim("held", owner="w2", lease_seconds=60) is None
     assert await store.runs.claim("left", owner="w2", lease_seconds=60) == 2
     assert await store.cursors.take("learner", owner="w2", lease_seconds=60) is None

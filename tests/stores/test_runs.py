@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from journeyman.core.approvals import ApprovalStatus
+from journeyman.core.approvals import ApprovalStatus, Label, LabelSource
 from journeyman.core.runs import RunStatus
 from journeyman.stores.store import SqlStore
 from journeyman.testing import FakeClock
@@ -25,6 +25,7 @@ from tests.stores.samples import (
     record,
     started,
     suspended,
+    version_before,
 )
 
 
@@ -369,3 +370,61 @@ async def test_a_process_works_on_one_suspect_at_a_time_and_on_others_first(stor
     assert await store.runs.claim("r2", owner="me", lease_seconds=9) is None
     assert await store.runs.claim("fresh", owner="me", lease_seconds=9)
     assert await store.runs.claim("r2", owner="another", lease_seconds=9)
+
+
+async def test_a_run_s_row_tells_what_was_asked_and_what_became_of_it(store: SqlStore) -> None:
+    await store.runs.create(order("r1", description="Refund  the\norder " + 400 * "x"))
+    row = await store.runs.get("r1")
+    assert row is not None
+    assert row.request.startswith("Refund the order xxx")
+    assert (len(row.request), row.outcome, row.model, row.waits_until) == (300, None, None, None)
+    assert await store.runs.claim("r1", owner="w1", lease_seconds=60) == 1
+    await end(store, "r1", epoch=1)
+    ended = await store.runs.get("r1")
+    assert ended is not None
+    assert (ended.outcome, ended.input_tokens, ended.output_tokens) == ("unknown", 0, 0)
+    await store.labels.put("r1", Label(source=LabelSource.RATING, value="bad", by="ada"))
+    await store.labels.put("r1", Label(source=LabelSource.VERIFIER, value="good", by="check"))
+    rated = await store.runs.get("r1")
+    assert rated is not None
+    assert rated.outcome == "not", "a person's word counts more than the verifier's"
+
+
+async def test_runs_are_found_by_words_names_agents_tools_outcomes_and_times(store: SqlStore) -> None:
+    await store.runs.create(order("r1", description="Refund the ÄPFEL, 100 %", at=NOW, principal="ada"))
+    await store.runs.create(order("r2", description="Refund the pears", at=NOW + 10, principal="grace"))
+    assert await store.runs.claim("r1", owner="w1", lease_seconds=60) == 1
+    await store.runs.journal("r1", epoch=1).append(
+        "r1", numbered("r1", started(), record("e1", tool="pay"), finished())
+    )
+
+    async def found(**only: Any) -> list[str]:
+        rows = [row.id for row in await store.runs.list(**only)]
+        assert await store.runs.count(**only) == len(rows)
+        return rows
+
+    assert await found(text="refund") == ["r2", "r1"]
+    assert await found(text="äpfel refund") == ["r1"]
+    assert await found(text="100 %") == ["r1"]
+    assert await found(text="grace") == ["r2"]
+    assert await found(text="R2") == ["r2"]
+    assert await found(tool="pay") == ["r1"]
+    assert await found(tool="pa") == []
+    assert await found(outcome="unknown") == ["r1"]
+    assert await found(since=NOW + 10) == ["r2"]
+    assert await found(until=NOW + 10) == ["r1"]
+    [agent] = {row.agent_name for row in await store.runs.list()}
+    assert await found(agent=agent) == ["r2", "r1"]
+    assert await found(agent="nobody") == []
+    assert {name: row.request for name, row in (await store.runs.named(["r2", "r2", "r9"])).items()} == {
+        "r2": "Refund the pears"
+    }
+    assert await store.runs.named([]) == {}
+
+
+async def test_requests_of_runs_begun_before_their_rows_had_them_are_filled_in(store: SqlStore) -> None:
+    await store.runs.create(order("r1", description="Refund the pears", principal="ada"))
+    await store.downgrade(version_before("what a list of runs tells: the request, what became of it, what it took"))
+    await store.upgrade()
+    [row] = await store.runs.list(text="pears ada")
+    assert row.request == "Refund the pears"

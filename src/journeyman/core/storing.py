@@ -10,7 +10,7 @@ from journeyman.core.calls import ToolCallRecord
 from journeyman.core.data import Entity, Moment, digest
 from journeyman.core.errors import ConfigurationError
 from journeyman.core.policy import Principal
-from journeyman.core.runs import Limits, Message, RunStatus, TaskInput
+from journeyman.core.runs import Limits, Message, Outcome, RunStatus, TaskInput
 
 LONGEST_LEASE = 3600.0
 """In seconds. One that ends after twice as long was not given by the clock as it is now, which was set back since: it
@@ -111,6 +111,16 @@ class RunRow(Entity):
     """When it is due again, by the database's clock, after processes could not go on with it; 0 where it is not set."""
     cancel_wanted: bool = False
     """Whether somebody has asked for it to be cancelled. Whoever has it, or takes it up next, ends it."""
+    request: str = ""
+    """How what was asked begins; the order has the whole."""
+    waits_until: Moment | None = None
+    """When the first question that it waits for expires; None where it waits for no decision."""
+    outcome: Outcome | None = None
+    """What became of what was asked; None before the end, and for runs that an older version has ended."""
+    model: str | None = None
+    """The model that answered last, of a run that has ended; and the tokens that all of them read and wrote."""
+    input_tokens: int | None = None
+    output_tokens: int | None = None
 
     @field_validator("status", mode="before")
     @classmethod

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from journeyman.core.approvals import Approval, ApprovalStatus, Grant, Label, LabelSource
+from journeyman.core.approvals import DECISIVE, Approval, ApprovalStatus, Grant, Label, LabelSource, best_label
 from journeyman.core.data import canonical_json, digest, moment
 from journeyman.core.errors import ConfigurationError
 from journeyman.core.policy import ANY_PRINCIPAL, PrincipalFilter
@@ -20,6 +20,7 @@ from journeyman.stores.connection import (
     Row,
     belongs_to,
     columns,
+    each_word,
     entities,
     equals,
     json_text,
@@ -35,11 +36,18 @@ EXPIRED_AT_ONCE = 200
 
 
 def _asked(
-    status: ApprovalStatus | None, run_id: str | None, principal_id: PrincipalFilter
-) -> tuple[tuple[str, Sequence[Any]] | None, ...]:
+    status: ApprovalStatus | Sequence[ApprovalStatus] | None,
+    run_id: str | None,
+    principal_id: PrincipalFilter,
+    text: str,
+) -> Sequence[tuple[str, Sequence[Any]] | None]:
+    standing: tuple[str, Sequence[Any]] | None = None
     # Written out: a partial index is used only where the condition is known before the values are.
-    standing: tuple[str, Sequence[Any]] | None = None if status is None else (f"status = '{status.value}'", ())
-    return standing, equals("run_id", run_id), belongs_to(principal_id)
+    if isinstance(status, ApprovalStatus):
+        standing = f"status = '{status.value}'", ()
+    elif status is not None:
+        standing = f"status IN ({', '.join(repr(item.value) for item in status)})", ()
+    return standing, equals("run_id", run_id), belongs_to(principal_id), *each_word("LOWER(question)", text)
 
 
 class SqlApprovals(Aggregate):
@@ -56,16 +64,20 @@ class SqlApprovals(Aggregate):
     async def list(
         self,
         *,
-        status: ApprovalStatus | None = None,
+        status: ApprovalStatus | Sequence[ApprovalStatus] | None = None,
         run_id: str | None = None,
         principal_id: PrincipalFilter = ANY_PRINCIPAL,
+        text: str = "",
+        newest_first: bool = False,
         after: str | None = None,
         limit: int = 50,
         offset: int = 0,
     ) -> Sequence[Approval]:
-        clause, values = where(*_asked(status, run_id, principal_id))
+        """Oldest first; with ``text``, those in whose question each of its words occurs."""
+        clause, values = where(*_asked(status, run_id, principal_id, text))
         # Of those that wait one of each principal's, then the second of each: three hundred of one hide nobody else's.
         order = f"{'turn, ' if status is ApprovalStatus.PENDING else ''}requested_at, id"
+        order = "requested_at DESC, id DESC" if newest_first else order
         sql = f"""
             WITH turns AS (
                 SELECT id, requested_at, ROW_NUMBER() OVER (PARTITION BY principal_id ORDER BY requested_at, id) AS turn
@@ -82,11 +94,12 @@ class SqlApprovals(Aggregate):
     async def count(
         self,
         *,
-        status: ApprovalStatus | None = None,
+        status: ApprovalStatus | Sequence[ApprovalStatus] | None = None,
         run_id: str | None = None,
         principal_id: PrincipalFilter = ANY_PRINCIPAL,
+        text: str = "",
     ) -> int:
-        clause, values = where(*_asked(status, run_id, principal_id))
+        clause, values = where(*_asked(status, run_id, principal_id, text))
         sql = f"SELECT COUNT(*) FROM approvals {clause}"
         [(count,)] = await self._query(sql, *values)
         return int(count)
@@ -378,6 +391,11 @@ def put_label(connection: Connection, run_id: str, label: Label) -> bool:
     if earlier == [(label.value, label.note)]:
         return False
     connection.execute(_UPSERT_LABEL, run_id, about or "", *label.model_dump(mode="json").values())
+    if label.source in DECISIVE:
+        rows = connection.query(f"SELECT {_LABEL_COLUMNS} FROM labels WHERE run_id = ?", run_id)
+        best = best_label([item for item in map(_label, rows) if item.source in DECISIVE])
+        outcome = "achieved" if best is not None and best.value == "good" else "not"
+        connection.execute("UPDATE runs SET outcome = ? WHERE id = ?", outcome, run_id)
     if label.source is LabelSource.RATING:
         details = {"value": label.value, "before": earlier[0][0] if earlier else None}
         add_audit(

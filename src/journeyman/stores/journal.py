@@ -33,7 +33,7 @@ from journeyman.core.protocols import Clock, Journal
 from journeyman.core.runs import AgentResponse, RunStatus
 from journeyman.stores.approvals import put_label, supersede, withdraw
 from journeyman.stores.audit import add_audit
-from journeyman.stores.connection import Connection, columns, json_text
+from journeyman.stores.connection import Connection, columns, json_text, storable
 from journeyman.stores.conversations import add_messages, read_history, touch_session
 from journeyman.stores.database import Database, end_lease, pauses, release_lease, settle_future
 from journeyman.stores.gaps import add_gap
@@ -111,6 +111,7 @@ def project(connection: Connection, run_id: str, fact: Fact, *, effect: bool = F
             withdraw(connection, run_id, keep=() if wanted else fact.waiting_for)
         case RunFinished() | RunFailed():
             _number_end(connection, run_id)
+            _keep_outcome(connection, run_id, fact.response)
             for label in fact.labels:
                 put_label(connection, run_id, label)
             if status_after(fact) is RunStatus.CANCELLED:
@@ -164,6 +165,15 @@ def _keep_conversation(connection: Connection, run_id: str, response: AgentRespo
         return
     touch_session(connection, session_id, principal_id=principal_id, now=now, anybodys=True)
     add_messages(connection, session_id, run_id, response.messages[history:])
+
+
+def _keep_outcome(connection: Connection, run_id: str, response: AgentResponse | None) -> None:
+    if response is not None:
+        connection.execute(
+            "UPDATE runs SET outcome = ?, model = ?, input_tokens = ?, output_tokens = ? WHERE id = ?",
+            *(response.outcome, storable(response.model), response.usage.input_tokens),
+            *(response.usage.output_tokens, run_id),
+        )
 
 
 def _number_end(connection: Connection, run_id: str) -> None:

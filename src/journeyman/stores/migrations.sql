@@ -791,3 +791,43 @@ INSERT INTO store_identity (id) VALUES (replace(gen_random_uuid()::text, '-', ''
 --- down
 
 DROP TABLE store_identity;
+
+--- step what a list of runs tells: the request, what became of it, what it took
+
+--- up
+
+ALTER TABLE runs ADD COLUMN request TEXT NOT NULL DEFAULT '';
+
+-- Casefolded: what is looked for in it is, too.
+ALTER TABLE runs ADD COLUMN words TEXT NOT NULL DEFAULT '';
+
+ALTER TABLE runs ADD COLUMN outcome TEXT;
+
+ALTER TABLE runs ADD COLUMN model TEXT;
+
+ALTER TABLE runs ADD COLUMN input_tokens BIGINT;
+
+ALTER TABLE runs ADD COLUMN output_tokens BIGINT;
+
+--- only sqlite
+UPDATE runs SET request = substr(json_extract(asked, '$.task.description'), 1, 300),
+words = lower(substr(json_extract(asked, '$.task.description'), 1, 2000) || ' ' || id || ' ' || agent_name || ' ' || COALESCE(principal_id, ''))
+WHERE json_valid(asked);
+
+--- only postgresql
+UPDATE runs SET request = left(COALESCE(asked::jsonb #>> '{task,description}', ''), 300),
+words = lower(left(COALESCE(asked::jsonb #>> '{task,description}', ''), 2000) || ' ' || id || ' ' || agent_name || ' ' || COALESCE(principal_id, ''));
+
+--- down
+
+ALTER TABLE runs DROP COLUMN output_tokens;
+
+ALTER TABLE runs DROP COLUMN input_tokens;
+
+ALTER TABLE runs DROP COLUMN model;
+
+ALTER TABLE runs DROP COLUMN outcome;
+
+ALTER TABLE runs DROP COLUMN words;
+
+ALTER TABLE runs DROP COLUMN request;

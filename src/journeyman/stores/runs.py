@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 from journeyman.core.calls import ToolCallRecord
 from journeyman.core.errors import SessionTakenError
 from journeyman.core.events import CallStarted, Fact
 from journeyman.core.policy import ANY_PRINCIPAL, PrincipalFilter
 from journeyman.core.protocols import Journal
-from journeyman.core.runs import RunStatus
+from journeyman.core.runs import Outcome, RunStatus
 from journeyman.core.storing import ON_PROBATION, CallReport, DueRun, RunOrder, RunRow
 from journeyman.stores.connection import (
     Connection,
     belongs_to,
+    each_word,
     entities,
     equals,
     follows,
     json_text,
     marks,
+    storable,
     where,
 )
 from journeyman.stores.conversations import drop_unused_session, touch_session
@@ -32,6 +34,9 @@ from journeyman.stores.retention import purge_runs
 IDS_AT_ONCE = 200
 _ASKED = """
     EXISTS (SELECT 1 FROM approvals WHERE approvals.run_id = runs.id AND approvals.status = 'pending')
+"""
+_FIRST_EXPIRY = """
+    SELECT MIN(expires_at) FROM approvals WHERE approvals.run_id = runs.id AND approvals.status = 'pending'
 """
 _WAITS_FOR_A_PERSON = f"status = '{RunStatus.AWAITING_APPROVAL.value}'"
 _STATUS = f"""
@@ -106,6 +111,28 @@ _REPORTED = """
 """
 
 
+class RunFilter(TypedDict, total=False):
+    """Which runs are listed; what is left out tests nothing."""
+
+    statuses: Collection[RunStatus] | None
+    session_id: str | None
+    principal_id: PrincipalFilter
+    agent: str | None
+    tool: str | None
+    """One that was called, whatever came of it."""
+    outcome: Outcome | None
+    text: str
+    """Each of its words occurs in the request, or in the name of the run, its agent or its principal."""
+    since: float | None
+    until: float | None
+    """When it was created: from the one, and before the other."""
+
+
+LONGEST_REQUEST = 300
+MOST_WORDS_KEPT = 2_000
+"""Characters of a request that its row shows, and in which it is found."""
+
+
 class SqlRuns(Aggregate):
     """Runs in a database."""
 
@@ -129,35 +156,20 @@ class SqlRuns(Aggregate):
         return rows[0] if rows else None
 
     async def list(
-        self,
-        *,
-        statuses: Collection[RunStatus] | None = None,
-        session_id: str | None = None,
-        principal_id: PrincipalFilter = ANY_PRINCIPAL,
-        after: str | None = None,
-        limit: int = 50,
-        offset: int = 0,
+        self, *, after: str | None = None, limit: int = 50, offset: int = 0, **only: Unpack[RunFilter]
     ) -> Sequence[RunRow]:
         """Newest first: those of one session by turn, others by when they were created."""
+        statuses = only.get("statuses")
         if statuses is not None and not statuses:
             return ()
-        clause, values = where(
-            *_with_status(statuses),
-            equals("session_id", session_id),
-            belongs_to(principal_id),
-            follows("runs", "created_at, id" if session_id is None else "turn", after, newest_first=True),
-        )
-        order = "created_at DESC, id DESC" if session_id is None else "turn DESC"
+        in_session = only.get("session_id") is not None
+        place = follows("runs", "turn" if in_session else "created_at, id", after, newest_first=True)
+        clause, values = where(*_only(**only), place)
+        order = "turn DESC" if in_session else "created_at DESC, id DESC"
         return await self._rows(f"{clause} ORDER BY {order} LIMIT ? OFFSET ?", *values, limit, offset)
 
-    async def count(
-        self,
-        *,
-        statuses: Collection[RunStatus] | None = None,
-        session_id: str | None = None,
-        principal_id: PrincipalFilter = ANY_PRINCIPAL,
-    ) -> int:
-        clause, values = where(*_with_status(statuses), equals("session_id", session_id), belongs_to(principal_id))
+    async def count(self, **only: Unpack[RunFilter]) -> int:
+        clause, values = where(*_only(**only))
         sql = f"SELECT COUNT(*) FROM runs {clause}"
         [(count,)] = await self._query(sql, *values)
         return int(count)
@@ -171,6 +183,12 @@ class SqlRuns(Aggregate):
             some += some[-1:] * (IDS_AT_ONCE - len(some))  # always as many, so that there is one statement
             found.update(run_id for (run_id,) in await self._query(sql, *some))
         return found
+
+    async def named(self, run_ids: Collection[str]) -> Mapping[str, RunRow]:
+        """These runs by their ids; those that are gone are left out."""
+        wanted = tuple(dict.fromkeys(run_ids))
+        rows = await self._rows(f"WHERE id IN ({marks(wanted)})", *wanted) if wanted else ()
+        return {row.id: row for row in rows}
 
     async def ahead_of(self, run_id: str) -> RunRow | None:
         """The first unfinished run of the same session before this one; None when the run is next or has begun."""
@@ -370,6 +388,30 @@ class SqlRuns(Aggregate):
         return counts.get("runs", 0)
 
 
+def _only(
+    *,
+    statuses: Collection[RunStatus] | None = None,
+    session_id: str | None = None,
+    principal_id: PrincipalFilter = ANY_PRINCIPAL,
+    agent: str | None = None,
+    tool: str | None = None,
+    outcome: Outcome | None = None,
+    text: str = "",
+    since: float | None = None,
+    until: float | None = None,
+) -> Iterator[tuple[str, Sequence[Any]] | None]:
+    yield from _with_status(statuses)
+    yield equals("session_id", session_id)
+    yield belongs_to(principal_id)
+    yield equals("agent_name", agent)
+    yield equals("outcome", outcome)
+    if tool is not None:
+        yield "EXISTS (SELECT 1 FROM calls WHERE calls.run_id = runs.id AND calls.tool_name = ?)", (tool,)
+    yield None if since is None else ("created_at >= ?", (since,))
+    yield None if until is None else ("created_at < ?", (until,))
+    yield from each_word("words", text)
+
+
 def _with_status(statuses: Collection[RunStatus] | None) -> Iterator[tuple[str, Sequence[Any]]]:
     if statuses is None:
         return
@@ -416,12 +458,25 @@ def _create(connection: Connection, *, order: RunOrder, any_session: bool) -> bo
         "created_at": order.created_at,
         "updated_at": order.created_at,
         "asked": json_text(order),
+        "request": storable(shortened(order.task.description)),
+        "words": storable(_words(order)),
     }
     sql = f"INSERT INTO runs ({', '.join(values)}) VALUES ({marks(tuple(values))}) ON CONFLICT (id) DO NOTHING"
     created = connection.execute(sql, *values.values()) == 1
     if not created and session_id is not None:
         drop_unused_session(connection, session_id)
     return created
+
+
+def shortened(text: str) -> str:
+    """How a request begins, on one line."""
+    line = " ".join(text[: 4 * LONGEST_REQUEST].split())
+    return line if len(line) <= LONGEST_REQUEST else f"{line[: LONGEST_REQUEST - 1]}…"
+
+
+def _words(order: RunOrder) -> str:
+    names = (order.run_id, str(order.agent.get("name", "")), order.principal_id or "")
+    return " ".join((order.task.description[:MOST_WORDS_KEPT], *names)).casefold()
 
 
 def _note_trouble(connection: Connection, *, run_id: str, text: str) -> None:
@@ -507,5 +562,6 @@ def row_columns(connection: Connection) -> str:
         "owner": f"CASE WHEN held.until > {connection.clock} THEN held.owner END",
         "taken_from": "held.taken_from",
         "trouble_seconds": f"{connection.clock} - trouble_since",
+        "waits_until": f"CASE WHEN runs.{_WAITS_FOR_A_PERSON} THEN ({_FIRST_EXPIRY}) END",
     }
     return ", ".join(special.get(name, name) for name in RunRow.model_fields)

@@ -73,3 +73,23 @@ async def test_runs_of_a_session_are_listed_by_turn(tmp_path: Path) -> None:
             await server.service.store.runs.create(order(run_id, session="s", at=at, principal="local"))
         found = (await client.get("/api/v1/runs", params={"session_id": "s"})).json()["runs"]
         assert [item["id"] for item in found] == ["third", "second", "first"]
+
+
+async def test_runs_are_found_by_what_was_asked_and_when(tmp_path: Path) -> None:
+    async with served(tmp_path) as server, server.client() as client:
+        for number, words in enumerate(("Refund Ada", "Refund Grace", "Buy stamps")):
+            placed = order(f"r{number}", at=1_000.0 + number, principal="local", description=words)
+            await server.service.store.runs.create(placed)
+
+        async def found(**params: str) -> list[str]:
+            answer = (await client.get("/api/v1/runs", params=params)).json()
+            assert answer["total"] == len(answer["runs"])
+            return [item["request"] for item in answer["runs"]]
+
+        assert await found(q="refund") == ["Refund Grace", "Refund Ada"]
+        assert await found(q="refund", until="1970-01-01T00:16:41Z") == ["Refund Ada"]
+        assert await found(since="1970-01-01T00:16:42Z") == ["Buy stamps"]
+        assert await found(agent="support", tool="pay") == []
+        assert await found(outcome="not") == []
+        for wrong in ({"since": "yesterday"}, {"since": "2026-01-01T00:00:00"}, {"outcome": "good"}, {"who": "ada"}):
+            assert (await client.get("/api/v1/runs", params=wrong)).status_code == 422, wrong

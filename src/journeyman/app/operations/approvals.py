@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import partial
+from itertools import takewhile
 from typing import Annotated, Any, Literal
 
-from pydantic import ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field
 
+from journeyman.app import rendered
 from journeyman.app.desk import DECIDE, READ_AUDIT, Desk, NotFoundError
 from journeyman.app.operations.table import (
     PAGE_SIZE,
@@ -18,6 +22,7 @@ from journeyman.app.operations.table import (
     OfPrincipal,
     OfSession,
     Page,
+    Sought,
     operation,
     page_of,
     paged,
@@ -26,13 +31,40 @@ from journeyman.app.operations.table import (
 )
 from journeyman.core.approvals import Approval, ApprovalStatus, Grant
 from journeyman.core.audit import AuditAnchor, AuditReport, AuditRow
+from journeyman.core.calls import CallStatus
+from journeyman.core.storing import RunRow
+
+LONGEST_RESULT = 2_000
+"""Characters of an earlier call's result that are shown to whoever decides."""
+MOST_CALLS = 50
+LISTED: Mapping[str, ApprovalStatus | tuple[ApprovalStatus, ...] | None] = {
+    "pending": ApprovalStatus.PENDING,
+    "decided": (ApprovalStatus.APPROVED, ApprovalStatus.DENIED),
+    "expired": (ApprovalStatus.EXPIRED, ApprovalStatus.SUPERSEDED),
+    "all": None,
+}
+
+
+class AskedApproval(Approval):
+    request: str = Field(description="How what was asked of the run begins.")
+    agent: str = Field(description="Who asks: the agent of its run.")
 
 
 class Approvals(Page):
-    approvals: list[Approval]
+    approvals: list[AskedApproval]
 
 
-class ApprovalDetails(Approval):
+class EarlierCall(BaseModel):
+    """A call of the same run before the one that is asked about."""
+
+    tool_name: str
+    arguments: dict[str, Any]
+    status: CallStatus
+    came_to: str = Field(description="As Markdown for people; long ones are cut.")
+
+
+class ApprovalDetails(AskedApproval):
+    earlier: list[EarlierCall] = Field(description="What was read and done before, the latest 50.")
     edited_arguments: dict[str, Any] | None = Field(
         description="What a person has put in place of the arguments that were asked about."
     )
@@ -87,29 +119,62 @@ class Audit(Page):
 async def list_approvals(
     desk: Desk,
     *,
-    status: Annotated[Literal["pending", "all"], Field(description="Only what waits, or everything.")] = "pending",
+    status: Annotated[
+        Literal["pending", "decided", "expired", "all"],
+        Field(description="What waits; what was decided, or was not in time, newest first; or everything."),
+    ] = "pending",
     run_id: Annotated[str | None, Field(max_length=128, description="Only those of one run.")] = None,
     principal: OfPrincipal = None,
+    q: Annotated[
+        Sought, Field(max_length=200, description="Only those in whose question each of these words occurs.")
+    ] = "",
     limit: Limit = PAGE_SIZE,
     after: After = None,
     offset: Offset = 0,
 ) -> Approvals:
     await desk.app.approvals.expire()
     asked = {
-        "status": ApprovalStatus.PENDING if status == "pending" else None,
+        "status": LISTED[status],
         "run_id": run_id,
         "principal_id": desk.visible(DECIDE, only=principal),
+        "text": q,
     }
     kept = desk.app.store.approvals
-    rows, page = await paged(kept.list, kept.count, asked, after=after, limit=limit, offset=offset)
-    return Approvals(approvals=rows, **page)
+    read = partial(kept.list, newest_first=status in ("decided", "expired"))
+    rows, page = await paged(read, kept.count, asked, after=after, limit=limit, offset=offset)
+    runs = await desk.app.store.runs.named([row.run_id for row in rows])
+    return Approvals.model_construct(
+        approvals=[AskedApproval.model_construct(**dict(row), **_about(runs.get(row.run_id))) for row in rows], **page
+    )
+
+
+def _about(run: RunRow | None) -> dict[str, Any]:
+    return {"request": "" if run is None else run.request, "agent": "" if run is None else run.agent_name}
 
 
 @operation("approvals.show", "Exactly what would run, for whom, and what was decided")
 async def show_approval(desk: Desk, approval_id: Id) -> ApprovalDetails:
     found = await desk.approval(approval_id)
     edited = await desk.app.store.approvals.edited_arguments(approval_id)
-    return ApprovalDetails.model_construct(**dict(found), edited_arguments=edited)
+    run = await desk.app.store.runs.get(found.run_id)
+    earlier = [] if run is None else await _earlier(desk, found)
+    return ApprovalDetails.model_construct(**dict(found), **_about(run), earlier=earlier, edited_arguments=edited)
+
+
+async def _earlier(desk: Desk, approval: Approval) -> list[EarlierCall]:
+    """Whoever may decide sees what led to the question, also of a run that is not theirs."""
+    response = await (await desk.app.handle(approval.run_id)).so_far()
+    done = () if response is None else response.tool_calls
+    before = [call for call in takewhile(lambda call: call.call_id != approval.call_id, done) if call.status.settled]
+    return [
+        EarlierCall(
+            tool_name=call.tool_name,
+            arguments=call.arguments,
+            status=call.status,
+            came_to=rendered(call)[:LONGEST_RESULT] if call.error is None else call.error.message,
+        )
+        for call in before[-MOST_CALLS:]
+    ]
 
 
 @operation("approvals.approve", "Allow exactly this call")

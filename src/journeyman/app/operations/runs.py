@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
+from functools import cache
+from types import MappingProxyType
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SerializeAsAny
+from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, SerializeAsAny
 
 from journeyman.app.desk import READ_ALL, Desk, NotFoundError
 from journeyman.app.operations.table import (
@@ -30,7 +32,17 @@ from journeyman.core.approvals import LONGEST_NOTE, Approval, Label, Rating
 from journeyman.core.calls import ToolCallRecord
 from journeyman.core.data import Moment
 from journeyman.core.events import Fact
-from journeyman.core.runs import AgentResponse, RunStatus, SessionPlace, SessionRow, Wait
+from journeyman.core.runs import (
+    AgentResponse,
+    Outcome,
+    RunStatus,
+    SessionPlace,
+    SessionRow,
+    Usage,
+    Wait,
+    cost_of,
+    list_prices,
+)
 from journeyman.core.storing import RunOrder, RunRow
 
 ARTIFACT_CHARS = 262_144
@@ -59,6 +71,15 @@ class RunView(BaseModel):
     deaths: int = Field(description="How many processes in a row have died while they worked on it.")
     trouble: str | None = Field(description="Why it is stuck, or why no process that tried can go on with it.")
     cancel_wanted: bool = Field(description="Whether it is to be cancelled by whoever has it or takes it up next.")
+    request: str = Field(description="How what was asked begins.")
+    waits_until: Moment | None = Field(description="When the first decision that it waits for is due.")
+    outcome: Outcome | None = Field(
+        description="What became of what was asked: a run can complete and have achieved nothing. Null before its end."
+    )
+    model: str | None = Field(description="The model that answered last, once it has ended.")
+    input_tokens: int | None
+    output_tokens: int | None
+    cost: float | None = Field(default=None, description="US dollars by list prices; null where they are not known.")
 
 
 class Runs(Page):
@@ -104,7 +125,13 @@ async def view_of(row: RunRow, desk: Desk) -> RunView:
     view = RunView.model_validate(row)
     if row.status is RunStatus.QUEUED:
         view.position = await desk.app.runner.position(row.id)
+    if row.model and row.input_tokens is not None and row.output_tokens is not None:
+        usage = Usage(input_tokens=row.input_tokens, output_tokens=row.output_tokens)
+        view.cost = cost_of(row.model, usage, _prices())
     return view
+
+
+_prices = cache(list_prices)
 
 
 def _latest(response: AgentResponse) -> AgentResponse:
@@ -124,19 +151,40 @@ async def list_runs(
     status: Annotated[list[RunStatus] | None, Field(description="Only these. May be repeated.")] = None,
     session_id: OfSession = None,
     principal: OfPrincipal = None,
+    agent: Annotated[str | None, Field(max_length=255, description="Only those of one agent.")] = None,
+    tool: Annotated[str | None, Field(max_length=255, description="Only those that called this tool.")] = None,
+    outcome: Annotated[Outcome | None, Field(description="Only those of which this became.")] = None,
+    q: Annotated[
+        Sought, Field(max_length=200, description="Only those in whose request or names each of these words occurs.")
+    ] = "",
+    since: Annotated[AwareDatetime | None, Field(description="Only those begun at this time or later.")] = None,
+    until: Annotated[AwareDatetime | None, Field(description="Only those begun before this time.")] = None,
     limit: Limit = PAGE_SIZE,
     after: After = None,
     offset: Offset = 0,
 ) -> Runs:
-    rows, page = await _rows(desk, status, session_id, principal, limit=limit, after=after, offset=offset)
+    only = {
+        "agent": agent,
+        "tool": tool,
+        "outcome": outcome,
+        "text": q,
+        **{name: time and time.timestamp() for name, time in (("since", since), ("until", until))},
+    }
+    rows, page = await _rows(desk, status, session_id, principal, only, limit=limit, after=after, offset=offset)
     return Runs(runs=[await view_of(row, desk) for row in rows], **page)
 
 
 async def _rows(
-    desk: Desk, status: list[RunStatus] | None, session_id: str | None, principal: str | None, **place: Any
+    desk: Desk,
+    status: list[RunStatus] | None,
+    session_id: str | None,
+    principal: str | None,
+    only: Mapping[str, Any] = MappingProxyType({}),
+    **place: Any,
 ) -> tuple[list[RunRow], dict[str, Any]]:
     await desk.app.approvals.expire()
     asked = {"statuses": status or None, "session_id": session_id, "principal_id": desk.visible(only=principal)}
+    asked.update(only)
     return await paged(desk.app.store.runs.list, desk.app.store.runs.count, asked, **place)
 
 
