@@ -165,7 +165,7 @@ async def _earlier(desk: Desk, approval: Approval) -> list[EarlierCall]:
     """Whoever may decide sees what led to the question, also of a run that is not theirs."""
     response = await (await desk.app.handle(approval.run_id)).so_far()
     done = () if response is None else response.tool_calls
-    before = [call for call in takewhile(lambda call: call.call_id != approval.call_id, done) if call.status.settled]
+    before = list(takewhile(lambda call: call.call_id != approval.call_id, done))
     return [
         EarlierCall(
             tool_name=call.tool_name,

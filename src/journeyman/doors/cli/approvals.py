@@ -31,6 +31,7 @@ LISTED = {
         read=lambda every, option: STATUS[every],
     ),
     "run_id": Typed("--run", metavar="ID"),
+    "q": Typed("--search", metavar="WORDS"),
 }
 operated(approvals, "approvals list", operations.list_approvals, typed=LISTED)(
     Listing(
