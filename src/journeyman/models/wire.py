@@ -20,6 +20,9 @@ def is_safe_name(name: str) -> bool:
 
 MALFORMED_SHOWN = 200
 NO_IDS: Mapping[str, str] = {}
+FUNCTIONS_KEPT = 2_000
+_FUNCTIONS: dict[int, tuple[ToolSpecification, str, bytes]] = {}
+"""By identity, which holding the specification keeps from passing to another."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,19 +42,7 @@ class Offer:
 
 def make_offer(tools: tuple[ToolSpecification, ...]) -> Offer:
     aliases = alias_names(tool.name for tool in tools)
-    encoded = b",".join(
-        encode(
-            {
-                "type": "function",
-                "function": {
-                    "name": aliases.get(tool.name, tool.name),
-                    "description": tool.description_for_models,
-                    "parameters": tool.parameters,
-                },
-            }
-        )
-        for tool in tools
-    )
+    encoded = b",".join(_function(tool, aliases.get(tool.name, tool.name)) for tool in tools)
     return Offer(
         tools=tools,
         encoded=b',"tools":[' + encoded + b"]" if tools else b"",
@@ -59,6 +50,18 @@ def make_offer(tools: tuple[ToolSpecification, ...]) -> Offer:
         names={alias: name for name, alias in aliases.items()},
         key=tuple(aliases.items()),
     )
+
+
+def _function(tool: ToolSpecification, name: str) -> bytes:
+    """A tool, encoded once: of many tools, each run offers others."""
+    if (known := _FUNCTIONS.get(id(tool))) is not None and known[0] is tool and known[1] == name:
+        return known[2]
+    if len(_FUNCTIONS) >= FUNCTIONS_KEPT:
+        _FUNCTIONS.clear()
+    about = {"name": name, "description": tool.description_for_models, "parameters": tool.parameters}
+    encoded = encode({"type": "function", "function": about})
+    _FUNCTIONS[id(tool)] = tool, name, encoded
+    return encoded
 
 
 def alias_names(names: Iterable[str]) -> dict[str, str]:
