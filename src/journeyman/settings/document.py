@@ -7,7 +7,7 @@ and none may stand twice.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -60,97 +60,69 @@ class Document:
 def read_document(text: str) -> Document:
     """The document in a text. Raises DocumentError where the rest cannot be read."""
     document = Document()
-    root = _Composer(text).compose()
-    _Values(document).read(root, ())
+    document.value = _Values(document).read(_composed(text), ())
     return document
 
 
 # --- nodes
 
 
-@dataclass(slots=True)
-class _Scalar:
-    value: Any
-    position: Position
+def _composed(text: str) -> Any:
+    """The nodes of a text. An alias is the node it names, which is written out later, within a budget."""
+    if (found := yaml.reader.Reader.NON_PRINTABLE.search(text)) is not None:
+        line = text.count("\n", 0, found.start()) + 1
+        column = found.start() - text.rfind("\n", 0, found.start())
+        raise DocumentError(f"the character {found[0]!r} cannot stand in YAML", Position(line, column))
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # written in C, where it was built so
+    try:
+        _check(yaml.parse(text, Loader=loader))
+        root = yaml.compose(text, Loader=loader)
+    except yaml.MarkedYAMLError as error:
+        unclosed = str(error.context).startswith("while parsing a flow")  # a bracket: where it was opened
+        mark = (error.context_mark if unclosed else None) or error.problem_mark or error.context_mark
+        what = error.problem or error.context or "cannot be read"
+        raise DocumentError(f"not valid YAML: {what}", _position(mark)) from None
+    except yaml.YAMLError as error:
+        raise DocumentError(f"not valid YAML: {error}", Position(1, 1)) from None
+    if root is None:
+        raise DocumentError("the file is empty; 'journeyman init' writes one to begin with", Position(1, 1))
+    return root
 
 
-@dataclass(slots=True)
-class _Sequence:
-    position: Position
-    items: list[_Node] = field(default_factory=list)
-
-
-@dataclass(slots=True)
-class _Mapping:
-    position: Position
-    pairs: list[tuple[_Node, _Node]] = field(default_factory=list)
-
-
-_Node = _Scalar | _Sequence | _Mapping
-
-
-class _Composer:
-    """From the parser's events to nodes. An alias is the node it names, which is written out later, within a budget."""
-
-    def __init__(self, text: str) -> None:
-        if (found := yaml.reader.Reader.NON_PRINTABLE.search(text)) is not None:
-            line = text.count("\n", 0, found.start()) + 1
-            column = found.start() - text.rfind("\n", 0, found.start())
-            raise DocumentError(f"the character {found[0]!r} cannot stand in YAML", Position(line, column))
-        loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # written in C, where it was built so
-        self._events: Iterator[Any] = yaml.parse(text, Loader=loader)
-        self._anchors: dict[str, _Node] = {}
-
-    def compose(self) -> _Node:
-        try:
-            return self._document()
-        except yaml.MarkedYAMLError as error:
-            unclosed = str(error.context).startswith("while parsing a flow")  # a bracket: where it was opened
-            mark = (error.context_mark if unclosed else None) or error.problem_mark or error.context_mark
-            what = error.problem or error.context or "cannot be read"
-            raise DocumentError(f"not valid YAML: {what}", _position(mark)) from None
-        except yaml.YAMLError as error:
-            raise DocumentError(f"not valid YAML: {error}", Position(1, 1)) from None
-
-    def _document(self) -> _Node:
-        root: _Node | None = None
-        for event in self._events:
-            if isinstance(event, yaml.DocumentStartEvent) and root is not None:
-                raise DocumentError("a configuration is one document: take the '---' away", _position(event.start_mark))
-            if isinstance(event, yaml.NodeEvent):
-                root = self._node(event, 0)
-        if root is None:
-            raise DocumentError("the file is empty; 'journeyman init' writes one to begin with", Position(1, 1))
-        return root
-
-    def _node(self, event: Any, depth: int) -> _Node:
+def _check(events: Iterable[Any]) -> None:
+    """Refuse what is nested too deeply, has a tag or refers to nothing, before nodes are made of it."""
+    open_anchors: list[str | None] = []
+    ended: set[str | None] = set()
+    documents = 0
+    for event in events:
         position = _position(event.start_mark)
-        if depth > MOST_DEPTH:
-            raise DocumentError(f"nested more than {MOST_DEPTH} levels deep", position)
-        if isinstance(event, yaml.AliasEvent):
-            if event.anchor not in self._anchors:
-                raise DocumentError(f"the alias '*{event.anchor}' names no anchor that ended before it", position)
-            return self._anchors[event.anchor]
-        if event.tag is not None:
-            raise DocumentError(f"tags such as {event.tag!r} have no meaning here; write plain values", position)
-        node: _Node
-        if isinstance(event, yaml.ScalarEvent):
-            node = _Scalar(_scalar(event.value) if event.implicit[0] else event.value, position)
-        elif isinstance(event, yaml.SequenceStartEvent):
-            node = _Sequence(position)
-            while not isinstance(inner := next(self._events), yaml.SequenceEndEvent):
-                node.items.append(self._node(inner, depth + 1))
-        else:
-            node = _Mapping(position)
-            while not isinstance(inner := next(self._events), yaml.MappingEndEvent):
-                node.pairs.append((self._node(inner, depth + 1), self._node(next(self._events), depth + 1)))
-        if event.anchor is not None:
-            self._anchors[event.anchor] = node
-        return node
+        if isinstance(event, yaml.DocumentStartEvent):
+            documents += 1
+            if documents > 1:
+                raise DocumentError("a configuration is one document: take the '---' away", position)
+        elif isinstance(event, yaml.CollectionEndEvent):
+            ended.add(open_anchors.pop())
+        elif isinstance(event, yaml.NodeEvent):
+            if len(open_anchors) > MOST_DEPTH:
+                raise DocumentError(f"nested more than {MOST_DEPTH} levels deep", position)
+            if isinstance(event, yaml.AliasEvent):
+                if event.anchor not in ended:
+                    raise DocumentError(f"the alias '*{event.anchor}' names no anchor that ended before it", position)
+            elif event.tag is not None:
+                raise DocumentError(f"tags such as {event.tag!r} have no meaning here; write plain values", position)
+            elif isinstance(event, yaml.CollectionStartEvent):
+                open_anchors.append(event.anchor)
+            else:
+                ended.add(event.anchor)
 
 
 def _position(mark: Any) -> Position:
     return Position(1, 1) if mark is None else Position(mark.line + 1, mark.column + 1)
+
+
+def _content(node: Any) -> Any:
+    """What a scalar means; what is in quotes is a text."""
+    return node.value if node.style else _scalar(node.value)
 
 
 def _scalar(text: str) -> Any:
@@ -172,50 +144,47 @@ class _Values:
         self._document = document
         self._made = 0
 
-    def read(self, node: _Node, key: Key) -> None:
-        self._document.value = self._value(node, key)
-
-    def _value(self, node: _Node, key: Key) -> Any:
+    def read(self, node: Any, key: Key) -> Any:
+        position = _position(node.start_mark)
         self._made += 1
         if self._made > MOST_NODES:
-            raise DocumentError(f"more than {MOST_NODES:,} values, with aliases written out", node.position)
-        self._document.positions.setdefault(key, node.position)
-        if isinstance(node, _Scalar):
-            return node.value
+            raise DocumentError(f"more than {MOST_NODES:,} values, with aliases written out", position)
+        self._document.positions.setdefault(key, position)
+        if isinstance(node, yaml.ScalarNode):
+            return _content(node)
         if len(key) > MOST_DEPTH:  # aliases of aliases
-            raise DocumentError(f"nested more than {MOST_DEPTH} levels deep", node.position)
-        if isinstance(node, _Sequence):
-            return [self._value(item, (*key, number)) for number, item in enumerate(node.items)]
-        return self._mapping(node, key)
-
-    def _mapping(self, node: _Mapping, key: Key) -> dict[str, Any]:
+            raise DocumentError(f"nested more than {MOST_DEPTH} levels deep", position)
+        if isinstance(node, yaml.SequenceNode):
+            return [self.read(item, (*key, number)) for number, item in enumerate(node.value)]
         found: dict[str, Any] = {}
-        for name, position, value in self._pairs(node, key, 0):
-            below = isinstance(value, _Scalar) and value.value is not None and value.position.line > position.line
-            self._document.positions[(*key, name)] = value.position if below else position
-            found[name] = self._value(value, (*key, name))
+        for name, place, value in self._pairs(node, key, 0):
+            below = _position(value.start_mark)
+            given = isinstance(value, yaml.ScalarNode) and _content(value) is not None and below.line > place.line
+            self._document.positions[(*key, name)] = below if given else place
+            found[name] = self.read(value, (*key, name))
         return found
 
-    def _pairs(self, node: _Mapping, key: Key, merges: int) -> list[tuple[str, Position, _Node]]:
+    def _pairs(self, node: Any, key: Key, merges: int) -> list[tuple[str, Position, Any]]:
         """Names and what stands under them; with ``<<`` those of other mappings, where they are not given here."""
-        found: dict[str, tuple[str, Position, _Node]] = {}
-        merged: list[_Node] = []
-        for name_node, value in node.pairs:
-            name = name_node.value if isinstance(name_node, _Scalar) else None
+        found: dict[str, tuple[str, Position, Any]] = {}
+        merged: list[Any] = []
+        for name_node, value in node.value:
+            place = _position(name_node.start_mark)
+            name = _content(name_node) if isinstance(name_node, yaml.ScalarNode) else None
             if name == _MERGE:
-                merged += value.items if isinstance(value, _Sequence) else [value]
+                merged += value.value if isinstance(value, yaml.SequenceNode) else [value]
             elif not isinstance(name, str):
-                shown = "it" if isinstance(name_node, _Sequence | _Mapping) else str(name).lower()
-                self._note(name_node.position, key, f"a key is a text; put {shown} in quotes")
+                shown = str(name).lower() if isinstance(name_node, yaml.ScalarNode) else "it"
+                self._note(place, key, f"a key is a text; put {shown} in quotes")
             elif name in found:
                 line = found[name][1].line
-                self._note(name_node.position, (*key, name), f"stands here twice; the first is in line {line}")
+                self._note(place, (*key, name), f"stands here twice; the first is in line {line}")
             else:
-                found[name] = (name, name_node.position, value)
+                found[name] = (name, place, value)
         for other in merged:
             self._made += 1
-            if not isinstance(other, _Mapping) or merges > MOST_DEPTH or self._made > MOST_NODES:
-                raise DocumentError(f"'{_MERGE}' takes an alias of other keys and values", other.position)
+            if not isinstance(other, yaml.MappingNode) or merges > MOST_DEPTH or self._made > MOST_NODES:
+                raise DocumentError(f"'{_MERGE}' takes an alias of other keys and values", _position(other.start_mark))
             for pair in self._pairs(other, key, merges + 1):
                 self._made += 1
                 found.setdefault(pair[0], pair)
