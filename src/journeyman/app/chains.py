@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from journeyman.agent.agent import Agent
 from journeyman.agent.turn import answer_from_results, numbered
 from journeyman.core.calls import ToolCallRecord
-from journeyman.core.data import canonical_json
+from journeyman.core.data import canonical_json, with_texts
 from journeyman.core.errors import (
     ConfigurationError,
     ErrorCategory,
@@ -84,13 +84,7 @@ class _Resolver:
         self._left = MOST_RESOLVED
 
     def value(self, value: Any) -> Any:
-        if isinstance(value, str):
-            return self._text(value)
-        if isinstance(value, list):
-            return [self.value(item) for item in value]
-        if isinstance(value, dict):
-            return {key: self.value(item) for key, item in value.items()}
-        return value
+        return with_texts(value, self._text)
 
     def _text(self, text: str) -> Any:
         whole = _REFERENCE.fullmatch(text)
@@ -113,13 +107,7 @@ class _Resolver:
 
 def literal(value: Any) -> Any:
     """A value as it must stand in a chain to mean itself: every dollar sign doubled."""
-    if isinstance(value, str):
-        return value.replace("$", "$$")
-    if isinstance(value, list):
-        return [literal(item) for item in value]
-    if isinstance(value, dict):
-        return {key: literal(item) for key, item in value.items()}
-    return value
+    return with_texts(value, lambda text: text.replace("$", "$$"))
 
 
 def _look_up(found: re.Match[str], results: Sequence[Any]) -> Any:

@@ -208,10 +208,7 @@ WORDS: dict[Origin, str] = {
 
 def ungrounded(sources: tuple[ArgumentSource, ...] | None) -> tuple[str, ...]:
     """The arguments whose values are identifiers that stand nowhere."""
-    for item in sources or ():
-        if item.origin == "nowhere":
-            return tuple(item.argument for item in sources or () if item.origin == "nowhere")
-    return ()  # as nearly always
+    return tuple(item.argument for item in sources or () if item.origin == "nowhere")
 
 
 def value_at(arguments: dict[str, Any], path: str) -> Any:

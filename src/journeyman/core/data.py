@@ -225,6 +225,15 @@ def nested_too_deeply(value: Any) -> bool:
     return True
 
 
+def with_texts(value: Any, change: Callable[[str], Any]) -> Any:
+    """A JSON value with what ``change`` makes of each text in it; names of fields stay as they are."""
+    if isinstance(value, str):
+        return change(value)
+    if isinstance(value, list):
+        return [with_texts(item, change) for item in value]
+    return {key: with_texts(item, change) for key, item in value.items()} if isinstance(value, dict) else value
+
+
 def digest(*parts: str) -> str:
     """A short, stable fingerprint of some texts (SHA-256; parts cannot run into each other)."""
     hasher = hashlib.sha256()

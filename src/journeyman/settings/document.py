@@ -108,8 +108,8 @@ def _check(events: Iterable[Any]) -> None:
             if isinstance(event, yaml.AliasEvent):
                 if event.anchor not in ended:
                     raise DocumentError(f"the alias '*{event.anchor}' names no anchor that ended before it", position)
-            elif event.tag is not None:
-                raise DocumentError(f"tags such as {event.tag!r} have no meaning here; write plain values", position)
+            elif (tag := getattr(event, "tag", None)) is not None:
+                raise DocumentError(f"tags such as {tag!r} have no meaning here; write plain values", position)
             elif isinstance(event, yaml.CollectionStartEvent):
                 open_anchors.append(event.anchor)
             else:

@@ -153,14 +153,12 @@ def read_settings(
     *,
     environ: Mapping[str, str] | None = None,
     options: Mapping[str, Any] | None = None,
-    data: bytes | None = None,
 ) -> Loaded:
     """The settings of a file. Options win over environment variables, these over the file, the file over defaults.
 
-    ``options`` are by key, ``{"doors.http.port": 8080}``; ``data`` is what was read of the file already.
-    Raises SettingsError with every problem.
+    ``options`` are by key, ``{"doors.http.port": 8080}``. Raises SettingsError with every problem.
     """
-    loaded, problems = examine(path, environ=environ, options=options, data=data)
+    loaded, problems = examine(path, environ=environ, options=options)
     if problems or loaded is None:
         raise SettingsError(problems)
     return loaded
@@ -173,7 +171,10 @@ def examine(
     options: Mapping[str, Any] | None = None,
     data: bytes | None = None,
 ) -> tuple[Loaded | None, list[Problem]]:
-    """The same, for whoever wants to go on: what is left when everything wrong is taken away, and what that was."""
+    """The same, for whoever wants to go on: what is left when everything wrong is taken away, and what that was.
+
+    ``data`` is what was read of the file already.
+    """
     file = Path(path)
     environ = dict(os.environ if environ is None else environ)
     try:
@@ -195,7 +196,6 @@ def examine(
     for dotted, value in (options or {}).items():
         key = tuple(dotted.split("."))
         values, origins[key] = _laid_over(values, key, value), Origin("option", dotted)
-    found = [(position, key, message) for position, key, message in document.problems]
     settings, wrong = _validated(values)
     blank = Loaded(
         path=file,
@@ -206,7 +206,7 @@ def examine(
         environ=environ,
     )
     wrong += [(key, message) for key, message in _secrets(values, blank) if not _below(key, wrong)]
-    problems = [Problem(_at(file, position), key_text(key), message) for position, key, message in found]
+    problems = [Problem(_at(file, position), key_text(key), message) for position, key, message in document.problems]
     problems += [blank.problem(key, message) for key, message in wrong]
     return (blank if settings is not None else None), in_order(blank, problems)
 

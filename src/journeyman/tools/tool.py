@@ -238,18 +238,16 @@ class ForeignSchema:
             if isinstance(schema, dict) and "default" in schema
         }
         self._plain = all(isinstance(value, _ATOMS) for value in self._defaults.values())
-        self._backtracks = False
-        try:
-            linear = jsonschema_rs.RegexOptions(size_limit=_PATTERN_BYTES)
-            self._validator = jsonschema_rs.Draft202012Validator(parameters, pattern_options=linear)
-        except (ValueError, jsonschema_rs.ValidationError):
-            # A pattern that looks around takes another engine, whose time does not grow evenly with the text.
-            self._backtracks = True
+        # A pattern that looks around takes another engine, whose time does not grow evenly with the text.
+        for engine in (jsonschema_rs.RegexOptions, jsonschema_rs.FancyRegexOptions):
+            self._backtracks = engine is jsonschema_rs.FancyRegexOptions
             try:
-                backtracking = jsonschema_rs.FancyRegexOptions(size_limit=_PATTERN_BYTES)
-                self._validator = jsonschema_rs.Draft202012Validator(parameters, pattern_options=backtracking)
+                patterns = engine(size_limit=_PATTERN_BYTES)
+                self._validator = jsonschema_rs.Draft202012Validator(parameters, pattern_options=patterns)
+                return
             except (ValueError, jsonschema_rs.ValidationError) as error:
-                raise ToolDefinitionError(f"{where}: parameters are not a valid JSON Schema: {error}") from error
+                if self._backtracks:
+                    raise ToolDefinitionError(f"{where}: parameters are not a valid JSON Schema: {error}") from error
 
     def fits(self, value: Any) -> bool:
         """Whether a value conforms, where nobody needs to know why not."""

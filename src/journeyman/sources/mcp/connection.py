@@ -11,7 +11,7 @@ import contextlib
 import logging
 import math
 import random
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -24,7 +24,7 @@ from mcp.shared.exceptions import MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import TypeAdapter, ValidationError
 
-from journeyman.core.data import LOG_FIELDS, one_line, visible
+from journeyman.core.data import LOG_FIELDS, MCP_PAGES, one_line, visible
 from journeyman.core.errors import ConfigurationError, ErrorCategory, OutcomeUnknownError, Severity, ToolError
 from journeyman.sensitive.tokens import redacted
 from journeyman.sources.mcp.guard import LOST, UNREACHABLE, UNREADABLE
@@ -202,12 +202,26 @@ class Connection:
     def protocol_version(self) -> str | None:
         return None if self._live is None else self._live.session.protocol_version
 
-    async def list_tools(self, cursor: str | None) -> types.ListToolsResult:
+    async def list_tools(self, params: types.PaginatedRequestParams) -> Any:
         """One page. The session's own method, which also reads what arguments go into headers."""
         live = await self._connected()
-        asked = live.session.list_tools(params=types.PaginatedRequestParams(cursor=cursor))
-        page: types.ListToolsResult = await self._asked(live, asked)
-        return page
+        return await self._asked(live, live.session.list_tools(params=params))
+
+    async def listed(self, field: str, ask: Callable[[Any], Awaitable[Any]], *, most: int) -> tuple[list[Any], str]:
+        """The entries of a list, page by page; and why there may be more: ``circle``, ``many``, or empty."""
+        found: list[Any] = []
+        seen: set[str | None] = {None}
+        cursor = None
+        for _ in range(MCP_PAGES):
+            page = await ask(types.PaginatedRequestParams(cursor=cursor))
+            found += getattr(page, field)
+            cursor = page.next_cursor
+            if cursor in seen:
+                return found, "" if cursor is None else "circle"
+            seen.add(cursor)
+            if len(found) > most:
+                break
+        return found, "many"
 
     async def request(
         self,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import mcp_types as types
 from pydantic import TypeAdapter
 
-from journeyman.core.data import MCP_PAGES, visible
+from journeyman.core.data import visible
 from journeyman.core.errors import ToolError
 from journeyman.core.specification import ToolSpecification
 from journeyman.sources.mcp.tools import prompt_value, resource_value
@@ -114,16 +114,11 @@ def _tool(
 
 async def _all(connection: Connection, request: type[Any], result: type[Any], field: str) -> list[Any]:
     """All entries of a list, at most so many."""
-    found: list[Any] = []
-    cursor: str | None = None
-    seen: set[str] = set()
-    for _ in range(MCP_PAGES):
-        page = await connection.request(request(params=types.PaginatedRequestParams(cursor=cursor)), result)
-        found += getattr(page, field)
-        cursor = page.next_cursor
-        if cursor is None or cursor in seen or len(found) >= _MOST_LISTED:
-            break
-        seen.add(cursor)
+
+    async def ask(params: types.PaginatedRequestParams) -> Any:
+        return await connection.request(request(params=params), result)
+
+    found, _ = await connection.listed(field, ask, most=_MOST_LISTED)
     return found[:_MOST_LISTED]
 
 

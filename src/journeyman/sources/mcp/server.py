@@ -213,23 +213,15 @@ class McpServer:
     # --- listing
 
     async def _pages(self, connection: Connection) -> Sequence[Any]:
-        found: list[Any] = []
-        cursor: str | None = None
-        seen: set[str] = set()
-        for _ in range(MCP_PAGES):
-            page = await connection.list_tools(cursor)
-            found += page.tools
-            cursor = page.next_cursor
-            if cursor is None:
-                return found
-            if cursor in seen:
-                raise ConfigurationError(f"the MCP server {self.name!r} lists its tools in a circle")
-            seen.add(cursor)
-            if len(found) > MCP_TOOLS:
-                break
-        raise ConfigurationError(
-            f"the MCP server {self.name!r} lists more than {MCP_TOOLS:,} tools or {MCP_PAGES} pages of them"
+        found, more = await connection.listed("tools", connection.list_tools, most=MCP_TOOLS)
+        if not more:
+            return found
+        why = (
+            "its tools in a circle"
+            if more == "circle"
+            else f"more than {MCP_TOOLS:,} tools or {MCP_PAGES} pages of them"
         )
+        raise ConfigurationError(f"the MCP server {self.name!r} lists {why}")
 
     def _wanted(self, name: str) -> bool:
         return self._only is None or any(fnmatchcase(name, only) for only in self._only)
