@@ -427,12 +427,12 @@ class Desk:
         """Somebody called a tool by a name that no tool has."""
         words = " ".join(core_words(name))
         if words:
-            known = [tool.name for tool in self.app.library.specifications() if self._may_use(tool)]
+            known = [tool.name for tool in self.app.library.specifications() if self.may_use(tool)]
             nearest = tuple(nearest_names(name, known, k=len(known)))
             report = ToolGapReport(missing_tools=(words,), attempted_task=name, existing_tools_checked=nearest)
             await self._store.gaps.add(report, now=self.app.clock.time(), principal_id=self.principal.id)
 
-    def _may_use(self, tool: ToolSpecification) -> bool:
+    def may_use(self, tool: ToolSpecification) -> bool:
         return tool.enabled and all(self.principal.may(permission) for permission in tool.permissions)
 
     # --- what a run waits for, and what came of it

@@ -36,10 +36,6 @@ MOST_FILES = 500
 Title = Annotated[str, Field(min_length=1, max_length=80, description="The note's title, e.g. 'weekly orders'.")]
 
 
-def _asks_for_protected(tools: LocalTools, arguments: Mapping[str, Any]) -> bool:
-    return tools.protects(str(arguments.get("path", arguments.get("folder", "."))))
-
-
 class LocalTools:
     """The tools over ``root``; notes are kept as Markdown files in ``notes``, which is made when it is needed."""
 
@@ -50,6 +46,9 @@ class LocalTools:
     def tools(self) -> list[Tool[..., Any]]:
         reads: list[Tool[..., Any]] = [self.get_current_time, self.list_files, self.read_file, self.search_text]
         return [*reads, self.calculate_expression, self.write_note, self.delete_note]
+
+    def _asks_for_protected(self, arguments: Mapping[str, Any]) -> bool:
+        return self.protects(str(arguments.get("path", arguments.get("folder", "."))))
 
     @tool(
         risk=RiskLevel.REVERSIBLE,

@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field, field_validator
 from journeyman.app import Agent
 from journeyman.app.desk import Desk
 from journeyman.app.handles import Handle
-from journeyman.app.operations.table import Body, SessionId
+from journeyman.app.operations.table import Body, SessionId, refused
 from journeyman.app.service import Service
 from journeyman.core.calls import ToolCallRecord
 from journeyman.core.data import new_id
@@ -117,7 +117,9 @@ async def chat(
     """Starts a run and streams its events; each fact's id is its number in the run. The run goes on when the client
     leaves: come back with GET /api/v1/runs/{run_id}/events and Last-Event-ID."""
     after = last_event_id(last)
-    run_id = desk.run_id_for("chat", key) if body.run_id is None else await _named(body.run_id, desk)
+    run_id = desk.run_id_for("chat", key) if body.run_id is None else body.run_id
+    if body.run_id is not None and await desk.own_run(body.run_id) is None:
+        run_id = desk.own_run_id(body.run_id)  # the caller's name for it, and not the id of a run that is theirs
     begun = await _begun(body, desk, run_id=run_id, resumes=after > 0)
     later = "respond-async" in {item.strip().lower() for item in prefer.replace(";", ",").split(",")}
     text = later or not wants_json(accept)
@@ -132,11 +134,6 @@ async def chat(
         answer = await _answer(desk, handle, session_id)
         return Response(answer.model_dump_json(), media_type="application/json", headers=headers)
     return stream_run(handle, after=after, metrics=metrics, headers=headers)
-
-
-async def _named(name: str, desk: Desk) -> str:
-    """The id of the caller's run of this name. It may also be the id itself, of a run that is theirs."""
-    return desk.own_run_id(name) if await desk.own_run(name) is None else name
 
 
 async def _begun(body: ChatRequest, desk: Desk, *, run_id: str | None, resumes: bool) -> tuple[Handle, str] | None:
@@ -173,9 +170,7 @@ async def _begun(body: ChatRequest, desk: Desk, *, run_id: str | None, resumes: 
 async def _started(
     body: ChatRequest, service: Service, desk: Desk, *, run_id: str | None, text: bool
 ) -> tuple[Handle, str]:
-    agent = agent_named(service, body.agent)
-    if body.output is not None:
-        agent = with_schema(agent, body.output, field="output")
+    agent = with_schema(agent_named(service, body.agent), body.output, field="output")
     must_have_model(service, agent)
     session_id = body.session_id or new_id("sess")
     task = TaskInput(description=body.message, max_iterations=body.max_iterations)
@@ -197,14 +192,12 @@ def agent_named(service: Service, name: str | None) -> Agent:
     return agent
 
 
-def with_schema(agent: Agent, schema: dict[str, Any], *, field: str, status: int = 422) -> Agent:
-    """The agent, answering with data that fits a client's schema."""
+def with_schema(agent: Agent, schema: dict[str, Any] | None, *, field: str) -> Agent:
+    """The agent, answering with data that fits a client's schema, where there is one."""
     try:
-        return agent.with_output(schema)
+        return agent if schema is None else agent.with_output(schema)
     except InvalidDataError as error:
-        message = error.problems[0][1]
-        fields = [FieldError(field=field, message=message)]
-        raise Problem(status, "VALIDATION_ERROR", f"{field}: {message}", fields=fields) from None
+        raise refused(field, error.problems[0][1]) from None
 
 
 def must_have_model(service: Service, agent: Agent) -> None:

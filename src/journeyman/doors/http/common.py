@@ -77,7 +77,9 @@ class JsonRoute(APIRoute):
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handler = super().get_route_handler()
-        known = {field.alias: _takes_many(field.field_info.annotation) for field in self.dependant.query_params}
+        # Whether each may be repeated: those that are lists, or may be.
+        kinds = {field.alias: field.field_info.annotation for field in self.dependant.query_params}
+        known = {name: any(get_origin(one) is list for one in (kind, *get_args(kind))) for name, kind in kinds.items()}
         takes_body, strict = self.body_field is not None, self.path.startswith("/api/")
 
         async def handled(request: Request) -> Response:
@@ -86,11 +88,6 @@ class JsonRoute(APIRoute):
             return await handler(_JsonRequest(request.scope, request.receive) if takes_body else request)
 
         return handled
-
-
-def _takes_many(annotation: Any) -> bool:
-    """Whether a parameter may be repeated."""
-    return any(get_origin(kind) is list for kind in (annotation, *get_args(annotation)))
 
 
 def _must_know(request: Request, known: Mapping[str, bool]) -> None:

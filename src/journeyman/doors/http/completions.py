@@ -180,7 +180,8 @@ async def complete(
     ] = 0,
 ) -> Any:
     """An error after the run has begun says 'X-Should-Retry: false': what it has done is done."""
-    agent = _for_format(body, agent_named(service, body.model))
+    schema = None if body.response_format is None else body.response_format.schema_of_answer
+    agent = with_schema(agent_named(service, body.model), schema, field="response_format")
     must_have_model(service, agent)
     asked = await _asked(body, agent, desk, key=key, retried=retries > 0)
     handle = await _started(agent, desk, asked, request.app.state.early_retries)
@@ -207,14 +208,6 @@ async def complete(
         usage=_usage(response.usage),
         journeyman=info,
     )
-
-
-def _for_format(body: CompletionRequest, agent: Agent) -> Agent:
-    """The agent, answering in the form that the client wants."""
-    schema = None if body.response_format is None else body.response_format.schema_of_answer
-    if schema is None:
-        return agent
-    return with_schema(agent, schema, field="response_format", status=400)
 
 
 # --- which run answers

@@ -13,7 +13,6 @@ from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
 from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Match
-from starlette.types import Scope
 
 from journeyman.app.desk import ConflictError, DeskError, InvalidInputError, NotFoundError, NotPermittedError
 from journeyman.core.data import LOG_FIELDS
@@ -210,16 +209,12 @@ def _invalid(error: RequestValidationError) -> Problem:
     return Problem(422, "VALIDATION_ERROR", message or "the request is not valid", fields=fields)
 
 
-def _routed(api: FastAPI, scope: Scope) -> bool:
-    return any(route.matches(scope)[0] is Match.FULL for route in api.routes)
-
-
 def install_errors(api: FastAPI) -> None:
     def allowed(path: str) -> str:
         """Every method of a path; the framework names only those of the first route that has it."""
         scope = {"type": "http", "path": path, "root_path": "", "headers": []}
-        full = (method for method in METHODS if _routed(api, {**scope, "method": method}))
-        return ", ".join(full)
+        found = [(method, route.matches({**scope, "method": method})) for method in METHODS for route in api.routes]
+        return ", ".join(dict.fromkeys(method for method, (match, _) in found if match is Match.FULL))
 
     async def answer(request: Request, error: Exception) -> Response:
         problem = problem_of(error)

@@ -19,14 +19,14 @@ from pydantic_core import to_json
 from starlette.types import Send
 
 from journeyman.app import rendered
-from journeyman.app.desk import NotFoundError
+from journeyman.app.desk import InvalidInputError, NotFoundError
 from journeyman.app.handles import Handle, News, follow
 from journeyman.app.operations.runs import artifact_parts
 from journeyman.app.operations.table import Id
 from journeyman.core.errors import JourneymanError
 from journeyman.core.events import CallFinished, Event, RunStarted
 from journeyman.doors.http.common import DeskDep, JsonRoute
-from journeyman.doors.http.errors import FieldError, Problem, answers
+from journeyman.doors.http.errors import answers
 from journeyman.doors.http.health import Metrics, MetricsDep
 
 T = TypeVar("T")
@@ -307,12 +307,8 @@ def _numbers(header: str | None, count: int) -> list[int]:
         return [0] * count
     numbers = header.split(".")
     if len(numbers) != count or not all(map(_is_number, numbers)):
-        message = f"it is the id of an event of a stream of these {count} runs"
-        raise Problem(
-            422,
-            "VALIDATION_ERROR",
-            f"Last-Event-ID: {message}",
-            fields=[FieldError(field="Last-Event-ID", message=message)],
+        raise InvalidInputError(
+            "VALIDATION_ERROR", "Last-Event-ID", f"it is the id of an event of a stream of these {count} runs"
         )
     return list(map(int, numbers))
 

@@ -202,10 +202,8 @@ class RequestMiddleware:
             raise Problem(403, "ORIGIN_NOT_ALLOWED", f"pages of {origin!r} may not use this service")
 
     def _admit(self, scope: Scope, headers: Headers) -> Principal:
-        client = scope.get("client")
-        address = f"address {client[0]}" if client else "address unknown"
         principal = self._principal(scope, headers)
-        self._count(address if principal is None else f"principal {principal.id}")
+        self._count(_address(scope) if principal is None else f"principal {principal.id}")
         if principal is None:
             raise Problem(
                 401,
@@ -252,8 +250,7 @@ class RequestMiddleware:
             secure = scope.get("scheme") == "https"
             answer.set_cookie(_cookie_name(scope), session, httponly=True, samesite="strict", secure=secure)
         else:
-            client = scope.get("client")
-            self._count(f"address {client[0]}" if client else "address unknown")
+            self._count(_address(scope))
         return answer
 
     def _limited_body(self, receive: Receive, *, declared: str) -> Receive:
@@ -307,6 +304,11 @@ class RequestMiddleware:
             "principal": scope["state"]["principal"].id,
         }
         logger.info("request", extra={LOG_FIELDS: fields})
+
+
+def _address(scope: Scope) -> str:
+    client = scope.get("client")
+    return f"address {client[0]}" if client else "address unknown"
 
 
 def _cookie_name(scope: Scope) -> str:

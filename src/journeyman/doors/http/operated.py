@@ -4,40 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from inspect import Parameter, Signature
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeAlias
 
 from fastapi import APIRouter, Depends, Path, Query, Response
 
 from journeyman.app.desk import Desk
-from journeyman.app.operations import (
-    approvals,
-    experiments,
-    gaps,
-    memory,
-    playbooks,
-    runs,
-    service,
-    tasks,
-)
+from journeyman.app.operations import approvals, experiments, gaps, memory, playbooks, runs, service, tasks
 from journeyman.app.operations.table import Input, Operation
 from journeyman.doors.http.common import DeskDep, JsonRoute
 from journeyman.doors.http.errors import answers
 
-CONFLICTS = {
-    "approvals.approve",
-    "approvals.deny",
-    "attachments.add",
-    "playbooks.rollback",
-    "playbooks.settle",
-    "runs.cancel",
-    "runs.rate",
-    "runs.resolve",
-    "runs.resume",
-    "sessions.delete",
-}
-"""What may clash with how things stand."""
+Row: TypeAlias = tuple[str, str, Operation[..., Any], *tuple[int, ...]]
+"""A method, an address, what it does; 201 where it makes something, 409 where it may clash with how things stand."""
 
-ROUTES: Mapping[str, tuple[tuple[str, str, Operation[..., Any]], ...]] = {
+ROUTES: Mapping[str, tuple[Row, ...]] = {
     "service": (
         ("GET", "/me", service.me),
         ("GET", "/configuration", service.configuration),
@@ -46,22 +26,22 @@ ROUTES: Mapping[str, tuple[tuple[str, str, Operation[..., Any]], ...]] = {
         ("GET", "/sessions", runs.list_sessions),
         ("GET", "/sessions/{session_id}", runs.show_session),
         ("PATCH", "/sessions/{session_id}", runs.rename_session),
-        ("DELETE", "/sessions/{session_id}", runs.delete_session),
+        ("DELETE", "/sessions/{session_id}", runs.delete_session, 409),
     ),
     "runs": (
         ("GET", "/runs", runs.list_runs),
         ("GET", "/runs/{run_id}", runs.show_run),
-        ("POST", "/runs/{run_id}/cancel", runs.cancel_run),
-        ("POST", "/runs/{run_id}/resume", runs.resume_run),
-        ("POST", "/runs/{run_id}/calls/{call_id}/resolve", runs.resolve_call),
+        ("POST", "/runs/{run_id}/cancel", runs.cancel_run, 409),
+        ("POST", "/runs/{run_id}/resume", runs.resume_run, 409),
+        ("POST", "/runs/{run_id}/calls/{call_id}/resolve", runs.resolve_call, 409),
         ("GET", "/runs/{run_id}/labels", runs.run_labels),
-        ("POST", "/runs/{run_id}/rating", runs.rate_run),
+        ("POST", "/runs/{run_id}/rating", runs.rate_run, 409),
     ),
     "approvals": (
         ("GET", "/approvals", approvals.list_approvals),
         ("GET", "/approvals/{approval_id}", approvals.show_approval),
-        ("POST", "/approvals/{approval_id}/approve", approvals.approve),
-        ("POST", "/approvals/{approval_id}/deny", approvals.deny),
+        ("POST", "/approvals/{approval_id}/approve", approvals.approve, 409),
+        ("POST", "/approvals/{approval_id}/deny", approvals.deny, 409),
         ("GET", "/grants", approvals.list_grants),
         ("DELETE", "/grants/{grant_id}", approvals.revoke_grant),
         ("GET", "/audit", approvals.list_audit),
@@ -73,7 +53,7 @@ ROUTES: Mapping[str, tuple[tuple[str, str, Operation[..., Any]], ...]] = {
         ("GET", "/agents", service.list_agents),
     ),
     "tasks": (
-        ("POST", "/tasks", tasks.create_task),
+        ("POST", "/tasks", tasks.create_task, 201),
         ("GET", "/tasks", tasks.list_tasks),
         ("GET", "/tasks/{task_id}", tasks.show_task),
         ("PATCH", "/tasks/{task_id}", tasks.update_task),
@@ -83,14 +63,14 @@ ROUTES: Mapping[str, tuple[tuple[str, str, Operation[..., Any]], ...]] = {
     ),
     "attachments": (
         ("GET", "/tasks/{task_id}/attachments", tasks.list_attachments),
-        ("POST", "/tasks/{task_id}/attachments", tasks.add_attachment),
+        ("POST", "/tasks/{task_id}/attachments", tasks.add_attachment, 201, 409),
         ("GET", "/attachments/{attachment_id}", tasks.show_attachment),
         ("PATCH", "/attachments/{attachment_id}", tasks.update_attachment),
         ("DELETE", "/attachments/{attachment_id}", tasks.delete_attachment),
     ),
     "search": (("GET", "/search", tasks.search),),
     "memory": (
-        ("POST", "/memory/documents", memory.add_document),
+        ("POST", "/memory/documents", memory.add_document, 201),
         ("GET", "/memory/documents", memory.list_documents),
         ("GET", "/memory/documents/{document_id}", memory.show_document),
         ("DELETE", "/memory/documents/{document_id}", memory.delete_document),
@@ -101,8 +81,8 @@ ROUTES: Mapping[str, tuple[tuple[str, str, Operation[..., Any]], ...]] = {
         ("GET", "/playbooks/{domain}", playbooks.show_playbook),
         ("GET", "/playbooks/{domain}/history", playbooks.list_versions),
         ("GET", "/playbooks/{domain}/diff", playbooks.compare_versions),
-        ("POST", "/playbooks/{domain}/rollback", playbooks.roll_back),
-        ("PATCH", "/playbooks/{domain}/strategies/{strategy_id}", playbooks.change_strategy),
+        ("POST", "/playbooks/{domain}/rollback", playbooks.roll_back, 409),
+        ("PATCH", "/playbooks/{domain}/strategies/{strategy_id}", playbooks.change_strategy, 409),
     ),
     "experiments": (
         ("GET", "/experiments", experiments.list_experiments),
@@ -120,12 +100,6 @@ ROUTES: Mapping[str, tuple[tuple[str, str, Operation[..., Any]], ...]] = {
         ("GET", "/intents/types", gaps.list_types),
     ),
 }
-CREATED: Mapping[str, str] = {
-    "tasks.create": "/api/v1/tasks/",
-    "attachments.add": "/api/v1/attachments/",
-    "memory.add": "/api/v1/memory/documents/",
-}
-"""What makes something, and where that is found then."""
 
 
 def routers() -> list[APIRouter]:
@@ -133,20 +107,20 @@ def routers() -> list[APIRouter]:
     found = []
     for tag, routes in ROUTES.items():
         router = APIRouter(prefix="/api/v1", tags=[tag], route_class=JsonRoute)
-        for method, path, operation in routes:
-            _add(router, method, path, operation)
+        for row in routes:
+            _add(router, *row)
         found.append(router)
     return found
 
 
-def _add(router: APIRouter, method: str, path: str, operation: Operation[..., Any]) -> None:
-    nothing, place = operation.output is type(None), CREATED.get(operation.name)
-    errors = [*([404] if "{" in path else []), *([409] if operation.name in CONFLICTS else [])]
+def _add(router: APIRouter, method: str, path: str, operation: Operation[..., Any], *statuses: int) -> None:
+    status = 204 if operation.output is type(None) else 201 if 201 in statuses else 200
+    errors = [*([404] if "{" in path else []), *([409] if 409 in statuses else [])]
 
     async def endpoint(desk: Desk, response: Response, **values: Any) -> Any:
         made = await operation(desk, **values)
-        if place is not None:
-            response.headers["Location"] = f"{place}{made.id}"
+        if status == 201:  # found by its own id, also where it was made as a part of something else
+            response.headers["Location"] = f"/api/v1{path.rpartition('}')[2]}/{made.id}"
         return made
 
     keyword = Parameter.KEYWORD_ONLY
@@ -164,9 +138,9 @@ def _add(router: APIRouter, method: str, path: str, operation: Operation[..., An
         path,
         endpoint,
         methods=[method],
-        status_code=204 if nothing else 200 if place is None else 201,
+        status_code=status,
         summary=operation.summary,
-        response_model=None if nothing else operation.output,
+        response_model=None if status == 204 else operation.output,
         responses=answers(*errors),
     )
 

@@ -36,13 +36,9 @@ async def success(value: Any, look_up: Look, *, declared: bool) -> types.CallToo
     content += [types.ResourceLink(**item) for item in value.get("links", ())]
     structured = value.get("structured")
     if not isinstance(structured, dict):
-        structured = _without_data(value) if declared else None
+        media = [{key: held for key, held in item.items() if key != "data"} for item in value.get("media", ())]
+        structured = value | ({"media": media} if media else {}) if declared else None
     return types.CallToolResult(content=content, structured_content=structured)
-
-
-def _without_data(value: dict[str, Any]) -> dict[str, Any]:
-    media = [{key: held for key, held in item.items() if key != "data"} for item in value.get("media", ())]
-    return {**value, "media": media} if media else value
 
 
 def _has_parts(value: dict[str, Any]) -> bool:
@@ -62,14 +58,11 @@ async def _medium(item: dict[str, Any], look_up: Look) -> types.ContentBlock:
         data = await look_up(item["artifact"])
     if data is None:
         return _text(f"[{kind}, {item.get('bytes', '?')} bytes, is not kept any more]")
-    if "uri" in item:
-        blob = types.BlobResourceContents(uri=item["uri"], mime_type=kind, blob=data)
-        return types.EmbeddedResource(resource=blob)
-    if kind.startswith("image/"):
+    if "uri" not in item and kind.startswith("image/"):
         return types.ImageContent(data=data, mime_type=kind)
-    if kind.startswith("audio/"):
+    if "uri" not in item and kind.startswith("audio/"):
         return types.AudioContent(data=data, mime_type=kind)
-    blob = types.BlobResourceContents(uri="attachment:result", mime_type=kind, blob=data)
+    blob = types.BlobResourceContents(uri=item.get("uri", "attachment:result"), mime_type=kind, blob=data)
     return types.EmbeddedResource(resource=blob)
 
 

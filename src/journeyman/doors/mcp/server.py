@@ -119,9 +119,8 @@ class Gateway:
     async def _list_tools(self, ctx: Context, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
         if ctx.protocol_version not in MODERN_PROTOCOL_VERSIONS:
             self._connections.add(connection_of(ctx))
-        principal = self._principal(ctx)
-        start = _offset(params)
-        offered = [item for item in self._service.app.library.specifications() if _is_offered(item, principal)]
+        desk, start = self._desk(ctx), _offset(params)
+        offered = list(filter(desk.may_use, self._service.app.library.specifications()))
         return types.ListToolsResult(
             tools=[self._told(item) for item in offered[start : start + PAGE]],
             next_cursor=str(start + PAGE) if len(offered) > start + PAGE else None,
@@ -167,7 +166,7 @@ class Gateway:
     ) -> types.CallToolResult | types.InputRequiredResult:
         desk = self._desk(ctx)
         item = self._found(params.name)
-        if item is None or not _is_offered(item, desk.principal):
+        if item is None or not desk.may_use(item):
             if item is None:
                 await desk.miss_tool(params.name[:TOOL_NAME_CHARS])
             raise MCPError(types.INVALID_PARAMS, f"Unknown tool: {params.name[:TOOL_NAME_CHARS]}")
@@ -266,10 +265,6 @@ def _resource(row: RunRow) -> types.Resource:
         description="A run: its calls, what came of them, and its answer.",
         mime_type=JSON,
     )
-
-
-def _is_offered(item: ToolSpecification, principal: Principal) -> bool:
-    return item.enabled and all(principal.may(permission) for permission in item.permissions)
 
 
 class _Server(Server[Any]):

@@ -24,18 +24,7 @@ _TEXTS = ("text/plain", "text/markdown", "text/csv", "application/json", "applic
 _CHARSET = re.compile(rb"""<meta[^>]{0,200}charset=["']?([A-Za-z0-9_-]{1,40})""", re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True)
-class FetchedPage:
-    """A page as it was read."""
-
-    url: str
-    """Where redirects led."""
-    page: Page
-    complete: bool
-    """Whether it ended within the budget."""
-
-
-async def fetch_page(url: str, *, private: bool = False) -> FetchedPage:
+async def fetch_page(url: str, *, private: bool = False) -> Page:
     """Read a page. Raises ToolError."""
     current = url
     for _ in range(MOST_REDIRECTS + 1):
@@ -50,8 +39,7 @@ async def fetch_page(url: str, *, private: bool = False) -> FetchedPage:
             continue
         if answer.status != 200:
             raise _failed(current, f"it answered {answer.status}", again=answer.status >= 500)
-        page = await asyncio.to_thread(_readable, answer, current)
-        return FetchedPage(current, page, answer.complete)
+        return await asyncio.to_thread(_readable, answer, current)
     raise _failed(current, f"more than {MOST_REDIRECTS} redirects", again=False)
 
 
@@ -108,7 +96,9 @@ def _readable(answer: Fetched, url: str) -> Page:
     except LookupError:
         text = body.decode("utf-8", "replace")
     text = text.replace("\0", "")
-    return read_page(text, address=url) if kind in _HTML else Page(text=text.strip())
+    page = read_page(text, address=url) if kind in _HTML else Page(url, text=text.strip())
+    page.complete = answer.complete
+    return page
 
 
 # --- the text that a person would read, in one pass: time grows with the page and no faster
@@ -133,6 +123,10 @@ _LONGEST_TAG = 10_000
 class Page:
     """What was found on a page."""
 
+    url: str
+    """Where redirects led."""
+    complete: bool = True
+    """Whether it ended within the budget."""
     title: str = ""
     text: str = ""
     links: list[tuple[str, str]] = field(default_factory=list)
@@ -141,8 +135,7 @@ class Page:
 
 class _Reader:
     def __init__(self, address: str) -> None:
-        self.page = Page()
-        self._address = address
+        self.page = Page(address)
         self._parts: list[str] = []
         self._skipping: list[str] = []
         """Elements inside the outermost one that is left out."""
@@ -191,7 +184,7 @@ class _Reader:
             self._link = None
         if not closing and (found := _HREF.search(inner, 0, _LONGEST_TAG)) is not None:
             try:
-                address = urljoin(self._address, html.unescape(next(filter(None, found.groups()))).strip())
+                address = urljoin(self.page.url, html.unescape(next(filter(None, found.groups()))).strip())
             except ValueError:
                 return
             if address.startswith(("http://", "https://")):

@@ -108,7 +108,8 @@ def sources_of(results: Iterable[Any]) -> dict[int, Source]:
             if source is not None:
                 earlier = found.get(source.number)
                 if earlier is not None and earlier.text not in source.text:
-                    source = _joined(earlier, source)
+                    title, text = source.title or earlier.title, f"{earlier.text}\n\n{source.text}"
+                    source = replace(source, title=title, text=text)
                 found[source.number] = source
     return found
 
@@ -176,17 +177,6 @@ def _listed(items: list[Any], sources: RunSources) -> list[Any] | None:
 
 def _address(item: Mapping[str, Any]) -> str | None:
     return next((item[name] for name in _KINDS if name != "tool" and isinstance(item.get(name), str)), None)
-
-
-def _joined(earlier: Source, later: Source) -> Source:
-    return Source(
-        later.number,
-        later.kind,
-        later.title or earlier.title,
-        later.address,
-        f"{earlier.text}\n\n{later.text}",
-        later.stored_at,
-    )
 
 
 def _source(item: Mapping[str, Any]) -> Source | None:

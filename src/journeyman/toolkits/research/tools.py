@@ -61,14 +61,6 @@ class Recall(Protocol):
     ) -> Sequence[MemoryDocument]: ...
 
 
-def _asks_for_protected(tools: ResearchTools, arguments: Mapping[str, Any]) -> bool:
-    return tools.protects(str(arguments.get("path", "")))
-
-
-def _may_carry_data(tools: ResearchTools, arguments: Mapping[str, Any]) -> bool:
-    return tools.may_carry_data(str(arguments.get("url", "")))
-
-
 class ResearchTools:
     """Tools over a search engine, the web, a folder and a memory; those for which nothing was given are left out.
 
@@ -110,6 +102,19 @@ class ResearchTools:
         if self._memory is not None:
             found += [self.search_memory, self.store_memory]
         return found
+
+    def _asks_for_protected(self, arguments: Mapping[str, Any]) -> bool:
+        """Whether a person must agree before this file is read."""
+        return self._files is not None and self._files.protects(str(arguments.get("path", "")))
+
+    def _may_carry_data(self, arguments: Mapping[str, Any]) -> bool:
+        """Whether an address that no search, page or earlier call has named could carry data away."""
+        url = str(arguments.get("url", ""))
+        try:
+            parts = urlsplit(url)
+        except ValueError:
+            return False  # it is refused anyway
+        return url not in self._known and len(parts.query) + len(parts.fragment) > LONGEST_UNKNOWN_QUERY
 
     @tool(**_READS, secrets=(TOKEN,), tags=("internet", "find", "news"))
     async def web_search(self, query: Text, max_results: Count = 5, *, context: ToolContext) -> dict[str, Any]:
@@ -155,8 +160,7 @@ class ResearchTools:
             offset: Where to go on in a long page; "next_offset" of the result before.
         """
         sources = self._reading(context)
-        fetched = await pages.fetch_page(url, private=self._private)
-        page = fetched.page
+        page = await pages.fetch_page(url, private=self._private)
         for _, address in page.links:
             self._note(address)
         self._note(url)
@@ -166,10 +170,10 @@ class ResearchTools:
             # By the address that was asked for, which is the one that a search has named.
             "source": sources.number(url),
             "title": page.title,
-            "url": fetched.url,
+            "url": page.url,
             "text": shown,
             "next_offset": offset + LONGEST_TEXT if len(page.text) > offset + LONGEST_TEXT else None,
-            "complete": fetched.complete,
+            "complete": page.complete,
             "links": [{"text": text, "url": address} for text, address in page.links[:LINKS]],
         }
 
@@ -238,18 +242,6 @@ class ResearchTools:
             return {"document_id": kept.id}
         note = f"{kept.by_words_alone} passages of it are found by their words alone for now"
         return {"document_id": kept.id, "note": note}
-
-    def protects(self, path: str) -> bool:
-        """Whether a person must agree before this file is read."""
-        return self._files is not None and self._files.protects(path)
-
-    def may_carry_data(self, url: str) -> bool:
-        """Whether an address that no search, page or earlier call has named could carry data away."""
-        try:
-            parts = urlsplit(url)
-        except ValueError:
-            return False  # it is refused anyway
-        return url not in self._known and len(parts.query) + len(parts.fragment) > LONGEST_UNKNOWN_QUERY
 
     def _note(self, address: str) -> None:
         self._known[address] = None

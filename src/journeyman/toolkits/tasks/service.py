@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from journeyman.core.audit import AuditNote
@@ -128,6 +127,7 @@ class TaskService:
         if not 1 <= limit <= MOST_LISTED or offset < 0:
             recover = f"Use a limit from 1 to {MOST_LISTED} and an offset of 0 or more"
             raise invalid("INVALID_LIMIT", f"limit {limit} with offset {offset} is not possible", recover)
+        today = moment(self._clock.time()).replace(hour=0, minute=0, second=0, microsecond=0)
         wanted = TaskFilter(
             text=(text or "").strip()[: inputs.LONGEST_NAME] or None,
             status=inputs.read_status(status) if status else None,
@@ -135,12 +135,9 @@ class TaskService:
             tags=inputs.read_tags(tags),
             due_after=inputs.read_eta(due_after) if due_after else None,
             due_before=inputs.read_eta(due_before, end_of_day=True) if due_before else None,
-            overdue_at=self._start_of_today() if overdue else None,
+            overdue_at=today if overdue else None,
         )
         return await self._store.find(wanted, sort=sort, after=after, limit=limit, offset=offset)
-
-    def _start_of_today(self) -> datetime:
-        return moment(self._clock.time()).replace(hour=0, minute=0, second=0, microsecond=0)
 
     async def update(
         self,

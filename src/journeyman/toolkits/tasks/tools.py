@@ -290,12 +290,7 @@ class _TaskTools:
         )
         return {**_result(changed.task), "previous": dict(changed.previous)}
 
-    @tool(
-        category=CATEGORY,
-        risk=RiskLevel.REVERSIBLE,
-        read_only=True,
-        examples=[{"task_id": "quarterly report"}],
-    )
+    @tool(**_READS, examples=[{"task_id": "quarterly report"}])
     async def list_task_versions(self, task_id: TaskName) -> dict[str, Any]:
         """List the earlier versions of one task. Use only before restore_task, to see what a task was.
 
@@ -306,8 +301,7 @@ class _TaskTools:
         return {"versions": [version.model_dump(mode="json") for version in kept]}
 
     @tool(
-        category=CATEGORY,
-        risk=RiskLevel.REVERSIBLE,
+        **_CHANGES,
         examples=["Undo the change of the essay", {"task_id": "quarterly report"}],
         describe=_about_restoring,
         render=wording.changed,
