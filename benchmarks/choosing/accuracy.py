@@ -19,7 +19,7 @@ import numpy as np
 from benchmarks.choosing.cases import MANY, MULTIPLE, TUNING, Case, Half, among_many, bfcl, pool, toolbox, written
 from benchmarks.gaps.vectors import RememberedVectors
 from journeyman import ToolSpecification
-from journeyman.choosing import UserIntent, catalogue
+from journeyman.choosing import UserIntent, ranking
 from journeyman.choosing.intents import IntentReader
 from journeyman.choosing.parameters import read_parameters
 from journeyman.choosing.ranking import ToolRanking
@@ -270,7 +270,7 @@ def main(arguments: Sequence[str]) -> int:
     chosen = parser.parse_args(arguments)
     for name in ADDED_TYPES:
         add_intent_type(name)
-    catalogue.FIRST_SECONDS = 600.0  # nothing may be compared by words alone while vectors are made
+    ranking.FIRST_SECONDS = 600.0  # nothing may be compared by words alone while vectors are made
     report = asyncio.run(measure(chosen.set))
     print(json.dumps(report, indent=1) if chosen.json else text(report))
     return 0 if all(report["verdicts"].values()) else 1

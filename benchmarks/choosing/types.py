@@ -12,7 +12,7 @@ from benchmarks.choosing.accuracy import ADDED_TYPES
 from benchmarks.choosing.cases import TUNING, Case, written
 from benchmarks.choosing.weights import Choice, fitted, hits
 from benchmarks.gaps.vectors import RememberedVectors
-from journeyman.choosing import catalogue
+from journeyman.choosing import ranking
 from journeyman.choosing.intents import UNKNOWN, IntentReader, TypeSignals
 from journeyman.choosing.ranking import ToolRanking
 from journeyman.core.gaps import add_intent_type
@@ -32,7 +32,7 @@ async def choices(cases: Sequence[Case], embedder: Embedder) -> list[Choice]:
 
 
 def main() -> None:
-    catalogue.FIRST_SECONDS = 600.0  # nothing may be compared by words alone while vectors are made
+    ranking.FIRST_SECONDS = 600.0  # nothing may be compared by words alone while vectors are made
     for name in ADDED_TYPES:
         add_intent_type(name)
     embedder = RememberedVectors()

@@ -15,9 +15,8 @@ from numpy.typing import NDArray
 
 from benchmarks.choosing.cases import MULTIPLE, TUNING, Case, among_many, bfcl, pool, toolbox, written
 from benchmarks.gaps.vectors import RememberedVectors
-from journeyman.choosing import catalogue
-from journeyman.choosing.catalogue import Signals
-from journeyman.choosing.ranking import ToolRanking
+from journeyman.choosing import ranking
+from journeyman.choosing.ranking import Signals, ToolRanking
 from journeyman.core.protocols import Embedder
 
 PENALTY = 3.0
@@ -123,7 +122,7 @@ def _row(name: str, row: Sequence[float]) -> str:
 
 
 def main() -> None:
-    catalogue.FIRST_SECONDS = 600.0  # nothing may be compared by words alone while vectors are made
+    ranking.FIRST_SECONDS = 600.0  # nothing may be compared by words alone while vectors are made
     embedder = RememberedVectors()
     kept, tools = pool("tune")
     names = list(Signals._fields)

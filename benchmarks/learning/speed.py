@@ -15,7 +15,7 @@ from journeyman.core.playbook import StrategyState, ToolCallingStrategy
 from journeyman.learning.episodes import Episode, EpisodeCall
 from journeyman.learning.forms import LearningSettings
 from journeyman.learning.playbook import Playbook
-from journeyman.retrieval.index import SketchedIndex
+from journeyman.retrieval.index import VectorIndex
 
 SIZES = (1_000, 10_000, 100_000)
 MILLION = 1_000_000
@@ -112,7 +112,7 @@ def _index(size: int, *, searches: int = 60) -> Row:
     drawn = _BASE[draw.integers(0, 4096, size + searches)] + 0.5 * _BASE[draw.integers(0, 4096, size + searches)]
     drawn /= np.linalg.norm(drawn, axis=1, keepdims=True)
     rows, queries = drawn[:size], drawn[size:]
-    index = SketchedIndex()
+    index = VectorIndex("sketched")
     index.put([str(number) for number in range(size)], rows)
     ours, plain, found = list[float](), list[float](), list[float]()
     for query in queries:

@@ -9,7 +9,7 @@ from benchmarks.retrieval import contenders, corpus
 from benchmarks.retrieval.paraphrases import PAIRS
 from journeyman.core.protocols import Embedder
 from journeyman.retrieval.embedders import CachedEmbedder
-from journeyman.retrieval.index import ExactIndex
+from journeyman.retrieval.index import VectorIndex
 from journeyman.retrieval.search import HybridIndex
 
 SETS = ("written", "live", "together", "paraphrases")
@@ -58,7 +58,7 @@ async def recall(
     report: dict[str, Any] = {"texts": len(texts), "questions": len(questions)}
     report |= {"seconds_to_index": round(indexing, 2), **_recalls(together)}
     if embedder:
-        vectors = ExactIndex()
+        vectors = VectorIndex("exact")
         vectors.put(list(texts), await embedder.embed(list(texts.values())))
         rows = await embedder.embed([text for text, _ in questions])
         alone = [

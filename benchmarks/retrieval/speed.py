@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from journeyman.core.protocols import Vectors
-from journeyman.retrieval.index import ExactIndex
+from journeyman.retrieval.index import VectorIndex
 
 DIMENSIONS = 256
 SIZES = {1_000: 400, 10_000: 200, 100_000: 60, 1_000_000: 15}
@@ -28,7 +28,7 @@ def scan(matrix: Vectors, query: Vectors) -> list[tuple[int, float]]:
 def measure(size: int, searches: int) -> dict[str, Any]:
     """Median seconds of both, the searches taking turns, and the median of their ratios."""
     random = np.random.default_rng(size)
-    index = ExactIndex()
+    index = VectorIndex("exact")
     for start in range(0, size, CHUNK):
         count = min(CHUNK, size - start)
         rows = random.standard_normal((count, DIMENSIONS), dtype=np.float32)

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from journeyman import ModelError, ToolSpecification
-from journeyman.choosing import IntentReader, UserIntent, catalogue
+from journeyman.choosing import IntentReader, UserIntent
 from journeyman.choosing.ranking import ToolRanking
 from journeyman.core.gaps import IntentType, add_intent_type, intent_types, remove_intent_type
 from journeyman.core.protocols import Deltas, ModelRequest, ModelResponse
@@ -331,7 +331,7 @@ async def test_tools_that_are_left_out_cost_no_new_vectors_and_are_not_named() -
 
 
 async def test_words_do_until_the_vectors_of_many_tools_are_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(catalogue, "FIRST_SECONDS", 0.01)
+    monkeypatch.setattr("journeyman.choosing.ranking.FIRST_SECONDS", 0.01)
     embedder = Slow()
     ranking = ToolRanking(embedder=embedder)
     assert (await ranking.ranked("find orders", TOOLS)).by_words

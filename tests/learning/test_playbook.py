@@ -17,7 +17,7 @@ from journeyman.learning import index as learning_index
 from journeyman.learning.episodes import Episode, EpisodeCall
 from journeyman.learning.evidence import DOUBT, lower_bound
 from journeyman.learning.forms import as_advice
-from journeyman.retrieval.index import ExactIndex
+from journeyman.retrieval.index import VectorIndex
 from journeyman.testing import ScriptedModel, call, say
 
 TOOLS = ["find_person", "send_note", "delete_note", "finish"]
@@ -89,13 +89,13 @@ async def test_what_is_learned_is_compared_with_its_own_sequence_alone(monkeypat
     await playbook.feed(replace(told("Bert"), request="Send Bert the minutes of the meeting"))
     compared: list[Sequence[str]] = []
 
-    def similarities(index: ExactIndex, vector: Vectors, ids: Sequence[str], *, domain: str = "") -> dict[str, float]:
+    def similarities(index: VectorIndex, vector: Vectors, ids: Sequence[str], *, domain: str = "") -> dict[str, float]:
         compared.append(ids)
         return found(index, vector, ids, domain=domain)
 
-    found = ExactIndex.similarities
-    monkeypatch.setattr(ExactIndex, "similarities", similarities)
-    monkeypatch.delattr(ExactIndex, "search")
+    found = VectorIndex.similarities
+    monkeypatch.setattr(VectorIndex, "similarities", similarities)
+    monkeypatch.delattr(VectorIndex, "search")
     other = replace(told("Carla"), calls=told("Carla").calls[1:])
     await playbook.feed(other)
     assert compared == []

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from journeyman.core.protocols import Vectors
 from journeyman.retrieval import index as sketches
-from journeyman.retrieval.index import ExactIndex, SketchedIndex
+from journeyman.retrieval.index import VectorIndex
 
 DIMENSIONS = 100
 """No multiple of the bits in a word."""
@@ -28,7 +28,7 @@ def scattered(count: int, *, seed: int = 0) -> Vectors:
     st.integers(0, 30),
 )
 def test_every_vector_is_found_after_any_changes(changes: list[tuple[int, str, int]], at_first: int) -> None:
-    vectors, index = scattered(100), SketchedIndex()
+    vectors, index = scattered(100), VectorIndex("sketched")
     there = {f"n{number}": number for number in range(at_first)}
     index.put(list(there), vectors[:at_first])
     for number, change, row in changes:
@@ -52,7 +52,7 @@ def test_neighbours_are_found_and_ranked_as_by_comparing_all(monkeypatch: pytest
     middles = scattered(40, seed=4)
     rows = (middles[draw.integers(0, 40, 2_000)] + 0.4 * scattered(2_000, seed=5)).astype(np.float32)
     names = [f"n{number}" for number in range(2_000)]
-    exact, sketched = ExactIndex(), SketchedIndex()
+    exact, sketched = VectorIndex("exact"), VectorIndex("sketched")
     for index in (exact, sketched):
         index.put(names[:1_500], rows[:1_500])
         index.put(names[1_500:], rows[1_500:])

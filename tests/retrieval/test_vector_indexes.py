@@ -3,6 +3,7 @@
 import re
 import sys
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import pytest
@@ -12,9 +13,9 @@ from hypothesis import strategies as st
 from journeyman.core.errors import ConfigurationError
 from journeyman.core.lazy import install_command
 from journeyman.core.protocols import Vectors
-from journeyman.retrieval.index import INDEX_VARIABLE, ExactIndex, FaissIndex, SketchedIndex, vector_index
+from journeyman.retrieval.index import INDEX_VARIABLE, VectorIndex
 
-INDEXES: list[Callable[[], ExactIndex]] = [ExactIndex, SketchedIndex, FaissIndex]
+INDEXES: list[Callable[[], VectorIndex]] = [partial(VectorIndex, kind) for kind in ("exact", "sketched", "faiss")]
 every_index = pytest.mark.parametrize("make", INDEXES)
 
 
@@ -40,7 +41,7 @@ def by_hand(vectors: dict[str, Vectors], query: Vectors, k: int) -> list[str]:
 
 
 @every_index
-def test_the_nearest_are_found_best_first(make: Callable[[], ExactIndex]) -> None:
+def test_the_nearest_are_found_best_first(make: Callable[[], VectorIndex]) -> None:
     index, vectors = make(), rows(200)
     index.put(names(200), vectors)
     query = rows(1, seed=1)[0]
@@ -50,7 +51,7 @@ def test_the_nearest_are_found_best_first(make: Callable[[], ExactIndex]) -> Non
 
 
 @every_index
-def test_similarity_is_the_cosine_whatever_the_lengths(make: Callable[[], ExactIndex]) -> None:
+def test_similarity_is_the_cosine_whatever_the_lengths(make: Callable[[], VectorIndex]) -> None:
     index = make()
     index.put(["long", "zero"], np.array([[3, 4], [0, 0]], dtype=np.float32))
     found = index.search(np.array([30, 40], dtype=np.float32))
@@ -59,7 +60,7 @@ def test_similarity_is_the_cosine_whatever_the_lengths(make: Callable[[], ExactI
 
 
 @every_index
-def test_single_vectors_are_compared_without_the_others(make: Callable[[], ExactIndex]) -> None:
+def test_single_vectors_are_compared_without_the_others(make: Callable[[], VectorIndex]) -> None:
     index, vectors = make(), rows(20)
     index.put(names(20), vectors)
     query = rows(1, seed=1)[0]
@@ -71,7 +72,7 @@ def test_single_vectors_are_compared_without_the_others(make: Callable[[], Exact
 
 
 @every_index
-def test_domains_do_not_see_each_other(make: Callable[[], ExactIndex]) -> None:
+def test_domains_do_not_see_each_other(make: Callable[[], VectorIndex]) -> None:
     index, vectors = make(), rows(2)
     index.put(["a"], vectors[:1], domain="one")
     index.put(["b"], vectors[1:], domain="two")
@@ -80,7 +81,7 @@ def test_domains_do_not_see_each_other(make: Callable[[], ExactIndex]) -> None:
 
 
 @every_index
-def test_an_id_that_is_put_again_is_replaced(make: Callable[[], ExactIndex]) -> None:
+def test_an_id_that_is_put_again_is_replaced(make: Callable[[], VectorIndex]) -> None:
     index, vectors = make(), rows(3)
     index.put(["a", "b"], vectors[:2])
     index.put(["a"], vectors[2:])
@@ -89,14 +90,14 @@ def test_an_id_that_is_put_again_is_replaced(make: Callable[[], ExactIndex]) -> 
 
 
 @every_index
-def test_the_last_of_equal_ids_in_one_call_counts(make: Callable[[], ExactIndex]) -> None:
+def test_the_last_of_equal_ids_in_one_call_counts(make: Callable[[], VectorIndex]) -> None:
     index, vectors = make(), rows(2)
     index.put(["a", "a"], vectors)
     assert dict(index.search(vectors[1], k=5)) == pytest.approx({"a": 1.0})
 
 
 @every_index
-def test_a_removed_id_is_gone_and_the_others_stay(make: Callable[[], ExactIndex]) -> None:
+def test_a_removed_id_is_gone_and_the_others_stay(make: Callable[[], VectorIndex]) -> None:
     index, vectors = make(), rows(4)
     index.put(names(4), vectors)
     index.remove(["n1", "never there"])
@@ -108,7 +109,7 @@ def test_a_removed_id_is_gone_and_the_others_stay(make: Callable[[], ExactIndex]
 
 
 @every_index
-def test_vectors_of_another_length_are_refused(make: Callable[[], ExactIndex]) -> None:
+def test_vectors_of_another_length_are_refused(make: Callable[[], VectorIndex]) -> None:
     index = make()
     index.put(["a"], rows(1))
     with pytest.raises(ValueError, match="vectors have 4 dimensions, the index has 8; use one embedder"):
@@ -118,13 +119,13 @@ def test_vectors_of_another_length_are_refused(make: Callable[[], ExactIndex]) -
 
 
 @every_index
-def test_ids_and_vectors_must_be_as_many(make: Callable[[], ExactIndex]) -> None:
+def test_ids_and_vectors_must_be_as_many(make: Callable[[], VectorIndex]) -> None:
     with pytest.raises(ValueError, match="2 ids came with 1 vectors"):
         make().put(["a", "b"], rows(1))
 
 
 @every_index
-def test_a_vector_that_is_no_number_is_refused(make: Callable[[], ExactIndex]) -> None:
+def test_a_vector_that_is_no_number_is_refused(make: Callable[[], VectorIndex]) -> None:
     with pytest.raises(ValueError, match="not a finite number"):
         make().put(["a"], np.array([[1, np.nan]], dtype=np.float32))
 
@@ -132,7 +133,7 @@ def test_a_vector_that_is_no_number_is_refused(make: Callable[[], ExactIndex]) -
 @every_index
 @given(st.lists(st.tuples(st.sampled_from("abcdef"), st.booleans(), st.integers(0, 30)), max_size=40))
 def test_any_order_of_changes_leaves_what_a_plain_dictionary_would(
-    make: Callable[[], ExactIndex], changes: list[tuple[str, bool, int]]
+    make: Callable[[], VectorIndex], changes: list[tuple[str, bool, int]]
 ) -> None:
     index, vectors = make(), rows(31)
     expected: dict[str, Vectors] = {}
@@ -149,24 +150,24 @@ def test_any_order_of_changes_leaves_what_a_plain_dictionary_would(
 
 
 def test_an_index_is_chosen_by_name_and_then_by_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert type(vector_index()) is ExactIndex
+    assert VectorIndex().kind == "exact"
     monkeypatch.setenv(INDEX_VARIABLE, "faiss")
-    assert type(vector_index()) is FaissIndex
-    assert type(vector_index("exact")) is ExactIndex
-    assert type(vector_index(usual="sketched")) is FaissIndex
+    assert VectorIndex().kind == "faiss"
+    assert VectorIndex("exact").kind == "exact"
+    assert VectorIndex(usual="sketched").kind == "faiss"
     monkeypatch.delenv(INDEX_VARIABLE)
-    assert type(vector_index(usual="sketched")) is SketchedIndex
+    assert VectorIndex(usual="sketched").kind == "sketched"
 
 
 def test_an_unknown_index_lists_the_known_ones(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ConfigurationError, match="no vector index is named 'hnsw'; use 'exact', 'sketched' or 'faiss'"):
-        vector_index("hnsw")
+        VectorIndex("hnsw")
     monkeypatch.setenv(INDEX_VARIABLE, "hnsw")
     with pytest.raises(ConfigurationError, match=r"named 'hnsw' \(JOURNEYMAN_INDEX\)"):
-        vector_index()
+        VectorIndex()
 
 
 def test_without_its_extra_faiss_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "faiss", None)
     with pytest.raises(ConfigurationError, match=re.escape(install_command("faiss"))):
-        vector_index("faiss")
+        VectorIndex("faiss")

@@ -65,11 +65,11 @@ def _near() -> tuple[frozenset[str], ...]:
 
 @cache
 def _by_verb() -> dict[str, frozenset[str]]:
-    found: dict[str, set[str]] = {}
+    by_verb: dict[str, set[str]] = {}
     for action, verbs in actions().items():
         for verb in verbs:
-            found.setdefault("_".join(map(stem, verb.split("_"))), set()).add(action)
-    return {verb: frozenset(actions) for verb, actions in found.items()}
+            by_verb.setdefault("_".join(map(stem, verb.split("_"))), set()).add(action)
+    return {verb: frozenset(actions) for verb, actions in by_verb.items()}
 
 
 def actions_of(written: Iterable[str]) -> list[frozenset[str]]:
@@ -93,16 +93,16 @@ def _longest(table: Mapping[str, _T], stems: Sequence[str], *, joined_by: str, m
 def asked_actions(text: str) -> tuple[frozenset[str], frozenset[str]]:
     """What a request wants done: at first sight, and by any of its verbs."""
     bare = wording.polite.sub("", text)
-    found = actions_of(words(bare)[:40])
-    every = frozenset[str]().union(*found)
+    asked = actions_of(words(bare)[:40])
+    every = frozenset[str]().union(*asked)
     special = every & _SPECIAL
     if wording.asks.match(bare):
         # A question names what it asks about with verbs of all kinds: "is it resolved?", "who opened it?".
         return special or _LOOKED_UP, every | _LOOKED_UP
-    if not found:
+    if not asked:
         return frozenset(), frozenset()
     # "Give me the gist", "show me why": the verb says less than what is to be given.
-    return (special if special and found[0] <= _LOOKED_UP else found[0]), every
+    return (special if special and asked[0] <= _LOOKED_UP else asked[0]), every
 
 
 def tool_actions(tool: ToolSpecification) -> frozenset[str]:
@@ -123,12 +123,12 @@ def near(one: frozenset[str], other: frozenset[str]) -> float:
 
 @cache
 def _by_phrase() -> dict[str, frozenset[int]]:
-    found: dict[str, set[int]] = {}
+    by_phrase: dict[str, set[int]] = {}
     lines = packaged_text(_PACKAGE, CONCEPTS).splitlines()
     for number, line in enumerate(line for line in lines if line.strip() and not line.startswith("#")):
         for phrase in line.split(","):
-            found.setdefault(" ".join(map(stem, words(phrase))), set()).add(number)
-    return {phrase: frozenset(numbers) for phrase, numbers in found.items()}
+            by_phrase.setdefault(" ".join(map(stem, words(phrase))), set()).add(number)
+    return {phrase: frozenset(numbers) for phrase, numbers in by_phrase.items()}
 
 
 def concepts(text: str) -> frozenset[int]:
@@ -179,12 +179,12 @@ def _weights() -> dict[str, Any]:
 
 
 def _sentences(text: str) -> list[tuple[str, str]]:
-    found, start = [], 0
+    sentences, start = [], 0
     for match in wording.sentence_ends.finditer(text):
-        found.append((text[start : match.start()], "?" if "?" in match[0] else ""))
+        sentences.append((text[start : match.start()], "?" if "?" in match[0] else ""))
         start = match.end()
-    found.append((text[start:], ""))
-    return [(sentence.strip(_STRIPPED), ends) for sentence, ends in found if any(map(str.isalpha, sentence))]
+    sentences.append((text[start:], ""))
+    return [(sentence.strip(_STRIPPED), ends) for sentence, ends in sentences if any(map(str.isalpha, sentence))]
 
 
 def _asks(sentence: str, *, question: bool) -> bool:

@@ -30,10 +30,9 @@ from journeyman.choosing.actions import (
     near,
     tool_actions,
 )
-from journeyman.choosing.catalogue import first_sentence
 from journeyman.choosing.gaps import RequestReader
 from journeyman.choosing.parameters import fitting_values, missing_parameters, read_parameters
-from journeyman.choosing.ranking import LONGEST_REQUEST, Ranked, ToolRanking
+from journeyman.choosing.ranking import LONGEST_REQUEST, Ranked, ToolRanking, first_sentence
 from journeyman.core.data import moment
 from journeyman.core.errors import ModelError
 from journeyman.core.gaps import IntentType, UserIntent, intent_types

@@ -64,8 +64,8 @@ def fitting_values(values: Mapping[str, Any], tool: ToolSpecification) -> dict[s
 
 def _properties(tool: ToolSpecification) -> dict[str, Mapping[str, Any]]:
     """Each parameter's schema; of a union the first part that is not null."""
-    found = plain_schema(tool.parameters).get("properties")
-    return found if isinstance(found, dict) else {}
+    properties = plain_schema(tool.parameters).get("properties")
+    return properties if isinstance(properties, dict) else {}
 
 
 class _Reading:
@@ -81,18 +81,18 @@ class _Reading:
         self._addresses = [match.span() for kind in ("url", "email") for match in said()[kind].finditer(text)]
 
     def values(self) -> dict[str, Any]:
-        found: dict[str, Any] = {}
+        values: dict[str, Any] = {}
         schema = {**self._tool.parameters, "properties": self._properties}
         dated = any(map(is_date, self._properties.values()))
         if dated and (told := dates_told(schema, self._text, self._today)) is not None:
-            found |= told.arguments
+            values |= told.arguments
         flags = {name: {"default": False, **part} for name, part in self._properties.items()}
-        found |= flags_told({"properties": flags}, self._text)
+        values |= flags_told({"properties": flags}, self._text)
         for read in (self._choice, self._copied, self._moment, self._number, self._beside, self._people, self._said):
             for name in self._order:
-                if name not in found and (value := read(name, self._properties[name])) is not None:
-                    found[name] = value
-        return found
+                if name not in values and (value := read(name, self._properties[name])) is not None:
+                    values[name] = value
+        return values
 
     def _take(self, start: int, end: int) -> str | None:
         """A piece of the request, unless another parameter has taken a part of it."""
@@ -155,13 +155,13 @@ class _Reading:
         told = {stem(word) for word in words(f"{name} {schema.get('description', '')}")}
         if "minut" in told and (match := wording.duration.search(self._text)) is not None:
             return self._minutes(match)
-        found = [match for match in wording.number.finditer(self._text) if self._free(match.span())]
+        numbers = [match for match in wording.number.finditer(self._text) if self._free(match.span())]
         if "year" in told:
-            found = [match for match in found if re.fullmatch(r"(?:19|20)\d\d", match[1])]
-            return self._whole(found[0], kind) if len(found) == 1 else None
-        beside = [match for match in found if self._neighbours(match) & told]
-        money = [match for match in found if match[0][:1] in "$€£"] if told & {"amount", "pric", "cost"} else []
-        chosen = beside or money or (found if name in self._required or told & {"amount"} else [])
+            numbers = [match for match in numbers if re.fullmatch(r"(?:19|20)\d\d", match[1])]
+            return self._whole(numbers[0], kind) if len(numbers) == 1 else None
+        beside = [match for match in numbers if self._neighbours(match) & told]
+        money = [match for match in numbers if match[0][:1] in "$€£"] if told & {"amount", "pric", "cost"} else []
+        chosen = beside or money or (numbers if name in self._required or told & {"amount"} else [])
         return self._whole(chosen[0], kind) if len(chosen) == 1 else None
 
     def _free(self, span: tuple[int, int]) -> bool:
@@ -206,12 +206,12 @@ class _Reading:
     def _people(self, name: str, schema: Mapping[str, Any]) -> Any:
         if not vocabulary.people & set(words(name)) or (several := schema.get("type") == "array") != _is_list(schema):
             return None
-        found = list(self._names())
-        if not found:
+        names = list(self._names())
+        if not names:
             return None
         if several:
-            return [value for match in found if (value := self._name(match)) is not None] or None
-        return self._name(found[0]) if _is_text(schema) else None
+            return [value for match in names if (value := self._name(match)) is not None] or None
+        return self._name(names[0]) if _is_text(schema) else None
 
     def _names(self) -> Iterator[re.Match[str]]:
         for match in wording.name.finditer(self._text):

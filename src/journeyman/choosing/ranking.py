@@ -2,31 +2,321 @@
 
 Several things are weighed: what the texts mean (where there is an embedder), which words and concepts they share,
 whether the tool does what the request wants done, and whether it takes the values that are in the request.
-How much each counts was fitted on tuning sets alone: ``python -m benchmarks.choosing.weights``.
+How much each counts was fitted on tuning sets alone: ``python -m benchmarks.choosing.weights``. Tools are taken apart
+for comparing once (``Catalogue``); the evidence for each is found for every request.
 """
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import math
 import re
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from operator import mul
+from typing import TYPE_CHECKING, NamedTuple
 
-from journeyman.choosing.catalogue import Catalogue, Signals
+from journeyman.choosing import value_kinds, wording
+from journeyman.choosing.actions import (
+    CHANGES,
+    asked_actions,
+    concepts,
+    cued_actions,
+    mood_of,
+    near,
+    tool_actions,
+)
+from journeyman.choosing.gaps import Asked, Needs, share
 from journeyman.core.errors import ModelError
 from journeyman.core.protocols import Embedder
 from journeyman.core.specification import ToolSpecification
-from journeyman.core.words import packaged_json
+from journeyman.core.words import packaged_json, stem, words
+from journeyman.retrieval.bm25 import BM25, terms
+from journeyman.tools.library import searchable
+
+if TYPE_CHECKING:
+    from journeyman.core.protocols import Vectors
+
+logger = logging.getLogger(__name__)
+
+MOST_COMPARED = 250
+"""Tools that are compared in full: of more, those that seem nearest at first sight."""
+FIRST_SECONDS = 3.0
+"""How long the first request waits for the vectors of tools that are new; until they are there, others do not."""
+MOST_CLAUSES = 4
+MOST_EXAMPLES = 5
+OPENING_WORDS = 8
+OTHER_CUE = -0.5
+"""What counts where turns of phrase ask for something else than the tool does."""
+
+
+class Signals(NamedTuple):
+    """What speaks for and against one tool; nearly all of it lies between 0 and 1."""
+
+    plain: float = 0.0
+    """How alike the request without its quotations is to what is said of the tool first: name and first sentence. This
+    and the next three are 0 without an embedder."""
+    clause: float = 0.0
+    """The same for the part of the request that is nearest."""
+    parameters: float = 0.0
+    """How alike the request is to the names of the parameters, with what is said of them."""
+    example: float = 0.0
+    """By how much the request is nearer to one of the tool's examples than to what is said first."""
+    words: float = 0.0
+    """How much of the request's words all that is said of the tool holds, rare words counting more."""
+    name_said: float = 0.0
+    """How much of the tool's name the request says, rare words counting more."""
+    concepts: float = 0.0
+    """How much of what the request speaks of what is said of the tool speaks of, in whatever words."""
+    name_meant: float = 0.0
+    """How much of what the tool's name speaks of the request speaks of."""
+    opening: float = 0.0
+    """How much of what the beginning of the request speaks of what is said first speaks of."""
+    same_action: float = 0.0
+    """Whether the request's first verb and the tool's are of one action; half where people do not tell them apart."""
+    any_action: float = 0.0
+    """The same for any verb of the request."""
+    reads: float = 0.0
+    """Whether the tool says that it only reads, and the request wants nothing changed."""
+    identified: float = 0.0
+    """1 where the request names one thing by its identifier and the tool needs one, -1 where only one of the two."""
+    numbers_missing: float = 0.0
+    values_missing: float = 0.0
+    choices_said: float = 0.0
+    options_said: float = 0.0
+    """Whether the request names a value of one of the tool's optional choices, or a flag of it."""
+    kinds_taken: float = 0.0
+    """The share of the request's addresses, dates, files and the like that the tool has a parameter for."""
+    kinds_missing: float = 0.0
+    """The share of such values that the tool requires and the request does not have."""
+    shape: float = 0.0
+    """Whether a value in the request is written like one that the tool gives as an example: "e.g. ABC-123"."""
+    prefix: float = 0.0
+    """Whether an identifier in the request begins like a word of the tool's name: INC-17 like an incident."""
+    takes_identifier: float = 0.0
+    """1 where the request names one thing by its identifier and the tool can take one; -1 where it cannot."""
+    cued: float = 0.0
+    """How far what the tool does is what the request's turns of phrase want: "no need for it any more"."""
+    question_changes: float = 0.0
+    """Whether the tool changes something, and the request is a question; the next two for the other moods."""
+    order_changes: float = 0.0
+    statement_changes: float = 0.0
+
+
+_NO_MEANING = (0.0,) * 4
+"""The first signals, where there is no embedder; else those of ``Catalogue.meanings``."""
+
+
+class _Profile:
+    """What there is to know of one tool, whatever is asked for: its place, its name, all and the first that is said."""
+
+    def __init__(self, tool: ToolSpecification, place: int, *, name: str, said: str, first: str) -> None:
+        self.tool, self.place = tool, place
+        self.name_words, self.name_terms = tuple(words(tool.name)), frozenset(terms(name))
+        self.actions, self.needs = tool_actions(tool), Needs.of(tool)
+        self.meant, self.meant_first, self.meant_name = concepts(said), concepts(first), concepts(name)
+        self.takes, self.requires = value_kinds.kinds_taken(tool), value_kinds.kinds_required(tool)
+        self.identified, self.takes_one = value_kinds.needs_identifier(tool), value_kinds.takes_identifier(tool)
+        self.shapes, self.options = value_kinds.example_shapes(tool), value_kinds.optional_values(tool)
+
+
+class _Asked:
+    """A request, taken apart once for all tools."""
+
+    def __init__(self, text: str) -> None:
+        bare = wording.quotation.sub(" ", text)
+        self.values = Asked.of(text)
+        self.said = frozenset(stem(word) for word in words(text))
+        self.meant, self.begins = concepts(bare), concepts(opening(bare))
+        self.first_verb, self.verbs = asked_actions(bare)
+        self.changes = bool(self.first_verb & CHANGES)
+        self.mood, self.cues = mood_of(bare), cued_actions(bare)
+        self.kinds = value_kinds.kinds_said(text)
+        self.shapes, self.prefixes = value_kinds.shapes_of(text), tuple(value_kinds.identifier_prefixes(text))
+        self.identified = "key" in self.kinds or bool(self.prefixes)
+        self._agreements: dict[frozenset[str], tuple[float, float, float]] = {}
+
+    def agreement(self, does: frozenset[str]) -> tuple[float, float, float]:
+        """How far a tool's actions are those of the first verb, of any verb, and those that turns of phrase ask for."""
+        if (kept := self._agreements.get(does)) is None:
+            cued = (near(self.cues, does) or OTHER_CUE) if self.cues and does else 0.0
+            kept = self._agreements[does] = near(self.first_verb, does), near(self.verbs, does), cued
+        return kept
+
+
+class Catalogue:
+    """Some tools, prepared once for all requests."""
+
+    def __init__(self, tools: Sequence[ToolSpecification]) -> None:
+        self.tools = {tool.name: tool for tool in tools}
+        self._said = {name: searchable(tool) for name, tool in self.tools.items()}
+        self._names = {name: " ".join(words(name)) for name in self.tools}
+        self._first = {name: f"{self._names[name]}. {first_sentence(tool)}" for name, tool in self.tools.items()}
+        self._by_words = BM25(self._said)
+        self._profiles = {
+            name: _Profile(tool, place, name=self._names[name], said=self._said[name], first=self._first[name])
+            for place, (name, tool) in enumerate(self.tools.items())
+        }
+        named = Counter(one for each in self._profiles.values() for one in each.name_terms)
+        spoken = Counter(one for each in self._profiles.values() for one in each.meant_first)
+        self._rarity = {one: math.log(1 + len(self.tools) / count) for one, count in named.items()}
+        self._concept_rarity = {one: math.log(1 + len(self.tools) / count) for one, count in spoken.items()}
+        self._unspoken = math.log(1 + len(self.tools))
+        self._name_rarity = {name: self._named(each.name_terms) for name, each in self._profiles.items()}
+        self._name_weight = {name: self._weight(each.meant_name) for name, each in self._profiles.items()}
+        self._vectors: Vectors | None = None
+        self._making: asyncio.Task[None] | None = None
+        self._waited = False
+        self._examples: list[tuple[int, int]] = []
+
+    async def meanings(self, text: str, embedder: Embedder | None) -> Vectors | None:
+        """A row for each tool: how alike the request is to what is said of it, in four ways."""
+        if embedder is None:
+            return None
+        import numpy as np
+
+        from journeyman.retrieval.index import unit
+
+        if self._vectors is None and not await self._embedded(embedder):
+            return None
+        assert self._vectors is not None
+        bare = " ".join(wording.quotation.sub(" ", text).split()) or text
+        clauses = [part for part in wording.between_clauses.split(bare) if sum(map(str.isalpha, part)) > 3]
+        clauses = clauses[:MOST_CLAUSES] if len(clauses) > 1 else []
+        asked = unit(await embedder.embed([text, bare, *clauses]))
+        count = len(self.tools)
+        first, parameters = self._vectors[:count], self._vectors[count : 2 * count]
+        plain = first @ asked[1]
+        clause = (first @ asked[2:].T).max(axis=1) if clauses else plain
+        example = np.zeros_like(plain)
+        for row, place in self._examples:
+            example[place] = max(example[place], float(self._vectors[row] @ asked[0]) - float(plain[place]))
+        return np.stack([plain, clause, parameters @ asked[0], example], axis=1)
+
+    async def _embedded(self, embedder: Embedder) -> bool:
+        """Whether the tools' vectors are there. Those of hundreds take seconds: until then, words must do."""
+        if self._making is None or self._making.done() or self._making.get_loop() is not asyncio.get_running_loop():
+            self._making = asyncio.create_task(self._embed(embedder), name="vectors of tools")
+        done, _ = await asyncio.wait({self._making}, timeout=0 if self._waited else FIRST_SECONDS)
+        self._waited = True
+        for made in done:
+            made.result()
+        return bool(done)
+
+    async def _embed(self, embedder: Embedder) -> None:
+        from journeyman.retrieval.index import unit
+
+        self._vectors = unit(await embedder.embed(self._texts()))
+
+    def _texts(self) -> list[str]:
+        tools = self.tools.values()
+        texts = [*self._first.values(), *(parameters_text(tool) or self._names[tool.name] for tool in tools)]
+        self._examples = []
+        for place, tool in enumerate(tools):
+            for request in tool.requests[:MOST_EXAMPLES]:
+                self._examples.append((len(texts), place))
+                texts.append(request)
+        return texts
+
+    def _weight(self, spoken: frozenset[int]) -> float:
+        # Nearly always there is nothing in common.
+        return sum(self._concept_rarity.get(one, self._unspoken) for one in spoken) if spoken else 0.0
+
+    def _named(self, those: frozenset[str]) -> float:
+        return sum(self._rarity[one] for one in those) if those else 0.0
+
+    def covers(self, tools: Sequence[ToolSpecification]) -> bool:
+        """Whether it holds all of these, as they are."""
+        return all(self.tools.get(tool.name) is tool for tool in tools)
+
+    def _at_first_sight(
+        self, names: list[str], asked: _Asked, by_words: Mapping[str, float], rows: Sequence[Sequence[float]] | None
+    ) -> tuple[list[str], list[str]]:
+        """The tools to compare in full, and the others."""
+        if len(names) <= MOST_COMPARED:
+            return names, []
+        sight = {}
+        for name in names:
+            each = self._profiles[name]
+            sight[name] = 2 * by_words.get(name, 0.0) + 0.1 * len(asked.meant & each.meant)
+            if rows is not None:
+                plain, _, parameters, _ = rows[each.place]
+                sight[name] += plain + parameters
+        ordered = sorted(names, key=sight.__getitem__, reverse=True)
+        return ordered[:MOST_COMPARED], ordered[MOST_COMPARED:]
+
+    def compare(
+        self, text: str, meanings: Vectors | None, *, among: Sequence[str]
+    ) -> tuple[dict[str, Signals], list[str]]:
+        """The evidence for those of some tools that seem nearest at first sight, and the names of the others."""
+        by_words, asked = self._by_words.shares(text), _Asked(text)
+        rows = None if meanings is None else meanings.tolist()
+        near_ones, rest = self._at_first_sight(list(dict.fromkeys(among)), asked, by_words, rows)
+        weight, begins = self._weight(asked.meant) + self._unspoken, self._weight(asked.begins) + self._unspoken
+        evidence = {}
+        for name in near_ones:
+            each = self._profiles[name]
+            plain, clause, parameters, example = _NO_MEANING if rows is None else rows[each.place]
+            same, any_one, cued = asked.agreement(each.actions)
+            evidence[name] = Signals(
+                plain=plain,
+                clause=clause,
+                parameters=parameters,
+                example=example,
+                words=by_words.get(name, 0.0),
+                name_said=share(self._named(each.name_terms & asked.said), self._name_rarity[name]),
+                concepts=self._weight(asked.meant & each.meant) / weight,
+                name_meant=self._weight(asked.meant & each.meant_name) / (self._name_weight[name] + self._unspoken / 2),
+                opening=self._weight(asked.begins & each.meant_first) / begins,
+                same_action=same,
+                any_action=any_one,
+                reads=float(each.tool.read_only and bool(asked.first_verb) and not asked.changes),
+                identified=1.0 if asked.identified and each.identified else -float(asked.identified != each.identified),
+                numbers_missing=each.needs.numbers_missing(asked.values),
+                values_missing=each.needs.values_missing(asked.values),
+                choices_said=each.needs.choices_said(asked.values),
+                options_said=float(any(one <= asked.said for one in each.options)),
+                kinds_taken=share(len(asked.kinds & each.takes), len(asked.kinds)),
+                kinds_missing=share(len(each.requires - asked.kinds), len(each.requires)),
+                shape=float(not asked.shapes.isdisjoint(each.shapes)),
+                prefix=float(any(word.startswith(asked.prefixes) for word in each.name_words)),
+                takes_identifier=(1.0 if each.takes_one else -1.0) if asked.identified else 0.0,
+                cued=cued,
+                question_changes=float(asked.mood == "question" and not each.tool.read_only),
+                order_changes=float(asked.mood == "order" and not each.tool.read_only),
+                statement_changes=float(asked.mood == "statement" and not each.tool.read_only),
+            )
+        return evidence, rest
+
+
+def opening(text: str) -> str:
+    """The first words of a request, in which people say what they want before they say the rest."""
+    return " ".join(wording.opening_ends.split(wording.polite.sub("", text), maxsplit=1)[0].split()[:OPENING_WORDS])
+
+
+def first_sentence(tool: ToolSpecification) -> str:
+    return wording.first_sentence_ends.split(tool.description.strip(), maxsplit=1)[0][:300]
+
+
+def parameters_text(tool: ToolSpecification) -> str:
+    """The names of the parameters with what is said of them."""
+    properties: Mapping[str, object] = tool.parameters.get("properties", {})
+    said = []
+    for name, schema in properties.items():
+        told = str(schema.get("description", "")) if isinstance(schema, dict) else ""
+        said.append(f"{' '.join(words(name))} {told}".strip())
+    return "; ".join(said)[:2_000]
+
+
+# --- the order
 
 CATALOGUES_KEPT = 8
 MANY, MOST_MORE = 64, 200
 """From how many tools on a catalogue that holds so many more is used for them as well."""
 LONGEST_REQUEST = 8_000
 """In characters; of a longer one the beginning counts."""
-
-logger = logging.getLogger(__name__)
 
 NAMED = 4.0
 """What counts that a request names a tool outright, or by the number in its name. Set by hand: no request of the sets

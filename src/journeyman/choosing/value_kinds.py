@@ -21,10 +21,10 @@ def said() -> dict[str, re.Pattern[str]]:
 
 def kinds_said(text: str) -> frozenset[str]:
     """The kinds of which a value stands in a request."""
-    found = {kind for kind, pattern in said().items() if pattern.search(text)}
-    if "email" in found or "url" in found:
-        found -= {"file", "mention"} - {kind for kind in ("mention",) if said()["mention"].search(text)}
-    return frozenset(found)
+    kinds = {kind for kind, pattern in said().items() if pattern.search(text)}
+    if "email" in kinds or "url" in kinds:
+        kinds -= {"file", "mention"} - {kind for kind in ("mention",) if said()["mention"].search(text)}
+    return frozenset(kinds)
 
 
 def kinds_of(name: str, schema: Mapping[str, Any]) -> frozenset[str]:
@@ -52,28 +52,28 @@ def kinds_taken(tool: ToolSpecification) -> frozenset[str]:
 def kinds_required(tool: ToolSpecification) -> frozenset[str]:
     """The kinds that a tool cannot do without, each told by one parameter alone."""
     required = set(tool.parameters.get("required", ()))
-    found = (kinds_of(name, schema) for name, schema in _parameters(tool) if name in required)
-    return frozenset().union(*(each for each in found if len(each) == 1))
+    kinds = (kinds_of(name, schema) for name, schema in _parameters(tool) if name in required)
+    return frozenset().union(*(each for each in kinds if len(each) == 1))
 
 
 def shapes_of(text: str) -> frozenset[str]:
     """How the identifiers of a text are written: a run of letters as A or a, of digits as 9."""
-    found = (
+    shapes = (
         re.sub(r"\d+", "9", re.sub(r"[A-Z]+", "A", re.sub(r"[a-z]+", "a", one[0])))
         for one in wording.coded.finditer(text)
     )
-    return frozenset(found)
+    return frozenset(shapes)
 
 
 def example_shapes(tool: ToolSpecification) -> frozenset[str]:
     """The shapes of the identifiers that a tool's parameters give as examples."""
-    found: set[str] = set()
+    shapes: set[str] = set()
     for _, schema in _parameters(tool):
         for example in wording.examples.finditer(str(schema.get("description", ""))):
-            found |= shapes_of(example[1])
+            shapes |= shapes_of(example[1])
         for example in schema.get("examples") or ():
-            found |= shapes_of(str(example))
-    return frozenset(found)
+            shapes |= shapes_of(str(example))
+    return frozenset(shapes)
 
 
 def identifier_prefixes(text: str) -> frozenset[str]:
@@ -95,9 +95,9 @@ def needs_identifier(tool: ToolSpecification) -> bool:
 def optional_values(tool: ToolSpecification) -> tuple[frozenset[str], ...]:
     """The words of each value that an optional choice of a tool can have, and of each of its flags."""
     required = set(tool.parameters.get("required", ()))
-    found = []
+    options = []
     for name, schema in _parameters(tool):
         if name not in required:
             values = [name] if schema.get("type") == "boolean" else (schema.get("enum") or ())[:MOST_OPTIONS]
-            found += [frozenset(stem(word) for word in words(str(value))) for value in values]
-    return tuple(one for one in found if one)
+            options += [frozenset(stem(word) for word in words(str(value))) for value in values]
+    return tuple(one for one in options if one)

@@ -13,7 +13,7 @@ from html import escape
 from itertools import combinations
 from pathlib import Path
 from statistics import fmean
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, TypeAlias
 
 from pydantic import BeforeValidator, Field
 
@@ -48,11 +48,7 @@ class Observation(Entity):
     error: str | None = None
 
 
-def _nan_from_null(value: Any) -> Any:
-    return math.nan if value is None else value
-
-
-Bound: TypeAlias = Annotated[float, BeforeValidator(_nan_from_null)]
+Bound: TypeAlias = Annotated[float, BeforeValidator(lambda value: math.nan if value is None else value)]
 """An end of an interval; NaN where there are no observations, which JSON writes as null."""
 
 
@@ -197,7 +193,7 @@ def _unit_means(observations: Iterable[Observation], metric: str) -> dict[str, f
     for item in observations:
         if (value := getattr(item, metric)) is not None:
             values.setdefault(item.unit, []).append(float(value))
-    return {unit: sum(found) / len(found) for unit, found in values.items()}
+    return {unit: sum(scores) / len(scores) for unit, scores in values.items()}
 
 
 def _summary(arm: str, observations: Sequence[Observation], rng: random.Random) -> ArmSummary:
@@ -223,7 +219,7 @@ def _summary(arm: str, observations: Sequence[Observation], rng: random.Random) 
 def _comparisons(
     groups: dict[str, list[Observation]], *, is_paired: bool, rng: random.Random
 ) -> tuple[Comparison, ...]:
-    found: list[Comparison] = []
+    results: list[Comparison] = []
     for a, b in combinations(groups, 2):
         means_a, means_b = _unit_means(groups[a], "score"), _unit_means(groups[b], "score")
         pairs = [(means_a[unit], means_b[unit]) for unit in means_a if unit in means_b]
@@ -238,9 +234,9 @@ def _comparisons(
             low, high = statistics.bootstrap_difference(first, second, rng=rng)
             difference = fmean(second) - fmean(first) if first and second else 0.0
         count = len(pairs) if is_paired else None
-        found.append(Comparison(a=a, b=b, difference=difference, low=low, high=high, p=p, p_corrected=p, pairs=count))
-    corrected = statistics.holm({(item.a, item.b): item.p for item in found})
-    return tuple(item.model_copy(update={"p_corrected": corrected[item.a, item.b]}) for item in found)
+        results.append(Comparison(a=a, b=b, difference=difference, low=low, high=high, p=p, p_corrected=p, pairs=count))
+    corrected = statistics.holm({(item.a, item.b): item.p for item in results})
+    return tuple(item.model_copy(update={"p_corrected": corrected[item.a, item.b]}) for item in results)
 
 
 def _winner(arms: Sequence[str], comparisons: Sequence[Comparison], alpha: float) -> str | None:

@@ -108,8 +108,8 @@ def bootstrap_difference(a: Sequence[float], b: Sequence[float], *, rng: random.
     """A bootstrap 95 % confidence interval of the difference of two means, b - a."""
     if not a or not b:
         return (math.nan, math.nan)
-    found = sorted(fmean(rng.choices(b, k=len(b))) - fmean(rng.choices(a, k=len(a))) for _ in range(RESAMPLES))
-    return _percentiles(found)
+    differences = sorted(fmean(rng.choices(b, k=len(b))) - fmean(rng.choices(a, k=len(a))) for _ in range(RESAMPLES))
+    return _percentiles(differences)
 
 
 def _percentiles(ordered: Sequence[float]) -> tuple[float, float]:

@@ -18,18 +18,9 @@ from journeyman.core.playbook import DemonstratedCall, Demonstration, placeholde
 from journeyman.core.words import Patterns
 from journeyman.learning import listed
 from journeyman.learning.episodes import Episode, EpisodeCall
+from journeyman.provenance import ledger
 from journeyman.provenance.index import identifies
-from journeyman.provenance.ledger import (
-    MOST_LEAVES,
-    CalledTool,
-    Ledger,
-    User,
-    Utterance,
-    is_name,
-    shown_path,
-    values_at,
-    written,
-)
+from journeyman.provenance.ledger import CalledTool, Ledger, User, Utterance, is_name, shown_path, values_at, written
 from journeyman.sensitive.tokens import redacted
 
 _written = Patterns("journeyman.learning", "abstraction.txt")
@@ -77,8 +68,8 @@ class _Names:
 
     def items(self, *, composed: bool = False) -> list[tuple[str, str]]:
         """Values that stand somewhere, or those that the model composed; the longest first."""
-        found = [(value, name) for value, name in self._by_value.items() if (value in self._composed) is composed]
-        return sorted(found, key=lambda item: -len(item[0]))
+        wanted = [item for item in self._by_value.items() if (item[0] in self._composed) is composed]
+        return sorted(wanted, key=lambda item: -len(item[0]))
 
 
 def abstract(episode: Episode) -> Abstracted | None:
@@ -113,10 +104,8 @@ def find_key(request: str, values: Sequence[tuple[str, str]] = ()) -> str:
 def _shown(calls: Sequence[EpisodeCall]) -> list[EpisodeCall]:
     kept: list[EpisodeCall] = []
     for call in calls:
-        alike = kept[-MOST_ALIKE:]
-        if len(alike) == MOST_ALIKE and all(other.tool_name == call.tool_name for other in alike):
-            continue
-        kept.append(call)
+        if [other.tool_name for other in kept[-MOST_ALIKE:]] != [call.tool_name] * MOST_ALIKE:
+            kept.append(call)
     return kept[:MOST_CALLS]
 
 
@@ -184,11 +173,10 @@ class _Told:
             return value
         if source is Taken.COMPOSED:
             return self.names.of(value, name, _shape(text), composed=True)
-        if isinstance(source, ResultField) and source.call is not None:
-            made = self.names.of(value, _field_name(source.path) or name)
-            self._used[source.call][source.path] = made
-            return made
-        return self.names.of(value, name)
+        if not isinstance(source, ResultField) or source.call is None:
+            return self.names.of(value, name)
+        used = self._used[source.call][source.path] = self.names.of(value, _field_name(source.path) or name)
+        return used
 
     def _source(self, value: str | int | float, text: str, argument: str) -> Taken | ResultField:
         if self.request.quotes(text):
@@ -243,7 +231,7 @@ def _place(result: Utterance, path: Sequence[str], value: Any) -> str:
     rows, wanted = result.rows, written(value)
     if len(rows) < 2:
         return "only"
-    held = [at for at, row in enumerate(rows[:MOST_LEAVES]) if wanted in map(written, values_at(row, path))]
+    held = [at for at, row in enumerate(rows[: ledger.MOST_LEAVES]) if wanted in map(written, values_at(row, path))]
     return {0: "first", len(rows) - 1: "last"}.get(held[0], "other") if len(held) == 1 else "other"
 
 
@@ -258,10 +246,10 @@ def _filled(text: str, names: _Names) -> str:
     return text
 
 
-def _is_plain(found: str, name: str) -> bool:
+def _is_plain(text: str, name: str) -> bool:
     """Whether a value is a few plain words, and nobody's name."""
-    named = _written.of_somebody.search(name) and not _written.constant.fullmatch(found.casefold())
-    return _written.plain_words.fullmatch(found) is not None and not named
+    named = _written.of_somebody.search(name) and not _written.constant.fullmatch(text.casefold())
+    return _written.plain_words.fullmatch(text) is not None and not named
 
 
 def _closing(answer: str, names: _Names) -> str:
@@ -278,7 +266,7 @@ def _personal(text: str) -> str:
     pieces = re.split(r"(⟦[^⟧]*⟧)", redacted(text))
     for at in range(0, len(pieces), 2):
         piece = _written.personal.sub("⟦value⟧", pieces[at])
-        pieces[at] = _written.name.sub(lambda found: "⟦name⟧" if _is_name(found[0]) else found[0], piece)
+        pieces[at] = _written.name.sub(lambda match: "⟦name⟧" if _is_name(match[0]) else match[0], piece)
     return "".join(pieces)
 
 
@@ -292,8 +280,8 @@ def _put(text: str, name: str, value: str, *, keep_plain: bool = False) -> str:
     pieces = re.split(r"(⟦[^⟧]*⟧)", text)
     pattern = re.compile(rf"(?<!\w){re.escape(value)}(?!\w)", re.IGNORECASE)
 
-    def put(found: re.Match[str]) -> str:
-        return found[0] if keep_plain and _is_plain(found[0], name) else name
+    def put(match: re.Match[str]) -> str:
+        return match[0] if keep_plain and _is_plain(match[0], name) else name
 
     return "".join(piece if at % 2 else pattern.sub(put, piece) for at, piece in enumerate(pieces))
 

@@ -12,13 +12,7 @@ import re
 from dataclasses import dataclass
 
 from journeyman.core.calls import Taken
-from journeyman.core.playbook import (
-    PLACEHOLDER_CLOSE,
-    PLACEHOLDER_OPEN,
-    DemonstratedCall,
-    Demonstration,
-    placeholder,
-)
+from journeyman.core.playbook import PLACEHOLDER_CLOSE, PLACEHOLDER_OPEN, DemonstratedCall, Demonstration, placeholder
 from journeyman.core.words import WordLists
 
 MOST_WORDS = 120
@@ -52,16 +46,15 @@ class Alike:
 
 def aligned(template: str, request: str) -> Alike | None:
     """By placeholder, what stands in its place in a request that is worded like the template; None where it is not."""
-    wanted = [(found[1], found[0].casefold()) for found in _PART.finditer(template)]
-    given = [(found[0].casefold(), found.start(), found.end()) for found in _PART.finditer(request)]
+    wanted = [(part[1], part[0].casefold()) for part in _PART.finditer(template)]
+    given = [(part[0].casefold(), part.start(), part.end()) for part in _PART.finditer(request)]
     if not wanted or not given or len(wanted) > MOST_WORDS or len(given) > 2 * MOST_WORDS:
         return None
     said = [word for word, *_ in given]
     literal = [word for name, word in wanted if name is None and word[0].isalnum()]
     if _negated(said) - _negated([word for _, word in wanted]) or ("?" in said and "?" not in template):
         return None
-    matches = _cheapest(wanted, said)
-    if matches is None:
+    if (matches := _cheapest(wanted, said)) is None:
         return None
     cost, spans = matches
     different = cost // _WORD

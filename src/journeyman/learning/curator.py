@@ -101,13 +101,13 @@ class Curator:
     async def _same(self, lesson: Lesson) -> ToolCallingStrategy | None:
         """The strategy that says the same: an equal sequence, for a similar request, of the same owner."""
         assert lesson.abstracted is not None
-        found = await self._index.alike(
+        neighbours = await self._index.alike(
             lesson.abstracted.key,
             lesson.sequence,
             owner=self._owner(lesson),
             wanted=lambda other: other.state is not StrategyState.RETIRED,
         )
-        near = [item for item in found if item.similarity >= self._settings.similar]
+        near = [item for item in neighbours if item.similarity >= self._settings.similar]
         return max(near, key=lambda item: item.similarity).strategy if near else None
 
     def _owner(self, lesson: Lesson) -> str | None:
@@ -263,13 +263,13 @@ class Curator:
                 await self.set_state(item.id, StrategyState.RETIRED, why, now=now)
 
     async def _doubles(self, strategy: ToolCallingStrategy) -> list[ToolCallingStrategy]:
-        found = await self._index.alike(
+        neighbours = await self._index.alike(
             strategy.texts[0] if strategy.texts else strategy.content,
             strategy.tool_sequence,
             owner=strategy.principal_id,
             wanted=lambda other: other.id != strategy.id and other.state is strategy.state,
         )
-        return [near.strategy for near in found if near.similarity >= self._settings.similar]
+        return [near.strategy for near in neighbours if near.similarity >= self._settings.similar]
 
     async def _merge_plain(self, bullet: PlaybookBullet, moment: datetime) -> None:
         """Count what other bullets without a sequence say in nearly the same words for this one."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import Any
 
 from journeyman.core.approvals import ApprovalStatus, Label, LabelSource, judge
@@ -88,20 +89,16 @@ class Episode:
         seen: set[str] = set()
         for call in self.calls:
             key = f"{call.tool_name}\n{json.dumps(call.arguments, sort_keys=True, default=str)}"
-            if call.ok and (call.effect or key not in seen):
-                if not (kept and call.effect and key in seen and kept[-1].tool_name == call.tool_name):
-                    kept.append(call)
+            repeated = bool(kept) and key in seen and kept[-1].tool_name == call.tool_name
+            if call.ok and (key not in seen or (call.effect and not repeated)):
+                kept.append(call)
                 seen.add(key)
         return kept
 
 
 def normalised(names: Iterable[str]) -> tuple[str, ...]:
     """A tool sequence with repeats collapsed: how often a step was needed depends on the values."""
-    sequence: list[str] = []
-    for name in names:
-        if not sequence or sequence[-1] != name:
-            sequence.append(name)
-    return tuple(sequence)
+    return tuple(name for name, _ in groupby(names))
 
 
 def seems_to_read(tool_name: str) -> bool:
@@ -233,8 +230,8 @@ def from_conversation(
         elif role == "assistant" and turns:
             turns[-1].say(message, text, where=f"{name}: message {at}")
         elif role in ("tool", "function"):
-            key = message.get("tool_call_id") or (turns[-1].last_id if turns else "")
-            results[str(key)] = _value(text)
+            last = turns[-1].calls[-1][0] if turns and turns[-1].calls else ""
+            results[str(message.get("tool_call_id") or last)] = _value(text)
     episodes: list[Episode] = []
     known: list[Any] = [_text(item.get("content")) for item in messages[:1] if item.get("role") == "system"]
     previous: str | None = None
@@ -267,19 +264,14 @@ class _Turn:
     steps: int = 0
     calls: list[tuple[str, str, Mapping[str, Any]]] = field(default_factory=list)
 
-    @property
-    def last_id(self) -> str:
-        return self.calls[-1][0] if self.calls else ""
-
     def say(self, message: Mapping[str, Any], text: str, *, where: str) -> None:
         self.steps += 1
         asked = [(call.get("id"), call.get("function") or {}) for call in message.get("tool_calls") or ()]
         if message.get("function_call"):
             asked.append((None, message["function_call"]))
         for key, function in asked:
-            arguments = function.get("arguments") or {}
-            if isinstance(arguments, str):
-                arguments = _value(arguments)
+            written = function.get("arguments") or {}
+            arguments = _value(written) if isinstance(written, str) else written
             if not isinstance(function.get("name"), str) or not isinstance(arguments, Mapping):
                 raise ConfigurationError(f"{where}: a tool call needs a 'function' with a name and a JSON object")
             self.calls.append((str(key or f"{len(self.calls)}"), function["name"], arguments))
@@ -334,14 +326,12 @@ def conversations_in(text: str, *, name: str, domain: str) -> list[Episode]:
         if not isinstance(said, Mapping) or not isinstance(said.get("messages"), list):
             raise ConfigurationError(f"{name}: conversation {number} has no list of 'messages'")
         good = said.get("good", {"good": True, "bad": False}.get(str(said.get("label"))))
-        labels = (
-            [Label(source=LabelSource.RATING, value="good" if good else "bad", by=name)] if good is not None else []
-        )
+        rated = Label(source=LabelSource.RATING, value="good" if good else "bad", by=name)
         episodes += from_conversation(
             said["messages"],
             domain=str(said.get("domain") or domain),
             name=f"{name}:{number}",
             model=str(said.get("model") or ""),
-            labels=labels,
+            labels=() if good is None else (rated,),
         )
     return episodes

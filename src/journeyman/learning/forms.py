@@ -84,8 +84,8 @@ def worded_alike(strategy: ToolCallingStrategy, request: str) -> Alike | None:
     """The values of a request that is worded like one that the strategy served; None where it is not."""
     shown = strategy.demonstration
     wordings = () if shown is None else (shown.request, *shown.wordings)
-    found = [alike for text in wordings if (alike := aligned(text, request)) is not None]
-    return next((alike for alike in found if alike.exact), found[0] if found else None)
+    alignments = [alike for text in wordings if (alike := aligned(text, request)) is not None]
+    return next((alike for alike in alignments if alike.exact), alignments[0] if alignments else None)
 
 
 def steps_of(shown: Demonstration, values: Mapping[str, str]) -> tuple[NextStep, ...]:

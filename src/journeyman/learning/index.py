@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from journeyman.core.playbook import Lookup, PlaybookBullet, ToolCallingStrategy
 from journeyman.core.protocols import Embedder
@@ -56,14 +57,10 @@ class Transitions:
     def count(self, strategy: ToolCallingStrategy, times: int = 1) -> None:
         weight = times * max(1, strategy.helpful_count)
         before = [condition.removeprefix("after ") for condition in strategy.preconditions] or [START]
-        for previous in before:
-            self._add(previous, strategy.tool_sequence[0], weight)
-        for previous, name in zip(strategy.tool_sequence, strategy.tool_sequence[1:], strict=False):
-            self._add(previous, name, weight)
-
-    def _add(self, previous: str, name: str, weight: int) -> None:
-        self._after[previous][name] += weight
-        self._all[name] += weight
+        steps = [(previous, strategy.tool_sequence[0]) for previous in before]
+        for previous, name in [*steps, *pairwise(strategy.tool_sequence)]:
+            self._after[previous][name] += weight
+            self._all[name] += weight
 
     def probability(self, name: str, previous: str | None) -> float:
         """Of a tool after another one, smoothed by how often it is called at all."""
@@ -151,7 +148,7 @@ class StrategyIndex:
         wanted: Callable[[ToolCallingStrategy], bool] = lambda _: True,
     ) -> list[Neighbour]:
         """The wanted strategies nearest to a request, each once, best first."""
-        found: dict[str, Neighbour] = {}
+        neighbours: dict[str, Neighbour] = {}
         key = find_key(text) or text
         asked = set(terms(key))
         for owner in dict.fromkeys(owners):
@@ -160,13 +157,12 @@ class StrategyIndex:
                 strategy = self.bullets.get(bullet_id)
                 if not isinstance(strategy, ToolCallingStrategy) or not wanted(strategy):
                     continue
-                if self._embeds:
-                    similarity = hit.similarity or 0.0
-                else:
+                similarity = hit.similarity or 0.0
+                if not self._embeds:
                     similarity = _shared(asked, self._texts[bullet_id][int(number)])
-                if strategy.id not in found or found[strategy.id].score < hit.score:
-                    found[strategy.id] = Neighbour(strategy, hit.score, similarity)
-        return sorted(found.values(), key=lambda near: -near.score)[:k]
+                if strategy.id not in neighbours or neighbours[strategy.id].score < hit.score:
+                    neighbours[strategy.id] = Neighbour(strategy, hit.score, similarity)
+        return sorted(neighbours.values(), key=lambda near: -near.score)[:k]
 
     async def alike(
         self,
@@ -191,8 +187,8 @@ class StrategyIndex:
             return []
         key = find_key(text) or text
         near = await self._similarities(key, {item.id: self._texts[item.id] for item in there}, _owner(owner))
-        found = [Neighbour(item, near[item.id], near[item.id]) for item in there]
-        return sorted(found, key=lambda item: -item.similarity)
+        neighbours = [Neighbour(item, near[item.id], near[item.id]) for item in there]
+        return sorted(neighbours, key=lambda neighbour: -neighbour.similarity)
 
     async def _similarities(self, key: str, texts: Mapping[str, Sequence[str]], domain: str) -> dict[str, float]:
         """By strategy: how near the nearest of its texts is."""
@@ -224,18 +220,18 @@ class StrategyIndex:
         """What to beware of with these tools, those that helped most first."""
         told = [
             bullet
-            for tool in tools
-            for bullet in self._pitfalls.get(tool, {}).values()
-            if bullet.principal_id in owners
-            and bullet.helpful_count >= bullet.harmful_count
-            and (bullet.lookup is None or bullet.lookup.found_by)
+            for bullet in self._pitfalls_of(tools, owners)
+            if bullet.helpful_count >= bullet.harmful_count and (bullet.lookup is None or bullet.lookup.found_by)
         ]
         return sorted(told, key=lambda bullet: bullet.harmful_count - bullet.helpful_count)[:most]
 
     def lookups(self, tools: Sequence[str], *, owners: Sequence[str | None]) -> list[Lookup]:
         """Which arguments of these tools must be looked up, and where."""
-        there = [bullet for tool in tools for bullet in self._pitfalls.get(tool, {}).values()]
-        return [bullet.lookup for bullet in there if bullet.lookup is not None and bullet.principal_id in owners]
+        return [bullet.lookup for bullet in self._pitfalls_of(tools, owners) if bullet.lookup is not None]
+
+    def _pitfalls_of(self, tools: Sequence[str], owners: Sequence[str | None]) -> list[PlaybookBullet]:
+        every = [bullet for tool in tools for bullet in self._pitfalls.get(tool, {}).values()]
+        return [bullet for bullet in every if bullet.principal_id in owners]
 
 
 def _shared(asked: set[str], text: str) -> float:
@@ -270,10 +266,7 @@ class Ranked:
 
 
 def rank(
-    neighbours: Sequence[Neighbour],
-    transitions: Transitions | None = None,
-    *,
-    previous: str | None = None,
+    neighbours: Sequence[Neighbour], transitions: Transitions | None = None, *, previous: str | None = None
 ) -> list[Ranked]:
     """One strategy for each sequence, the nearest of those that have it; best sequence first."""
     if not neighbours:

@@ -88,13 +88,11 @@ class MemoryPlaybooks:
         return sorted(self._changes)
 
     def _folded(self, domain: str, changes: Sequence[_Change], version: int | None = None) -> PlaybookState:
-        found: dict[str, PlaybookBullet | None] = {}
-        for _, changed in changes:
-            found.update(changed)
+        latest = {key: bullet for _, changed in changes for key, bullet in changed.items()}
         return PlaybookState.unchecked(
             version=len(self._changes.get(domain, ())) if version is None else version,
-            bullets=tuple(bullet for bullet in found.values() if bullet is not None),
-            removed=tuple(key for key, bullet in found.items() if bullet is None),
+            bullets=tuple(bullet for bullet in latest.values() if bullet is not None),
+            removed=tuple(key for key, bullet in latest.items() if bullet is None),
         )
 
 
@@ -155,8 +153,8 @@ class Playbook:
 
     async def strategies(self, *, state: StrategyState | None = None) -> list[ToolCallingStrategy]:
         """All strategies, those with the most evidence first; or only those in one state."""
-        found = [item for item in (await self._current(fresh=True)).strategies if state in (None, item.state)]
-        return sorted(found, key=lambda item: (-item.helpful_count, item.harmful_count, item.id))
+        wanted = [item for item in (await self._current(fresh=True)).strategies if state in (None, item.state)]
+        return sorted(wanted, key=lambda item: (-item.helpful_count, item.harmful_count, item.id))
 
     async def get(self, bullet_id: str) -> PlaybookBullet | None:
         return (await self._current(fresh=True)).bullets.get(bullet_id)
@@ -227,9 +225,9 @@ class Playbook:
         settings = self.settings
         owners, spare = _owners(principal), settings.demonstrations is None
         most = SEVERAL if settings.demonstrations is None else settings.demonstrations
-        found = await self.retrieve(text, tools=tools, k=most, principal=principal, previous=previous)
-        advice = [as_advice(strategy, settings, tools=tools, request=text) for strategy in found[:1]]
-        for strategy in found[1:]:
+        strategies = await self.retrieve(text, tools=tools, k=most, principal=principal, previous=previous)
+        advice = [as_advice(strategy, settings, tools=tools, request=text) for strategy in strategies[:1]]
+        for strategy in strategies[1:]:
             # Of several the best alone says what to do next: two next steps would contradict each other.
             form = "system" if settings.form == "steps" else settings.form
             more = as_advice(strategy, settings.model_copy(update={"form": form}), tools=tools, request=text)
@@ -237,7 +235,7 @@ class Playbook:
         if self._index is not None:
             advice = [*await self._warnings(self._index, text, tools, owners), *advice]
         if settings.pitfalls and self._index is not None:
-            near = list(dict.fromkeys(name for strategy in found for name in strategy.tool_sequence))
+            near = list(dict.fromkeys(name for strategy in strategies for name in strategy.tool_sequence))
             if not near and len(tools) <= AT_HAND:
                 near = list(tools)
             told = self._index.pitfalls(near, owners=owners, most=settings.pitfalls)
@@ -315,32 +313,30 @@ class Playbook:
 
     def _lessons(self, episodes: Sequence[Episode]) -> list[Lesson]:
         """What episodes teach. One that cannot be read teaches nothing, and keeps nobody from learning of others."""
-        found: list[Lesson] = []
+        lessons: list[Lesson] = []
         for episode in episodes:
             try:
-                lesson = self._reflector.reflect(episode)
+                if (lesson := self._reflector.reflect(episode)) is not None:
+                    lessons.append(lesson)
             except Exception:
                 logger.exception("nothing was learned from a run", extra={LOG_FIELDS: {"run_id": episode.run_id}})
-            else:
-                found += [] if lesson is None else [lesson]
-        return found
+        return lessons
 
     async def _episodes(self, item: Run, labels: Sequence[Label]) -> list[Episode]:
+        episodes: list[Episode | None]
         if isinstance(item, Episode):
-            found = [item]
+            episodes = [item]
         elif isinstance(item, AgentResponse):
-            made = from_response(item, domain=self.domain)
-            found = [] if made is None else [made]
-        elif isinstance(item, str):
-            if self._find_run is None:
-                raise ConfigurationError(
-                    f"run {item!r} cannot be looked up: use the playbook of an app, app.playbooks[{self.domain!r}]"
-                )
-            stored = await self._find_run(item)
-            found = [] if stored is None else [stored]
+            episodes = [from_response(item, domain=self.domain)]
+        elif not isinstance(item, str):
+            episodes = [*from_conversation(item, domain=self.domain)]
+        elif self._find_run is not None:
+            episodes = [await self._find_run(item)]
         else:
-            found = from_conversation(item, domain=self.domain)
-        return [replace(episode, labels=(*episode.labels, *labels)) for episode in found]
+            raise ConfigurationError(
+                f"run {item!r} cannot be looked up: use the playbook of an app, app.playbooks[{self.domain!r}]"
+            )
+        return [replace(episode, labels=(*episode.labels, *labels)) for episode in episodes if episode is not None]
 
     async def rate(self, run_id: str, good: bool, *, source: LabelSource = LabelSource.RATING) -> int:
         """A later label of a run that was learned from; returns how many strategies it changed."""

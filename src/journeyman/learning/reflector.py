@@ -57,21 +57,17 @@ class Reflector:
         if episode is None:
             return None
         abstracted = abstract(episode)
-        label = label_of(episode, abstracted)
+        # The most reliable label there is: what somebody said, what their decisions say, what the calls say.
+        said = [label for label in (*episode.labels, decision(episode)) if label is not None]
+        label = best_label(said) or episode.verdict or judge(episode, abstracted)
         if label is None:
             return None
         sequence = normalised(call.tool_name for call in episode.used)
         pitfalls = [_bullet(episode, lookup.tool_name, _told(lookup), lookup) for lookup in lookups_of(episode)]
         if label.value == "good":
-            said = {pitfall.content for pitfall in pitfalls}
-            pitfalls += [pitfall for pitfall in _pitfalls(episode) if pitfall.content not in said]
+            known = {pitfall.content for pitfall in pitfalls}
+            pitfalls += [pitfall for pitfall in _pitfalls(episode) if pitfall.content not in known]
         return Lesson(episode, label, sequence, abstracted, pitfalls)
-
-
-def label_of(episode: Episode, abstracted: Abstracted | None) -> Label | None:
-    """The most reliable label there is: what somebody said, what their decisions say, what the calls say."""
-    said = [*episode.labels, *(label for label in (decision(episode),) if label is not None)]
-    return best_label(said) or episode.verdict or judge(episode, abstracted)
 
 
 def decision(episode: Episode) -> Label | None:
@@ -118,8 +114,7 @@ def _pitfalls(episode: Episode) -> list[PlaybookBullet]:
         right = next((call for call in later if call.ok and call.tool_name == failed.tool_name), None)
         if right is None:
             continue
-        text = _lesson(failed, right, later[: later.index(right)], episode)
-        if text is not None:
+        if (text := _lesson(failed, right, later[: later.index(right)], episode)) is not None:
             told.append(_bullet(episode, failed.tool_name, text))
     return told
 
@@ -149,9 +144,7 @@ def _lesson(failed: EpisodeCall, right: EpisodeCall, between: tuple[EpisodeCall,
     changed = [name for name, value in right.arguments.items() if failed.arguments.get(name) != value]
     between = tuple(call for call in between if call.ok)
     if not changed:
-        if between:
-            return f"{failed.tool_name}: call {between[-1].tool_name} first."
-        return None
+        return f"{failed.tool_name}: call {between[-1].tool_name} first." if between else None
     looked_up = abstract(Episode(request=episode.request, calls=(*between, right), known=episode.known))
     if looked_up is not None:
         last = looked_up.demonstration.calls[-1]
@@ -159,7 +152,7 @@ def _lesson(failed: EpisodeCall, right: EpisodeCall, between: tuple[EpisodeCall,
             source = last.sources.get(name)
             if isinstance(source, ResultField) and source.call is not None and source.call < len(between):
                 found_by = looked_up.demonstration.calls[source.call].tool_name
-                return f"{failed.tool_name}: look {name} up with {found_by} first; do not guess it."
+                return _told(Lookup(tool_name=failed.tool_name, parameter=name, found_by=found_by))
         for name in changed:
             if isinstance(value := last.arguments.get(name), str) and " like " in value:
                 return f"{failed.tool_name}: write {name} {value.strip('⟦⟧').partition(' ')[2]}."
@@ -168,19 +161,16 @@ def _lesson(failed: EpisodeCall, right: EpisodeCall, between: tuple[EpisodeCall,
 
 def lookups_of(episode: Episode) -> list[Lookup]:
     """One for each argument that was refused in this run, with the best that the run shows about its source."""
-    found: dict[tuple[str, str], Lookup] = {}
+    lookups: dict[tuple[str, str], Lookup] = {}
     for at, failed in enumerate(episode.calls):
         if failed.ok or failed.error_code in listed.other_faults:
             continue
-        for parameter in refused(failed.arguments, failed.error):
-            if not is_name(parameter):
-                continue
-            if _held(failed.arguments[parameter], episode.calls[:at]) is not None:
-                continue  # it was looked up, and refused all the same
-            lookup = _lookup(failed, parameter, at, episode)
-            if lookup is not None:
-                found[failed.tool_name, parameter] = lookup
-    return list(found.values())
+        for parameter in filter(is_name, refused(failed.arguments, failed.error)):
+            # What was looked up, and refused all the same, teaches nothing.
+            looked_up = _held(failed.arguments[parameter], episode.calls[:at]) is not None
+            if not looked_up and (lookup := _lookup(failed, parameter, at, episode)) is not None:
+                lookups[failed.tool_name, parameter] = lookup
+    return list(lookups.values())
 
 
 def _lookup(failed: EpisodeCall, parameter: str, at: int, episode: Episode) -> Lookup | None:

@@ -12,6 +12,7 @@ import logging
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
@@ -60,12 +61,10 @@ def files_in(folder: Path) -> list[Path]:
     """The files of a folder that can be remembered, in order. Raises ConfigurationError where it is no folder."""
     if not folder.is_dir():
         raise ConfigurationError(f"there is no folder {str(folder)!r}; name one that holds Markdown, text or PDF files")
-    found: list[Path] = []
-    for path in _readable(folder.resolve()):
-        if len(found) == MOST_FILES:
-            raise ConfigurationError(f"{str(folder)!r} has more than {MOST_FILES:,} files; import its parts")
-        found.append(path)
-    return found
+    files = list(islice(_readable(folder.resolve()), MOST_FILES + 1))
+    if len(files) > MOST_FILES:
+        raise ConfigurationError(f"{str(folder)!r} has more than {MOST_FILES:,} files; import its parts")
+    return files
 
 
 def _readable(root: Path) -> Iterator[Path]:
@@ -104,10 +103,7 @@ def _read(path: Path, folder: Path, known: Mapping[str, str]) -> ReadFile:
     metadata |= {"sha256": hashlib.sha256(content).hexdigest(), "modified": modified}
     if known.get(key) == metadata["sha256"]:
         return ReadFile(key, metadata)
-    if path.suffix.lower() == PDF:
-        text, reason = _pdf_text(path)
-    else:
-        text, reason = _plain_text(content)
+    text, reason = _pdf_text(path) if path.suffix.lower() == PDF else _plain_text(content)
     if reason is None and not text.strip():
         reason = "holds no text"
     return ReadFile(key, metadata, text, reason)

@@ -57,7 +57,7 @@ IMPORTED_CHARS = 100_000
 """Of the files that are stored in one transaction."""
 
 Who: TypeAlias = Principal | str | None
-_Found: TypeAlias = tuple[StoredPassage, float, float | None]
+_Ranked: TypeAlias = tuple[StoredPassage, float, float | None]
 """A passage with its score and its similarity."""
 
 
@@ -110,7 +110,7 @@ class MemoryManager:
         if await self._store.count(principal_id=owner) + len(made) > MOST_DOCUMENTS:
             raise refused("documents", f"a principal has at most {MOST_DOCUMENTS:,}: delete some first")
         # In a thread: a large document has thousands of passages.
-        rows = await asyncio.to_thread(_in_passages, made)
+        rows = await asyncio.to_thread(lambda: list(map(_in_passages, made)))
         texts = [document.text[part.start : part.stop] for document, parts in rows for part in parts]
         vectors, embedder = await self._embedded(texts, STORING_SECONDS)
         if len(vectors) < len(texts):
@@ -151,7 +151,7 @@ class MemoryManager:
             by_words = {document.id: document.by_words_alone for document in stored}
             for each in waiting:
                 done += 1
-                yield _imported(each, done, len(paths), by_words.get(each.id))
+                yield _imported(each, done, len(paths), by_words.get(each.id) or 0)
             waiting = []
 
     def _document(
@@ -195,18 +195,17 @@ class MemoryManager:
         vector, embedder = await self._query_vector(text, owner)
         limit = max(CANDIDATES, 4 * top_k)
         while True:
-            found, exhausted = await self._candidates(text, vector, embedder, owner, limit)
-            hits = await self._fitting(found, owner, top_k, first, metadata or {})
+            ranked, exhausted = await self._candidates(text, vector, embedder, owner, limit)
+            hits = await self._fitting(ranked, owner, top_k, first, metadata or {})
             if len(hits) >= top_k or exhausted:
                 return hits
             limit *= 4
 
     async def _candidates(
         self, text: str, vector: Matrix | None, embedder: str, owner: str | None, limit: int
-    ) -> tuple[list[_Found], bool]:
+    ) -> tuple[list[_Ranked], bool]:
         """The best passage of each document, best first; and whether there are no others."""
-        asked = list(dict.fromkeys(term[:LONGEST_TERM] for term in terms(text)))
-        matching = await self._store.matching(asked, principal_id=owner, limit=limit)
+        matching = await self._store.matching(_terms(text), principal_id=owner, limit=limit)
         near: dict[int, float] | None = None
         if vector is not None:
             near = dict(await self._vectors.nearest(vector, principal_id=owner, embedder=embedder, limit=limit))
@@ -224,11 +223,11 @@ class MemoryManager:
         return _best(text, passages, named), exhausted
 
     async def _fitting(
-        self, found: Sequence[_Found], owner: str | None, top_k: int, since: float | None, metadata: Mapping[str, Any]
+        self, best: Sequence[_Ranked], owner: str | None, top_k: int, since: float | None, metadata: Mapping[str, Any]
     ) -> list[MemoryHit]:
         hits: list[MemoryHit] = []
-        for start in range(0, len(found), max(top_k, READ_AT_ONCE)):
-            some = found[start : start + max(top_k, READ_AT_ONCE)]
+        for start in range(0, len(best), max(top_k, READ_AT_ONCE)):
+            some = best[start : start + max(top_k, READ_AT_ONCE)]
             documents = await self._store.get([passage.document_id for passage, _, _ in some], principal_id=owner)
             for passage, score, similarity in some:
                 document = documents.get(passage.document_id)
@@ -299,16 +298,14 @@ class MemoryManager:
             return 0
         limit = self._caught_up_at_once
         pending = await self._store.without_vector(principal_id=owner, embedder=embedder.name, limit=limit)
-        if pending:
-            vectors, name = await self._embedded([text for _, text in pending], SEARCHING_SECONDS)
-            if name is None:
-                return 0
-            made = dict(zip((number for number, _ in pending), vectors, strict=False))
-            await self._store.put_vectors(made, embedder=name)
-            self._vectors.add(made, principal_id=owner, embedder=name)
-            self._caught_up_at_once = min(max(8, 2 * len(made)), EMBEDDED_AT_ONCE)
-            return len(made)
-        return 0
+        vectors, name = await self._embedded([text for _, text in pending], SEARCHING_SECONDS)
+        if not vectors or name is None:
+            return 0
+        made = dict(zip((number for number, _ in pending), vectors, strict=False))
+        await self._store.put_vectors(made, embedder=name)
+        self._vectors.add(made, principal_id=owner, embedder=name)
+        self._caught_up_at_once = min(max(8, 2 * len(made)), EMBEDDED_AT_ONCE)
+        return len(made)
 
     async def _query_vector(self, text: str, owner: str | None) -> tuple[Matrix | None, str]:
         """A query's vector. Passages that lack theirs get them little by little, a batch with each search."""
@@ -353,24 +350,23 @@ class MemoryManager:
         return self._named_embedder
 
 
-def _imported(file: ReadFile, done: int, total: int, by_words: int | None) -> ImportedFile:
-    outcome: Literal["stored", "unchanged", "skipped"] = "stored" if file.text else "unchanged"
+def _imported(file: ReadFile, done: int, total: int, by_words: int) -> ImportedFile:
     if file.reason is not None:
-        outcome = "skipped"
-    kept = None if outcome == "skipped" else file.id
-    return ImportedFile(file.metadata["source"], outcome, kept, file.reason, done, total, by_words or 0)
+        return ImportedFile(file.metadata["source"], "skipped", None, file.reason, done, total, by_words)
+    outcome: Literal["stored", "unchanged"] = "stored" if file.text else "unchanged"
+    return ImportedFile(file.metadata["source"], outcome, file.id, None, done, total, by_words)
 
 
 def refused(field: str, why: str) -> InvalidDataError:
     return InvalidDataError("MemoryDocument", [(field, why)])
 
 
-def _best(text: str, passages: Mapping[str, StoredPassage], near: Mapping[str, float] | None) -> list[_Found]:
+def _best(text: str, passages: Mapping[str, StoredPassage], near: Mapping[str, float] | None) -> list[_Ranked]:
     # How rare a word is among the candidates stands for how rare it is at all. Their length does not count: no passage
     # is long, and otherwise a line that shares a word would go before the paragraph that is about it.
     words = BM25({number: passage.text for number, passage in passages.items()}, b=0.0).shares(text)
     known = None if near is None else {number: near[number] for number in near if number in passages}
-    best: dict[str, _Found] = {}
+    best: dict[str, _Ranked] = {}
     for hit in fuse(words, known, k=len(passages)):
         passage = passages[hit.id]
         best.setdefault(passage.document_id, (passage, hit.score, hit.similarity))
@@ -385,16 +381,13 @@ def _seconds(moment: datetime | float | None) -> float | None:
     return moment.timestamp() if isinstance(moment, datetime) else moment
 
 
-def _in_passages(documents: Sequence[MemoryDocument]) -> list[tuple[MemoryDocument, list[Passage]]]:
-    """Documents with their passages, which have no vectors yet."""
-    return [
-        (document, [Passage(a, b, _stems(document.text[a:b])) for a, b in split(document.text)])
-        for document in documents
-    ]
+def _in_passages(document: MemoryDocument) -> tuple[MemoryDocument, list[Passage]]:
+    """A document with its passages, which have no vectors yet."""
+    return document, [Passage(a, b, " ".join(_terms(document.text[a:b]))) for a, b in split(document.text)]
 
 
-def _stems(text: str) -> str:
-    return " ".join(dict.fromkeys(term[:LONGEST_TERM] for term in terms(text)))
+def _terms(text: str) -> list[str]:
+    return list(dict.fromkeys(term[:LONGEST_TERM] for term in terms(text)))
 
 
 def _fits(document: MemoryDocument, since: float | None, metadata: Mapping[str, Any]) -> bool:

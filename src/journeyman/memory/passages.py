@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from journeyman.retrieval.index import ExactIndex, Matrix
+    from journeyman.retrieval.index import Matrix, VectorIndex
     from journeyman.stores.memories import SqlMemories
 
 LONGEST = 1_000
@@ -49,10 +49,10 @@ def split(text: str, *, longest: int = LONGEST) -> list[tuple[int, int]]:
 
 def _last_end(text: str, start: int, stop: int) -> int:
     for end in _ENDS:
-        found = text.rfind(end, start, stop)
+        at = text.rfind(end, start, stop)
         # An end near the beginning would leave a scrap; the blank between two words is taken wherever it is.
-        if found > start and (found - start >= (stop - start) // 3 or end == " "):
-            return found + len(end)
+        if at > start and (at - start >= (stop - start) // 3 or end == " "):
+            return at + len(end)
     return stop
 
 
@@ -64,7 +64,7 @@ def _stripped(text: str, start: int, stop: int) -> tuple[int, int]:
 
 @dataclass(slots=True)
 class _Kept:
-    index: ExactIndex
+    index: VectorIndex
     embedder: str
     last: int = 0
     count: int = 0
@@ -82,9 +82,9 @@ class PassageVectors:
         self, vector: Matrix, *, principal_id: str | None, embedder: str, limit: int
     ) -> list[tuple[int, float]]:
         """The passages nearest to a vector, with their cosines. One that was just deleted may still be among them."""
-        found = await self._store.nearest(vector.tobytes(), principal_id=principal_id, embedder=embedder, limit=limit)
-        if found is not None:
-            return list(found)
+        stored = await self._store.nearest(vector.tobytes(), principal_id=principal_id, embedder=embedder, limit=limit)
+        if stored is not None:
+            return list(stored)
         kept = await self._current(principal_id, embedder)
         if kept.count > LARGE:
             hits = await asyncio.to_thread(kept.index.search, vector, k=limit)
@@ -112,9 +112,9 @@ class PassageVectors:
     async def _current(self, principal_id: str | None, embedder: str) -> _Kept:
         kept = self._kept.get(principal_id)
         if kept is None or kept.embedder != embedder:
-            from journeyman.retrieval.index import ExactIndex
+            from journeyman.retrieval.index import VectorIndex
 
-            kept = self._kept[principal_id] = _Kept(ExactIndex(), embedder)
+            kept = self._kept[principal_id] = _Kept(VectorIndex("exact"), embedder)
         self._kept.move_to_end(principal_id)
         async with kept.lock:
             await self._read_new(kept, principal_id)

@@ -292,9 +292,9 @@ class EventParser:
 
     def finish(self) -> list[bytes]:
         """The data of an event that the end of the stream left without its empty line."""
-        found = [*self.feed(b"\n"), *self.feed(b"\n")]
+        events = [*self.feed(b"\n"), *self.feed(b"\n")]
         self._after_return = False
-        return found
+        return events
 
     def _line(self, line: bytes) -> bytes | None:
         if not line:

@@ -48,21 +48,21 @@ def is_date(schema: Mapping[str, Any]) -> bool:
 def dates_told(schema: Mapping[str, Any], text: str, today: date) -> Told | None:
     """The dates of a tool's call; None where the request names no day, or leaves open which day is which."""
     dates = [name for name, part in schema.get("properties", {}).items() if is_date(part)]
-    found = mentions(text, today)
+    days = mentions(text, today)
     ends = _ends(dates)
-    if len(dates) == 1 and len(found) == 1 and not found[0].owns:
-        arguments = {dates[0]: one_day(found[0].period, today)}
-    elif ends and len(found) == 1:
-        arguments = _range(found[0], *ends)
+    if len(dates) == 1 and len(days) == 1 and not days[0].owns:
+        arguments = {dates[0]: one_day(days[0].period, today)}
+    elif ends and len(days) == 1:
+        arguments = _range(days[0], *ends)
         if len(arguments) == len(ends) and set(ends) & set(schema.get("required", ())):
             return None  # a journey or a booking, not a filter: one day is not both its ends
-    elif ends and len(found) == 2 and found[0].side == "after" and found[1].side != "after":
-        first, last = found[0].period.first, found[1].period.last
+    elif ends and len(days) == 2 and days[0].side == "after" and days[1].side != "after":
+        first, last = days[0].period.first, days[1].period.last
         # Today is Monday: "between Monday and Friday" is next week.
         arguments = {ends[0]: first, ends[1]: last if last >= first else last + timedelta(days=7)}
     else:
         return None
-    for each in reversed(found):
+    for each in reversed(days):
         text = without(text, each)
     return Told(text, {name: day.isoformat() for name, day in arguments.items()}, frozenset(dates))
 
@@ -229,9 +229,8 @@ def as_iso(value: Any, today: date) -> Any:
     """``tomorrow``, ``Friday``, ``in 3 days``, ``3 December`` as ISO 8601; a weekday is the next one, never today."""
     if not isinstance(value, str):
         return value
-    spoken = " ".join(value.casefold().replace(",", " ").split())
-    found = period(_english.time_of_day.sub("", _english.leading.sub("", spoken)), today)
-    return value if found is None else one_day(found, today).isoformat()
+    meant = period(_english.time_of_day.sub("", _english.leading.sub("", _plain(value))), today)
+    return value if meant is None else one_day(meant, today).isoformat()
 
 
 def one_day(meant: Period, today: date) -> date:
@@ -243,7 +242,7 @@ def mentions(text: str, today: date) -> list[Mention]:
     """The days of which a request speaks, outside of quotes and of names."""
     quoted = [match.span() for match in _english.quoted.finditer(text)]
     spans = [match.span() for match in WORD.finditer(text)]
-    found, place = list[Mention](), 0
+    days, place = list[Mention](), 0
     while place < len(spans):
         begin = spans[place][0]
         pieces = (
@@ -254,9 +253,9 @@ def mentions(text: str, today: date) -> list[Mention]:
         inside = any(start <= begin < stop for start, stop in quoted)
         if meant and lead and rest and not inside and not _english.repeated.search(text, 0, begin):
             side: Side = "before" if lead["before"] else "after" if lead["after"] else "on"
-            found.append(Mention(lead.start(), rest.end(), meant, side, bool(rest["owns"])))
+            days.append(Mention(lead.start(), rest.end(), meant, side, bool(rest["owns"])))
         place += max(1, sum(begin <= start < end for start, _ in spans[place : place + LONGEST_DAY]))
-    return found
+    return days
 
 
 def without(text: str, told: Mention) -> str:

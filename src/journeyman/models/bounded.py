@@ -52,13 +52,13 @@ async def bound(model: AiModel) -> None:
 def over_budget(error: BaseException) -> OverBudgetError | None:
     """The limit that was passed, where that is what an SDK's error comes from."""
     seen = 0
-    found: BaseException | None = error
-    while found is not None and seen < 20:
-        if isinstance(found, OverBudgetError):
-            return found
+    cause: BaseException | None = error
+    while cause is not None and seen < 20:
+        if isinstance(cause, OverBudgetError):
+            return cause
         # botocore keeps what it wraps in a field of its own.
-        inner = getattr(found, "kwargs", {}).get("error") if hasattr(found, "kwargs") else None
-        found = inner if isinstance(inner, BaseException) else found.__cause__ or found.__context__
+        inner = getattr(cause, "kwargs", {}).get("error") if hasattr(cause, "kwargs") else None
+        cause = inner if isinstance(inner, BaseException) else cause.__cause__ or cause.__context__
         seen += 1
     return None
 
@@ -114,7 +114,7 @@ def unpacker(encoding: str) -> Callable[[bytes], Iterator[bytes]]:
         nonlocal unpacker, begun
         while piece:
             try:
-                found = unpacker.decompress(piece, SLICE_BYTES)
+                unpacked = unpacker.decompress(piece, SLICE_BYTES)
             except zlib.error:
                 if begun or encoding != "deflate":
                     raise OverBudgetError(f"answered with what is not {encoding}, as it said") from None
@@ -122,8 +122,8 @@ def unpacker(encoding: str) -> Callable[[bytes], Iterator[bytes]]:
                 continue
             begun = True
             piece = unpacker.unconsumed_tail
-            if found:
-                yield found
+            if unpacked:
+                yield unpacked
 
     return slices
 
@@ -142,9 +142,9 @@ def _bound_httpx(client: Any, stream_class: type[Any]) -> None:
 
         async def __aiter__(self) -> AsyncIterator[bytes]:
             async for piece in self._packed:
-                for found in self._slices(piece):
-                    yield self._counter.take(found)
-                    if len(found) >= SLICE_BYTES:
+                for part in self._slices(piece):
+                    yield self._counter.take(part)
+                    if len(part) >= SLICE_BYTES:
                         await asyncio.sleep(0)
 
         async def aclose(self) -> None:

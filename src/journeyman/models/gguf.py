@@ -15,7 +15,7 @@ import json
 import math
 import secrets
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -77,11 +77,11 @@ class GgufModel:
                 call = ToolCall(tool_name=tool.name, arguments=arguments, malformed=malformed, confidence=chances[best])
                 if not conversation.has(call):
                     return ModelResponse(calls=(call,), usage=_total(spent), confidence=chances[best], model=self.name)
-        on_text = deltas.text if deltas is not None else None
-        if request.output is not None:
-            text = await self._data(server, request.output, conversation, spent, on_text)
-            return ModelResponse(text=text, usage=_total(spent), model=self.name)
-        text = await server.write(conversation.prompt(), most=MOST_TOKENS, count=spent.append, on_text=on_text)
+        write = partial(server.write, count=spent.append, on_text=deltas.text if deltas is not None else None)
+        if request.output is None:
+            text = await write(conversation.prompt(), most=MOST_TOKENS)
+        else:
+            text = await self._data(write, request.output, conversation)
         return ModelResponse(text=text, usage=_total(spent), model=self.name)
 
     async def _chances(
@@ -99,22 +99,16 @@ class GgufModel:
         return {name: weight / total for name, weight in weights.items()}
 
     async def _data(
-        self,
-        server: GgufServer,
-        schema: dict[str, Any],
-        conversation: Conversation,
-        spent: Spent,
-        on_text: Callable[[str], None] | None,
+        self, write: Callable[..., Awaitable[str]], schema: dict[str, Any], conversation: Conversation
     ) -> str:
         asked = conversation.prompt(ANSWER_AS.format(schema=json.dumps(schema, ensure_ascii=False)))
-        write = partial(server.write, asked, most=OUTPUT_TOKENS, count=spent.append, on_text=on_text)
         try:
-            return await write(schema=schema)
+            return await write(asked, most=OUTPUT_TOKENS, schema=schema)
         except ModelError as error:
             if error.info.code != "MODEL_REFUSED_REQUEST":
                 raise
         # The engine makes a grammar of the schema and cannot make one of every schema; the model has read it anyway.
-        return await write()
+        return await write(asked, most=OUTPUT_TOKENS)
 
     async def _arguments(
         self, server: GgufServer, tool: ToolSpecification, conversation: Conversation, spent: Spent

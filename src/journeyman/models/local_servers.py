@@ -50,15 +50,15 @@ def _look(servers: Mapping[str, int]) -> LocalServer | None:
     for kind, port in servers.items():
         # Daemons: a server that lets its answer drip keeps nobody waiting, not even at the end of the program.
         threading.Thread(target=lambda k=kind, p=port: answers.put((k, _first_model(p))), daemon=True).start()
-    found: dict[str, str | None] = {}
+    offered: dict[str, str | None] = {}
     end = time.monotonic() + 2 * TIMEOUT_SECONDS
-    while len(found) < len(servers):
+    while len(offered) < len(servers):
         try:
             kind, model = answers.get(timeout=max(0.0, end - time.monotonic()))
         except Empty:
             break
-        found[kind] = model
-    there = ((kind, port, found.get(kind)) for kind, port in servers.items())
+        offered[kind] = model
+    there = ((kind, port, offered.get(kind)) for kind, port in servers.items())
     return next((LocalServer(kind, port, model) for kind, port, model in there if model is not None), None)
 
 

@@ -58,8 +58,8 @@ def without_finish(request: ModelRequest) -> tuple[ToolSpecification, ...]:
     if kept is None or kept[0] is not request.tools:
         others = tuple(tool for tool in request.tools if tool.name != _FINISH)
         kept = request.memo[_FINISH] = (request.tools, others)
-    found: tuple[ToolSpecification, ...] = kept[1]
-    return found
+    tools: tuple[ToolSpecification, ...] = kept[1]
+    return tools
 
 
 def response_format(schema: dict[str, Any]) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import math
 import os
 from collections.abc import Iterable, Sequence
 from importlib import import_module
-from typing import Any, ClassVar, Self, TypeAlias
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,19 +23,6 @@ INDEX_VARIABLE = "JOURNEYMAN_INDEX"
 NOT_A_NUMBER = "a vector holds a value that is not a finite number; the embedder is at fault"
 
 _SMALLEST = 16
-
-
-def vector_index(kind: str | None = None, *, usual: str = "exact") -> ExactIndex:
-    """An empty index: ``exact``, ``sketched``, or ``faiss`` (extra ``faiss``).
-
-    None: what JOURNEYMAN_INDEX says, else the ``usual`` one.
-    """
-    wanted = kind or os.environ.get(INDEX_VARIABLE) or usual
-    for index in (ExactIndex, SketchedIndex, FaissIndex):
-        if index.kind == wanted:
-            return index()
-    where = "" if kind else f" ({INDEX_VARIABLE})"
-    raise ConfigurationError(f"no vector index is named {wanted!r}{where}; use 'exact', 'sketched' or 'faiss'")
 
 
 class MatrixDomain:
@@ -147,8 +134,8 @@ class _FaissDomain:
 
     def search(self, query: Matrix, k: int) -> list[tuple[str, float]]:
         scores, numbers = self._flat.search(query[None], min(k, len(self)))
-        found = zip(numbers[0].tolist(), scores[0].tolist(), strict=True)
-        return [(self._names[number], score) for number, score in found]
+        nearest = zip(numbers[0].tolist(), scores[0].tolist(), strict=True)
+        return [(self._names[number], score) for number, score in nearest]
 
     def scores(self, query: Matrix, ids: Sequence[str]) -> list[tuple[str, float]]:
         known = [key for key in ids if key in self._numbers]
@@ -171,17 +158,31 @@ def _faiss() -> Any:
         raise ConfigurationError(f"FAISS is not installed; run: {install_command('faiss')}") from None
 
 
-class ExactIndex:
+class VectorIndex:
     """Vectors by id, in domains that do not see each other; similarity is the cosine.
 
-    Finds the nearest vectors, surely. Fast enough up to about a million in one domain.
+    An ``exact`` one finds the nearest vectors, surely; fast enough up to about a million in one domain. ``faiss`` is
+    the same on FAISS, for those who run it already (extra ``faiss``). A ``sketched`` one is exact up to ``SKETCHED``
+    vectors in one domain; above that, exact among those that are near by their sketches. None: what JOURNEYMAN_INDEX
+    says, else the ``usual`` one.
     """
 
-    kind: ClassVar[str] = "exact"
-    _domain: ClassVar[type[_Domain]] = MatrixDomain
-    """The vectors of one domain; their rows have length 1."""
-
-    def __init__(self) -> None:
+    def __init__(self, kind: str | None = None, *, usual: str = "exact") -> None:
+        kinds: dict[str, type[_Domain]] = {
+            "exact": MatrixDomain,
+            "sketched": SketchedDomain,
+            "faiss": _FaissDomain,
+        }
+        self.kind = kind or os.environ.get(INDEX_VARIABLE) or usual
+        if self.kind not in kinds:
+            where = "" if kind else f" ({INDEX_VARIABLE})"
+            raise ConfigurationError(
+                f"no vector index is named {self.kind!r}{where}; use 'exact', 'sketched' or 'faiss'"
+            )
+        if self.kind == "faiss":
+            _faiss()
+        self._domain = kinds[self.kind]
+        """The vectors of one domain; their rows have length 1."""
         self._domains: dict[str, _Domain] = {}
 
     def put(self, ids: Sequence[str], vectors: Matrix, *, domain: str = "") -> None:
@@ -217,17 +218,6 @@ class ExactIndex:
             return {}
         query, length = _query(vector, known)
         return {key: score / length for key, score in known.scores(query, ids)}
-
-
-class FaissIndex(ExactIndex):
-    """The same on FAISS, for those who run it already. Exact too; needs the extra ``faiss``."""
-
-    kind = "faiss"
-    _domain = _FaissDomain
-
-    def __init__(self) -> None:
-        _faiss()
-        super().__init__()
 
 
 def unit(vectors: Matrix) -> Matrix:
@@ -340,10 +330,3 @@ class SketchedDomain(MatrixDomain):
         whole = np.zeros((len(rows), -(-self.dimensions // _BITS) * 8), dtype=np.uint8)
         whole[:, : bits.shape[1]] = bits
         return whole.view(np.uint64).T
-
-
-class SketchedIndex(ExactIndex):
-    """Exact up to ``SKETCHED`` vectors in one domain; above that, exact among those that are near by their sketches."""
-
-    kind: ClassVar[str] = "sketched"
-    _domain = SketchedDomain

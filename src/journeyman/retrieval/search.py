@@ -20,7 +20,7 @@ from journeyman.core.protocols import Embedder, Vectors
 from journeyman.retrieval.bm25 import BM25
 
 if TYPE_CHECKING:
-    from journeyman.retrieval.index import ExactIndex
+    from journeyman.retrieval.index import VectorIndex
 
 CANDIDATES = 50
 BATCH = 256
@@ -46,7 +46,7 @@ class Hit:
 class HybridIndex:
     """Texts by id, in domains that do not see each other.
 
-    ``vectors`` is the index for their vectors, or its name as ``vector_index`` reads it; ``usual`` is that name where
+    ``vectors`` is the index for their vectors, or its name as ``VectorIndex`` reads it; ``usual`` is that name where
     nobody says anything. ``common`` bounds the cost of words that very many texts hold; see ``BM25.shares``.
     """
 
@@ -54,17 +54,17 @@ class HybridIndex:
         self,
         *,
         embedder: Embedder | None = None,
-        vectors: ExactIndex | str | None = None,
+        vectors: VectorIndex | str | None = None,
         usual: str = "exact",
         common: int | None = None,
     ) -> None:
         self._embedder = embedder
         self._common = common
         if isinstance(vectors, str) or (vectors is None and embedder is not None):
-            from journeyman.retrieval.index import vector_index  # numpy: only for those who embed
+            from journeyman.retrieval.index import VectorIndex  # numpy: only for those who embed
 
-            vectors = vector_index(vectors, usual=usual)
-        self._vectors: ExactIndex | None = vectors
+            vectors = VectorIndex(vectors, usual=usual)
+        self._vectors: VectorIndex | None = vectors
         self._words: dict[str, BM25] = {}
         self._digests: dict[str, dict[str, str]] = {}
         """Of which text each vector was made."""

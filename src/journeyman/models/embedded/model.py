@@ -199,16 +199,16 @@ class EmbeddedModel:
         text = " ".join(Conversation(request.messages).turns())
         said = await self._ask(Setup(files=files, system="", tools=form.text), [text])
         confidence, today = _number(said.get("confidence")), moment(self._clock.time()).date()
-        found = form.calls(_calls(said, text), text=text, confidence=confidence, today=today)[:1]
+        filled = form.calls(_calls(said, text), text=text, confidence=confidence, today=today)[:1]
         before = [call.arguments for message in request.messages for call in message.calls]
-        if not found or confidence < self._gate or found[0].arguments in before:
+        if not filled or confidence < self._gate or filled[0].arguments in before:
             raise ModelError(
                 "MODEL_FOUND_NO_DATA",
                 "the embedded model finds nothing in the request and the results that fits the output",
                 category=ErrorCategory.INVALID_INPUT,
                 user_guidance="say every value in the request, or name a larger model",
             )
-        return ModelResponse(calls=tuple(found), usage=Usage(requests=1), confidence=confidence, model=self.name)
+        return ModelResponse(calls=tuple(filled), usage=Usage(requests=1), confidence=confidence, model=self.name)
 
     async def _proposed(
         self, files: EngineFiles, tools: tuple[ToolSpecification, ...], conversation: Conversation

@@ -60,11 +60,11 @@ class Offer:
 
     def chosen(self, said: Iterable[Any]) -> dict[str, ToolSpecification]:
         """The tools of the engine's calls by the names that it chose, each tool once."""
-        found: dict[str, ToolSpecification] = {}
+        tools: dict[str, ToolSpecification] = {}
         for name in (str(item.get("name")) for item in said):
-            if name in self.tools and self.tools[name] not in found.values():
-                found[name] = self.tools[name]
-        return found
+            if name in self.tools and self.tools[name] not in tools.values():
+                tools[name] = self.tools[name]
+        return tools
 
     def calls(self, said: Iterable[Any], *, text: str, confidence: float, today: date) -> list[ToolCall]:
         """The engine's calls under our names, with what the request settles as the request has it."""

@@ -18,7 +18,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
-from typing import IO, Any
+from typing import Any
 
 from journeyman.core.errors import ModelError
 from journeyman.models.embedded import engine
@@ -98,7 +98,9 @@ class EngineProcess:
                     pipe.close()
 
     def _ask(self, question: dict[str, Any]) -> Any:
-        to, back = self._pipe(self._process.stdin), self._pipe(self._process.stdout)
+        to, back = self._process.stdin, self._process.stdout
+        assert to is not None
+        assert back is not None
         try:
             to.write(json.dumps(question) + "\n")
             to.flush()
@@ -111,11 +113,6 @@ class EngineProcess:
         if "error" in answer:
             raise _failed(answer["error"])
         return answer["value"]
-
-    @staticmethod
-    def _pipe(pipe: IO[str] | None) -> IO[str]:
-        assert pipe is not None
-        return pipe
 
 
 class Engines:

