@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from functools import cache, lru_cache
-from typing import Any, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 T = TypeVar("T")
 
@@ -110,28 +110,27 @@ def patterns(package: str, file: str) -> dict[str, re.Pattern[str]]:
     return {name: re.compile(text) for name, text in written.items() if name not in parts}
 
 
-class WordLists:
-    """The same as attributes, read when the first one is used: ``lists.verbs``."""
+class _Attributes(Generic[T]):
+    _read: ClassVar[Any]
 
     def __init__(self, package: str, file: str) -> None:
         self._place = package, file
 
-    def __getattr__(self, name: str) -> frozenset[str]:
-        return _attribute(self, word_lists(*self._place), name)
+    def __getattr__(self, name: str) -> T:
+        found: dict[str, T] = self._read(*self._place)
+        if name not in found:
+            raise AttributeError(f"{self._place[1]} of {self._place[0]} has no list {name!r}")
+        vars(self).update(found)
+        return found[name]
 
 
-class Patterns:
+class WordLists(_Attributes[frozenset[str]]):
+    """The lists of words as attributes, read when the first one is used: ``lists.verbs``."""
+
+    _read = staticmethod(word_lists)
+
+
+class Patterns(_Attributes[re.Pattern[str]]):
     """The same for regular expressions."""
 
-    def __init__(self, package: str, file: str) -> None:
-        self._place = package, file
-
-    def __getattr__(self, name: str) -> re.Pattern[str]:
-        return _attribute(self, patterns(*self._place), name)
-
-
-def _attribute(holder: WordLists | Patterns, found: dict[str, T], name: str) -> T:
-    if name not in found:
-        raise AttributeError(f"{holder._place[1]} of {holder._place[0]} has no list {name!r}")
-    vars(holder).update(found)
-    return found[name]
+    _read = staticmethod(patterns)

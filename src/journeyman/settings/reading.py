@@ -118,10 +118,12 @@ class Loaded:
 
     def place(self, key: Key) -> str:
         """``FILE:LINE:COLUMN``, or what has set the value instead."""
-        for length in range(len(key), 0, -1):
-            if (origin := self.origins.get(key[:length])) is not None:
-                return str(origin)
-        return _at(self.path, self.document.position(key))
+        return self.elsewhere(key) or _at(self.path, self.document.position(key))
+
+    def elsewhere(self, key: Key) -> str:
+        """What has set a value, or what is above it, instead of the file; empty where nothing has."""
+        above = (self.origins.get(key[:length]) for length in range(len(key), 0, -1))
+        return next((str(origin) for origin in above if origin is not None), "")
 
     def secret(self, text: str) -> str:
         """What a text stands for now. Raises UnresolvedError."""

@@ -80,9 +80,8 @@ def _written(loaded: Loaded, place: Key) -> Any:
 
 def origin(loaded: Loaded, key: Key) -> str:
     """Where a value comes from. A list stands where its key does."""
-    for length in range(len(key), 0, -1):
-        if (found := loaded.origins.get(key[:length])) is not None:
-            return str(found)
+    if elsewhere := loaded.elsewhere(key):
+        return elsewhere
     if key not in loaded.document.positions:
         other = {"rate_limit": "rate_limits"}.get(str(key[-1]))
         if other is None or (*key[:-1], other) not in loaded.document.positions:

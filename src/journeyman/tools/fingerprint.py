@@ -49,14 +49,14 @@ def modules_fingerprint(function: Callable[..., Any]) -> str:
     """
     module = sys.modules.get(getattr(_innermost(function), "__module__", None) or "")
     file = getattr(module, "__file__", None)
-    if module is None or file is None or not _is_own(Path(file)):
+    if module is None or file is None or not is_own(Path(file)):
         return ""
     spec = getattr(module, "__spec__", None)
     name = module.__name__ if spec is None else spec.name
     path = Path(file).resolve()
     root = path.parents[min(name.count(".") + (path.name == "__init__.py"), len(path.parents) - 1)]
     searched = dict.fromkeys((root, *(Path(entry).resolve() for entry in sys.path)))
-    folders = [folder for folder in searched if _is_own(folder)]
+    folders = [folder for folder in searched if is_own(folder)]
     digests: dict[Path, str] = {}
     top_levels = {name.partition(".")[0]: [root]} if _has(root, name.partition(".")[0]) else {}
     pending = [(path, name)] if top_levels else []
@@ -122,7 +122,7 @@ def _files(name: str, folders: list[Path]) -> Iterator[tuple[Path, str]]:
         inner = "/".join(steps[:count])
         candidates = (folder / end for folder in folders for end in (f"{inner}/__init__.py", f"{inner}.py"))
         path = next((path for path in candidates if path.is_file()), None)
-        if path is not None and _is_own(path):
+        if path is not None and is_own(path):
             yield path.resolve(), ".".join(steps[:count])
 
 
@@ -159,7 +159,7 @@ def _has(folder: Path, top: str) -> bool:
 _OTHERS = (Path(sysconfig.get_path("stdlib")), Path(sysconfig.get_path("platstdlib")), Path(__file__).parents[1])
 
 
-def _is_own(path: Path) -> bool:
+def is_own(path: Path) -> bool:
     """Whether a file or folder is the user's, and not one of Python, of an installed package or of this one."""
     if any(step in ("site-packages", "dist-packages") for step in path.parts):
         return False

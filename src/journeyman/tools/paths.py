@@ -179,16 +179,10 @@ def _place_of(error: BaseException) -> tuple[str, int] | None:
     """The innermost line that is nobody else's; where there is none, the innermost one of all."""
     lines = [(frame.f_code.co_filename, number) for frame, number in walk_tb(error.__traceback__)]
     lines = [(file, number) for file, number in lines if not file.startswith("<")]
-    own = [line for line in lines if not any(Path(line[0]).is_relative_to(root) for root in _installed())]
+    from journeyman.tools.fingerprint import is_own  # only needed where something went wrong
+
+    own = [line for line in lines if is_own(Path(line[0]))]
     return next(reversed(own or lines), None)
-
-
-def _installed() -> list[Path]:
-    """Where Python, its packages and this one are."""
-    from sysconfig import get_paths
-
-    python = get_paths()
-    return [Path(__file__).parents[1], *(Path(python[kind]) for kind in ("stdlib", "platstdlib", "purelib", "platlib"))]
 
 
 def _relative(file: str) -> str:

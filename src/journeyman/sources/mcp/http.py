@@ -75,27 +75,12 @@ class _Admitted:
     def last_context(self) -> Any:
         return getattr(self._stream, "last_context", None)
 
-    async def receive(self) -> Any:
-        while True:
-            item = await self._stream.receive()
+    async def __aiter__(self) -> AsyncIterator[Any]:
+        async for item in self._stream:
             if not isinstance(item, SessionMessage):
-                return item
-            if (message := self._guard.admitted(item.message)) is not None:
-                return item if message is item.message else SessionMessage(message)
-
-    async def aclose(self) -> None:
-        await self._stream.aclose()
-
-    def __aiter__(self) -> _Admitted:
-        return self
-
-    async def __anext__(self) -> Any:
-        import anyio
-
-        try:
-            return await self.receive()
-        except anyio.EndOfStream:
-            raise StopAsyncIteration from None
+                yield item
+            elif (message := self._guard.admitted(item.message)) is not None:
+                yield item if message is item.message else SessionMessage(message)
 
     async def __aenter__(self) -> _Admitted:
         await self._stream.__aenter__()
