@@ -35,11 +35,13 @@ if TYPE_CHECKING:
     from journeyman.app.gaps import Gaps
     from journeyman.app.handles import Handle, SendOptions, Session
     from journeyman.app.playbooks import Playbooks
+    from journeyman.app.replays import ReplayOptions
     from journeyman.app.runner import Operation
     from journeyman.app.splits import Split
     from journeyman.app.trust import TrustGate
     from journeyman.learning.forms import LearningSettings
     from journeyman.memory.manager import MemoryManager
+    from journeyman.replay.report import ReplayReport
     from journeyman.stores.store import SqlStore
 
     class StartOptions(SendOptions, total=False):
@@ -425,6 +427,15 @@ class Journeyman:
 
         model = None if offline else self._shared.models.own(self._shared.rules)
         return await understand(text, self.library, principal=principal, context=context, model=model, clock=self.clock)
+
+    async def replay(self, *runs: str, **options: Unpack[ReplayOptions]) -> ReplayReport:
+        """What would become of recorded runs under other rules: these, or those of the last ``since`` seconds, or all.
+
+        Nothing has an effect. Every recorded call passes today's gate, under the app's policy or ``policy``.
+        """
+        from journeyman.app.replays import replay
+
+        return await replay(self, runs, **options)
 
     def model_for(self, agent: Agent) -> Model:
         """The model that answers for an agent here: the app's, or the one the agent names."""

@@ -144,6 +144,16 @@ class _CallInProgress:
         return f"{self.scope.run_id}.{self.call.id}"
 
 
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What the stages before a person is asked say of a call: it is refused, a person must agree, or it may run."""
+
+    refusal: Refusal | None
+    asks: bool
+    risk: RiskLevel | None
+    grounding: tuple[ArgumentSource, ...] | None
+
+
 @dataclass(slots=True)
 class _Waiting:
     """How long a call may still wait for its turn, over all its attempts."""
@@ -229,9 +239,31 @@ class Executor:
         now = self.clock.time()
         return _CallInProgress(call, scope, past, now, self.clock.monotonic(), call.arguments, now)
 
+    async def judge(self, call: ToolCall, scope: CallScope) -> Judgement:
+        """What would be decided of a call by itself. Nobody is asked, nothing is recorded and nothing is run."""
+        current = self._begin(call, scope, CallPast())
+        passed = await self._judge(current)
+        refusal = passed if isinstance(passed, Refusal) else None
+        return Judgement(refusal, refusal is None and self._asks(current), current.risk, current.grounding)
+
     async def _govern(self, current: _CallInProgress) -> Outcome | ToolCallRecord | Suspended:
         if current.past.started is not None:
             return await self._resume(current, current.past.started)
+        passed = await self._judge(current)
+        if isinstance(passed, Refusal):
+            return passed
+        tool, frozen = passed
+        if self._asks(current):
+            approved = await self._approve(current, tool, frozen)
+            if not isinstance(approved, FrozenArguments):
+                return approved
+            frozen = approved
+        if tool.cache_seconds is None or not tool.specification.read_only:
+            return await self._attempts(current, tool, frozen)
+        return await self._cached_or_run(current, tool, frozen, tool.cache_seconds)
+
+    async def _judge(self, current: _CallInProgress) -> tuple[AnyTool, FrozenArguments] | Refusal:
+        """Everything that is decided of a call without anybody, up to its risk."""
         scope, policy = current.scope, current.scope.policy
         tool = resolve(current.call, scope.tools, scope.principal)
         if isinstance(tool, Refusal):
@@ -256,16 +288,7 @@ class Executor:
             current.risk = grade(tool.specification, frozen.arguments, policy, tool.hazard)
         else:
             current.risk = await self._grade(current, tool, frozen.arguments, frozen.text)
-        if requires_approval(
-            current.risk, current.call.confidence, threshold=policy.approval_confidence
-        ) or self._doubtful(current):
-            approved = await self._approve(current, tool, frozen)
-            if not isinstance(approved, FrozenArguments):
-                return approved
-            frozen = approved
-        if tool.cache_seconds is None or not tool.specification.read_only:
-            return await self._attempts(current, tool, frozen)
-        return await self._cached_or_run(current, tool, frozen, tool.cache_seconds)
+        return tool, frozen
 
     async def _resume(self, current: _CallInProgress, started: CallStarted) -> Outcome | ToolCallRecord | Suspended:
         """A call that another process has begun: repeat it only where that is safe."""
@@ -308,9 +331,14 @@ class Executor:
             return
         current.grounding = await asyncio.to_thread(ledger.trace, tool.specification, arguments)
 
-    def _doubtful(self, current: _CallInProgress) -> bool:
-        """Whether a person is to see the call because an identifier in it was found nowhere."""
-        return current.scope.policy.grounding == "ask" and not current.read_only and bool(ungrounded(current.grounding))
+    def _asks(self, current: _CallInProgress) -> bool:
+        """Whether a person is to see the call: for its risk, or because an identifier in it was found nowhere."""
+        policy = current.scope.policy
+        if requires_approval(
+            current.risk or policy.default_risk, current.call.confidence, threshold=policy.approval_confidence
+        ):
+            return True
+        return policy.grounding == "ask" and not current.read_only and bool(ungrounded(current.grounding))
 
     async def _check(self, current: _CallInProgress, tool: AnyTool, frozen: FrozenArguments) -> Refusal | None:
         for check in self.checks:

@@ -142,26 +142,24 @@ class Report(Look):
         """Tables for a pull request or a terminal."""
         lines = [f"# {self.name}", "", f"**{self.verdict}**", "", self._method, ""]
         metrics = self.metrics
-        lines += [_row("arm", "units", "runs", "failed", *metrics), "|" + "---|" * (4 + len(metrics))]
+        lines += [row("arm", "units", "runs", "failed", *metrics), "|" + "---|" * (4 + len(metrics))]
         for arm in self.arms:
             figures = [arm.figures[metric] for metric in metrics]
             cells = [f"{figure.mean:.3g} ({figure.low:.3g}–{figure.high:.3g})" for figure in figures]
-            lines.append(_row(arm.arm, arm.units, arm.observations, arm.failures, *cells))
+            lines.append(row(arm.arm, arm.units, arm.observations, arm.failures, *cells))
         lines += ["", "| comparison (score) | difference | 95 % interval | p | p corrected |", "|---|---|---|---|---|"]
-        lines += [_row(*_cells(item)) for item in self.comparisons]
+        lines += [row(*_cells(item)) for item in self.comparisons]
         if notes := self.notes:
             lines += ["", *(f"- {' '.join(note.split())}" for note in notes)]
         return "\n".join(lines) + "\n"
 
     def to_html(self, path: str | Path | None = None) -> str:
         """One self-contained page with plots; written to ``path`` when given."""
-        text = _page(self)
-        if path is not None:
-            Path(path).write_text(text, encoding="utf-8")
-        return text
+        return page(self.name, self.verdict, _parts(self), self.notes, path=path)
 
 
-def _row(*cells: object) -> str:
+def row(*cells: object) -> str:
+    """One line of a table in Markdown."""
     return f"| {' | '.join(map(str, cells))} |"
 
 
@@ -251,15 +249,28 @@ def _winner(arms: Sequence[str], comparisons: Sequence[Comparison], alpha: float
 # --- the page: no script, no external asset, light and dark, plots as inline SVG
 
 
-def _page(report: Report) -> str:
+def page(
+    name: str, verdict: str, parts: Iterable[str], notes: Sequence[str] = (), *, path: str | Path | None = None
+) -> str:
+    """One self-contained page around parts in HTML; written to ``path`` when given."""
     style = packaged_text("journeyman.experiments", "report.css")
-    parts = [
+    whole = [
         "<!doctype html><html lang=en><head><meta charset=utf-8>",
         "<meta name=viewport content='width=device-width, initial-scale=1'>",
-        f"<title>{escape(report.name)}</title><style>{style}</style></head><body><main>",
-        f"<h1>{escape(report.name)}</h1><p class=verdict>{escape(report.verdict)}</p>",
-        f"<p>{report._method} Bars are 95 % bootstrap intervals.</p>",
+        f"<title>{escape(name)}</title><style>{style}</style></head><body><main>",
+        f"<h1>{escape(name)}</h1><p class=verdict>{escape(verdict)}</p>",
+        *parts,
     ]
+    if notes:
+        whole += ["<h2>Notes</h2><ul>", *(f"<li>{escape(note)}</li>" for note in notes), "</ul>"]
+    text = "".join([*whole, "</main></body></html>"])
+    if path is not None:
+        Path(path).write_text(text, encoding="utf-8")
+    return text
+
+
+def _parts(report: Report) -> list[str]:
+    parts = [f"<p>{report._method} Bars are 95 % bootstrap intervals.</p>"]
     for metric in report.metrics:
         figures = [(arm.arm, arm.figures[metric]) for arm in report.arms]
         rows = [(arm, figure.mean, figure.low, figure.high) for arm, figure in figures]
@@ -267,19 +278,17 @@ def _page(report: Report) -> str:
     rows = [(f"{c.b} − {c.a}", c.difference, c.low, c.high) for c in report.comparisons]
     parts += ["<h2>Differences in score</h2>", _plot(rows, "difference in score by pair")]
     heads = ("comparison", "difference", "95 % interval", "p", "p corrected")
-    parts += [_table(heads, map(_cells, report.comparisons)), "<h2>Arms</h2>"]
+    parts += [table(heads, map(_cells, report.comparisons)), "<h2>Arms</h2>"]
     rows_of_arms = (
         (arm.arm, arm.units, arm.observations, arm.failures, *(f"{arm.figures[m].mean:.4g}" for m in report.metrics))
         for arm in report.arms
     )
-    parts.append(_table(("arm", "units", "runs", "failed", *report.metrics), rows_of_arms))
-    if notes := report.notes:
-        parts += ["<h2>Notes</h2><ul>", *(f"<li>{escape(note)}</li>" for note in notes), "</ul>"]
-    parts.append("</main></body></html>")
-    return "".join(parts)
+    parts.append(table(("arm", "units", "runs", "failed", *report.metrics), rows_of_arms))
+    return parts
 
 
-def _table(heads: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
+def table(heads: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
+    """A table in HTML."""
     head = "".join(f"<th>{cell}</th>" for cell in heads)
     body = "".join(f"<tr>{''.join(f'<td>{escape(str(cell))}</td>' for cell in row)}</tr>" for row in rows)
     return f"<div class=wide><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"

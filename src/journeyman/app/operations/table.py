@@ -24,7 +24,7 @@ T = TypeVar("T")
 PAGE_SIZE = 50
 LARGEST_PAGE = 200
 MOST_FIELDS = 1_000
-_MODULES = ("approvals", "experiments", "gaps", "memory", "playbooks", "runs", "service", "tasks")
+_MODULES = ("approvals", "experiments", "gaps", "memory", "playbooks", "replays", "runs", "service", "tasks")
 _TABLE: dict[str, Operation[..., Any]] = {}
 
 

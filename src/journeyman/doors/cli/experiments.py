@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
-from typing import Annotated
+from typing import Annotated, Protocol, TypeVar
 
 import typer
 from rich.text import Text
@@ -43,7 +43,7 @@ def run_experiment(
     as_json: Json = False,
 ) -> None:
     """Run the experiment of a file and keep its report. Exit code 0 with or without a winner."""
-    _check_output(html, markdown=markdown, as_json=as_json)
+    check_output(html, markdown=markdown, as_json=as_json)
     loaded = _load(file)
 
     async def whole(desk: Desk) -> tuple[Report, StoreError | None]:
@@ -59,7 +59,7 @@ def run_experiment(
     # What the file's own code prints is not part of our answer.
     with printing_to_stderr():
         report, lost = at_desk(store, whole, create=True)
-    code = _present(report, html=html, markdown=markdown, as_json=as_json)
+    code = present(report, _print, html=html, markdown=markdown, as_json=as_json)
     if lost is not None:
         screen.note(f"the report could not be kept: {lost}")
         raise typer.Exit(ExitCode.FAILED)
@@ -90,12 +90,14 @@ def show_experiment(
     as_json: Json = False,
 ) -> None:
     """The report of one experiment."""
-    _check_output(html, markdown=markdown, as_json=as_json)
+    check_output(html, markdown=markdown, as_json=as_json)
     found = at_desk(store, lambda desk: operations.show_experiment(desk, experiment_id))
-    raise typer.Exit(_present(Report.model_validate(found.report), html=html, markdown=markdown, as_json=as_json))
+    raise typer.Exit(
+        present(Report.model_validate(found.report), _print, html=html, markdown=markdown, as_json=as_json)
+    )
 
 
-def _check_output(html: Path | None, *, markdown: bool, as_json: bool) -> None:
+def check_output(html: Path | None, *, markdown: bool, as_json: bool) -> None:
     if markdown and as_json:
         raise WrongUsageError("--markdown and --json both want stdout for themselves; give one of them")
     if html is not None and (html.is_dir() or not html.parent.is_dir()):
@@ -138,13 +140,27 @@ def _progress_shown() -> Iterator[Callable[[Progress], None]]:
 # --- reports
 
 
-def _present(report: Report, *, html: Path | None, markdown: bool, as_json: bool) -> ExitCode:
+class Printable(Protocol):
+    """A report of an experiment or a replay."""
+
+    def to_json(self) -> str: ...
+
+    def to_markdown(self) -> str: ...
+
+    def to_html(self, path: str | Path | None = None) -> str: ...
+
+
+R = TypeVar("R", bound=Printable)
+
+
+def present(report: R, printed: Callable[[R], None], *, html: Path | None, markdown: bool, as_json: bool) -> ExitCode:
+    """Print a report as it is wanted, and write its page."""
     if as_json:
         screen.write(safe_json(report.to_json()))
     elif markdown:
         screen.write(report.to_markdown(), end="")
     else:
-        _print(report)
+        printed(report)
     if html is None:
         return ExitCode.DONE
     try:

@@ -26,6 +26,7 @@ from journeyman.doors.cli.loading import at_desk, command, load_agent, must_exis
 from journeyman.doors.cli.operated import Call, Listing, Typed, operated
 from journeyman.doors.cli.options import DEFAULT_STORE, ExitCode, RunOptions, WrongUsageError
 from journeyman.doors.cli.origins import RememberedTools
+from journeyman.doors.cli.replays import add_commands
 from journeyman.doors.cli.run import (
     Need,
     blocking_run,
@@ -68,6 +69,7 @@ CALL = Typed(metavar="CALL", help="The call's id, from 'runs show --events'.")
 RunId = Annotated[str, typer.Argument(metavar="ID", help="The run's id.")]
 
 runs = typer.Typer(no_args_is_help=True)
+add_commands(runs)
 
 
 def _task(row: operations.KeptRun) -> str:

@@ -9,7 +9,7 @@ from typing import Annotated, Any, TypeAlias
 from fastapi import APIRouter, Depends, Path, Query, Response
 
 from journeyman.app.desk import Desk
-from journeyman.app.operations import approvals, experiments, gaps, memory, playbooks, runs, service, tasks
+from journeyman.app.operations import approvals, experiments, gaps, memory, playbooks, replays, runs, service, tasks
 from journeyman.app.operations.table import Input, Operation
 from journeyman.doors.http.common import DeskDep, JsonRoute
 from journeyman.doors.http.errors import answers
@@ -30,6 +30,7 @@ ROUTES: Mapping[str, tuple[Row, ...]] = {
     ),
     "runs": (
         ("GET", "/runs", runs.list_runs),
+        ("POST", "/runs/replay", replays.replay_runs),
         ("GET", "/runs/{run_id}", runs.show_run),
         ("POST", "/runs/{run_id}/cancel", runs.cancel_run, 409),
         ("POST", "/runs/{run_id}/resume", runs.resume_run, 409),

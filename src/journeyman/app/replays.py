@@ -1,0 +1,81 @@
+"""Recorded runs of a store under today's tools, rules and models: ``app.replay``. Nothing of it has an effect."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from typing import TYPE_CHECKING, TypedDict, Unpack
+
+from journeyman.core.errors import ConfigurationError
+from journeyman.core.policy import ANY_PRINCIPAL, Policy, PrincipalFilter
+from journeyman.core.runs import TaskInput
+from journeyman.replay.policies import CHANGES, replay_policy
+from journeyman.replay.recording import Recording
+from journeyman.replay.report import ReplayReport
+from journeyman.replay.stage import Today
+from journeyman.tools.library import ToolLibrary
+
+if TYPE_CHECKING:
+    from journeyman.app.journeyman import Journeyman
+
+__all__ = ["CHANGES", "ReplayOptions", "ReplayReport", "recorded", "replay", "today"]
+
+RUNS_AT_ONCE = 200
+"""Rows of a page; of the runs themselves one is held at a time."""
+
+
+async def recorded(
+    app: Journeyman, runs: Sequence[str], *, since: float | None, principal_id: PrincipalFilter = ANY_PRINCIPAL
+) -> AsyncIterator[Recording]:
+    """These runs, or those that began in the last ``since`` seconds, or all; the newest first."""
+    kept = app.store.runs
+    for run_id in runs:
+        facts = await kept.facts(run_id)
+        if not facts:
+            raise ConfigurationError(f"there is no run {run_id!r} in this store, or it has not begun")
+        yield Recording(run_id, facts)
+    if runs:
+        return
+    begin = 0.0 if since is None else await app.store.now() - since
+    after: str | None = None
+    while page := await kept.list(after=after, limit=RUNS_AT_ONCE, principal_id=principal_id):
+        for row in page:
+            if row.created_at < begin:
+                return
+            if row.last_seq:
+                yield Recording(row.id, await kept.facts(row.id))
+        after = page[-1].id
+
+
+def today(app: Journeyman, policy: Policy | None = None, library: ToolLibrary | None = None) -> Today:
+    """What holds in an app now, or with another policy or library in the place of its own."""
+    found = app.configuration
+
+    def rules(task: TaskInput, tools: ToolLibrary) -> tuple[ToolLibrary, Policy]:
+        governed, holding = app._shared.in_environment(task, tools)
+        return governed, holding.policy if policy is None else policy
+
+    return Today(
+        library=app.library if library is None else library,
+        policy=app.policy if policy is None else policy,
+        govern=(lambda tools: tools) if found is None else found.governing,
+        rules=rules,
+    )
+
+
+class ReplayOptions(TypedDict, total=False):
+    """What ``app.replay`` takes besides the runs."""
+
+    since: float | None
+    """Seconds: only runs that began since then, where none are named."""
+    policy: Policy | None
+    """In the place of the app's."""
+    principal_id: PrincipalFilter
+    """Whose runs, where none are named."""
+    progress: Callable[[int], None] | None
+    """Told how many runs are done."""
+
+
+async def replay(app: Journeyman, runs: Sequence[str], **options: Unpack[ReplayOptions]) -> ReplayReport:
+    whose = options.get("principal_id", ANY_PRINCIPAL)
+    recordings = recorded(app, runs, since=options.get("since"), principal_id=whose)
+    return await replay_policy(recordings, today(app, options.get("policy")), progress=options.get("progress"))

@@ -1,0 +1,146 @@
+"""Recorded calls through today's gate: the same, now asked, now denied or now free, and by which rule. No model."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Literal, TypeAlias
+
+from journeyman.core.calls import ToolCallRecord, ungrounded
+from journeyman.core.data import Entity
+from journeyman.core.events import CallFinished, MessageReceived
+from journeyman.core.policy import Policy, RiskLevel, for_tool
+from journeyman.core.runs import ToolCall
+from journeyman.execution.checks import KNOWN_RISKS, base_risk
+from journeyman.execution.executor import Judgement
+from journeyman.execution.outcome import Refusal
+from journeyman.replay.recording import RecordedCall, Recording
+from journeyman.replay.stage import Today
+from journeyman.tools.library import AnyTool
+
+Decided: TypeAlias = Literal["free", "asked", "denied"]
+Change: TypeAlias = Literal["same", "now_asked", "now_denied", "now_free", "unknown"]
+
+
+class CallVerdict(Entity):
+    """What today's gate says of one recorded call."""
+
+    run_id: str
+    call_id: str
+    tool_name: str
+    before: str
+    """What was decided then: free, asked or denied."""
+    now: Decided | None
+    """The same today; None where nothing here says what the tool is."""
+    rule: str
+    """What decides it."""
+    code: str | None = None
+    """The code of a refusal."""
+    conditional: bool = False
+    """Whether an earlier call of the run was decided otherwise: then the model might not have asked for this one."""
+
+    @property
+    def change(self) -> Change:
+        if self.now is None:
+            return "unknown"
+        if self.now == self.before:
+            return "same"
+        return {"free": "now_free", "asked": "now_asked", "denied": "now_denied"}[self.now]  # type: ignore[return-value]
+
+
+async def judge(recording: Recording, today: Today) -> AsyncIterator[CallVerdict]:
+    """Every call of a recording through the gate of today, one after another.
+
+    The past of a call is the recorded one, except that what is refused today has no result then: so the calls are
+    judged as if they were made again under today's rules, and a person agreed where one is asked.
+    """
+    run = today.stage(recording)
+    calls = {item.call.id: item for item in recording.calls}
+    refusals: dict[str, Refusal] = {}
+    conditional = False
+    for fact in recording.facts:
+        if isinstance(fact, CallFinished) and (refusal := refusals.get(fact.record.call_id)) is not None:
+            fact = CallFinished(record=_refused(fact.record, refusal))
+        run.state.apply(fact)
+        if not isinstance(fact, MessageReceived) or run.state.turn is None:
+            continue
+        run.refresh()
+        changed = False
+        for call in fact.calls:
+            refusal = run.planner.refusal(run, run.state.turn, call)
+            judged = Judgement(refusal, asks=False, risk=None, grounding=None)
+            if refusal is None:
+                judged = await run.executor.judge(call, run.scope)
+            if judged.refusal is not None:
+                refusals[call.id] = judged.refusal
+            tool = run.offer.tools.get(call.tool_name)
+            verdict = _verdict(recording, calls[call.id], tool, judged, run.policy, conditional=conditional)
+            changed = changed or verdict.change != "same"
+            yield verdict
+        conditional = conditional or changed
+
+
+def _refused(record: ToolCallRecord, refusal: Refusal) -> ToolCallRecord:
+    return record.model_copy(
+        update={"status": refusal.status, "error": refusal.error, "result": None, "artifact": None, "attempts": 0}
+    )
+
+
+def _verdict(
+    recording: Recording,
+    item: RecordedCall,
+    tool: AnyTool | None,
+    judged: Judgement,
+    policy: Policy,
+    *,
+    conditional: bool,
+) -> CallVerdict:
+    code = None if judged.refusal is None else judged.refusal.error.code
+    now: Decided | None = "denied" if code is not None else "asked" if judged.asks else "free"
+    if judged.refusal is not None:
+        rule = f"{code}: {judged.refusal.error.message}"
+    else:
+        assert tool is not None
+        rule = why(item.call, tool, judged, policy)
+    if code == "UNKNOWN_TOOL" and item.gate != "denied" and tool is None:
+        now, rule = None, f"no specification of {item.call.tool_name!r} is here or in the recording"
+    return CallVerdict(
+        run_id=recording.run_id,
+        call_id=item.call.id,
+        tool_name=item.call.tool_name,
+        before=item.gate,
+        now=now,
+        rule=rule,
+        code=code,
+        conditional=conditional,
+    )
+
+
+def why(call: ToolCall, tool: AnyTool, judged: Judgement, policy: Policy) -> str:
+    """The rule by which a call that is not refused is asked about, or is free."""
+    missing = ungrounded(judged.grounding)
+    risk = judged.risk or policy.default_risk
+    graded = f"{risk.value} ({_graded(tool, risk, policy)})"
+    if risk is RiskLevel.REVERSIBLE_WITH_DELAY:
+        sure = "none" if call.confidence is None else f"{call.confidence:g}"
+        graded += f", confidence {sure} against {policy.approval_confidence:g}"
+    if judged.asks and risk is RiskLevel.REVERSIBLE:
+        return f"grounding is 'ask' and nobody said {', '.join(missing)}"
+    return graded
+
+
+def _graded(tool: AnyTool, risk: RiskLevel, policy: Policy) -> str:
+    """Where the risk of a call comes from, in the order of ``base_risk``."""
+    specification, name = tool.specification, tool.name
+    base = base_risk(specification, policy)
+    if risk.rank > base.rank:
+        return "its arguments raise the risk"
+    if (least := for_tool(policy.least_risks, name)) is not None and least is base:
+        fitting = [key for key in policy.least_risks if for_tool({key: least}, name) is not None]
+        return f"the policy says at least this of {name if name in fitting else max(fitting, key=len)!r}"
+    if name in policy.risks:
+        return f"the policy says so of {name!r}"
+    if specification.risk is not None:
+        return "the tool declares it"
+    if specification.read_only:
+        return "the tool only reads"
+    return "its name is known" if name in KNOWN_RISKS else "the default of the policy"

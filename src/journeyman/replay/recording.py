@@ -1,0 +1,259 @@
+"""A run as its facts tell it: what the model said at each step, what became of each call, who was asked.
+
+A recording comes from a store, from a file of ``journeyman runs export`` or ``runs test``, or from a conversation in
+the form that OpenAI's API has. It is data: reading one imports nothing and runs nothing.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from pydantic_core import from_json, to_json
+
+from journeyman.core.approvals import Approval, ApprovalStatus
+from journeyman.core.calls import CallStatus, ToolCallRecord
+from journeyman.core.data import canonical_json, check_containers, moment
+from journeyman.core.errors import ConfigurationError, ErrorCategory, ErrorInfo
+from journeyman.core.events import (
+    Answered,
+    ApprovalDecided,
+    ApprovalRequested,
+    CallFinished,
+    CallsPlanned,
+    Fact,
+    MessageReceived,
+    RunFailed,
+    RunFinished,
+    RunStarted,
+    RunSuspended,
+    StepFinished,
+    read_fact,
+)
+from journeyman.core.runs import RunStatus, TaskInput, ToolCall, Usage
+from journeyman.core.specification import ToolSpecification
+
+MOST_BYTES = 64_000_000
+"""Of a file with a recording."""
+CHAIN = "chain"
+"""The name of the agent of runs that ask no model."""
+
+
+@dataclass(slots=True)
+class RecordedCall:
+    """One call: what was asked for, what became of it, and what a person said."""
+
+    call: ToolCall
+    record: ToolCallRecord | None = None
+    approval: Approval | None = None
+    decision: ApprovalDecided | None = None
+
+    @property
+    def ran(self) -> bool:
+        """Whether the recording has what the tool itself has answered."""
+        record = self.record
+        return record is not None and record.status is not CallStatus.UNKNOWN and bool(record.attempts or record.cached)
+
+    @property
+    def gate(self) -> str:
+        """What was decided of it before anything ran: ``free``, ``asked`` or ``denied``."""
+        if self.approval is not None:
+            return "asked"
+        return "free" if self.record is None or self.ran or self.record.success else "denied"
+
+
+@dataclass(slots=True)
+class RecordedStep:
+    """One answer of the model with its calls."""
+
+    message: MessageReceived
+    before: int
+    """How many facts the recording has before it."""
+    calls: dict[str, RecordedCall]
+
+
+@dataclass(eq=False)
+class Recording:
+    """The facts of one run."""
+
+    run_id: str
+    facts: Sequence[Fact] = field(repr=False)
+
+    @cached_property
+    def started(self) -> RunStarted:
+        for fact in self.facts:
+            if isinstance(fact, RunStarted):
+                return fact
+        raise ConfigurationError(f"run {self.run_id!r} has not begun: there is nothing to replay")
+
+    @property
+    def is_chain(self) -> bool:
+        """Whether somebody wrote its calls down: no model is asked, nor where values come from."""
+        return self.started.agent.get("name") == CHAIN
+
+    @cached_property
+    def steps(self) -> list[RecordedStep]:
+        """Every iteration once, as it went in the end."""
+        found: dict[int, RecordedStep] = {}
+        calls: dict[str, RecordedCall] = {}
+        for at, fact in enumerate(self.facts):
+            match fact:
+                case MessageReceived():
+                    calls = {call.id: RecordedCall(call) for call in fact.calls}
+                    found[fact.iteration] = RecordedStep(fact, at, calls)
+                case ApprovalRequested(approval=approval) if approval.call_id in calls:
+                    calls[approval.call_id].approval = approval
+                case ApprovalDecided() if fact.call_id in calls and fact.status is not ApprovalStatus.SUPERSEDED:
+                    calls[fact.call_id].decision = fact
+                case CallFinished(record=record) if record.call_id in calls:
+                    calls[record.call_id].record = record
+                case _:
+                    pass
+        return list(found.values())
+
+    @property
+    def calls(self) -> Iterator[RecordedCall]:
+        for step in self.steps:
+            yield from step.calls.values()
+
+    @property
+    def answer(self) -> str | None:
+        return next((fact.text for fact in reversed(self.facts) if isinstance(fact, Answered)), None)
+
+    @property
+    def status(self) -> RunStatus:
+        """How the run stood after its last fact that says so."""
+        for fact in reversed(self.facts):
+            if isinstance(fact, RunFinished | RunSuspended):
+                return fact.status
+            if isinstance(fact, RunFailed):
+                return RunStatus.FAILED
+        return RunStatus.RUNNING
+
+    @property
+    def usage(self) -> Usage:
+        return sum((step.message.usage for step in self.steps), Usage())
+
+    # --- as a file
+
+    def to_json(self) -> str:
+        facts = [fact.model_dump(mode="json") for fact in self.facts]
+        return json.dumps({"run_id": self.run_id, "facts": facts}, indent=1, ensure_ascii=False) + "\n"
+
+    @classmethod
+    def read(cls, data: str | bytes) -> Recording:
+        """The recording in a file. Raises ConfigurationError for anything else, however large or deep it is."""
+        text = data if isinstance(data, bytes) else data.encode("utf-8", "surrogatepass")
+        if len(text) > MOST_BYTES:
+            raise ConfigurationError(f"the recording has {len(text):,} bytes, at most {MOST_BYTES:,} are read")
+        try:
+            check_containers(text)
+            value = from_json(text)
+            if isinstance(value, list):
+                return from_conversation(value)
+            if not isinstance(value, dict) or not isinstance(facts := value.get("facts"), list):
+                raise ValueError("it has no list of facts")
+            run = value.get("run")
+            named = value.get("run_id") or (run.get("id") if isinstance(run, dict) else None)
+            found = cls(str(named or "recording"), tuple(read_fact(to_json(fact)) for fact in facts))
+            _ = found.started, found.steps  # what cannot be read is better known here
+            return found
+        except (ValueError, TypeError, KeyError, RecursionError, AttributeError) as error:
+            raise ConfigurationError(f"this is no recording of a run: {error}") from None
+
+
+def call_key(tool_name: str, arguments: Mapping[str, Any]) -> str:
+    """By what a call is found in a recording."""
+    return f"{tool_name}\n{canonical_json(arguments)}"
+
+
+# --- conversations of other programs
+
+
+def from_conversation(messages: Sequence[Any], *, name: str = "conversation") -> Recording:
+    """The recording of a conversation in the form that OpenAI's API has: the last request of the user is the task.
+
+    Such a conversation tells neither the tools' schemas nor what was asked of a person. Raises ValueError.
+    """
+    said = [message for message in messages if isinstance(message, dict)]
+    tasks = [at for at, message in enumerate(said) if message.get("role") == "user"]
+    if not tasks:
+        raise ValueError("no message of a user is in the conversation")
+    begin = tasks[0]
+    instruction = " ".join(_text(message) for message in said[:begin] if message.get("role") == "system")
+    facts: list[Fact] = []
+    tools: dict[str, ToolSpecification] = {}
+    results = {message.get("tool_call_id"): _text(message) for message in said if message.get("role") == "tool"}
+    iteration, last = 0, ""
+    for message in said[begin + 1 :]:
+        if message.get("role") != "assistant":
+            continue
+        iteration, last = iteration + 1, _text(message)
+        calls = []
+        for at, item in enumerate(message.get("tool_calls") or (), start=1):
+            function = item["function"]
+            call = _call(f"call_{iteration}_{at}", function)
+            tools.setdefault(call.tool_name, _unknown_schema(call.tool_name))
+            calls.append((call, results.get(item.get("id"))))
+        facts.append(MessageReceived(iteration=iteration, text=last, calls=tuple(call for call, _ in calls)))
+        if calls:
+            facts.append(CallsPlanned(iteration=iteration, calls=tuple(call for call, _ in calls)))
+        facts += [CallFinished(record=_record(name, call, result)) for call, result in calls]
+        facts.append(StepFinished(iteration=iteration, thought=last or "Calls tools.", duration_ms=0.0))
+    agent = {
+        "name": name,
+        "instruction": instruction or "Answer the user.",
+        "tools": [item.model_dump(mode="json") for item in tools.values()],
+    }
+    task = TaskInput(description=_text(said[begin]) or "(nothing)")
+    facts = [RunStarted(agent=agent, task=task), *facts]
+    facts += [Answered(text=last), RunFinished(status=RunStatus.COMPLETED)] if last else []
+    for seq, fact in enumerate(facts, start=1):
+        fact.stamp(name, seq, float(seq))
+    return Recording(name, tuple(facts))
+
+
+def _text(message: Mapping[str, Any]) -> str:
+    content = message.get("content")
+    if isinstance(content, list):
+        return "".join(str(part.get("text", "")) for part in content if isinstance(part, dict))
+    return "" if content is None else str(content)
+
+
+def _call(call_id: str, function: Mapping[str, Any]) -> ToolCall:
+    text = str(function.get("arguments") or "{}")
+    try:
+        arguments = from_json(text)
+    except ValueError:
+        arguments = None
+    if not isinstance(arguments, dict):
+        return ToolCall(id=call_id, tool_name=str(function["name"]), arguments={}, malformed=text)
+    return ToolCall(id=call_id, tool_name=str(function["name"]), arguments=arguments)
+
+
+def _unknown_schema(name: str) -> ToolSpecification:
+    return ToolSpecification(
+        name=name, description=f"{name}, as a conversation names it", parameters={"type": "object"}
+    )
+
+
+def _record(run_id: str, call: ToolCall, result: str | None) -> ToolCallRecord:
+    missing = ErrorInfo(
+        code="NOT_RECORDED", message="the conversation has no result of this call", category=ErrorCategory.SYSTEM_ERROR
+    )
+    return ToolCallRecord(
+        execution_id=f"{run_id}.{call.id}",
+        call_id=call.id,
+        tool_name=call.tool_name,
+        arguments=call.arguments,
+        status=CallStatus.ERROR if result is None else CallStatus.SUCCESS,
+        result=result,
+        error=missing if result is None else None,
+        start_time=moment(0),
+        end_time=moment(0),
+        attempts=0 if result is None else 1,
+        correlation_id=run_id,
+    )

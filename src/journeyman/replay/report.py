@@ -1,0 +1,143 @@
+"""What a replay found: counts with intervals, the rules or differences behind them, and what stays unknown.
+
+The same report for policies, models and tools; it prints itself as JSON, as Markdown, or as the experiments' page.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Literal
+
+from pydantic import Field
+
+from journeyman.core.data import Entity
+from journeyman.experiments.report import page, row, table
+
+MOST_FINDINGS = 200
+"""Kinds of differences that a report lists, the most frequent first."""
+
+
+class Finding(Entity):
+    """One kind of difference, how often it occurs, and where it is seen first."""
+
+    change: str
+    tool: str
+    rule: str
+    calls: int
+    runs: int
+    run_id: str
+    call_id: str = ""
+
+
+class Share(Entity):
+    """A part of a whole with its 95 % interval, where runs like these are expected again."""
+
+    part: int
+    whole: int
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, part: int, whole: int) -> Share:
+        """Wilson's interval, which holds for small numbers and for none at all."""
+        if not whole:
+            return cls(part=0, whole=0, low=0.0, high=1.0)
+        z, share = 1.96, part / whole
+        middle, spread = (
+            share + z * z / (2 * whole),
+            z * math.sqrt(share * (1 - share) / whole + z * z / (4 * whole**2)),
+        )
+        scale = 1 + z * z / whole
+        return cls(
+            part=part, whole=whole, low=max(0.0, (middle - spread) / scale), high=min(1.0, (middle + spread) / scale)
+        )
+
+    def __str__(self) -> str:
+        if not self.whole:
+            return "0 of 0"
+        shown = f"{self.part:,} of {self.whole:,} ({self.part / self.whole:.1%}"
+        return f"{shown}, 95 % interval {self.low:.1%} to {self.high:.1%})"
+
+
+class ReplayReport(Entity):
+    """The whole result; plain data, without what was said or returned in the runs."""
+
+    kind: Literal["policy", "model", "tools"]
+    name: str
+    verdict: str
+    counts: dict[str, int] = Field(default_factory=dict)
+    shares: dict[str, Share] = Field(default_factory=dict)
+    findings: tuple[Finding, ...] = ()
+    notes: tuple[str, ...] = ()
+    """What a reader must know beside the figures; above all what stays unknown."""
+
+    def to_json(self) -> str:
+        return self.model_dump_json(indent=2)
+
+    def to_markdown(self) -> str:
+        lines = [f"# {self.name}", "", f"**{self.verdict}**", "", row("figure", "value"), "|---|---|"]
+        lines += [row(*cells) for cells in self.figures()]
+        if self.findings:
+            lines += ["", row(*_HEADS), "|" + "---|" * len(_HEADS)]
+            lines += [
+                row(*(" ".join(str(cell).replace("|", "\\|").split()) for cell in _cells(f))) for f in self.findings
+            ]
+        if self.notes:
+            lines += ["", *(f"- {note}" for note in self.notes)]
+        return "\n".join(lines) + "\n"
+
+    def to_html(self, path: str | Path | None = None) -> str:
+        parts = [table(("figure", "value"), self.figures())]
+        if self.findings:
+            parts += ["<h2>Differences</h2>", table(_HEADS, map(_cells, self.findings))]
+        return page(self.name, self.verdict, parts, self.notes, path=path)
+
+    def figures(self) -> Iterable[tuple[str, str]]:
+        yield from ((name.replace("_", " "), f"{count:,}") for name, count in self.counts.items())
+        yield from ((name.replace("_", " "), str(share)) for name, share in self.shares.items())
+
+
+_HEADS = ("change", "tool", "rule", "calls", "runs", "for example")
+
+
+def _cells(item: Finding) -> tuple[object, ...]:
+    example = f"{item.run_id} {item.call_id}".strip()
+    return item.change.replace("_", " "), item.tool, item.rule, f"{item.calls:,}", f"{item.runs:,}", example
+
+
+def _in_a_cell(value: object) -> str:
+    return " ".join(str(value).replace("|", "\\|").split())
+
+
+class Tally:
+    """Counts differences by kind, so that what is kept does not grow with the runs."""
+
+    def __init__(self) -> None:
+        self._found: dict[tuple[str, str, str], list[int]] = {}
+        self._first: dict[tuple[str, str, str], tuple[str, str, str]] = {}
+        self._last_run: dict[tuple[str, str, str], str] = {}
+
+    def add(self, change: str, tool: str, kind: str, rule: str, *, run_id: str, call_id: str = "") -> None:
+        key = (change, tool, kind)
+        counts = self._found.setdefault(key, [0, 0])
+        counts[0] += 1
+        counts[1] += self._last_run.get(key) != run_id
+        self._last_run[key] = run_id
+        self._first.setdefault(key, (rule, run_id, call_id))
+
+    def findings(self) -> tuple[Finding, ...]:
+        ordered = sorted(self._found.items(), key=lambda item: (-item[1][0], item[0]))
+        return tuple(
+            Finding(
+                change=key[0],
+                tool=key[1],
+                rule=self._first[key][0],
+                calls=counts[0],
+                runs=counts[1],
+                run_id=self._first[key][1],
+                call_id=self._first[key][2],
+            )
+            for key, counts in ordered[:MOST_FINDINGS]
+        )

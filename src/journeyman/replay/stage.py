@@ -1,0 +1,253 @@
+"""Where recorded runs are set up again, under today's tools and rules, with nothing behind the tools.
+
+The loop and the pipeline are the real ones. What would run a tool's code has a recording in its place, what waits or
+counts over time has nothing, and facts go to a list: so a replay has no effect, whatever is replayed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from journeyman.agent.agent import Agent
+from journeyman.agent.offer import Offer
+from journeyman.agent.run import Planner, Run, effective_limits
+from journeyman.agent.state import RunState, Turn
+from journeyman.agent.turn import ModelPlanner
+from journeyman.core.approvals import Approval, ApprovalStatus, Approve, Decision, Deny, Expired
+from journeyman.core.calls import CallStatus, ToolContext
+from journeyman.core.data import canonical_json
+from journeyman.core.errors import ErrorCategory, ModelError
+from journeyman.core.policy import Policy, RateLimit
+from journeyman.core.protocols import Deltas, ModelRequest, ModelResponse, SystemClock
+from journeyman.core.runs import TaskInput, ToolCall
+from journeyman.core.specification import FIND_TOOLS, RESERVED_NAMES, ToolSpecification
+from journeyman.execution.checks import LocalBreaker, ResultCache
+from journeyman.execution.executor import CallScope, Executor
+from journeyman.execution.invoke import Invoker
+from journeyman.execution.outcome import Refusal, Success, refuse
+from journeyman.execution.recorder import MemoryJournal, Recorder
+from journeyman.execution.results import MOST_BYTES
+from journeyman.execution.threads import default_pool
+from journeyman.provenance.ledger import Ledger
+from journeyman.replay.recording import RecordedCall, Recording, call_key
+from journeyman.tools.library import AnyTool, ToolLibrary
+from journeyman.tools.tool import FrozenArguments, Tool
+
+NOT_RECORDED = "NOT_RECORDED"
+MOST_BOUND = 100
+"""Agents whose tools are kept ready for further runs."""
+
+
+class NotModel:
+    """In the model's place where none may be asked."""
+
+    async def respond(self, request: ModelRequest, deltas: Deltas | None = None) -> ModelResponse:
+        raise ModelError("NO_MODEL", "a replay of recorded calls asks no model", category=ErrorCategory.SYSTEM_ERROR)
+
+
+class RecordedPlanner(ModelPlanner):
+    """Says again what the model has said, step by step; of a chain, whoever wrote it."""
+
+    def __init__(self, recording: Recording) -> None:
+        super().__init__(NotModel())
+        self._chain = recording.is_chain
+        self._messages = {step.message.iteration: step.message for step in recording.steps}
+
+    async def plan(self, run: Run) -> ModelResponse | None:
+        said = self._messages.get(run.iteration)
+        if said is None:
+            raise ModelError(
+                "RECORDING_ENDED",
+                f"the recording has no step {run.iteration}: the run goes on after what was recorded",
+                category=ErrorCategory.SYSTEM_ERROR,
+            )
+        return ModelResponse(
+            text=said.text, calls=said.calls, usage=said.usage, confidence=said.confidence, model=said.model
+        )
+
+    def refusal(self, run: Run, turn: Turn, call: ToolCall) -> Refusal | None:
+        return None if self._chain else super().refusal(run, turn, call)
+
+    def ledger(self, run: Run) -> Ledger | None:
+        return None if self._chain else super().ledger(run)
+
+
+class RecordedInvoker(Invoker):
+    """Answers calls with what the recording has for the same tool and arguments, the n-th one with the n-th result.
+
+    A read that is made more often than it was recorded gets its latest result again. What the recording does not hold
+    is ``NOT_RECORDED`` and counted. With ``live``, tools that only read are called where it does not.
+    """
+
+    def __init__(self, recording: Recording, *, live: bool = False) -> None:
+        super().__init__(threads=default_pool())
+        self._live = live
+        self._recorded: dict[str, list[RecordedCall]] = {}
+        self.not_recorded: list[str] = []
+        """The tools of calls that the recording does not hold."""
+        for item in recording.calls:
+            if item.ran and item.record is not None:
+                self._recorded.setdefault(call_key(item.record.tool_name, item.record.arguments), []).append(item)
+
+    async def attempt(
+        self,
+        tool: AnyTool,
+        frozen: FrozenArguments,
+        context: ToolContext,
+        timeout: float,
+        *,
+        limit: int = MOST_BYTES,
+        capture_content: bool = False,
+    ) -> Success | Refusal:
+        recorded = self._recorded.get(call_key(tool.name, frozen.arguments), [])
+        own = tool.name in RESERVED_NAMES and not (tool.name == FIND_TOOLS and recorded)
+        if own or (not recorded and self._live and tool.specification.read_only):
+            return await super().attempt(tool, frozen, context, timeout, limit=limit, capture_content=capture_content)
+        if not recorded:
+            self.not_recorded.append(tool.name)
+            return refuse(
+                CallStatus.ERROR,
+                NOT_RECORDED,
+                f"the recording has no call of {tool.name!r} with these arguments",
+                "Answer with what you have",
+            )
+        reads = tool.specification.read_only
+        record = (recorded[0] if reads and len(recorded) == 1 else recorded.pop(0)).record
+        assert record is not None
+        if record.error is not None:
+            return Refusal(record.status, record.error)
+        return Success(record.result, cached=record.cached, artifact=record.artifact)
+
+    async def hook(self, hook: Callable[..., Any], given: tuple[Any, ...], timeout: float) -> Any:
+        return ""  # a tool's own code, which may look things up
+
+
+class RecordedGate:
+    """Answers questions as they were answered in the recording; what nobody was asked then stays open."""
+
+    def __init__(self, recording: Recording) -> None:
+        self.asked: list[Approval] = []
+        self._decided: dict[str, list[RecordedCall]] = {}
+        for item in recording.calls:
+            if item.approval is not None and item.decision is not None:
+                key = call_key(item.approval.tool_name, item.approval.arguments)
+                self._decided.setdefault(key, []).append(item)
+
+    async def ask(self, approval: Approval) -> Decision | None:
+        self.asked.append(approval)
+        decided = self._decided.get(call_key(approval.tool_name, approval.arguments))
+        if not decided or (said := decided.pop(0).decision) is None:
+            return None
+        match said.status:
+            case ApprovalStatus.APPROVED:
+                return Approve(arguments=said.arguments, by=said.by)
+            case ApprovalStatus.EXPIRED:
+                return Expired()
+            case _:
+                return Deny(reason=said.reason or "", by=said.by)
+
+
+class _NoLimits:
+    """A replay has no time: nothing waits for its turn."""
+
+    async def take(self, tool_name: str, limits: Mapping[str, RateLimit]) -> float:
+        return 0.0
+
+    async def pause(self, tool_name: str, seconds: float) -> None:
+        pass
+
+
+@dataclass(slots=True)
+class Bound:
+    """An agent with today's tools."""
+
+    agent: Agent
+    library: ToolLibrary
+    recorded: frozenset[str]
+    """Tools that are not here today: their specifications are the recording's."""
+
+
+@dataclass
+class Today:
+    """The tools and rules that recorded runs are replayed under."""
+
+    library: ToolLibrary = field(default_factory=ToolLibrary)
+    policy: Policy = field(default_factory=Policy)
+    govern: Callable[[ToolLibrary], ToolLibrary] = lambda library: library
+    """Puts tools under the rules of a configuration file."""
+    rules: Callable[[TaskInput, ToolLibrary], tuple[ToolLibrary, Policy]] | None = None
+    """What holds for a task that names its environment."""
+    instruction: str | None = None
+    """Wins over that of the recorded agent."""
+    _bound: dict[str, Bound] = field(default_factory=dict)
+
+    def bind(self, snapshot: dict[str, Any]) -> Bound:
+        """The recorded agent with the tools of today under their names, and for those that are gone what they were."""
+        text = canonical_json(snapshot)
+        if (found := self._bound.get(text)) is None:
+            if len(self._bound) >= MOST_BOUND:
+                del self._bound[next(iter(self._bound))]
+            found = self._bound[text] = self._made(snapshot)
+        return found
+
+    def _made(self, snapshot: dict[str, Any]) -> Bound:
+        agent = Agent.stored(snapshot)
+        gone = [item for item in agent.tools if item.name not in self.library]
+        library = self.govern(ToolLibrary(map(_without_code, gone))) if gone else ToolLibrary()
+        library = ToolLibrary([*library, *(item for item in self.library if item.name not in library)])
+        tools = tuple(library[item.name].specification for item in agent.tools)
+        changes: dict[str, Any] = {"tools": tools}
+        if self.instruction is not None:
+            changes["instruction"] = self.instruction
+        return Bound(agent.model_copy(update=changes), library, frozenset(item.name for item in gone))
+
+    def stage(
+        self,
+        recording: Recording,
+        *,
+        planner: Callable[[], Planner] | None = None,
+        gate: RecordedGate | None = None,
+        invoker: Invoker | None = None,
+    ) -> Run:
+        """The run before its first fact. Unless told otherwise it goes by the recording in everything."""
+        started = recording.started
+        bound = self.bind(started.agent)
+        library, policy = bound.library, self.policy
+        if self.rules is not None:
+            library, policy = self.rules(started.task, library)
+        state = RunState(result_limit=policy.max_result_chars)
+        journal, clock = MemoryJournal(), SystemClock()
+        offer = Offer(bound.agent, library, started.task, started.principal, most=policy.max_offered_tools)
+        offer.begin(missing="skip", descriptions=False)
+        executor = Executor(
+            clock=clock,
+            invoker=invoker or RecordedInvoker(recording),
+            limiter=_NoLimits(),
+            breaker=LocalBreaker(clock=clock),
+            cache=ResultCache(clock=clock),
+        )
+        return Run(
+            agent=bound.agent,
+            executor=executor,
+            calls=CallScope(
+                run_id=recording.run_id,
+                recorder=Recorder(recording.run_id, journal, clock=clock, fold=state.apply),
+                tools=offer.tools,
+                policy=policy,
+                gate=gate or RecordedGate(recording),
+                principal=started.principal,
+            ),
+            state=state,
+            limits=effective_limits(started.limits, started.task, bound.agent),
+            offer=offer,
+            planner=RecordedPlanner(recording) if planner is None else planner(),
+        )
+
+
+def _without_code(specification: ToolSpecification) -> AnyTool:
+    def not_here(**_: Any) -> None:
+        raise RuntimeError("a replay runs no tool")
+
+    return Tool.from_specification(specification, not_here)

@@ -1,0 +1,62 @@
+"""The time machine from the command line."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+
+import pytest
+
+from journeyman import Journeyman
+from journeyman.testing import ScriptedModel, call, say
+from tests.doors.cli.driving import Cli
+from tests.replay.shop import AGENT, EFFECTS, LIBRARY
+
+STRICTER = 'version: 1\ntools: {find_order: {import: "tests.replay.shop:find_order", risk: irreversible}}\n'
+
+
+@pytest.fixture
+def run_id(tmp_path: Path) -> str:
+    """A run that found and refunded an order, in the store of this folder."""
+
+    async def made() -> str:
+        model = ScriptedModel(
+            [call("find_order", customer="Ada"), call("refund_order", order_id="ORD-00003"), say("Refunded ORD-00003.")]
+        )
+        async with Journeyman(library=LIBRARY, store="sqlite:///journeyman.db", model=model) as app:
+            handle = await app.start(AGENT, "Refund the order of Ada")
+            await handle.result()
+            [asked] = await app.approvals.pending()
+            await app.approvals.approve(asked.id, by="grace")
+            await handle.result()
+            return handle.run_id
+
+    found = asyncio.run(made())
+    EFFECTS.clear()
+    return found
+
+
+def test_a_policy_is_tried_on_recorded_runs(cli: Cli, run_id: str, tmp_path: Path) -> None:
+    same = cli("runs", "replay")
+    assert (same.code, "All 2 calls would be decided as they were." in same.out) == (0, True)
+    (tmp_path / "new.yaml").write_text(STRICTER)
+    ended = cli("runs", "replay", run_id, "--policy", "new.yaml")
+    assert "1 of 2 calls would be decided otherwise: 1 now asked." in ended.out
+    report = json.loads(cli("runs", "replay", "--since", "7d", "--policy", "new.yaml", "--json").out)
+    assert [(item["change"], item["tool"]) for item in report["findings"]] == [("now_asked", "find_order")]
+    assert cli("runs", "replay", "--policy", "new.yaml", "--html", "page.html").code == 0
+    assert "now asked" in (tmp_path / "page.html").read_text()
+    assert not EFFECTS
+
+
+def test_a_check_fails_where_something_changes_that_nobody_accepts(cli: Cli, run_id: str, tmp_path: Path) -> None:
+    (tmp_path / "main.yaml").write_text(STRICTER)
+    assert cli("runs", "check", "--since", "30d").code == 0
+    failed = cli("runs", "check", "--since", "30d", "--config", "main.yaml")
+    assert (failed.code, failed.out.startswith("# Recorded calls under today's policy")) == (1, True)
+    assert cli("runs", "check", "--config", "main.yaml", "--accept", "now_asked").code == 0
+    assert cli("runs", "check", "--accept", "nothing").code == 2
+    assert cli("runs", "check", run_id, "--since", "1d").code == 2
+    assert cli("runs", "replay", "run_none").code == 1
+    assert not EFFECTS
