@@ -21,7 +21,7 @@ from journeyman.models.embedded import model, tools
 Said = Mapping[str, Any]
 
 
-def _own_names(offer: tools.Offer, said: Any) -> dict[str, ToolSpecification]:
+def _own_names(offer: tools.ToolText, said: Any) -> dict[str, ToolSpecification]:
     found = {tool.name: tool for tool in (offer.tools.get(str(item.get("name"))) for item in said) if tool}
     return {name: tool for name, tool in offer.tools.items() if tool.name in found and name.startswith(tool.name[:3])}
 
@@ -40,17 +40,17 @@ RULES: dict[str, Callable[[], Any]] = {
     "a form has what the request can speak of": lambda: patch.object(
         tools, "relevant", lambda tool, schema, *_: schema
     ),
-    "a form has the name that was chosen": lambda: patch.object(tools.Offer, "chosen", _own_names),
+    "a form has the name that was chosen": lambda: patch.object(tools.ToolText, "chosen", _own_names),
     "a tool has the verbs of its examples": lambda: patch.object(tools, "is_safe_name", lambda name: None),
     "days are copied, then worked out": lambda: patch.object(tools, "_copied_days", lambda schema: schema),
     "withheld calls count too": lambda: patch.object(model, "_calls", _called),
     "a refused form is asked once more, plainer": lambda: patch.object(model, "plainer_form_of", lambda *_: None),
-    "the request settles days": lambda: patch.object(tools, "dates_told", lambda *_: None),
+    "the request settles days": lambda: patch.object(tools, "dates_in_request", lambda *_: None),
     "the request settles addresses and values": lambda: patch.object(
         arguments, "_grounded", lambda value, schema, _, today: as_iso(value, today) if is_date(schema) else value
     ),
     "what is negated is not called": lambda: patch.object(model, "_calls", _negated_too),
-    "a word in common lowers the gate": lambda: patch.object(model, "is_shown", lambda *_: False),
+    "a word in common lowers the gate": lambda: patch.object(model, "is_evident", lambda *_: False),
     "in doubt it must be surer": lambda: patch.object(model, "IN_DOUBT", 1),
     "small talk is answered": lambda: patch.object(model, "small_talk", lambda *_: None),
 }

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from journeyman.core.specification import ToolSpecification
-from journeyman.models.arguments import dates_told, flags_told, grounded, is_excepted, mentions
+from journeyman.models.arguments import dates_in_request, flags_in_request, grounded, is_excepted, mentions
 from journeyman.models.embedded.tools import form_of, plainer_form_of
 
 MONDAY = date(2026, 11, 16)
@@ -42,7 +42,7 @@ STAY = schema("start_date", "end_date", start_date=DAY, end_date=DAY)
     ],
 )
 def test_the_day_of_a_request_is_the_only_date_of_a_tool(request_: str, day: str, rest: str) -> None:
-    told = dates_told(ONE, request_, MONDAY)
+    told = dates_in_request(ONE, request_, MONDAY)
     assert told is not None
     assert (told.arguments, told.text) == ({"when": day}, rest)
 
@@ -60,7 +60,7 @@ def test_the_day_of_a_request_is_the_only_date_of_a_tool(request_: str, day: str
     ],
 )
 def test_names_quotes_and_several_days_are_left_to_the_engine(request_: str) -> None:
-    assert dates_told(ONE, request_, MONDAY) is None
+    assert dates_in_request(ONE, request_, MONDAY) is None
 
 
 @pytest.mark.parametrize(
@@ -76,14 +76,14 @@ def test_names_quotes_and_several_days_are_left_to_the_engine(request_: str) -> 
     ],
 )
 def test_a_range_gets_the_ends_that_a_request_names(request_: str, first: str | None, last: str | None) -> None:
-    told = dates_told(RANGE, request_, MONDAY)
+    told = dates_in_request(RANGE, request_, MONDAY)
     assert told is not None
     assert (told.arguments.get("created_after"), told.arguments.get("created_before")) == (first, last)
 
 
 def test_one_day_is_not_both_ends_of_a_stay() -> None:
-    assert dates_told(STAY, "Book a room for Friday", MONDAY) is None
-    told = dates_told(STAY, "Book a room from Friday to Sunday", MONDAY)
+    assert dates_in_request(STAY, "Book a room for Friday", MONDAY) is None
+    told = dates_in_request(STAY, "Book a room from Friday to Sunday", MONDAY)
     assert told is not None
     assert told.arguments == {"start_date": "2026-11-20", "end_date": "2026-11-22"}
 
@@ -146,9 +146,9 @@ def test_a_value_that_is_said_wins_over_one_that_is_not(request_: str, value: st
 
 def test_a_flag_is_set_by_its_name() -> None:
     parts = schema(overdue=FLAG, name=TEXT, dry_run=FLAG)
-    assert flags_told(parts, "Show overdue tasks") == {"overdue": True}
-    assert flags_told(parts, "Make it a dry run") == {"dry_run": True}
-    assert flags_told(parts, "Show tasks that are not overdue") == {}
+    assert flags_in_request(parts, "Show overdue tasks") == {"overdue": True}
+    assert flags_in_request(parts, "Make it a dry run") == {"dry_run": True}
+    assert flags_in_request(parts, "Show tasks that are not overdue") == {}
 
 
 def test_what_a_request_excepts_is_known() -> None:

@@ -18,7 +18,7 @@ from journeyman.choosing.value_kinds import kinds_of, said
 from journeyman.core.errors import ToolDefinitionError
 from journeyman.core.specification import ToolSpecification
 from journeyman.core.words import stem, words
-from journeyman.models.arguments import dates_told, flags_told, is_date, plain_schema, values_said
+from journeyman.models.arguments import dates_in_request, flags_in_request, is_date, plain_schema, values_in_request
 
 LONGEST_TEXT = 1_000
 """Characters of a request that are looked at."""
@@ -84,10 +84,10 @@ class _Reading:
         values: dict[str, Any] = {}
         schema = {**self._tool.parameters, "properties": self._properties}
         dated = any(map(is_date, self._properties.values()))
-        if dated and (told := dates_told(schema, self._text, self._today)) is not None:
+        if dated and (told := dates_in_request(schema, self._text, self._today)) is not None:
             values |= told.arguments
         flags = {name: {"default": False, **part} for name, part in self._properties.items()}
-        values |= flags_told({"properties": flags}, self._text)
+        values |= flags_in_request({"properties": flags}, self._text)
         for read in (self._choice, self._copied, self._moment, self._number, self._beside, self._people, self._said):
             for name in self._order:
                 if name not in values and (value := read(name, self._properties[name])) is not None:
@@ -112,7 +112,7 @@ class _Reading:
     def _choice(self, name: str, schema: Mapping[str, Any]) -> Any:
         if not isinstance(schema.get("enum"), list):
             return None
-        said = values_said(schema, self._text)
+        said = values_in_request(schema, self._text)
         longest = [one for one in said if not any(str(one) != str(two) and str(one) in str(two) for two in said)]
         return longest[0] if len(longest) == 1 else None
 

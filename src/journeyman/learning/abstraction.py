@@ -74,20 +74,20 @@ class _Names:
 
 def abstract(episode: Episode) -> Abstracted | None:
     """The demonstration of an episode; None where nothing was called with success."""
-    calls = _shown(episode.used)
+    calls = _without_repeats(episode.used)
     if not calls:
         return None
-    told = _Told(episode)
-    shown = [told.demonstrated(call) for call in calls]
+    tracer = _Tracer(episode)
+    shown = [tracer.demonstrated(call) for call in calls]
     # What of a result was used is known when the calls after it have been seen.
-    shown = [call.model_copy(update={"result": told.shown_of(number)}) for number, call in enumerate(shown)]
-    request = told.request.text
+    shown = [call.model_copy(update={"result": tracer.result_of(number)}) for number, call in enumerate(shown)]
+    request = tracer.request.text
     demonstration = Demonstration(
-        request=_personal(_filled(request, told.names)) or "(a request)",
+        request=_personal(_filled(request, tracer.names)) or "(a request)",
         calls=tuple(shown),
-        closing=_closing(episode.answer, told.names),
+        closing=_closing(episode.answer, tracer.names),
     )
-    return Abstracted(demonstration, find_key(request, told.names.items()), told.ungrounded)
+    return Abstracted(demonstration, find_key(request, tracer.names.items()), tracer.ungrounded)
 
 
 def find_key(request: str, values: Sequence[tuple[str, str]] = ()) -> str:
@@ -101,7 +101,7 @@ def find_key(request: str, values: Sequence[tuple[str, str]] = ()) -> str:
     return " ".join(re.sub(r"⟦[^⟧]*⟧", " ", _personal(text)).split())
 
 
-def _shown(calls: Sequence[EpisodeCall]) -> list[EpisodeCall]:
+def _without_repeats(calls: Sequence[EpisodeCall]) -> list[EpisodeCall]:
     kept: list[EpisodeCall] = []
     for call in calls:
         if [other.tool_name for other in kept[-MOST_ALIKE:]] != [call.tool_name] * MOST_ALIKE:
@@ -109,7 +109,7 @@ def _shown(calls: Sequence[EpisodeCall]) -> list[EpisodeCall]:
     return kept[:MOST_CALLS]
 
 
-class _Told:
+class _Tracer:
     """What was told in an episode so far, and the placeholders of what its calls took from there."""
 
     def __init__(self, episode: Episode) -> None:
@@ -144,7 +144,7 @@ class _Told:
             tool_name=call.tool_name, arguments=arguments, sources=sources, places=places, effect=call.effect
         )
 
-    def shown_of(self, number: int) -> str:
+    def result_of(self, number: int) -> str:
         """A result cut to what later calls used of it."""
         used = self._used[number]
         if not used:

@@ -63,7 +63,7 @@ class Reflector:
         if label is None:
             return None
         sequence = normalised(call.tool_name for call in episode.used)
-        pitfalls = [_bullet(episode, lookup.tool_name, _told(lookup), lookup) for lookup in lookups_of(episode)]
+        pitfalls = [_bullet(episode, lookup.tool_name, _lookup_text(lookup), lookup) for lookup in lookups_of(episode)]
         if label.value == "good":
             known = {pitfall.content for pitfall in pitfalls}
             pitfalls += [pitfall for pitfall in _pitfalls(episode) if pitfall.content not in known]
@@ -135,7 +135,7 @@ def _bullet(episode: Episode, tool_name: str, text: str, lookup: Lookup | None =
     )
 
 
-def _told(lookup: Lookup) -> str:
+def _lookup_text(lookup: Lookup) -> str:
     by = f" with {lookup.found_by}" if lookup.found_by else ""
     return f"{lookup.tool_name}: look {lookup.parameter} up{by} first; do not guess it."
 
@@ -152,7 +152,7 @@ def _lesson(failed: EpisodeCall, right: EpisodeCall, between: tuple[EpisodeCall,
             source = last.sources.get(name)
             if isinstance(source, ResultField) and source.call is not None and source.call < len(between):
                 found_by = looked_up.demonstration.calls[source.call].tool_name
-                return _told(Lookup(tool_name=failed.tool_name, parameter=name, found_by=found_by))
+                return _lookup_text(Lookup(tool_name=failed.tool_name, parameter=name, found_by=found_by))
         for name in changed:
             if isinstance(value := last.arguments.get(name), str) and " like " in value:
                 return f"{failed.tool_name}: write {name} {value.strip('⟦⟧').partition(' ')[2]}."

@@ -27,7 +27,7 @@ EXCEPTED = r"\b(?:except(?: for)?|apart from|other than|but not|instead of|rathe
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class RequestDates:
     """What the request settles of a tool's dates, and the request without it."""
 
     text: str
@@ -45,7 +45,7 @@ def is_date(schema: Mapping[str, Any]) -> bool:
     return bool(_english.iso.search(schema.get("description", "")))
 
 
-def dates_told(schema: Mapping[str, Any], text: str, today: date) -> Told | None:
+def dates_in_request(schema: Mapping[str, Any], text: str, today: date) -> RequestDates | None:
     """The dates of a tool's call; None where the request names no day, or leaves open which day is which."""
     dates = [name for name, part in schema.get("properties", {}).items() if is_date(part)]
     days = mentions(text, today)
@@ -64,7 +64,7 @@ def dates_told(schema: Mapping[str, Any], text: str, today: date) -> Told | None
         return None
     for each in reversed(days):
         text = without(text, each)
-    return Told(text, {name: day.isoformat() for name, day in arguments.items()}, frozenset(dates))
+    return RequestDates(text, {name: day.isoformat() for name, day in arguments.items()}, frozenset(dates))
 
 
 def _ends(dates: Sequence[str]) -> tuple[str, str] | None:
@@ -93,7 +93,7 @@ def _grounded(value: Any, schema: Mapping[str, Any], text: str, today: date) -> 
     if is_date(schema):
         return as_iso(value, today)
     if "enum" in schema:
-        said = values_said(schema, text)
+        said = values_in_request(schema, text)
         return said[0] if len(said) == 1 and value not in said and not _english.negated.search(text) else value
     if isinstance(value, str) and value.casefold() not in text.casefold():
         return _copied(value, text)
@@ -116,7 +116,7 @@ def _copied(value: str, text: str) -> str:
     return near.pop() if len(near) == 1 else value
 
 
-def values_said(schema: Mapping[str, Any], text: str) -> list[Any]:
+def values_in_request(schema: Mapping[str, Any], text: str) -> list[Any]:
     """The values of a choice that a request has words for: their own, or those that the description gives them."""
     said = {stem(word) for word in words(text)}
     return [value for value in schema["enum"] if any(each <= said for each in _words_for(value, schema))]
@@ -135,7 +135,7 @@ def is_excepted(values: Iterable[Any], text: str) -> bool:
     return any(re.search(rf"{EXCEPTED}{re.escape(value)}\b", text, re.IGNORECASE) for value in texts)
 
 
-def flags_told(schema: Mapping[str, Any], text: str) -> dict[str, bool]:
+def flags_in_request(schema: Mapping[str, Any], text: str) -> dict[str, bool]:
     """The flags of which a request says the name: "overdue" in "overdue tasks with high priority"."""
     said = {stem(word) for word in words(text)}
     return {

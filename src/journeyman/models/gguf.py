@@ -65,7 +65,7 @@ class GgufModel:
     async def respond(self, request: ModelRequest, deltas: Deltas | None = None) -> ModelResponse:
         """One call, or prose."""
         server = await gguf_server(self.path, context=self._context)
-        spent, conversation = Spent(), Conversation(request.messages)
+        spent, conversation = Spent(), ChatTurns(request.messages)
         # Data is an answer written under its schema, which is surer than a choice of ``finish`` and then its arguments.
         tools = request.tools if request.output is None else without_finish(request)
         if tools:
@@ -85,7 +85,7 @@ class GgufModel:
         return ModelResponse(text=text, usage=_total(spent), model=self.name)
 
     async def _chances(
-        self, server: GgufServer, tools: Sequence[ToolSpecification], conversation: Conversation, spent: Spent
+        self, server: GgufServer, tools: Sequence[ToolSpecification], conversation: ChatTurns, spent: Spent
     ) -> dict[str, float]:
         """How likely each name is as the model's next words, together 1."""
         listed = "\n".join(f"- {tool.name}: {' '.join(tool.description_for_models.split())}" for tool in tools)
@@ -98,9 +98,7 @@ class GgufModel:
         total = sum(weights.values())
         return {name: weight / total for name, weight in weights.items()}
 
-    async def _data(
-        self, write: Callable[..., Awaitable[str]], schema: dict[str, Any], conversation: Conversation
-    ) -> str:
+    async def _data(self, write: Callable[..., Awaitable[str]], schema: dict[str, Any], conversation: ChatTurns) -> str:
         asked = conversation.prompt(ANSWER_AS.format(schema=json.dumps(schema, ensure_ascii=False)))
         try:
             return await write(asked, most=OUTPUT_TOKENS, schema=schema)
@@ -111,7 +109,7 @@ class GgufModel:
         return await write(asked, most=OUTPUT_TOKENS)
 
     async def _arguments(
-        self, server: GgufServer, tool: ToolSpecification, conversation: Conversation, spent: Spent
+        self, server: GgufServer, tool: ToolSpecification, conversation: ChatTurns, spent: Spent
     ) -> tuple[dict[str, Any], str | None]:
         if not tool.parameters.get("properties"):
             return {}, None
@@ -120,7 +118,7 @@ class GgufModel:
         return read_arguments(text)
 
 
-class Conversation:
+class ChatTurns:
     """The conversation in the three roles that every chat template knows."""
 
     def __init__(self, messages: Sequence[Message]) -> None:

@@ -40,7 +40,7 @@ from journeyman.models.faults import Faults, retry_after
 from journeyman.models.http import Answer, Client, CutError, ProxiedClient, SilenceError, Timeouts
 from journeyman.models.remote import AttemptDeltas, AttemptError, PerEventLoop, RemoteModel, with_retries
 from journeyman.models.structured import OutputMode, OutputModes, response_format, without_finish
-from journeyman.models.wire import Offer, encode, encode_messages, make_offer
+from journeyman.models.wire import EncodedTools, encode, encode_messages, make_offer
 
 PUBLIC_ENDPOINT = "https://api.openai.com/v1"
 OFFERS_KEPT = 64
@@ -95,7 +95,7 @@ class OpenAIModel(RemoteModel):
         where = address or ("OPENAI_BASE_URL" if base_url is None else "base_url")
         self._faults = Faults(model=name, server=server, secret=api_key or "", address=where)
         self._head = encode({"model": name, **(options or {})})[:-1] + b',"messages":['
-        self._offers: dict[int, Offer] = {}
+        self._offers: dict[int, EncodedTools] = {}
         self._modes = OutputModes(output)
         self._clients = PerEventLoop[Client | ProxiedClient](self._new_client)
 
@@ -125,12 +125,12 @@ class OpenAIModel(RemoteModel):
         return await self._asked(request, deltas, self._offer(without_finish(request)), field)
 
     async def _asked(
-        self, request: ModelRequest, deltas: Deltas | None, offer: Offer, field: bytes = b""
+        self, request: ModelRequest, deltas: Deltas | None, offer: EncodedTools, field: bytes = b""
     ) -> ModelResponse:
         attempt = partial(self._attempt, self._body(request, offer, field, stream=deltas is not None), offer)
         return await with_retries(attempt, request, deltas, retries=self._retries, clock=self._clock)
 
-    def _offer(self, tools: tuple[ToolSpecification, ...]) -> Offer:
+    def _offer(self, tools: tuple[ToolSpecification, ...]) -> EncodedTools:
         offer = self._offers.get(id(tools))
         if offer is None:
             if len(self._offers) >= OFFERS_KEPT:
@@ -139,13 +139,13 @@ class OpenAIModel(RemoteModel):
             offer = self._offers[id(tools)] = make_offer(tools)
         return offer
 
-    def _body(self, request: ModelRequest, offer: Offer, field: bytes = b"", *, stream: bool) -> bytes:
+    def _body(self, request: ModelRequest, offer: EncodedTools, field: bytes = b"", *, stream: bool) -> bytes:
         messages = encode_messages(request.messages, offer, request.memo, request.call_ids)
         tail = b',"stream":true,"stream_options":{"include_usage":true}}' if stream else b"}"
         return b"".join((self._head, messages, b"]", offer.encoded, field, tail))
 
     async def _attempt(
-        self, body: bytes, offer: Offer, stream: AttemptDeltas | None, left: float | None
+        self, body: bytes, offer: EncodedTools, stream: AttemptDeltas | None, left: float | None
     ) -> ModelResponse:
         timeouts = self._timeouts
         if left is not None and (timeouts.total is None or left < timeouts.total):
@@ -181,7 +181,7 @@ class OpenAIModel(RemoteModel):
             stream.text(whole.text)
         return whole
 
-    def _read_whole(self, raw: bytes, offer: Offer) -> ModelResponse:
+    def _read_whole(self, raw: bytes, offer: EncodedTools) -> ModelResponse:
         try:
             return read_answer(read_body(raw), names=offer.names, model=self.name)
         except BadAnswerError as error:

@@ -88,13 +88,13 @@ class ProviderModel(RemoteModel):
         schemas = request.output is not None and model.profile.get("supports_json_schema_output", False)
         if schemas and self._modes.native(request):
             return await self._modes.ask(
-                lambda: self._ask(model, Conversation(request, native=True), request, deltas),
-                lambda: self._ask(model, Conversation(request), request, deltas),
+                lambda: self._ask(model, ProviderRequest(request, native=True), request, deltas),
+                lambda: self._ask(model, ProviderRequest(request), request, deltas),
             )
-        return await self._ask(model, Conversation(request), request, deltas)
+        return await self._ask(model, ProviderRequest(request), request, deltas)
 
     async def _ask(
-        self, model: AiModel, conversation: Conversation, request: ModelRequest, deltas: Deltas | None
+        self, model: AiModel, conversation: ProviderRequest, request: ModelRequest, deltas: Deltas | None
     ) -> ModelResponse:
         attempt = partial(self._attempt, model, conversation)
         # An SDK that cannot be told to leave retries to us makes its own.
@@ -123,7 +123,7 @@ class ProviderModel(RemoteModel):
             raise self._faults.no_key(str(error).partition(" To try ")[0]) from None
 
     async def _attempt(
-        self, model: AiModel, conversation: Conversation, stream: AttemptDeltas | None, left: float | None
+        self, model: AiModel, conversation: ProviderRequest, stream: AttemptDeltas | None, left: float | None
     ) -> ModelResponse:
         from pydantic_ai import direct, exceptions
 
@@ -163,7 +163,7 @@ class ProviderModel(RemoteModel):
                 raise
             raise AttemptError(self._faults.no_key(str(error))) from None
 
-    def _read(self, response: ai.ModelResponse, conversation: Conversation) -> ModelResponse:
+    def _read(self, response: ai.ModelResponse, conversation: ProviderRequest) -> ModelResponse:
         calls = conversation.remember(response)
         return ModelResponse.unchecked(
             text="".join(part.content for part in response.parts if part.part_kind == "text"),
@@ -190,7 +190,7 @@ class ProviderModel(RemoteModel):
         return self._faults.bad_answer("an error", body)
 
 
-class Conversation:
+class ProviderRequest:
     """A request in pydantic-ai's terms, and its answer in ours.
 
     A ``native`` one asks for data by the provider's own JSON Schema mode, instead of by the tool ``finish``.

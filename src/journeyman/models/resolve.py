@@ -165,14 +165,14 @@ def _steps() -> Iterator[_Step]:
 def _places() -> Iterator[_Step]:
     environment = os.environ
     named = environment.get(MODEL_VARIABLE, "")
-    yield _Step(f"{MODEL_VARIABLE}: {_shown(named)}", named if named not in ("", "auto") else None, MODEL_VARIABLE)
+    yield _Step(f"{MODEL_VARIABLE}: {_redacted(named)}", named if named not in ("", "auto") else None, MODEL_VARIABLE)
     model, key = environment.get("OPENAI_MODEL", ""), environment.get("OPENAI_API_KEY")
     by = "OPENAI_MODEL" if model else ""
     yield _Step(
         f"OPENAI_API_KEY: {'set' if key else 'not set'}", f"openai:{model or DEFAULT_OPENAI_MODEL}" if key else None, by
     )
     address = environment.get("OPENAI_BASE_URL", "")
-    both = f"OPENAI_BASE_URL: {_shown(address)}, OPENAI_MODEL: {_shown(model)}"
+    both = f"OPENAI_BASE_URL: {_redacted(address)}, OPENAI_MODEL: {_redacted(model)}"
     yield _Step(both, f"openai:{model}" if address and model else None, by)
     from journeyman.models import local_servers
 
@@ -183,12 +183,12 @@ def _places() -> Iterator[_Step]:
         ports = ", ".join(f"{kind} {port}" for kind, port in local_servers.SERVERS.items())
         yield _Step(f"servers on this machine: none at the usual ports ({ports})")
     path = environment.get(GGUF_VARIABLE, "")
-    yield _Step(f"{GGUF_VARIABLE}: {_shown(path)}", f"gguf:{path}" if path else None, GGUF_VARIABLE)
+    yield _Step(f"{GGUF_VARIABLE}: {_redacted(path)}", f"gguf:{path}" if path else None, GGUF_VARIABLE)
     trouble = _embedded_trouble()
     yield _Step(trouble or "the embedded model: installed", None if trouble else "embedded")
 
 
-def _shown(value: str) -> str:
+def _redacted(value: str) -> str:
     # An address may carry a password before its "@", and a key in its query; a model's name stands behind its "#".
     if "://" not in value:
         return value or "not set"

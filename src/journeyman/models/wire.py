@@ -26,7 +26,7 @@ _FUNCTIONS: dict[int, tuple[ToolSpecification, str, bytes]] = {}
 
 
 @dataclass(frozen=True, slots=True)
-class Offer:
+class EncodedTools:
     """A set of tools, encoded once."""
 
     tools: tuple[ToolSpecification, ...]
@@ -40,10 +40,10 @@ class Offer:
     """Two offers with equal keys write the same history in the same way."""
 
 
-def make_offer(tools: tuple[ToolSpecification, ...]) -> Offer:
+def make_offer(tools: tuple[ToolSpecification, ...]) -> EncodedTools:
     aliases = alias_names(tool.name for tool in tools)
     encoded = b",".join(_function(tool, aliases.get(tool.name, tool.name)) for tool in tools)
-    return Offer(
+    return EncodedTools(
         tools=tools,
         encoded=b',"tools":[' + encoded + b"]" if tools else b"",
         aliases=aliases,
@@ -81,7 +81,7 @@ def alias_names(names: Iterable[str]) -> dict[str, str]:
 
 
 def encode_messages(
-    messages: Sequence[Message], offer: Offer, memo: dict[Any, Any], call_ids: Mapping[str, str] = NO_IDS
+    messages: Sequence[Message], offer: EncodedTools, memo: dict[Any, Any], call_ids: Mapping[str, str] = NO_IDS
 ) -> bytes:
     """The elements of the messages array. A conversation that only grew is encoded from where it grew."""
     last = memo.get(offer.key)

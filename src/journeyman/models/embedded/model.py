@@ -27,7 +27,7 @@ from journeyman.models.arguments import is_excepted, plain_schema
 from journeyman.models.embedded.files import EngineFiles, engine_files
 from journeyman.models.embedded.tools import (
     COPY,
-    Offer,
+    ToolText,
     cannot_help,
     choice_of,
     first_paragraph,
@@ -48,7 +48,7 @@ GATE = 0.05
 """Tuned on one half of benchmarks/embedded, as is the next: below it wrong calls outnumber right ones."""
 IN_DOUBT = 10
 """How many times as sure it must be where only its own figure speaks for a call."""
-AS_SHOWN = 3
+WHERE_ADVISED = 3
 """The same where a step that served a similar request speaks for it, and no word of this one. By some twenty sentences
 only: below it, wrong values were as frequent as right ones."""
 MOST_TOOLS = 16
@@ -109,7 +109,7 @@ class EmbeddedModel:
         if request.output is not None:
             return await self._with_data(request)
         files = await asyncio.to_thread(engine_files, self._folder)
-        conversation = Conversation(request.messages)
+        conversation = LatestRequest(request.messages)
         tools = tuple(tool for tool in request.tools if tool.name not in RESERVED_NAMES)
         advised = conversation.advised(tools)
         weighed = self._weighed(conversation.text, tools, advised)
@@ -135,15 +135,15 @@ class EmbeddedModel:
         missing = {call.tool_name: names for call in proposed.calls if (names := left_empty(call, weighed))}
         calls = tuple(call for call in proposed.calls if not left_empty(call, weighed) and conversation.allows(call))
         follows = advised is not None and any(call.tool_name == advised.name for call in calls)
-        evident = any(is_shown(conversation.text, call, weighed) for call in calls)
+        evident = any(is_evident(conversation.text, call, weighed) for call in calls)
         talk = small_talk(conversation.text, tools)
         # Where nothing else speaks for a call it must be surer.
-        needed = self._gate * (1 if evident else AS_SHOWN if follows else IN_DOUBT)
+        needed = self._gate * (1 if evident else WHERE_ADVISED if follows else IN_DOUBT)
         answerable = talk is not None and not evident and not any(call.arguments for call in calls)
         served = bool(calls) and proposed.confidence >= needed and not answerable
         sure = served and proposed.confidence >= self._gate * IN_DOUBT
         if advised is not None and talk is None and not sure and not (served and follows):
-            shown = await self._as_shown(files, advised, conversation)
+            shown = await self._as_advised(files, advised, conversation)
             if shown.calls:
                 return ModelResponse(calls=shown.calls, usage=usage, confidence=shown.confidence, model=self.name)
         if served:
@@ -161,15 +161,15 @@ class EmbeddedModel:
         # A tool that cannot be called, for want of what it needs, is none for this request.
         return self._answer(request, told, proposed.confidence if calls else 0.0, usage, deltas)
 
-    async def _as_shown(self, files: EngineFiles, tool: ToolSpecification, conversation: Conversation) -> Proposal:
+    async def _as_advised(self, files: EngineFiles, tool: ToolSpecification, conversation: LatestRequest) -> Proposal:
         """What it makes of the one tool that served a similar request; no calls where it would still rather not."""
         form = form_of({tool.name: tool}, conversation.text, moment(self._clock.time()).date())
         proposed = await self._filled(files, form, conversation, 1.0)
         calls = [call for call in proposed.calls if not left_empty(call, (tool,)) and conversation.allows(call)]
-        return replace(proposed, calls=tuple(calls) if proposed.confidence >= self._gate * AS_SHOWN else ())
+        return replace(proposed, calls=tuple(calls) if proposed.confidence >= self._gate * WHERE_ADVISED else ())
 
     async def _as_suggested(
-        self, files: EngineFiles, call: ToolCall, tools: Sequence[ToolSpecification], conversation: Conversation
+        self, files: EngineFiles, call: ToolCall, tools: Sequence[ToolSpecification], conversation: LatestRequest
     ) -> ToolCall | None:
         """The call that served a request of the same wording; what it does not say is filled in. None without it."""
         tool = next((item for item in tools if item.name == call.tool_name), None)
@@ -196,7 +196,7 @@ class EmbeddedModel:
         # It fills a form for what the data is; of a form "for the final answer" it makes nothing.
         about = {"description": str((request.output or {}).get("description") or "What is asked for.")}
         form = whole_of([tool.model_copy(update=about) for tool in request.tools if tool.name == "finish"])
-        text = " ".join(Conversation(request.messages).turns())
+        text = " ".join(LatestRequest(request.messages).turns())
         said = await self._ask(Setup(files=files, system="", tools=form.text), [text])
         confidence, today = _number(said.get("confidence")), moment(self._clock.time()).date()
         filled = form.calls(_calls(said, text), text=text, confidence=confidence, today=today)[:1]
@@ -211,7 +211,7 @@ class EmbeddedModel:
         return ModelResponse(calls=tuple(filled), usage=Usage(requests=1), confidence=confidence, model=self.name)
 
     async def _proposed(
-        self, files: EngineFiles, tools: tuple[ToolSpecification, ...], conversation: Conversation
+        self, files: EngineFiles, tools: tuple[ToolSpecification, ...], conversation: LatestRequest
     ) -> Proposal:
         """What the engine would call: of a few tools at once, of more first which ones, and then how."""
         today = moment(self._clock.time()).date()
@@ -227,13 +227,13 @@ class EmbeddedModel:
         chosen = choice.chosen(_calls(said, conversation.text))
         form = form_of(chosen, conversation.text, today)
         if form.is_empty:
-            return _proposal(replace(choice, told=form.told), said, conversation.text, sure, today)
+            return _proposal(replace(choice, dates=form.dates), said, conversation.text, sure, today)
         proposed = await self._filled(files, form, conversation, sure)
         if not proposed.calls and (plainer := plainer_form_of(chosen, conversation.text, today)):
             proposed = await self._filled(files, plainer, conversation, sure)
         return proposed
 
-    async def _filled(self, files: EngineFiles, form: Offer, conversation: Conversation, sure: float) -> Proposal:
+    async def _filled(self, files: EngineFiles, form: ToolText, conversation: LatestRequest, sure: float) -> Proposal:
         """What the engine makes of a form. Arguments come from the request alone."""
         today = moment(self._clock.time()).date()
         # Where a day is to be copied it is not told today's, or it reckons.
@@ -279,7 +279,7 @@ class EmbeddedModel:
         order = {tool.name: place for place, tool in enumerate((*guessed, *ranked))}
         return sorted(tools, key=lambda tool: order.get(tool.name, len(order)))
 
-    def _of_results(self, conversation: Conversation, usage: Usage) -> ModelResponse:
+    def _of_results(self, conversation: LatestRequest, usage: Usage) -> ModelResponse:
         """It writes no prose: what the tools returned is the answer."""
         return ModelResponse(usage=usage, confidence=conversation.confidence, model=self.name, from_results=True)
 
@@ -304,12 +304,12 @@ class Proposal:
     """Those it chose, also where it then would not call them."""
 
 
-def _proposal(offer: Offer, said: Mapping[str, Any], text: str, confidence: float, today: date) -> Proposal:
+def _proposal(offer: ToolText, said: Mapping[str, Any], text: str, confidence: float, today: date) -> Proposal:
     calls = offer.calls(_calls(said, text), text=text, confidence=confidence, today=today)
     return Proposal(calls=tuple(calls), confidence=confidence, tools=tuple(offer.tools.values()))
 
 
-class Conversation:
+class LatestRequest:
     """The latest request of the user, and what has been called and returned since."""
 
     def __init__(self, messages: Sequence[Message]) -> None:
@@ -344,7 +344,7 @@ class Conversation:
         """Whether it is told how other requests were served."""
         return self.unadvised().guidance != self.guidance
 
-    def unadvised(self) -> Conversation:
+    def unadvised(self) -> LatestRequest:
         """The same with the instruction alone."""
         alone = copy(self)
         alone.guidance = _guidance([said for said in self._before if said.role is Role.SYSTEM], advice=False)
@@ -380,14 +380,14 @@ class Conversation:
         turns, results = [self.text], list[Any]()
         for message in (*self._since, None):
             if message is not None and message.role is Role.FUNCTION:
-                results.append(_shown(message.content))
+                results.append(_result_value(message.content))
             elif results:
                 turns.append(json.dumps(results, ensure_ascii=False))
                 results = []
         return turns
 
 
-def is_shown(text: str, call: ToolCall, tools: Sequence[ToolSpecification]) -> bool:
+def is_evident(text: str, call: ToolCall, tools: Sequence[ToolSpecification]) -> bool:
     """Whether a request says the tool's name or, where there was a choice, any word of what it says of itself."""
     tool = next(tool for tool in tools if tool.name == call.tool_name)
     name, said = words(tool.name.replace("_", " ")), {stem(word) for word in words(text)}
@@ -427,7 +427,7 @@ def _guidance(messages: Sequence[Message], *, advice: bool = True) -> list[str]:
     return [*([told] if told else []), *examples[-MOST_EXAMPLES:]]
 
 
-def _shown(content: str) -> Any:
+def _result_value(content: str) -> Any:
     if len(content) > LONGEST_RESULT:
         return content[:LONGEST_RESULT]
     try:

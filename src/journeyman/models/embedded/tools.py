@@ -19,10 +19,10 @@ from journeyman.core.words import WORD, WordLists, packaged_json, stem, words
 from journeyman.models.arguments import (
     DATES,
     LONGEST_DAY,
-    Told,
+    RequestDates,
     as_iso,
-    dates_told,
-    flags_told,
+    dates_in_request,
+    flags_in_request,
     grounded,
     plain_schema,
 )
@@ -36,7 +36,7 @@ COPY = "Copy the date word for word."
 
 
 @dataclass(frozen=True, slots=True)
-class Offer:
+class ToolText:
     """A set of tools, written once."""
 
     text: str
@@ -44,7 +44,7 @@ class Offer:
     """By the names that the engine reads."""
     text_asked: str = ""
     """The request as it goes with this set."""
-    told: Told | None = None
+    dates: RequestDates | None = None
     """The dates of the only tool, where the request settles them."""
 
     @property
@@ -55,7 +55,7 @@ class Offer:
     @property
     def is_settled(self) -> bool:
         """Whether the request itself says all that there is to fill in."""
-        settled = self.told.parameters if self.told else frozenset[str]()
+        settled = self.dates.parameters if self.dates else frozenset[str]()
         return all(settled >= set(part["parameters"].get("properties", ())) for part in json.loads(self.text))
 
     def chosen(self, said: Iterable[Any]) -> dict[str, ToolSpecification]:
@@ -75,17 +75,17 @@ class Offer:
                 schema = plain_schema(tool.parameters)
                 arguments = grounded(item.get("arguments") or {}, schema, text, today)
                 if tool.read_only:  # a flag can do harm elsewhere, and only the engine read the whole sentence
-                    arguments |= flags_told(schema, text)
+                    arguments |= flags_in_request(schema, text)
                 if all((call.tool_name, call.arguments) != (tool.name, arguments) for call in made):
                     made.append(ToolCall(tool_name=tool.name, arguments=arguments, confidence=confidence))
-        if self.told and len(made) == 1:  # of several calls nobody knows whose day it is
+        if self.dates and len(made) == 1:  # of several calls nobody knows whose day it is
             [call] = made
-            rest = {name: value for name, value in call.arguments.items() if name not in self.told.parameters}
-            return [call.model_copy(update={"arguments": {**rest, **self.told.arguments}})]
+            rest = {name: value for name, value in call.arguments.items() if name not in self.dates.parameters}
+            return [call.model_copy(update={"arguments": {**rest, **self.dates.arguments}})]
         return made
 
 
-def choice_of(tools: Sequence[ToolSpecification]) -> Offer:
+def choice_of(tools: Sequence[ToolSpecification]) -> ToolText:
     """The tools without their parameters, which are most of the text.
 
     A name says more to the engine than a description does. So a tool is also offered under the verbs with which people
@@ -102,31 +102,31 @@ def choice_of(tools: Sequence[ToolSpecification]) -> Offer:
     offered = {name: (tool, first_paragraph(tool.description)) for name, tool in named.items()}
     offered |= dict(list(others.items())[: MOST_NAMES - len(offered)])
     ordered = sorted(offered.items(), key=lambda item: tools.index(item[1][0]))
-    return Offer(
+    return ToolText(
         text=_written((name, told, NO_PARAMETERS) for name, (_, told) in ordered),
         tools={name: tool for name, (tool, _) in offered.items()},
     )
 
 
-def whole_of(tools: Sequence[ToolSpecification]) -> Offer:
+def whole_of(tools: Sequence[ToolSpecification]) -> ToolText:
     """The tools with all their parameters."""
     named, parts = _named(tools), list[tuple[str, str, Mapping[str, Any]]]()
     for name, tool in named.items():
         told = " ".join([first_paragraph(tool.description), *map(json.dumps, tool.requests)])
         parts.append((name, told, _copied_days(plain_schema(tool.parameters))))
-    return Offer(_written(parts), named)
+    return ToolText(_written(parts), named)
 
 
-def form_of(chosen: Mapping[str, ToolSpecification], text: str, today: date) -> Offer:
+def form_of(chosen: Mapping[str, ToolSpecification], text: str, today: date) -> ToolText:
     """The chosen tools with those of their parameters that a request can speak of."""
     parts = list[tuple[str, str, Mapping[str, Any]]]()
     for name, tool in chosen.items():
         schema = _copied_days(relevant(tool, plain_schema(tool.parameters), text, today))
         parts.append((name, first_paragraph(tool.description), schema))
-    return Offer(_written(parts), chosen, text_asked=text, told=_told(chosen, text, today))
+    return ToolText(_written(parts), chosen, text_asked=text, dates=_dates(chosen, text, today))
 
 
-def plainer_form_of(chosen: Mapping[str, ToolSpecification], text: str, today: date) -> Offer | None:
+def plainer_form_of(chosen: Mapping[str, ToolSpecification], text: str, today: date) -> ToolText | None:
     """For a form that was refused: the same without the days that the request settles, and with an example.
 
     The engine chose the tool, and then often finds that a task has no "tomorrow", or that nobody can be called. None
@@ -134,24 +134,24 @@ def plainer_form_of(chosen: Mapping[str, ToolSpecification], text: str, today: d
     """
     if len(chosen) != 1:
         return None
-    [(name, tool)], told, example = chosen.items(), _told(chosen, text, today), _example(*next(iter(chosen.items())))
+    [(name, tool)], dates, example = chosen.items(), _dates(chosen, text, today), _example(*next(iter(chosen.items())))
     schema = plain_schema(tool.parameters)
-    if told is not None:
-        schema["properties"] = {key: part for key, part in schema["properties"].items() if key not in told.parameters}
+    if dates is not None:
+        schema["properties"] = {key: part for key, part in schema["properties"].items() if key not in dates.parameters}
         schema["required"] = [key for key in schema.get("required", ()) if key in schema["properties"]]
-        text = told.text
+        text = dates.text
     schema = _copied_days(relevant(tool, schema, text, today))
-    if not schema["properties"] or (told is None and not example):
+    if not schema["properties"] or (dates is None and not example):
         return None
     parts = [(name, f"{first_paragraph(tool.description)}{example}", schema)]
-    return Offer(_written(parts), chosen, text_asked=text, told=told)
+    return ToolText(_written(parts), chosen, text_asked=text, dates=dates)
 
 
-def _told(chosen: Mapping[str, ToolSpecification], text: str, today: date) -> Told | None:
+def _dates(chosen: Mapping[str, ToolSpecification], text: str, today: date) -> RequestDates | None:
     if len(chosen) != 1:
         return None
     [tool] = chosen.values()
-    return dates_told(plain_schema(tool.parameters), text, today)
+    return dates_in_request(plain_schema(tool.parameters), text, today)
 
 
 def first_paragraph(text: str) -> str:
