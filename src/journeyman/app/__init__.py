@@ -11,9 +11,6 @@ from journeyman.core.lazy import lazy_names
 if TYPE_CHECKING:
     from journeyman.agent.agent import Agent as Agent
     from journeyman.agent.documents import AgentFile as AgentFile
-    from journeyman.agent.documents import files_noted as files_noted
-    from journeyman.agent.documents import load_agents as load_agents
-    from journeyman.agent.run import Planner as Planner
     from journeyman.app.config_tools import apply_configuration as apply_configuration
     from journeyman.app.direct import run as run
     from journeyman.app.direct import run_sync as run_sync
@@ -33,6 +30,5 @@ if TYPE_CHECKING:
     from journeyman.tools.library import ToolLibrary as ToolLibrary
     from journeyman.tools.paths import split_path as split_path
     from journeyman.tools.rendering import rendered as rendered
-    from journeyman.tools.tool import Tool as Tool
 else:
     __getattr__, __dir__ = lazy_names(__name__)

@@ -13,7 +13,7 @@ from types import ModuleType
 from typing import Any, TypeVar
 
 from journeyman.agent.agent import Agent
-from journeyman.agent.documents import files_noted
+from journeyman.agent.documents import AgentFile, files_noted, load_agents
 from journeyman.app.configuration import SLACK_VARIABLE, Configuration
 from journeyman.app.service import (
     ASSISTANT,
@@ -185,6 +185,13 @@ def split_document(agent: str) -> tuple[Path, str]:
     """The file of an agent that a gram file describes, and its name there, which may be empty."""
     path, mark, name = agent.rpartition(f"{_DOCUMENT}:")
     return (Path(path + _DOCUMENT), name) if mark else (Path(agent), "")
+
+
+def agent_files(path: Path) -> Sequence[AgentFile]:
+    """A gram file, and those that its agents come from."""
+    with files_noted() as found:
+        load_agents(path)
+    return found
 
 
 def assistant(library: ToolLibrary) -> Agent:

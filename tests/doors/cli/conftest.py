@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from journeyman.doors.cli import main, people
+from journeyman.doors.cli import main, program
 from journeyman.models import local_servers
 from journeyman.models.embedded import files
 from journeyman.testing import call
@@ -56,7 +56,7 @@ def no_engine(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def cli(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Cli:
     # Whoever decides in a test is a person; that one must be, the tests of terminals and of pipes show.
-    monkeypatch.setattr(people, "at_a_terminal", lambda: True)
+    monkeypatch.setattr(program, "at_a_terminal", lambda: True)
 
     def call(*arguments: str) -> Ended:
         monkeypatch.setattr(sys, "argv", ["journeyman", *arguments])

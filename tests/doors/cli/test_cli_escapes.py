@@ -202,12 +202,11 @@ def test_on_a_terminal(terminal: Open, serve: Serve) -> None:
 
 def test_commands_to_paste_are_quoted() -> None:
     from journeyman.doors.cli.loading import command
-    from journeyman.doors.cli.run import resume_command
 
     evil = "x; touch owned"
     typed = command("sqlite:///a b.db", "runs resolve", evil, evil, "rerun")
     assert typed == "journeyman runs resolve 'x; touch owned' 'x; touch owned' rerun --store 'sqlite:///a b.db'"
-    resume = shlex.split(resume_command("sqlite:///a b.db", evil, "--library", evil))
+    resume = shlex.split(command("sqlite:///a b.db", "runs resume", evil, "--library", evil))
     assert resume == ["journeyman", "runs", "resume", evil, "--library", evil, "--store", "sqlite:///a b.db"]
 
 

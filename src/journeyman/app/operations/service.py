@@ -177,27 +177,14 @@ def unknown_tool(desk: Desk, name: str) -> NotFoundError:
 
 def _tool_view(desk: Desk, item: ToolSpecification) -> ToolView:
     counts = desk.app.library.counts(item.name)
-    return ToolView(
-        name=item.name,
-        description=item.description,
-        category=item.category,
-        risk=desk.service.risk_of(item.name),
-        enabled=item.enabled,
-        read_only=item.read_only,
-        idempotent=item.idempotent,
-        permissions=sorted(item.permissions),
-        permitted=all(desk.principal.may(permission) for permission in item.permissions),
-        timeout_seconds=item.timeout_seconds,
-        tags=list(item.tags),
-        version=item.version,
-        deprecated=item.deprecated,
-        signature=item.signature,
-        parameters=item.parameters,
-        returns=item.returns,
-        examples=list(item.examples),
-        success_count=counts.success_count,
-        failure_count=counts.failure_count,
-    )
+    seen = {
+        "risk": desk.service.risk_of(item.name),
+        "permissions": sorted(item.permissions),
+        "permitted": all(desk.principal.may(permission) for permission in item.permissions),
+        "success_count": counts.success_count,
+        "failure_count": counts.failure_count,
+    }
+    return ToolView.model_validate({**dict(item), **seen})
 
 
 @operation("tools.health", "How tools have fared lately")

@@ -55,8 +55,8 @@ def main() -> None:
 
         configure()
     from journeyman.doors.cli.commands import program
-    from journeyman.doors.cli.people import children_marked
     from journeyman.doors.cli.printed import children_escaped
+    from journeyman.doors.cli.program import children_marked
 
     try:
         with children_marked(), children_escaped():

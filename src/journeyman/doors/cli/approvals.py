@@ -11,9 +11,9 @@ from rich.text import Text
 from journeyman.app.operations import approvals as operations
 from journeyman.core.approvals import Approval, ApprovalStatus, Grant
 from journeyman.doors.cli import screen
+from journeyman.doors.cli.loading import command
 from journeyman.doors.cli.operated import Call, Listing, Typed, operated
 from journeyman.doors.cli.options import By, json_object
-from journeyman.doors.cli.run import resume_command
 
 CALL_WIDTH = 120
 
@@ -125,7 +125,7 @@ def say_denied(decided: Approval, call: Call) -> None:
 
 
 def _say_what_follows(decided: Approval, store: str, library: str | None) -> None:
-    resume = resume_command(store, decided.run_id, *(["--library", library] if library else []))
+    resume = command(store, "runs resume", decided.run_id, *(["--library", library] if library else []))
     screen.say(f"a worker goes on by itself; without one: {resume}")
 
 

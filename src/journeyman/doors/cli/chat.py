@@ -27,9 +27,9 @@ from journeyman.core.data import new_id
 from journeyman.core.errors import ConfigurationError, SessionTakenError
 from journeyman.core.runs import CHAT_MESSAGE_LIMIT, UNFINISHED, Role, SessionRow
 from journeyman.doors.cli import options, screen
-from journeyman.doors.cli.loading import command, running_app
+from journeyman.doors.cli.loading import command, in_running_app
 from journeyman.doors.cli.options import ExitCode, RunOptions
-from journeyman.doors.cli.origins import RememberedTools, latest_order, load_for_run
+from journeyman.doors.cli.origins import RememberedTools, load_for_run
 from journeyman.doors.cli.run import see_through
 from journeyman.doors.cli.tools import print_tool, print_tools
 from journeyman.doors.cli.trust import Gate
@@ -99,15 +99,9 @@ def chat(given: RunOptions) -> None:
     """Talk in the terminal; risky calls are asked about there, Ctrl-C cancels. Through a pipe, a line is a message."""
     database = open_at(given.store)
     loaded, tools, given = load_for_run(given, store=database)
-    gate = Gate(ask=True)
-    find = RememberedTools(database)
-
-    async def whole() -> ExitCode:
-        async with running_app(database, library=tools, origin=given.origin, find_tools=find, gate=gate) as app:
-            return await _Conversation(app, loaded, given).hold()
-
+    parts = {"library": tools, "origin": given.origin, "find_tools": RememberedTools(database), "gate": Gate(ask=True)}
     try:
-        raise typer.Exit(asyncio.run(whole()))
+        raise typer.Exit(in_running_app(database, lambda app: _Conversation(app, loaded, given).hold(), **parts))
     except asyncio.CancelledError:
         raise KeyboardInterrupt from None
 
@@ -297,7 +291,7 @@ class _Conversation:
         except SessionTakenError as error:
             screen.note(str(error))
             return ExitCode.DONE
-        order, own = await latest_order(self._app, session_id), self._options.origin
+        order, own = await self._desk.latest_order(session_id), self._options.origin
         if order is not None and order.origin and own and order.origin.code != own.code:
             again = command(self._options.store, "chat --session", session_id)
             screen.note(f"{session_id!r} is with another agent or other tools; go on with it by itself: {again}")

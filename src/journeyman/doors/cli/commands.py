@@ -68,7 +68,7 @@ def load_command(name: str) -> Any:
     from journeyman.doors.cli.configured import add_option, forget  # it loads what --version can do without
 
     forget()
-    add_option(loaded, name)
+    add_option(loaded)
     return loaded
 
 

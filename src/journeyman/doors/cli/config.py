@@ -51,12 +51,13 @@ def check(
     Whatever a command would refuse is told: tools, agent and model are looked up, servers are started and asked which
     tools they have. No store is opened, no model asked.
     """
-    path = _file()
+    path, given = _file(), _given(environment, store, model)
     problems: list[Any] = []
     try:
         if configured.is_found():
-            _confirm(path, _given(environment, store, model))
-        found = _configuration(path, environment, store, model)
+            _confirm(path, given)
+        with printing_to_stderr():
+            found = Configuration(path, options=given)
         problems = [] if offline else asyncio.run(_servers_asked(found))
         problems += [found.loaded.problem(key, why) for key, why in _refused(found)]
     except SettingsError as error:
@@ -119,11 +120,6 @@ def _confirm(path: Path, given: dict[str, Any]) -> None:
     if loaded is None or (problems and unconfirmed(path, names_in(loaded.settings))):
         raise SettingsError(problems)
     configured.confirm_found(loaded)
-
-
-def _configuration(path: Path, environment: str | None, store: str | None, model: str | None) -> Configuration:
-    with printing_to_stderr():
-        return Configuration(path, options=_given(environment, store, model))
 
 
 async def _servers_asked(found: Configuration) -> list[Any]:

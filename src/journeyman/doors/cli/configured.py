@@ -28,32 +28,24 @@ CONFIG_VARIABLE = "JOURNEYMAN_CONFIG"
 WITHOUT = frozenset({"config", "demo", "doctor", "init", "trust"})
 """Commands that no file changes, or that look at it themselves."""
 
-_RUNS = {
-    "--concurrency": "runs.concurrency",
-    "--principal-concurrency": "runs.principal_concurrency",
-    "--approval-time": "approvals.expire_after",
-    "--retention": "runs.retention",
-    "--traces": "runs.traces",
-    "--split": "runs.split",
-}
+
+def _under(section: str, names: str) -> dict[str, str]:
+    """Options of these names, each with its key in a section of the file."""
+    return {f"--{name}": f"{section}.{name.replace('-', '_')}" for name in names.split()}
+
+
+_HTTP = "tls-cert tls-key root-path forwarded-allow-ips requests-per-minute body-bytes connections"
+_RUNS = _under("runs", "principal-concurrency retention traces split") | {"--approval-time": "approvals.expire_after"}
 MOVED: dict[str, dict[str, str]] = {
     "serve": {
-        "--tls-cert": "doors.http.tls_cert",
-        "--tls-key": "doors.http.tls_key",
-        "--root-path": "doors.http.root_path",
+        **_under("doors.http", f"{_HTTP} connections-per-address"),
         "--origin": "doors.http.origins",
-        "--forwarded-allow-ips": "doors.http.forwarded_allow_ips",
-        "--requests-per-minute": "doors.http.requests_per_minute",
-        "--body-bytes": "doors.http.body_bytes",
-        "--connections": "doors.http.connections",
-        "--connections-per-address": "doors.http.connections_per_address",
+        "--concurrency": "runs.concurrency",
         **_RUNS,
     },
-    "worker": {"--lease": "runs.lease", **{name: key for name, key in _RUNS.items() if name != "--concurrency"}},
+    "worker": {"--lease": "runs.lease", **_RUNS},
     "slack": {
-        "--host": "doors.slack.host",
-        "--port": "doors.slack.port",
-        "--people": "doors.slack.people",
+        **_under("doors.slack", "host port people"),
         "--approver": "doors.slack.workspaces.TEAM.approvers",
         "--permission": "doors.slack.permissions",
         "--concurrency": "runs.concurrency",
@@ -91,11 +83,14 @@ def forget() -> None:
     _Chosen.path = _Chosen.loaded = _Chosen.configuration = None
 
 
-def add_option(command: Any, name: str) -> None:
+def add_option(command: Any) -> None:
     """Give a command, or each of a group, the option --config."""
     for leaf in _leaves(command):
         if not any(parameter.name == "config" for parameter in leaf.params):
-            leaf.params.append(_option(uses_file=name not in WITHOUT))
+            # As typer makes it: newer versions bring a click of their own, older ones use click.
+            holder = typer.Typer(add_completion=False)
+            holder.command()(_taken)
+            leaf.params += (item for item in get_command(holder).params if item.name == "config")
 
 
 def _leaves(command: Any) -> Iterator[Any]:
@@ -106,15 +101,14 @@ def _leaves(command: Any) -> Iterator[Any]:
         yield from _leaves(inner)
 
 
-def _note_file(value: Path | None) -> None:
-    _Chosen.path = value
-
-
 def _take_file(context: typer.Context, value: Path | None) -> None:
     _Chosen.path = value
-    if not context.resilient_parsing and (loaded := file_settings()) is not None:
+    words = _words(context)
+    if context.resilient_parsing or words.partition(" ")[0] in WITHOUT:
+        return
+    if (loaded := file_settings()) is not None:
         confirm_found(loaded)
-        found = _defaults(loaded, _words(context))
+        found = _defaults(loaded, words)
         context.default_map = {**(context.default_map or {}), **found}
 
 
@@ -127,28 +121,20 @@ def _words(context: typer.Context) -> str:
     return " ".join(reversed(names))
 
 
-_DECLARED: dict[str, Any] = {
-    "metavar": "FILE",
-    "help": "The configuration file; without it JOURNEYMAN_CONFIG, or journeyman.yaml in this folder.",
-    "is_eager": True,  # before options that may come from it
-    "expose_value": False,
-    "show_default": False,
-}
-_Noted = Annotated[Path | None, typer.Option("--config", callback=_note_file, **_DECLARED)]
-_Taken = Annotated[Path | None, typer.Option("--config", callback=_take_file, **_DECLARED)]
+_Config = Annotated[
+    Path | None,
+    typer.Option(
+        "--config",
+        metavar="FILE",
+        help="The configuration file; without it JOURNEYMAN_CONFIG, or journeyman.yaml in this folder.",
+        callback=_take_file,
+        is_eager=True,  # before options that may come from it
+        expose_value=False,
+    ),
+]
 
 
-def _noted(config: _Noted = None) -> None: ...
-
-
-def _taken(config: _Taken = None) -> None: ...
-
-
-def _option(*, uses_file: bool) -> Any:
-    """The option as typer makes it: newer versions bring a click of their own, older ones use click."""
-    holder = typer.Typer(add_completion=False)
-    holder.command()(_taken if uses_file else _noted)
-    return next(parameter for parameter in get_command(holder).params if parameter.name == "config")
+def _taken(config: _Config = None) -> None: ...
 
 
 def chosen_file() -> Path | None:

@@ -86,14 +86,20 @@ def not_there(url: str, error: NotFoundError) -> Exception:
     return WrongUsageError(what) if error.kind == "gap" else ConfigurationError(what)
 
 
-@asynccontextmanager
-async def running_app(store: SqlStore, **parts: Any) -> AsyncIterator[Journeyman]:
-    """An app that carries out runs as long as the command lasts. It purges no old ones: that is ``runs purge``."""
-    given = {"gate": Gate(), "configuration": configuration(store), "retention_seconds": None, **parts}
-    app = Journeyman(store=store, grace_seconds=GRACE_SECONDS, **given)
-    with _pauses_noted(), printing_to_stderr():  # a run that is started goes on at once, whatever the command does
-        async with app:
-            yield app
+def in_running_app(store: SqlStore, work: Callable[[Journeyman], Awaitable[T]], **parts: Any) -> T:
+    """Do something with an app that carries out runs meanwhile. It purges no old ones: that is ``runs purge``."""
+
+    async def whole() -> T:
+        given = {"gate": Gate(), "configuration": configuration(store), "retention_seconds": None, **parts}
+        app = Journeyman(store=store, grace_seconds=GRACE_SECONDS, **given)
+        with _pauses_noted(), printing_to_stderr():  # a run that is started goes on at once, whatever the command does
+            async with app:
+                return await work(app)
+
+    try:
+        return asyncio.run(whole())
+    except NotFoundError as error:
+        raise not_there(str(store.url), error) from None
 
 
 @asynccontextmanager

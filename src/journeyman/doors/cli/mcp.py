@@ -24,13 +24,20 @@ from journeyman.core.errors import ConfigurationError
 from journeyman.core.lazy import install_command
 from journeyman.core.policy import Principal
 from journeyman.doors.cli import options, screen
-from journeyman.doors.cli.configured import configuration, file_settings
+from journeyman.doors.cli.configured import file_settings
 from journeyman.doors.cli.loading import command
 from journeyman.doors.cli.options import RunOptions, WrongUsageError
 from journeyman.doors.cli.printed import answer_stream, printing_to_stderr
 from journeyman.doors.cli.program import TOKEN_VARIABLE, new_token, take_from_environment
-from journeyman.doors.cli.serve import TokenFile, agents_and_tools, for_this_machine, must_be_bindable, token_file
-from journeyman.doors.cli.trust import Gate, remember_own
+from journeyman.doors.cli.serve import (
+    TokenFile,
+    agents_and_tools,
+    for_this_machine,
+    must_be_bindable,
+    opening,
+    token_file,
+)
+from journeyman.doors.cli.trust import remember_own
 from journeyman.sensitive.tokens import bare_url, redacted
 from journeyman.settings.reading import read_settings
 
@@ -70,7 +77,6 @@ def serve_mcp(
     """
     given = take_from_environment(TOKEN_VARIABLE)
     try:
-        from journeyman.app.service import open_service
         from journeyman.doors import mcp as door
     except ImportError as error:
         raise ConfigurationError(f"an MCP server needs more packages: {install_command('mcp')}") from error
@@ -82,23 +88,13 @@ def serve_mcp(
         raise WrongUsageError("--tokens says who may use the server, --insecure-no-token that everybody may: give one")
     listed = token_file(tokens) if http else None
     database = open_at(bag.store)
-    followed = configuration(database)
     agents, tools = agents_and_tools(bag, database)
     places = _places(bag.store, page)
 
     @asynccontextmanager
     async def service() -> AsyncIterator[Service]:
         principals = None if listed is None else listed.now
-        opened = open_service(
-            store=bag.store,
-            database=database,
-            library=tools,
-            agents=agents,
-            principals=principals,
-            configuration=followed,
-            gate=Gate(tell=True),
-        )
-        async with opened as found:
+        async with opening(bag, database, library=tools, agents=agents, principals=principals) as found:
             # What is there now stays: to look through all of it for garbage, again and again, would hold calls up.
             gc.collect()
             gc.freeze()
@@ -153,7 +149,8 @@ def add_server(
 
     if bool(command) == (url is not None):
         raise WrongUsageError("say what starts the server, after '--', or give --url")
-    path = config_file()
+    loaded = file_settings()
+    path = Path("journeyman.yaml") if loaded is None else loaded.path
     report = asyncio.run(look_at_server(name, command=command, url=url, trust_annotations=trust_annotations))
     for item, risk in report.tools:
         screen.say(f"{item.name}  {risk.value}  {one_line(item.description, most=80)}")
@@ -170,12 +167,6 @@ def add_server(
     write_server(path, name, entry)
     remember_own(path, None if new else [server_name(read_settings(path).settings.mcp[name])])
     screen.say(f"{path}: {name} is there, with {screen.counted(len(report.tools), 'tool')}")
-
-
-def config_file() -> Path:
-    """The file that this command goes by; one in the current folder where there is none yet."""
-    loaded = file_settings()
-    return Path("journeyman.yaml") if loaded is None else loaded.path
 
 
 def write_server(path: Path, name: str, entry: dict[str, object]) -> None:

@@ -19,7 +19,7 @@ from journeyman.app.operations.table import Operation, Page
 from journeyman.doors.cli import options, screen
 from journeyman.doors.cli.loading import at_desk, command, load_library
 from journeyman.doors.cli.options import DEFAULT_STORE, ExitCode, Json, Library, Store, WrongUsageError
-from journeyman.doors.cli.people import must_be_a_person
+from journeyman.doors.cli.program import must_be_a_person
 
 NOT_TYPED = ("offset", "cursor", "arguments_json")
 """Other ways to say what another value says."""

@@ -81,12 +81,16 @@ class LogLevel(StrEnum):
 def start_logs(level: LogLevel | None) -> LogLevel | None:
     """Send the package's log records to stderr, a JSON object a line."""
     if level is not None:
-        handler = logging.StreamHandler()
-        handler.setFormatter(JsonFormatter())
-        logger = logging.getLogger("journeyman")
-        logger.addHandler(handler)
-        logger.setLevel(level.upper())
+        _log("journeyman", level.upper(), JsonFormatter())
     return level
+
+
+def _log(name: str, level: str, form: logging.Formatter) -> None:
+    handler = logging.StreamHandler()
+    handler.setFormatter(form)
+    logger = logging.getLogger(name)
+    logger.addHandler(handler)
+    logger.setLevel(level)
 
 
 def user_name() -> str:
@@ -158,11 +162,7 @@ Log = Annotated[
 def show_tracebacks(wanted: bool) -> bool:
     """Write where tools fail, and what their exceptions say, to stderr as plain text."""
     if wanted:
-        handler = logging.StreamHandler()
-        handler.setFormatter(logging.Formatter("%(message)s"))
-        logger = logging.getLogger("journeyman.execution")
-        logger.addHandler(handler)
-        logger.setLevel(logging.DEBUG)
+        _log("journeyman.execution", "DEBUG", logging.Formatter("%(message)s"))
     return wanted
 
 

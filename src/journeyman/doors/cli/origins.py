@@ -109,7 +109,7 @@ def _with_remembered(given: RunOptions) -> RunOptions:
     gate = trust.Gate(ask=True)
 
     async def latest(app: Journeyman) -> tuple[RunOrder | None, str | None]:
-        order = await latest_order(app, str(given.session))
+        order = await Desk(app, LOCAL).latest_order(str(given.session))
         return order, None if order is None else await gate.refuses(app.store)
 
     order, refused = in_store(given.store, latest)
@@ -131,11 +131,6 @@ def _with_remembered(given: RunOptions) -> RunOptions:
     except ConfigurationError as error:
         raise WrongUsageError(str(error)) from None
     return taken
-
-
-async def latest_order(app: Journeyman, session_id: str) -> RunOrder | None:
-    """What was asked for last in a session."""
-    return await Desk(app, LOCAL).latest_order(session_id)
 
 
 # --- going on

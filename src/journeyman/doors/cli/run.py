@@ -10,9 +10,10 @@ from typing import Annotated, Any
 
 import typer
 
-from journeyman.app import Agent, Planner, ToolLibrary
+from journeyman.app import Agent, ToolLibrary
 from journeyman.app.approvals import checked_arguments
-from journeyman.app.desk import LOCAL, Desk, NotFoundError
+from journeyman.app.chains import OneCall
+from journeyman.app.desk import LOCAL, Desk
 from journeyman.app.direct import stream
 from journeyman.app.handles import Handle
 from journeyman.app.journeyman import Journeyman
@@ -25,7 +26,7 @@ from journeyman.core.runs import AgentResponse, Limits, RunStatus
 from journeyman.core.storing import RunRow
 from journeyman.doors.cli import options, screen
 from journeyman.doors.cli.configured import configuration
-from journeyman.doors.cli.loading import command, load_agent, not_there, opened, running_app
+from journeyman.doors.cli.loading import command, in_running_app, load_agent, opened
 from journeyman.doors.cli.options import ExitCode, RunOptions
 from journeyman.doors.cli.origins import load_for_run
 from journeyman.doors.cli.printed import printing_to_stderr
@@ -100,7 +101,7 @@ async def stream_run(
     tools: ToolLibrary,
     trace: Trace,
     model: str | None = None,
-    planner: Planner | None = None,
+    planner: OneCall | None = None,
     journal: Journal | None = None,
 ) -> AgentResponse | None:
     """Run an agent and show its trace; None when the run waits for a person.
@@ -117,7 +118,9 @@ async def stream_run(
     rules = None if (found := configuration()) is None else found.rules
     limits = None
     if rules is not None:
-        limits = rules.limits if agent.max_iterations is None else without_iterations(rules.limits)
+        limits = rules.limits
+        if agent.max_iterations is not None:
+            limits = Limits(**limits.model_dump(exclude={"iterations"}))
         if model is None and agent.model == "auto" and rules.model is not None:
             model = rules.model()
     with printing_to_stderr(), trace:
@@ -142,11 +145,6 @@ async def stream_run(
                 case _:
                     pass
     return response
-
-
-def without_iterations(limits: Limits) -> Limits:
-    """Limits of the configuration for an agent that has its own number of iterations."""
-    return Limits(**limits.model_dump(exclude={"iterations"}))
 
 
 def print_response(response: AgentResponse, *, as_json: bool, talking: bool = False) -> ExitCode:
@@ -174,17 +172,16 @@ def run_durably(task: str, given: RunOptions) -> ExitCode:
     store = open_at(given.store)
     agent, tools, given = load_for_run(given, store=store)
 
-    async def whole() -> ExitCode:
-        async with running_app(store, library=tools, origin=given.origin, gate=Gate(ask=True)) as app:
-            app.model_for(agent)  # a run that cannot be carried out here is not even kept
-            handle = await app.start(agent, task, principal=given.principal, session_id=given.session)
-            with leaving_noted(given, handle.run_id):
-                row = await row_of(app, handle.run_id, url=given.store)
-                if (earlier := await blocking_run(app, row)) is not None:
-                    return note_blocked(row, earlier, given)
-            return await see_through(app, handle, given)
+    async def work(app: Journeyman) -> ExitCode:
+        app.model_for(agent)  # a run that cannot be carried out here is not even kept
+        handle = await app.start(agent, task, principal=given.principal, session_id=given.session)
+        with leaving_noted(given, handle.run_id):
+            row = await Desk(app, LOCAL).run(handle.run_id)
+            if (earlier := await blocking_run(app, row)) is not None:
+                return note_blocked(row, earlier, given)
+        return await see_through(app, handle, given)
 
-    return asyncio.run(whole())
+    return in_running_app(store, work, library=tools, origin=given.origin, gate=Gate(ask=True))
 
 
 async def see_through(
@@ -241,7 +238,7 @@ def note_blocked(row: RunRow, earlier: RunRow, given: RunOptions) -> ExitCode:
 
 def resume_with(given: RunOptions, run_id: str) -> str:
     """What to type to resume a run."""
-    return resume_command(given.store, run_id, *given.repeated)
+    return command(given.store, "runs resume", run_id, *given.repeated)
 
 
 # --- where a durable run stands
@@ -279,7 +276,7 @@ async def needs(app: Journeyman, run_id: str, *, url: str) -> list[Need]:
         )
         for item in await (await app.handle(run_id)).unknown()
     ]
-    row = await row_of(app, run_id, url=url)
+    row = await Desk(app, LOCAL).run(run_id)
     stuck = [Need(row.trouble or "processes die on it", (command(url, "runs resume", run_id),))]
     return approvals + unknown + (stuck if row.status is RunStatus.STUCK else [])
 
@@ -301,26 +298,11 @@ def next_steps(found: list[Need], *, url: str) -> list[str]:
     return lines
 
 
-def resume_command(url: str, run_id: str, *options: str) -> str:
-    return command(url, "runs resume", run_id, *options)
-
-
-async def row_of(app: Journeyman, run_id: str, *, url: str) -> RunRow:
-    try:
-        return await Desk(app, LOCAL).run(run_id)
-    except NotFoundError as error:
-        raise not_there(url, error) from None
-
-
-def holder_of(app: Journeyman, row: RunRow) -> str | None:
-    """The living process that holds the run's lease, in words; None when none does."""
-    return Desk(app, LOCAL).holder(row)
-
-
 async def blocking_run(app: Journeyman, row: RunRow) -> RunRow | None:
     """The earlier run of the same session that keeps this one from beginning and that no process works on."""
-    earlier = (await Desk(app, LOCAL).blockers(row)).earlier
-    return None if earlier is None or holder_of(app, earlier) else earlier
+    desk = Desk(app, LOCAL)
+    earlier = (await desk.blockers(row)).earlier
+    return None if earlier is None or desk.holder(earlier) else earlier
 
 
 # --- following

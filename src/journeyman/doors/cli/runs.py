@@ -6,10 +6,11 @@ import asyncio
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
+from rich.table import Table
 from rich.text import Text
 
 from journeyman.app.desk import LOCAL, Desk
@@ -22,22 +23,18 @@ from journeyman.core.events import Fact
 from journeyman.core.runs import UNFINISHED, AgentResponse, RunStatus, Wait
 from journeyman.core.storing import RunRow
 from journeyman.doors.cli import options, screen
-from journeyman.doors.cli.loading import at_desk, command, load_agent, must_exist, running_app
+from journeyman.doors.cli.loading import at_desk, command, in_running_app, load_agent, must_exist
 from journeyman.doors.cli.operated import Call, Listing, Typed, operated
 from journeyman.doors.cli.options import DEFAULT_STORE, ExitCode, RunOptions, WrongUsageError
 from journeyman.doors.cli.origins import RememberedTools
 from journeyman.doors.cli.replays import add_commands
 from journeyman.doors.cli.run import (
-    Need,
     blocking_run,
     follow,
-    holder_of,
     needs,
     next_steps,
     note_blocked,
     note_needs,
-    resume_command,
-    row_of,
     see_through,
 )
 from journeyman.doors.cli.screen import show_markdown
@@ -108,21 +105,16 @@ def show_run(
 ) -> None:
     """How one run stands, what it did, what it waits for, and what to type about that."""
 
-    async def found(desk: Desk) -> _Found:
-        row, task = await desk.run(run_id), await operations.task_of(desk, run_id)
+    async def show(desk: Desk) -> None:
+        row, facts = await desk.run(run_id), list(await desk.facts(run_id))
+        if events:
+            return screen.print_json(screen.dumped(facts)) if as_json else _print_facts(facts)
+        task, response = await operations.task_of(desk, run_id), await desk.response(run_id)
         needed = [] if row.status.ended else await needs(desk.app, run_id, url=store)
-        facts = list(await desk.facts(run_id))
-        waits = await (await desk.app.handle(run_id)).waits()
-        return _Found(row, task, needed, facts, await desk.response(run_id), desk.holder(row), waits)
-
-    shown = at_desk(store, found)
-    row, task, needed, facts, response, holder, waits = shown
-    resume = None if row.status.ended or holder else resume_command(store, row.id)
-    if as_json and events:
-        screen.print_json(screen.dumped(facts))
-    elif as_json:
-        screen.print_json(
-            {
+        waits, holder = await (await desk.app.handle(run_id)).waits(), desk.holder(row)
+        resume = None if row.status.ended or holder else command(store, "runs resume", row.id)
+        if as_json:
+            told = {
                 "run": row.model_dump(mode="json"),
                 "task": task,
                 "needs": [{"what": need.what, "commands": need.commands} for need in needed],
@@ -130,35 +122,22 @@ def show_run(
                 "resume": resume,
                 "response": None if response is None else response.model_dump(mode="json"),
             }
-        )
-    elif events:
-        _print_facts(facts)
-    else:
-        _print_run(shown, verbose=verbose)
+            return screen.print_json(told)
+        screen.console().print(_standing(row, task, holder, waits))
+        _print_course(facts, response if row.status.ended else None, verbose=verbose)
         if resume is not None:
             stuck = row.status is RunStatus.STUCK  # its one need is to be resumed
             then = () if stuck else (f"{'then' if needed else 'next'}: {resume}",)
             for line in ("", *next_steps(needed, url=store), *then):
                 screen.say(line)
+        return None
+
+    at_desk(store, show)
 
 
-class _Found(NamedTuple):
-    """One run, and all that is shown of it."""
-
-    row: RunRow
-    task: str
-    needed: list[Need]
-    facts: list[Fact]
-    response: AgentResponse | None
-    holder: str | None
-    waits: Sequence[Wait]
-
-
-def _print_run(shown: _Found, *, verbose: bool) -> None:
-    row, task, _, facts, response, holder, waits = shown
-    console = screen.console()
+def _standing(row: RunRow, task: str, holder: str | None, waits: Sequence[Wait]) -> Table:
     unfinished = not row.status.ended
-    table = screen.fields(
+    return screen.fields(
         ("run", row.id),
         ("status", _status_text(row)),
         ("task", task),
@@ -172,12 +151,16 @@ def _print_run(shown: _Found, *, verbose: bool) -> None:
         *(("waits for", _wait_text(wait)) for wait in waits if unfinished),
         ("cancel", CANCELLED if unfinished and row.cancel_wanted else None),
     )
-    console.print(table)
+
+
+def _print_course(facts: list[Fact], response: AgentResponse | None, *, verbose: bool) -> None:
+    """What a run did and, where it has ended, what came out."""
+    console = screen.console()
     console.print()
     trace = Trace(console, live=False, plans=False, verbose=verbose)
     for fact in facts:
         trace.show(fact)
-    if response is None or not row.status.ended:
+    if response is None:
         return
     trace.sum_up(response)
     console.print()
@@ -251,22 +234,23 @@ def resume_runs(
     tools = load_agent(given.agent, given.library, store=database, model=model)[1]
     find = None if others else RememberedTools(database)
 
-    async def whole() -> ExitCode:
-        async with running_app(database, library=tools, model=model, find_tools=find, gate=Gate(ask=True)) as app:
-            return await (_resume_all(app, given) if run_id is None else _resume_one(app, run_id, given))
+    async def work(app: Journeyman) -> ExitCode:
+        return await (_resume_all(app, given) if run_id is None else _resume_one(app, run_id, given))
 
+    parts = {"library": tools, "model": model, "find_tools": find, "gate": Gate(ask=True)}
     try:
-        raise typer.Exit(asyncio.run(whole()))
+        raise typer.Exit(in_running_app(database, work, **parts))
     except BindingError as error:
         screen.note(str(error), OTHER_TOOLS)
         raise typer.Exit(ExitCode.FAILED) from None
 
 
 async def _resume_one(app: Journeyman, run_id: str, given: RunOptions) -> ExitCode:
-    row = await row_of(app, run_id, url=given.store)
+    desk = Desk(app, LOCAL)
+    row = await desk.run(run_id)
     if (earlier := await blocking_run(app, row)) is not None:
         return note_blocked(row, earlier, given)
-    if (holder := holder_of(app, row)) is not None:
+    if (holder := desk.holder(row)) is not None:
         screen.show(screen.console(stderr=True), f"{holder} works on it; followed from here", indent=2)
     if not row.status.ended:
         await app.must_bind(run_id)
@@ -275,11 +259,13 @@ async def _resume_one(app: Journeyman, run_id: str, given: RunOptions) -> ExitCo
 
 
 async def _resume_all(app: Journeyman, given: RunOptions) -> ExitCode:
-    console = screen.console(stderr=True)
-    rows = await _unfinished(app)
+    console, desk = screen.console(stderr=True), Desk(app, LOCAL)
+    rows: list[RunRow] = []
+    while batch := await desk.runs(statuses=UNFINISHED, limit=500, offset=len(rows)):
+        rows += batch
     free: list[RunRow] = []
     for row in rows:
-        if (holder := holder_of(app, row)) is None:
+        if (holder := desk.holder(row)) is None:
             free.append(row)
         else:
             screen.show(console, f"{row.id}: {holder} works on it; left alone", indent=2)
@@ -302,13 +288,6 @@ async def _resume_all(app: Journeyman, given: RunOptions) -> ExitCode:
         screen.note("no run to take up", f"all there are: {command(given.store, 'runs list')}")
     codes = {ExitCode.FAILED if response is None else ExitCode.of(response) for _, response in found}
     return next((code for code in (ExitCode.FAILED, ExitCode.WAITING) if code in codes), ExitCode.DONE)
-
-
-async def _unfinished(app: Journeyman) -> list[RunRow]:
-    found: list[RunRow] = []
-    while batch := await Desk(app, LOCAL).runs(statuses=UNFINISHED, limit=500, offset=len(found)):
-        found += batch
-    return found
 
 
 async def _resume_chain(
@@ -349,7 +328,7 @@ def _check_result(given: Mapping[str, Any]) -> None:
 )
 def say_resolved(_: operations.RunView, call: Call) -> None:
     """For a call that was under way when its process died, so that nobody knows whether it happened."""
-    then = resume_command(call.store, call.given["run_id"])
+    then = call.command("runs resume", call.given["run_id"])
     screen.say(f"call {call.given['call_id']} is settled: {call.given['action']}; next: {then}")
 
 
@@ -364,15 +343,15 @@ def cancel_run(run_id: RunId, store: options.Store = DEFAULT_STORE) -> None:
     """End a run, wherever it is worked on. Exit code 1 when it has ended already."""
     must_exist(store)
 
-    async def whole() -> tuple[RunRow, bool, str | None]:
-        async with running_app(open_at(store)) as app:
-            if (row := await row_of(app, run_id, url=store)).status.ended:
-                return row, True, None
-            await app.cancel(run_id, by=options.user_name())
-            row = await row_of(app, run_id, url=store)
-            return row, False, holder_of(app, row)
+    async def work(app: Journeyman) -> tuple[RunRow, bool, str | None]:
+        desk = Desk(app, LOCAL)
+        if (row := await desk.run(run_id)).status.ended:
+            return row, True, None
+        await app.cancel(run_id, by=options.user_name())
+        row = await desk.run(run_id)
+        return row, False, desk.holder(row)
 
-    row, late, holder = asyncio.run(whole())
+    row, late, holder = in_running_app(open_at(store), work)
     if late or (row.status.ended and row.status is not RunStatus.CANCELLED):
         screen.note(f"run {run_id!r} has ended already: {row.status.value}; nothing was changed")
         raise typer.Exit(ExitCode.FAILED)

@@ -33,8 +33,8 @@ from journeyman.core.data import safe_json, visible
 from journeyman.core.errors import JourneymanError, ModelError
 from journeyman.core.policy import RiskLevel
 from journeyman.doors.cli.options import LOG_VARIABLE, ExitCode, WrongUsageError
-from journeyman.doors.cli.people import at_a_terminal
 from journeyman.doors.cli.printed import answer_stream
+from journeyman.doors.cli.program import at_a_terminal
 
 if TYPE_CHECKING:
     from rich.markdown import Markdown
@@ -100,7 +100,7 @@ def say(text: str | Text) -> None:
 def write(text: str, *, end: str = "\n", stderr: bool = False) -> None:
     """Text as it is: no style, no indent. A program that reads it gets every character a terminal would not obey."""
     stream = sys.stderr if stderr else answer_stream()
-    shown = escaped(text) if stream.isatty() else _OBEYED.sub(_escape, text)
+    shown = escaped(text) if stream.isatty() else _OBEYED.sub(lambda found: visible(found[0]), text)
     print(shown, end=end, file=stream, flush=stderr)
 
 
@@ -197,10 +197,6 @@ _OBEYED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202
 def escaped(text: str) -> str:
     """The text with everything escaped that a terminal would obey or hide instead of showing."""
     return visible(text)
-
-
-def _escape(found: re.Match[str]) -> str:
-    return visible(found[0])
 
 
 def shortened(value: Any, width: int) -> str:

@@ -89,7 +89,6 @@ def serve(
     if tokens is not None and insecure_no_token:
         raise WrongUsageError("--tokens says who may use the service, --insecure-no-token that everybody may: give one")
     listed = token_file(tokens)
-    from journeyman.app.service import open_service
     from journeyman.doors import http
 
     said = settings()
@@ -133,21 +132,18 @@ def serve(
             "config": None if followed is None else followed.path,
         }
         async with (
-            open_service(
-                store=bag.store,
-                database=database,
+            opening(
+                bag,
+                database,
                 library=None if divided is not None else loaded,
                 split=divided,
                 agents=agents,
-                model=bag.model,
-                configuration=followed,
                 workers=workers is not None,
                 traces=said.runs.traces,
                 github_url=os.environ.get(GITHUB_VARIABLE),
                 principals=None if listed is None else listed.now,
                 origin=None if divided is not None else began_with,
                 find_tools=None if divided is not None else RememberedTools(database),
-                gate=Gate(tell=True),
                 **operation_of(said.runs),
             ) as service,
             _worker_processes(workers or 0, store=bag.store, given=theirs),
@@ -229,6 +225,16 @@ def agents_and_tools(given: RunOptions, store: SqlStore) -> tuple[list[Agent], T
         found, tools = load_agent(given.agent, given.library, store=store, model=given.model)
         return [found], tools
     return [], load_library(given.library, store=store) if given.library is not None else None
+
+
+def opening(given: RunOptions, database: SqlStore, **parts: Any) -> contextlib.AbstractAsyncContextManager[Service]:
+    """The service of a command, under the configuration file; it tells which stores and runs nobody has confirmed."""
+    from journeyman.app.service import open_service
+
+    followed, gate = configuration(database), Gate(tell=True)
+    return open_service(
+        store=given.store, database=database, model=given.model, configuration=followed, gate=gate, **parts
+    )
 
 
 def who_answers(service: Service) -> Iterator[str]:

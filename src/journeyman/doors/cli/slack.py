@@ -23,14 +23,14 @@ from journeyman.doors.cli.configured import configuration, file_settings, settin
 from journeyman.doors.cli.options import RunOptions, WrongUsageError
 from journeyman.doors.cli.origins import RememberedTools, origin_of, remember
 from journeyman.doors.cli.program import take_from_environment
-from journeyman.doors.cli.serve import agents_and_tools, who_answers
-from journeyman.doors.cli.trust import Gate
+from journeyman.doors.cli.serve import agents_and_tools, opening, who_answers
 
 if TYPE_CHECKING:
     from journeyman.app.configuration import Configuration
+    from journeyman.app.service import Service
     from journeyman.doors.slack import Admission
     from journeyman.settings.reading import Loaded
-    from journeyman.settings.schema import Slack, SlackWorkspace
+    from journeyman.settings.schema import SlackWorkspace
 
 BOT_VARIABLE = f"{SECRET_PREFIX}SLACK_BOT_TOKEN"
 APP_VARIABLE = "SLACK_APP_TOKEN"
@@ -59,7 +59,6 @@ def slack(
     configuration file, and who may ask and decide, and where to listen.
     """
     try:
-        from journeyman.app.service import Service, open_service
         from journeyman.doors import slack as door
     except ImportError as error:
         raise ConfigurationError(f"Slack needs more packages: {install_command('slack')}") from error
@@ -82,14 +81,16 @@ def slack(
     tokens = _bot_tokens(said)
     whole_file = settings()
     given = whole_file.doors.slack
-    deciding, listed = _approvers(given), _permissions(given)
+    spaces = given.workspaces
+    deciding = [f"slack:{team}:{who}" for team, item in spaces.items() for who in item.approvers]
+    listed = {f"slack:{team}:{who}": held for team, item in spaces.items() for who, held in item.permissions.items()}
     if (people := os.environ.get(PEOPLE_VARIABLE) or given.people) is not None:
         try:
             listed |= door.read_people(Path(people))
             door.People(listed, approvers=deciding)  # for its mistakes, before Slack is asked for anything
         except ConfigurationError as error:
             raise wrong_value(error, "doors", "slack", "people") from None
-    admitted = {team: _admission(item) for team, item in given.workspaces.items()}
+    admitted = {team: _admission(item) for team, item in spaces.items()}
     agent, library, model = bag.agent, bag.library, bag.model
     database = open_at(bag.store)
     followed = configuration(database)
@@ -120,17 +121,14 @@ def slack(
         who = door.People(
             listed, approvers=deciding, everybody=frozenset(given.permissions), teams=workspaces, admitted=admitted
         )
-        async with open_service(
-            store=bag.store,
-            database=database,
+        async with opening(
+            bag,
+            database,
             library=loaded,
             agents=agents,
-            model=model,
-            configuration=followed,
             principals=who.now,
             origin=began_with,
             find_tools=RememberedTools(database),
-            gate=Gate(tell=True),
             **operation_of(whole_file.runs),
         ) as service:
             found = door.SlackDoor(
@@ -189,23 +187,11 @@ def _bot_tokens(said: Loaded | None) -> dict[str, str]:
     return tokens
 
 
-def _permissions(given: Slack) -> dict[str, list[str]]:
-    spaces = given.workspaces
-    return {f"slack:{team}:{who}": held for team, item in spaces.items() for who, held in item.permissions.items()}
-
-
-def _approvers(given: Slack) -> list[str]:
-    return [f"slack:{team}:{who}" for team, item in given.workspaces.items() for who in item.approvers]
-
-
 def _admission(item: SlackWorkspace) -> Admission:
     from journeyman.doors.slack import Admission
 
-    return Admission(
-        channels=None if item.channels is None else frozenset(item.channels),
-        users=None if item.users is None else frozenset(item.users),
-        direct_messages=item.direct_messages,
-    )
+    channels, users = (None if ids is None else frozenset(ids) for ids in (item.channels, item.users))
+    return Admission(channels=channels, users=users, direct_messages=item.direct_messages)
 
 
 def _brings_tools(followed: Configuration) -> bool:

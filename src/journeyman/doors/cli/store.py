@@ -110,7 +110,10 @@ def say_purged(gone: int, call: Call) -> None:
 # --- the schema
 
 
-def _on_schema(url: str, work: Callable[[SqlStore], Awaitable[T]]) -> T:
+def _on_schema(url: str, work: Callable[[SqlStore], Awaitable[T]], *, create: bool = False) -> T:
+    if not create:
+        must_exist(url)
+
     async def whole() -> T:
         async with opened(open_at(url, retry_seconds=RETRY_SECONDS), upgrade=False) as store:
             return await work(store)
@@ -121,7 +124,6 @@ def _on_schema(url: str, work: Callable[[SqlStore], Awaitable[T]]) -> T:
 @db.command("version")
 def schema_version(store: Store = DEFAULT_STORE) -> None:
     """Which version of the schema the store has."""
-    must_exist(store)
 
     async def versions(database: SqlStore) -> tuple[int, int]:
         return await database.schema_version(), database.latest_version
@@ -138,7 +140,7 @@ def upgrade(store: Store = DEFAULT_STORE) -> None:
     async def versions(database: SqlStore) -> tuple[int, int]:
         return await database.schema_version(), await database.upgrade()
 
-    before, now = _on_schema(store, versions)
+    before, now = _on_schema(store, versions, create=True)
     screen.say(f"schema version {now}, " + ("as before" if before == now else f"was {before}"))
 
 
@@ -149,7 +151,6 @@ def downgrade(
     store: Store = DEFAULT_STORE,
 ) -> None:
     """Go back to an older schema, and lose for good what only the newer one can hold."""
-    must_exist(store)
     before = _on_schema(store, lambda database: database.schema_version())
     version = int(wanted) if re.fullmatch(r"\d{1,6}", wanted, re.ASCII) else before + 1
     if version > before:
@@ -178,7 +179,6 @@ def backup(
     store: Store = DEFAULT_STORE,
 ) -> None:
     """Copy the whole store, as it is at one moment, into a file. Whoever works on it goes on."""
-    must_exist(store)
     _on_schema(store, lambda database: database.backup(file))
     screen.say(f"{file} holds the whole store ({screen.bytes_text(file.stat().st_size)})")
     screen.say(f"to look at it: {command(f'sqlite:///{file.resolve()}', 'runs list')}")
@@ -211,7 +211,7 @@ def restore(
     async def restored(database: SqlStore) -> tuple[int, Sequence[str]]:
         return await database.restore(file, replace=replace), await database.audit.missing_keys()
 
-    count, missing = _on_schema(store, restored)
+    count, missing = _on_schema(store, restored, create=True)
     screen.say(f"{screen.counted(count, 'row')} restored; unfinished runs: {command(store, 'runs resume')}")
     for key in missing:
         screen.note(

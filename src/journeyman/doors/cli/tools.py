@@ -13,7 +13,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from journeyman.app import Tool, ToolLibrary
+from journeyman.app import ToolLibrary
 from journeyman.app.chains import OneCall
 from journeyman.app.loading import assistant, audited_journal, open_at, tools_document
 from journeyman.core.calls import CallStatus, ToolCallRecord
@@ -46,7 +46,7 @@ def list_tools(library: options.Library = None, as_json: options.Json = False) -
 @tools.command("show")
 def show_tool(name: ToolName, library: options.Library = None, as_json: options.Json = False) -> None:
     """Everything about one tool."""
-    item = _find(listed_library(library), name, named=library).specification
+    item = _find(listed_library(library), name, named=library)
     if as_json:
         screen.print_json(item.model_dump(mode="json"))
     else:
@@ -110,9 +110,7 @@ def export_tools(
     if gram and as_json:
         raise WrongUsageError("--gram and --json exclude each other; choose one")
     loaded = listed_library(library)
-    specifications = (
-        [_find(loaded, name, named=library).specification for name in names] if names else loaded.specifications()
-    )
+    specifications = [_find(loaded, name, named=library) for name in names] if names else loaded.specifications()
     if as_json:
         screen.print_json(screen.dumped(specifications))
     else:
@@ -123,31 +121,26 @@ def _list_command(library: str | None) -> str:
     return f"{program()} {shlex.join(['tools', 'list', *(['--library', library] if library else [])])}"
 
 
-def _find(library: ToolLibrary, name: str, *, named: str | None) -> Tool[..., Any]:
+def _find(library: ToolLibrary, name: str, *, named: str | None) -> ToolSpecification:
     found = library.lookup(name)
     if found is None:
         near = library.nearest(name)
         hint = f"did you mean {' or '.join(map(repr, near))}?" if near else f"all of them: {_list_command(named)}"
         raise WrongUsageError(f"there is no tool {name!r}; {hint}")
-    return found
+    return found.specification
 
 
 def print_tools(rows: Iterable[tuple[ToolSpecification, float | None]]) -> None:
     """A listing of tools; with scores, where there are some."""
     items = list(rows)
-    table = Table(box=None, pad_edge=False, header_style="bold", show_edge=False)
-    if items and items[0][1] is not None:
-        table.add_column("score", justify="right", no_wrap=True)
-    table.add_column("tool", no_wrap=True)
-    table.add_column("risk", no_wrap=True)
-    table.add_column("does", overflow="fold")
+    table = screen.listing(*(["score"] if items and items[0][1] is not None else []), "tool", "risk", "does")
     for item, score in items:
         head, stop, _ = " ".join(item.description.split()).partition(". ")
         does = screen.escaped(f"{head}." if stop else head)
         marks = "" if item.enabled else " (disabled)"
         marks += " (deprecated)" if item.deprecated else ""
         cells = [Text(item.name, style="cyan"), screen.risk_text(_declared_risk(item)), Text(does + marks)]
-        table.add_row(*([] if score is None else [f"{score:.1f}"]), *cells)
+        table.add_row(*([] if score is None else [f"{score:>5.1f}"]), *cells)
     screen.console().print(table)
 
 

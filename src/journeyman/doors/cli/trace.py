@@ -26,7 +26,7 @@ from journeyman.core.errors import ApprovalError, ErrorInfo
 from journeyman.core.runs import AgentResponse, ToolCall
 from journeyman.doors.cli import screen
 from journeyman.doors.cli.options import user_name
-from journeyman.doors.cli.people import must_not_be_a_tool
+from journeyman.doors.cli.program import must_not_be_a_tool
 
 THINKING = "thinking"
 SETTLED = {"rerun": "it runs again", "done": "taken as done", "skip": "left out"}

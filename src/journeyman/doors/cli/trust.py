@@ -22,8 +22,8 @@ from urllib.parse import quote
 
 import typer
 
-from journeyman.app import AgentFile, SqlStore, ToolLibrary, files_noted, load_agents
-from journeyman.app.loading import file_of, open_at
+from journeyman.app import AgentFile, SqlStore, ToolLibrary
+from journeyman.app.loading import agent_files, file_of, open_at
 from journeyman.app.service import local_library
 from journeyman.app.trust import Name, is_own, model_names, names_in, origin_names, reasons
 from journeyman.core.errors import ApprovalError, ConfigurationError
@@ -31,8 +31,7 @@ from journeyman.core.runs import UNFINISHED
 from journeyman.core.storing import Origin, RunOrder
 from journeyman.doors.cli import screen
 from journeyman.doors.cli.options import RunOptions, WrongUsageError, store_is_named
-from journeyman.doors.cli.people import must_be_a_person, must_not_be_a_tool
-from journeyman.doors.cli.program import program, replace_file, state_folder
+from journeyman.doors.cli.program import must_be_a_person, must_not_be_a_tool, program, replace_file, state_folder
 from journeyman.sensitive.tokens import redacted
 from journeyman.settings.reading import Loaded, read_settings
 
@@ -86,9 +85,7 @@ def _named_in(path: Path) -> Iterator[tuple[Path, list[Name]]]:
     elif path.suffix in SUFFIXES:
         yield path, names_in(read_settings(path).settings)
     else:
-        with files_noted() as found:
-            load_agents(path)
-        for item in found:
+        for item in agent_files(path):
             yield item.path, list(_agent_names(item, None))
 
 
