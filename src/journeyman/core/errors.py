@@ -209,23 +209,9 @@ class ToolError(Exception):
             recover_action=recover_action,
             user_guidance=user_guidance,
         )
+        self.code, self.message = code, message
+        self.retryable, self.recover_action = retryable, recover_action
         super().__init__(f"{code}: {message}")
-
-    @property
-    def code(self) -> str:
-        return self.info.code
-
-    @property
-    def message(self) -> str:
-        return self.info.message
-
-    @property
-    def retryable(self) -> bool:
-        return self.info.retryable
-
-    @property
-    def recover_action(self) -> str | None:
-        return self.info.recover_action
 
     def to_dict(self) -> dict[str, Any]:
         """What the model is told."""
