@@ -42,7 +42,7 @@ from journeyman.models.answer import EventParser, StreamedAnswer, read_answer, r
 from journeyman.models.arguments import as_iso
 from journeyman.models.embedded.tools import small_talk, stems
 from journeyman.models.faults import readable, retry_after
-from journeyman.retrieval.bm25 import BM25, terms
+from journeyman.retrieval.search import BM25, terms
 from journeyman.toolkits.github import PullOrIssue
 from journeyman.toolkits.tasks.inputs import read_eta, read_tags, read_title
 from journeyman.toolkits.tasks.references import find_references, read_reference

@@ -24,8 +24,7 @@ from journeyman.choosing.intents import IntentReader
 from journeyman.choosing.parameters import read_parameters
 from journeyman.choosing.ranking import ToolRanking
 from journeyman.core.gaps import add_intent_type
-from journeyman.retrieval.bm25 import BM25
-from journeyman.retrieval.search import HybridIndex
+from journeyman.retrieval.search import BM25, HybridIndex
 from journeyman.tools.library import searchable
 
 KNOWN_TYPES = ("summarize", "analyze", "fetch", "explain")

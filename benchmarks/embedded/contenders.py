@@ -19,7 +19,7 @@ from journeyman.models.embedded import EmbeddedModel
 from journeyman.models.embedded.files import engine_files
 from journeyman.models.embedded.worker import Engines, Setup
 from journeyman.models.wire import alias_names
-from journeyman.retrieval.bm25 import BM25
+from journeyman.retrieval.search import BM25
 
 Ask = Callable[[str, Sequence[ToolSpecification]], Awaitable[Sequence[ToolCall]]]
 NAMES = ("embedded", "raw", "ungated", "gguf", "retrieval")

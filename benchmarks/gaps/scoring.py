@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from benchmarks.gaps.corpus import Case
 from benchmarks.gaps.vectors import RememberedVectors
 from journeyman.choosing.gaps import Asked, Evidence, compare
-from journeyman.retrieval.bm25 import BM25
+from journeyman.retrieval.search import BM25
 from journeyman.tools.library import searchable
 
 RESAMPLED = 1_000

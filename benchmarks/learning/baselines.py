@@ -9,7 +9,7 @@ import numpy as np
 
 from benchmarks.learning.corpus import Turn
 from journeyman.core.protocols import Embedder
-from journeyman.retrieval.bm25 import BM25, terms
+from journeyman.retrieval.search import BM25, terms
 
 Sequence_ = tuple[str, ...]
 Ranker = Callable[[int], list[Sequence_]]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from journeyman.retrieval.bm25 import BM25, terms
+from journeyman.retrieval.search import BM25, terms
 
 TEXTS = {"cat": "the cat sleeps on the sofa", "dog": "the dog chases the cat", "car": "a red car in the garage"}
 

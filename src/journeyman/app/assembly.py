@@ -250,7 +250,7 @@ _DECISIVE = (
 
 def nearest_tools(text: str, tools: Sequence[ToolSpecification], k: int) -> list[ToolSpecification]:
     """The tools that share most words with a text, then the others; for models that can weigh only a few."""
-    from journeyman.retrieval.bm25 import BM25
+    from journeyman.retrieval.search import BM25
 
     named = {tool.name: tool for tool in tools}
     ranked = BM25({name: searchable(tool) for name, tool in named.items()}).rank(text, k=k)

@@ -26,7 +26,7 @@ from journeyman.core.protocols import Embedder, Model, ModelRequest
 from journeyman.core.runs import Message
 from journeyman.core.specification import ToolSpecification
 from journeyman.core.words import words
-from journeyman.retrieval.bm25 import BM25, terms
+from journeyman.retrieval.search import BM25, terms
 from journeyman.tools.library import ToolLibrary, searchable
 
 if TYPE_CHECKING:

@@ -40,7 +40,7 @@ from journeyman.core.protocols import Clock, Embedder, Model, ModelRequest, Syst
 from journeyman.core.runs import Message
 from journeyman.core.specification import ToolSpecification
 from journeyman.core.words import packaged_json, words
-from journeyman.retrieval.bm25 import terms
+from journeyman.retrieval.search import terms
 from journeyman.tools.library import ToolLibrary
 
 MODEL_SECONDS = 10.0

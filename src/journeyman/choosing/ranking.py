@@ -33,7 +33,7 @@ from journeyman.core.errors import ModelError
 from journeyman.core.protocols import Embedder
 from journeyman.core.specification import ToolSpecification
 from journeyman.core.words import packaged_json, stem, words
-from journeyman.retrieval.bm25 import BM25, terms
+from journeyman.retrieval.search import BM25, terms
 from journeyman.tools.library import searchable
 
 if TYPE_CHECKING:

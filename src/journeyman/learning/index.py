@@ -18,8 +18,7 @@ from journeyman.core.playbook import Lookup, PlaybookBullet, ToolCallingStrategy
 from journeyman.core.protocols import Embedder
 from journeyman.learning.abstraction import find_key
 from journeyman.learning.evidence import lower_bound
-from journeyman.retrieval.bm25 import terms
-from journeyman.retrieval.search import HybridIndex
+from journeyman.retrieval.search import HybridIndex, terms
 
 BASELINE = "baseline"
 """The observation that counts how runs without advice went."""

@@ -23,9 +23,8 @@ from journeyman.core.protocols import Clock, Embedder, SystemClock
 from journeyman.core.runs import Message
 from journeyman.memory.folders import ImportedFile, ReadFile, document_id, files_in, read_file
 from journeyman.memory.passages import PassageVectors, split
-from journeyman.retrieval.bm25 import BM25, terms
 from journeyman.retrieval.embedders import default_embedder
-from journeyman.retrieval.search import fuse
+from journeyman.retrieval.search import BM25, fuse, terms
 
 if TYPE_CHECKING:
     from journeyman.retrieval.index import Matrix

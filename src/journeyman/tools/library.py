@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from journeyman.agent.agent import Agent
     from journeyman.core.events import Event
     from journeyman.core.protocols import Embedder
-    from journeyman.retrieval.bm25 import BM25
-    from journeyman.retrieval.search import Hit, HybridIndex
+    from journeyman.retrieval.search import BM25, Hit, HybridIndex
     from journeyman.tools.checks import Finding
     from journeyman.tools.sources import FollowedSources, SourceProblem, ToolSource
 
@@ -410,7 +409,7 @@ class ToolLibrary:
     def search(self, text: str, *, k: int = 5) -> list[tuple[AnyTool, float]]:
         """Tools whose name, description, tags and parameters share words with the text, best first."""
         if self._by_words is None:
-            from journeyman.retrieval.bm25 import BM25
+            from journeyman.retrieval.search import BM25
 
             self._by_words = BM25({name: searchable(item.specification) for name, item in self._tools.items()})
         return [(self._tools[name], score) for name, score in self._by_words.rank(text, k=k)]

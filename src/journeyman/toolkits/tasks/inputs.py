@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from journeyman.core.errors import ToolError
 from journeyman.core.tasks import Attachment, Task, TaskFilter, TaskPriority, TaskSort, TaskStatus
-from journeyman.retrieval.bm25 import terms
+from journeyman.retrieval.search import terms
 from journeyman.toolkits import invalid
 from journeyman.toolkits.tasks.references import LONGEST as LONGEST_REFERENCE
 from journeyman.toolkits.tasks.references import InvalidReferenceError, read_reference
