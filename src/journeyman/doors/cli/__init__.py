@@ -6,8 +6,9 @@ name (a group of commands) and add one line to ``COMMANDS`` in ``commands``. The
 ``docs/command-line.md`` and run ``python -m scripts.write_help``: what ``--help`` prints is kept in ``help.txt``,
 since making it means importing the command with all it works with.
 
-What they share: ``operated`` (commands of the table of operations), ``options`` (options, exit codes), ``loading``
-(stores, and what is named there), ``screen`` (terminal output and input), ``trace`` (a run as it goes on, approvals).
+What they share: ``operated`` (commands of the table of operations), ``options`` (options, exit codes; ``taking`` gives
+a command those of runs), ``loading`` (stores, and what is named there), ``screen`` (terminal output and input),
+``trace`` (a run as it goes on, approvals).
 """
 
 from __future__ import annotations

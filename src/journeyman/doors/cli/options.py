@@ -238,7 +238,8 @@ def taking(order: str, **other: Any) -> Callable[[Callable[..., None]], Callable
 
 def declared(command: Callable[..., None], parameters: list[Parameter]) -> Callable[..., None]:
     """The function with these parameters, for typer, which reads them there."""
-    command.__signature__ = Signature([item.replace(kind=Parameter.KEYWORD_ONLY) for item in parameters])  # type: ignore[attr-defined]  # as inspect does
+    signed: Any = command  # functions may have one, whatever their type says
+    signed.__signature__ = Signature([item.replace(kind=Parameter.KEYWORD_ONLY) for item in parameters])
     command.__annotations__ = {item.name: item.annotation for item in parameters}
     return command
 
