@@ -22,7 +22,7 @@ from journeyman.app.service import starters, task_assistant, task_library, task_
 from journeyman.core.approvals import Approval
 from journeyman.core.calls import CallStatus
 from journeyman.core.runs import AgentResponse
-from journeyman.doors.cli.demo import CRASH, MISSING, WORK
+from journeyman.doors.cli.demo import tour
 from journeyman.models.embedded import EmbeddedModel
 from journeyman.models.embedded.files import supported
 from journeyman.stores.store import open_store
@@ -163,7 +163,7 @@ def collected() -> Iterator[tuple[str, str]]:
             if path.is_file():
                 text = path.read_text(encoding="utf-8")
                 yield from ((match[1], path.name) for pattern in SAID for match in pattern.finditer(text))
-    for scene in (*WORK, MISSING, CRASH):
+    for scene in (*tour().WORK, tour().MISSING, tour().CRASH):
         yield from ((sentence, scene.title) for sentence, _ in scene.says)
     for agent in (task_assistant(ToolLibrary()), shop.agent):
         yield from ((sentence, "the page's ways to begin") for sentence in starters(agent))

@@ -15,7 +15,7 @@ import pytest
 from journeyman.core.lazy import install_command
 from journeyman.core.playbook import NEXT_STEP
 from journeyman.core.protocols import Deltas, ModelRequest, ModelResponse
-from journeyman.doors.cli import demo
+from journeyman.doors.cli.demo import tour
 from journeyman.doors.cli.program import program
 from journeyman.models.embedded import EmbeddedModel
 from journeyman.models.embedded.files import supported
@@ -71,7 +71,7 @@ class Guide:
 class TestTheTour:
     @pytest.fixture(autouse=True)
     def guided(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(demo, "MODEL", Guide())
+        monkeypatch.setattr(tour(), "MODEL", Guide())
 
     def test_it_is_told_in_sentences_without_ids_and_nulls(self, cli: Cli) -> None:
         ended = cli("demo", "--yes")
@@ -92,7 +92,7 @@ class TestTheTour:
         assert re.findall(r"\b(?:task|run|appr|exec)_[0-9a-f]{6,}|\bnull\b|Do not repeat", ended.out) == []
 
     def test_it_says_so_where_practice_does_not_help(self, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(demo, "MODEL", Guide(learns=False))
+        monkeypatch.setattr(tour(), "MODEL", Guide(learns=False))
         ended = cli("demo", "--yes")
         assert (ended.code, ended.err) == (0, "")
         assert "Practice did not help here" in ended.out
@@ -101,7 +101,7 @@ class TestTheTour:
     def test_every_command_at_its_end_works_as_printed(self, cli: Cli, serve: Serve, tmp_path: Path) -> None:
         shown = cli("demo", "--yes").out.partition("Next, ")[2]
         commands = re.findall(r"^  (journeyman .+?)  # ", shown, re.MULTILINE)
-        assert len(commands) == len(demo.NEXT)
+        assert len(commands) == len(tour().NEXT)
         path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
         with serve(call("create_task", title="Buy milk"), "Noted.") as server:
             variables = {"PATH": path, "JOURNEYMAN_MODEL": f"{server.url}#scripted", "OPENAI_API_KEY": "none"}
@@ -150,7 +150,7 @@ class TestOnTheEngine:
         defaults = EmbeddedModel.__init__.__kwdefaults__
         assert defaults is not None
         monkeypatch.setitem(defaults, "timeout", 1000.0)
-        monkeypatch.setattr(demo, "CHILD_SECONDS", 1000.0)
+        monkeypatch.setattr(tour(), "CHILD_SECONDS", 1000.0)
 
     def test_where_nobody_is_the_question_expires_and_the_demo_ends_well(
         self, cli: Cli, monkeypatch: pytest.MonkeyPatch
