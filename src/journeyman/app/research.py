@@ -10,7 +10,7 @@ import re
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from journeyman.agent.agent import Agent
 from journeyman.app.direct import run
@@ -19,9 +19,12 @@ from journeyman.core.runs import AgentResponse, Message, RunStatus
 from journeyman.toolkits.research.citations import CheckedText, check_citations, source_list
 from journeyman.toolkits.research.engines import SearchEngine
 from journeyman.toolkits.research.sources import Source, results_of, sources_of
-from journeyman.toolkits.research.tools import Recall, ResearchTools
+from journeyman.toolkits.research.tools import ResearchTools
 from journeyman.tools.library import ToolLibrary
 from journeyman.tools.tool import Tool
+
+if TYPE_CHECKING:
+    from journeyman.memory.manager import MemoryManager
 
 ROUNDS = 5
 """The most rounds of research that a report takes."""
@@ -95,7 +98,7 @@ class Researcher:
         planner: Model | str | None = None,
         critic: Model | str | None = None,
         search: SearchEngine | str | None = None,
-        memory: Recall | None = None,
+        memory: MemoryManager | None = None,
         root: Path | str | None = None,
         private: bool = False,
         tools: Iterable[Tool[..., Any]] = (),

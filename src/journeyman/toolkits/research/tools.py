@@ -8,24 +8,26 @@ from __future__ import annotations
 
 import os
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any, Protocol
+from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import urlsplit
 
 from pydantic import Field
 
 from journeyman.core.calls import ToolContext
 from journeyman.core.errors import ErrorCategory, ToolError
-from journeyman.core.memory import MemoryDocument, MemoryHit
-from journeyman.core.policy import Principal, RiskLevel
+from journeyman.core.policy import RiskLevel
 from journeyman.toolkits.local import LocalTools
 from journeyman.toolkits.research import pages
 from journeyman.toolkits.research.engines import TOKEN, SearchEngine, searxng
 from journeyman.toolkits.research.sources import RunSources, SourceBook, age, numbered
 from journeyman.tools.decorator import tool
 from journeyman.tools.tool import Tool
+
+if TYPE_CHECKING:
+    from journeyman.memory.manager import MemoryManager
 
 SEARCH_VARIABLE = "JOURNEYMAN_SEARCH_URL"
 CATEGORY = "research"
@@ -46,21 +48,6 @@ Text = Annotated[str, Field(min_length=1, max_length=2_000)]
 Count = Annotated[int, Field(ge=1, le=20)]
 
 
-class Recall(Protocol):
-    """What the memory tools need; ``app.memory`` has it."""
-
-    async def semantic_search(
-        self, text: str, top_k: int = 5, *, principal: Principal | str | None = None
-    ) -> Sequence[MemoryHit]: ...
-
-    async def store_documents(
-        self,
-        documents: Sequence[tuple[str, Mapping[str, Any] | None, str | None]],
-        *,
-        principal: Principal | str | None = None,
-    ) -> Sequence[MemoryDocument]: ...
-
-
 class ResearchTools:
     """Tools over a search engine, the web, a folder and a memory; those for which nothing was given are left out.
 
@@ -73,7 +60,7 @@ class ResearchTools:
         self,
         *,
         search: SearchEngine | str | None = None,
-        memory: Recall | None = None,
+        memory: MemoryManager | None = None,
         root: Path | str | None = None,
         private: bool = False,
         one_conversation: bool = False,
