@@ -3,21 +3,44 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict, Unpack
 
 from journeyman.core.errors import ConfigurationError
+from journeyman.core.events import CallFinished
 from journeyman.core.policy import ANY_PRINCIPAL, Policy, PrincipalFilter
 from journeyman.core.runs import TaskInput
+from journeyman.execution.recorder import MemoryJournal
+from journeyman.replay.playing import Played, Strictness, play, told
 from journeyman.replay.policies import CHANGES, replay_policy
 from journeyman.replay.recording import Recording
 from journeyman.replay.report import ReplayReport
 from journeyman.replay.stage import Today
+from journeyman.replay.written import Redaction, written_test
 from journeyman.tools.library import ToolLibrary
 
 if TYPE_CHECKING:
     from journeyman.app.journeyman import Journeyman
 
-__all__ = ["CHANGES", "ReplayOptions", "ReplayReport", "recorded", "replay", "today"]
+__all__ = [
+    "CHANGES",
+    "MemoryJournal",
+    "Played",
+    "Recording",
+    "Redaction",
+    "ReplayOptions",
+    "ReplayReport",
+    "Strictness",
+    "Today",
+    "configured",
+    "play",
+    "recorded",
+    "recording_of",
+    "replay",
+    "today",
+    "told",
+    "written_test",
+]
 
 RUNS_AT_ONCE = 200
 """Rows of a page; of the runs themselves one is held at a time."""
@@ -46,6 +69,18 @@ async def recorded(
         after = page[-1].id
 
 
+async def recording_of(app: Journeyman, run_id: str) -> Recording:
+    """One run with the whole of results that are kept apart from their records: the recording stands by itself."""
+    handle = await app.handle(run_id)
+    facts = list(await app.store.runs.facts(run_id))
+    for at, fact in enumerate(facts):
+        if isinstance(fact, CallFinished) and fact.record.artifact is not None:
+            value = await handle.whole(fact.record)
+            record = fact.record.model_copy(update={"result": value, "artifact": None})
+            facts[at] = fact.model_copy(update={"record": record})
+    return Recording(run_id, tuple(facts))
+
+
 def today(app: Journeyman, policy: Policy | None = None, library: ToolLibrary | None = None) -> Today:
     """What holds in an app now, or with another policy or library in the place of its own."""
     found = app.configuration
@@ -60,6 +95,17 @@ def today(app: Journeyman, policy: Policy | None = None, library: ToolLibrary | 
         govern=(lambda tools: tools) if found is None else found.governing,
         rules=rules,
     )
+
+
+def configured(library: ToolLibrary | None, policy: Policy | None, file: Path | None) -> Today:
+    """The tools and rules that a test names, or those of a configuration file."""
+    if file is None:
+        return Today(library=ToolLibrary() if library is None else library, policy=policy or Policy())
+    from journeyman.app.configuration import Configuration
+
+    found = Configuration(file)
+    tools = found.library if library is None else found.governing(library)
+    return Today(library=tools, policy=policy or found.rules.policy, govern=found.governing)
 
 
 class ReplayOptions(TypedDict, total=False):

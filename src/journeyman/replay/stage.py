@@ -87,6 +87,8 @@ class RecordedInvoker(Invoker):
         self._recorded: dict[str, list[RecordedCall]] = {}
         self.not_recorded: list[str] = []
         """The tools of calls that the recording does not hold."""
+        self.left: Callable[[], object] = list
+        """Called when one is asked for."""
         for item in recording.calls:
             if item.ran and item.record is not None:
                 self._recorded.setdefault(call_key(item.record.tool_name, item.record.arguments), []).append(item)
@@ -107,6 +109,7 @@ class RecordedInvoker(Invoker):
             return await super().attempt(tool, frozen, context, timeout, limit=limit, capture_content=capture_content)
         if not recorded:
             self.not_recorded.append(tool.name)
+            self.left()
             return refuse(
                 CallStatus.ERROR,
                 NOT_RECORDED,
@@ -210,6 +213,7 @@ class Today:
         planner: Callable[[], Planner] | None = None,
         gate: RecordedGate | None = None,
         invoker: Invoker | None = None,
+        journal: MemoryJournal | None = None,
     ) -> Run:
         """The run before its first fact. Unless told otherwise it goes by the recording in everything."""
         started = recording.started
@@ -218,7 +222,7 @@ class Today:
         if self.rules is not None:
             library, policy = self.rules(started.task, library)
         state = RunState(result_limit=policy.max_result_chars)
-        journal, clock = MemoryJournal(), SystemClock()
+        clock = SystemClock()
         offer = Offer(bound.agent, library, started.task, started.principal, most=policy.max_offered_tools)
         offer.begin(missing="skip", descriptions=False)
         executor = Executor(
@@ -233,7 +237,7 @@ class Today:
             executor=executor,
             calls=CallScope(
                 run_id=recording.run_id,
-                recorder=Recorder(recording.run_id, journal, clock=clock, fold=state.apply),
+                recorder=Recorder(recording.run_id, journal or MemoryJournal(), clock=clock, fold=state.apply),
                 tools=offer.tools,
                 policy=policy,
                 gate=gate or RecordedGate(recording),

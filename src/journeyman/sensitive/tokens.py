@@ -6,7 +6,7 @@ import math
 import re
 import string
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit, urlunsplit
@@ -230,7 +230,11 @@ def bare_url(url: str) -> str:
     return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], "/".join(steps), "", ""))
 
 
-def redacted(text: str) -> str:
+def _masked(found: str) -> str:
+    return MASK
+
+
+def redacted(text: str, mask: Callable[[str], str] = _masked) -> str:
     """The text with the tokens in it masked, and its addresses without what may be secret in them."""
     if len(text) < _SHORTEST:
         return text
@@ -240,22 +244,26 @@ def redacted(text: str) -> str:
         pieces, done = [], 0
         for begin, end in spans:
             if begin >= done:
-                pieces += [text[done:begin], MASK]
+                pieces += [text[done:begin], mask(text[begin:end])]
                 done = end
         text = "".join([*pieces, text[done:]])
-    return _ASSIGNED.sub(lambda found: found[0].replace(found[1], MASK) if _is_value(found[1]) else found[0], text)
+    return _ASSIGNED.sub(
+        lambda found: found[0].replace(found[1], mask(found[1])) if _is_value(found[1]) else found[0], text
+    )
 
 
-def redacted_value(value: Any) -> Any:
+def redacted_value(value: Any, mask: Callable[[str], str] = _masked) -> Any:
     """A JSON value with every text in it redacted, whatever stands under a secret's name masked."""
     match value:
         case str():
-            return redacted(value)
+            return redacted(value, mask)
         case list() | tuple():
-            return [redacted_value(item) for item in value]
+            return [redacted_value(item, mask) for item in value]
         case dict():
             return {
-                key: MASK if isinstance(item, str) and secret_field(str(key), item) else redacted_value(item)
+                key: mask(item)
+                if isinstance(item, str) and secret_field(str(key), item)
+                else redacted_value(item, mask)
                 for key, item in value.items()
             }
         case _:

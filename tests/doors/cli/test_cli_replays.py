@@ -60,3 +60,22 @@ def test_a_check_fails_where_something_changes_that_nobody_accepts(cli: Cli, run
     assert cli("runs", "check", run_id, "--since", "1d").code == 2
     assert cli("runs", "replay", "run_none").code == 1
     assert not EFFECTS
+
+
+def test_a_run_is_made_into_a_test_and_updated(cli: Cli, run_id: str, tmp_path: Path) -> None:
+    ended = cli("runs", "test", run_id)
+    assert ended.code == 0
+    assert "def test_refund_the_order_of_ada(recorded_run):" in ended.out
+    assert "{'tool': 'find_order'" in ended.out
+    assert "'asked': True" in ended.out
+    kept = tmp_path / "recordings" / f"{run_id}.json"
+    assert "look through it before you share it" in ended.err
+    again = cli("runs", "test", run_id, "--output", "test_x.py")
+    assert (again.code, "--update" in again.err) == (2, True)
+    kept.write_text(kept.read_text().replace("ORD-00003", "ORD-00004"))
+    updated = cli("runs", "test", run_id, "--output", "test_x.py", "--update", "--private", "Ada")
+    assert (updated.code, "-" in updated.err, "ORD-00004" in updated.err) == (0, True, True)
+    assert "Ada" not in kept.read_text()
+    assert "private-1" in (tmp_path / "test_x.py").read_text()
+    assert cli("runs", "test", run_id, "--strictness", "loose").code == 2
+    assert not EFFECTS

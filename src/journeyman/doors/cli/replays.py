@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Awaitable, Callable
+from difflib import unified_diff
 from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import Annotated, TypeVar, get_args
 
 import typer
 from rich.text import Text
@@ -13,10 +15,21 @@ from rich.text import Text
 from journeyman.app.configuration import rules_of
 from journeyman.app.journeyman import Journeyman
 from journeyman.app.loading import open_at
-from journeyman.app.replays import CHANGES, ReplayReport
+from journeyman.app.replays import (
+    CHANGES,
+    Played,
+    Redaction,
+    ReplayReport,
+    Strictness,
+    play,
+    recording_of,
+    today,
+    told,
+    written_test,
+)
 from journeyman.core.policy import Policy
 from journeyman.doors.cli import options, screen
-from journeyman.doors.cli.configured import configuration, unusable
+from journeyman.doors.cli.configured import configuration, named_file, unusable
 from journeyman.doors.cli.experiments import Html, Markdown, check_output, present
 from journeyman.doors.cli.loading import must_exist, opened
 from journeyman.doors.cli.options import DEFAULT_STORE, ExitCode, WrongUsageError
@@ -47,6 +60,7 @@ def add_commands(runs: typer.Typer) -> None:
     """Make the commands those of ``journeyman runs``."""
     runs.command("replay")(replay_runs)
     runs.command("check")(check_runs)
+    runs.command("test")(make_test)
 
 
 def with_store(url: str, work: Callable[[Journeyman], Awaitable[T]]) -> T:
@@ -101,6 +115,72 @@ def check_runs(
     code = present(report, _print, html=html, markdown=not as_json, as_json=as_json)
     changed = any(report.counts[change] for change in CHANGES if change not in (accept or ()))
     raise typer.Exit(ExitCode.FAILED if changed else code)
+
+
+def make_test(
+    run_id: Annotated[str, typer.Argument(metavar="RUN", help="The run's id.")],
+    output: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the test there; without it, to stdout.")
+    ] = None,
+    recording: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Where the recording goes; without it, recordings/RUN.json beside the test.",
+            show_default=False,
+        ),
+    ] = None,
+    update: Annotated[bool, typer.Option("--update", help="Replace what is there, and show what changes.")] = False,
+    strictness: Annotated[str, typer.Option(metavar="exact|subset|contains", help="How calls are compared.")] = "exact",
+    private: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="TEXT",
+            help="A value to replace wherever it stands, e.g. a name. May be repeated.",
+            show_default=False,
+        ),
+    ] = None,
+    store: options.Store = DEFAULT_STORE,
+) -> None:
+    """Turn a run into a test of pytest, with a recording that holds no secret.
+
+    The test runs offline, through the whole pipeline, under the rules and tools of --config if it is named.
+    """
+    if strictness not in get_args(Strictness):
+        raise WrongUsageError(f"--strictness {strictness!r} is none of {', '.join(get_args(Strictness))}")
+    folder = (Path("tests") if Path("tests").is_dir() else Path()) if output is None else output.parent
+    kept = recording or folder / "recordings" / f"{run_id}.json"
+    redaction = Redaction(private or ())
+
+    async def played(app: Journeyman) -> Played:
+        found = redaction.recording(await recording_of(app, run_id))
+        return await play(found, today(app))
+
+    made = with_store(store, played)
+    file = named_file()
+    config = [] if file is None else [f"config={os.path.relpath(file, folder)!r}"]
+    text = written_test(made, os.path.relpath(kept, folder), options=config, strictness=strictness)
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    _write_new(kept, made.recording.to_json(), update=update)
+    if output is None:
+        screen.write(text, end="")
+    else:
+        _write_new(output, text, update=update)
+    replaced = screen.counted(len(redaction.replaced), "value")
+    screen.note(f"the recording is {kept}; {replaced} in it replaced: look through it before you share it")
+    if [told(item) for item in made.recording.calls if item.record] != [told(item) for item in made.again.calls]:
+        screen.note("today's rules decide otherwise than when it was recorded; the test expects what holds today")
+
+
+def _write_new(file: Path, text: str, *, update: bool) -> None:
+    """Write a file that is not there; replace one only where that is wanted, and show what changes."""
+    if file.exists():
+        if not update:
+            raise WrongUsageError(f"{str(file)!r} is there already; --update replaces it")
+        before, after = file.read_text(encoding="utf-8").splitlines(), text.splitlines()
+        for line in unified_diff(before, after, str(file), str(file), lineterm="", n=1):
+            screen.write(screen.escaped(line), stderr=True)
+    file.write_text(text, encoding="utf-8")
 
 
 def _replayed(runs: list[str] | None, since: str | None, policy: Path | None, store: str) -> ReplayReport:

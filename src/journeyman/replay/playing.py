@@ -1,0 +1,133 @@
+"""A recorded run once more, through the whole loop and pipeline, with the recording behind the tools."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+from journeyman.agent.run import Planner, advance
+from journeyman.core.data import canonical_json
+from journeyman.core.events import StrategiesInjected
+from journeyman.core.specification import RESERVED_NAMES
+from journeyman.execution.recorder import MemoryJournal
+from journeyman.replay.recording import RecordedCall, Recording
+from journeyman.replay.stage import RecordedGate, RecordedInvoker, Today
+
+Strictness: TypeAlias = Literal["exact", "subset", "contains"]
+LONGEST_SHOWN = 300
+"""Characters of a value in a message."""
+
+
+@dataclass
+class Played:
+    """What became of a recorded run today."""
+
+    recording: Recording
+    """What was replayed."""
+    again: Recording
+    """What came of it."""
+    not_recorded: Sequence[str]
+    """Tools of calls that the recording does not hold."""
+    instruction: str
+
+    @property
+    def calls(self) -> list[RecordedCall]:
+        return [item for item in self.again.calls if item.call.tool_name not in RESERVED_NAMES]
+
+    def check(
+        self,
+        *,
+        calls: Sequence[Mapping[str, Any]],
+        answer: str | None = None,
+        status: str = "completed",
+        strictness: Strictness = "exact",
+    ) -> None:
+        """Raise AssertionError with everything that is not as expected.
+
+        An expected call has a ``tool`` and may have ``arguments``, ``result``, ``status`` (else success) and ``asked``,
+        whether a person was (else not). ``exact``: as they are. ``subset``: the calls in order, each with at least the
+        values that are named. ``contains``: the same, and other calls and words may stand between.
+        """
+        found = [told(item) for item in self.calls]
+        problems = _compared(list(calls), found, strictness)
+        if self.not_recorded:
+            problems.append(f"the recording does not hold calls of {', '.join(self.not_recorded)}")
+        if self.instruction != self.recording.started.agent.get("instruction"):
+            problems.append("the agent's instruction is not the recorded one: record the run again")
+        if self.again.status.value != status:
+            problems.append(f"the run is {self.again.status.value!r}, expected {status!r}")
+        said = self.again.answer or ""
+        if answer is not None and (answer not in said if strictness == "contains" else answer != said):
+            problems.append(f"the answer is {_short(said)}, expected {_short(answer)}")
+        if problems:
+            raise AssertionError("the run does not go as it was recorded:\n- " + "\n- ".join(problems))
+
+
+def told(item: RecordedCall) -> dict[str, Any]:
+    """A call as a test expects it."""
+    record = item.record
+    called: dict[str, Any] = {"tool": item.call.tool_name}
+    called["arguments"] = item.call.arguments if record is None else record.arguments
+    called["status"] = "waiting" if record is None else record.status.value
+    called["asked"] = item.approval is not None
+    if record is not None and record.success:
+        called["result"] = record.result
+    elif record is not None and record.error is not None:
+        called["error"] = record.error.code
+    return called
+
+
+def _compared(expected: list[Mapping[str, Any]], found: list[dict[str, Any]], strictness: Strictness) -> list[str]:
+    if strictness == "contains":
+        left = iter(found)
+        missing = [item for item in expected if not any(not _differences(item, one, strictness) for one in left)]
+        return [f"no call, in this order, like {_short(item)}" for item in missing[:1]]
+    problems = []
+    if len(expected) != len(found):
+        names = ", ".join(item["tool"] for item in found) or "none"
+        problems.append(f"{len(found)} calls were made ({names}), expected {len(expected)}")
+    for at, (item, one) in enumerate(zip(expected, found, strict=False), start=1):
+        problems += [f"call {at} ({one['tool']}): {problem}" for problem in _differences(item, one, strictness)]
+    return problems
+
+
+def _differences(expected: Mapping[str, Any], found: dict[str, Any], strictness: Strictness) -> list[str]:
+    wanted = {"status": "success", "asked": False, **expected}
+    if "error" in found and "error" not in wanted:
+        return [f"it ended in {found['error']}, expected {wanted['status']}"]
+    return [
+        f"{key} is {_short(found.get(key))}, expected {_short(value)}"
+        for key, value in wanted.items()
+        if not (found.get(key) == value if strictness == "exact" else _holds(found.get(key), value))
+    ]
+
+
+def _holds(found: Any, wanted: Any) -> bool:
+    """Whether every value that is named is there."""
+    if isinstance(wanted, Mapping) and isinstance(found, Mapping):
+        return all(key in found and _holds(found[key], value) for key, value in wanted.items())
+    if isinstance(wanted, list) and isinstance(found, list):
+        return len(wanted) == len(found) and all(map(_holds, found, wanted))
+    return bool(found == wanted)
+
+
+def _short(value: Any) -> str:
+    text = canonical_json(value)
+    return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}…"
+
+
+async def play(
+    recording: Recording, today: Today, *, planner: Callable[[], Planner] | None = None, live: bool = False
+) -> Played:
+    """Go through a recorded run again, until its end, a person, or what the recording does not hold."""
+    journal, invoker = MemoryJournal(), RecordedInvoker(recording, live=live)
+    run = today.stage(recording, planner=planner, gate=RecordedGate(recording), invoker=invoker, journal=journal)
+    invoker.left = lambda: setattr(run, "leaving", planner is not None)
+    await run.recorder.record(recording.started.model_copy(update={"agent": run.agent.snapshot, "trace_parent": None}))
+    for fact in recording.facts:
+        if isinstance(fact, StrategiesInjected):
+            await run.recorder.record(fact.model_copy())
+    await advance(run)
+    again = Recording(recording.run_id, await journal.read(recording.run_id))
+    return Played(recording, again, tuple(invoker.not_recorded), run.agent.instruction)
