@@ -22,16 +22,18 @@ from journeyman.agent.ending import MOST_INVALID, fail, finish, interrupted, nev
 from journeyman.agent.offer import Offer
 from journeyman.agent.state import RunState, Turn
 from journeyman.agent.turn import composed_thought, nudge_for
-from journeyman.core.calls import SAID, Artifact, ToolCallRecord
+from journeyman.core.calls import SAID, Artifact, DataLabel, ToolCallRecord
 from journeyman.core.errors import JournalConflictError, ModelError
 from journeyman.core.events import Answered, CallsPlanned, MessageReceived, RunSuspended, StepFinished
 from journeyman.core.gaps import FindGap
-from journeyman.core.policy import Policy
+from journeyman.core.policy import Policy, for_tool
 from journeyman.core.protocols import Clock, ModelResponse
 from journeyman.core.runs import LimitName, Limits, RunStatus, TaskInput, ToolCall
+from journeyman.execution.checks import reads_label
 from journeyman.execution.executor import CallScope, Executor
 from journeyman.execution.outcome import Refusal, Suspended, own_words
 from journeyman.execution.recorder import Recorder
+from journeyman.provenance.flow import default_reads, label_for
 from journeyman.provenance.ledger import Ledger
 
 if TYPE_CHECKING:
@@ -123,7 +125,13 @@ class Run:
         """
         task = self.state.task
         told = (self.agent.instruction, *(() if task is None else task.playbook_bullets))
-        return Ledger(self.state, system="\n".join(told), said=self.said)
+        return Ledger(self.state, system="\n".join(told), said=self.said, label_of=self._label_of)
+
+    def _label_of(self, tool_name: str) -> DataLabel | None:
+        """Whose words an earlier result of a tool holds, where nothing was kept with it."""
+        if (tool := self.offer.tools.get(tool_name)) is None:
+            return label_for(tool_name, default_reads(tool_name, elsewhere=False, reads_only=False))
+        return reads_label(tool, for_tool(self.policy.reads, tool_name))
 
     @property
     def in_session(self) -> bool:

@@ -13,7 +13,7 @@ from pydantic_core import to_json
 from journeyman.agent.offer import READ_RESULT, without_more
 from journeyman.core import events
 from journeyman.core.approvals import LONGEST_NOTE, ApprovalStatus, Approve, Decision, Deny, Expired, Label, LabelSource
-from journeyman.core.calls import Artifact, CallStatus, ToolCallRecord
+from journeyman.core.calls import Artifact, CallStatus, DataLabel, ToolCallRecord
 from journeyman.core.data import canonical_json
 from journeyman.core.errors import ErrorCategory, ErrorInfo, Severity
 from journeyman.core.gaps import ToolGapReport
@@ -83,6 +83,8 @@ class RunState:
         self.messages: list[Message] = []
         self.task_at = 0
         """Where in ``messages`` the task stands."""
+        self.taint: DataLabel | None = None
+        """The label of all that was read so far, together: what the model says from then on has it."""
         self.advice: tuple[Advice, ...] = ()
         self.limit_reached: LimitName | None = None
         self.steps: list[ReasoningStep] = []
@@ -185,7 +187,7 @@ class RunState:
                     self.decisions[event.call_id] = label
             case events.Answered():
                 self.answer = event
-                self.messages.append(Message.unchecked(role=Role.ASSISTANT, content=event.text))
+                self.messages.append(Message.unchecked(role=Role.ASSISTANT, content=event.text, label=self.taint))
             case events.RunSuspended():
                 self.status, self.error = event.status, event.error
             case events.RunFinished() | events.RunFailed():
@@ -222,6 +224,8 @@ class RunState:
         self.messages = [_without_promise(message) for message in fact.history]
         self.task_at = len(self.messages)
         self.messages.append(Message.unchecked(role=Role.USER, content=fact.task.description))
+        for message in fact.history:
+            self._note_label(message.label)
         self.call_ids = {call.id for message in fact.history for call in message.calls}
         self.status = RunStatus.RUNNING
         self.wants_output = fact.agent.get("output") is not None
@@ -246,6 +250,10 @@ class RunState:
         self.turn = Turn(fact.iteration, fact.text, fact.calls, fact.started or fact.time, fact.confidence)
         for call in fact.calls:
             self.call_ids.add(call.id)
+
+    def _note_label(self, label: DataLabel | None) -> None:
+        if label is not None:
+            self.taint = label if self.taint is None else self.taint.joined(label)
 
     def _open(self, call_id: str) -> CallPast:
         if self.turn is None:
@@ -273,7 +281,9 @@ class RunState:
                 turn.records[call.id] = past.unknown  # the run went on: nobody was there to settle it
         if turn.calls:
             said = tuple(self._bearable(call, turn.records[call.id]) for call in turn.calls)
-            self.messages.append(Message.unchecked(role=Role.ASSISTANT, content=turn.text, calls=said))
+            self.messages.append(
+                Message.unchecked(role=Role.ASSISTANT, content=turn.text, calls=said, label=self.taint)
+            )
             self.fruitless = 0
         for call in turn.calls:
             record = turn.records[call.id]
@@ -282,7 +292,8 @@ class RunState:
             content = whole if short else self._shortened(record, whole)
             self.guard.note(turn.iteration, call, record)
             told.append(content)
-            self.messages.append(_answer(call, content))
+            self.messages.append(_answer(call, content, record.label))
+            self._note_label(record.label)
         if not turn.calls and fact.nudge is not None:
             if turn.text.strip():
                 text = turn.text
@@ -365,9 +376,11 @@ def _without_promise(message: Message) -> Message:
     return message if content == message.content else message.model_copy(update={"content": content})
 
 
-def _answer(call: ToolCall, content: str) -> Message:
+def _answer(call: ToolCall, content: str, label: DataLabel | None) -> Message:
     # A model may call a tool without saying which; that is answered, too, and every answer needs a name.
-    return Message.unchecked(role=Role.FUNCTION, content=content, name=call.tool_name or "unnamed", call_id=call.id)
+    return Message.unchecked(
+        role=Role.FUNCTION, content=content, name=call.tool_name or "unnamed", call_id=call.id, label=label
+    )
 
 
 def _decision_label(fact: events.ApprovalDecided) -> Label | None:

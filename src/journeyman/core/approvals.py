@@ -58,6 +58,8 @@ class Approval(Derived):
     """What the call refers to, in the words of the tool's ``describe``: foreign text, on one line."""
     grounding: tuple[ArgumentSource, ...] | None = None
     """Where each argument came from; None where no model wrote the call."""
+    flow: str = Field(default="", exclude_if=lambda why: not why)
+    """Why the flow of values asks, in one line: which words come from where. Empty where the risk alone asks."""
     risk: RiskLevel
     risk_raised: bool = False
     """Whether the arguments themselves raise the risk: then no grant covers the call."""

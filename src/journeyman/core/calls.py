@@ -109,6 +109,46 @@ class Secrets(Mapping[str, str]):
 _NO_SECRETS = Secrets({})
 
 
+LONGEST_SOURCE = 80
+"""Characters of where something was read, in a label."""
+
+
+class DataLabel(Entity):
+    """Who wrote a text, and who may read it. What nobody says anything of is our own tools', and public."""
+
+    writer: Literal["person", "operator", "tools", "untrusted"] = "tools"
+    readers: tuple[str, ...] = ("public",)
+    """``public``, or ``principal`` and the names of others."""
+    source: str = ""
+    """Where it was read, in words, e.g. "the page example.org"."""
+
+    @property
+    def untrusted(self) -> bool:
+        return self.writer == "untrusted"
+
+    @property
+    def private(self) -> bool:
+        return "public" not in self.readers
+
+    def joined(self, other: DataLabel) -> DataLabel:
+        """The label of what holds both: as little trusted, and for as few, as either."""
+        return DataLabel.unchecked(
+            writer="untrusted" if self.untrusted or other.untrusted else self.writer,
+            readers=other.readers if other.private and not self.private else self.readers,
+            source=self.source if self.untrusted or not other.untrusted else other.source,
+        )
+
+
+class FlowDecision(Entity):
+    """What the flow of values made of one call, in a run that has read what others wrote or only some may read."""
+
+    decision: Literal["allowed", "reported", "asked", "refused"]
+    reason: str = ""
+    """Which words come from where, in one line."""
+    spared: bool = False
+    """Whether all of it came from the person, so that an undeclared risk is not asked about."""
+
+
 class ToolContext:
     """Passed to a tool that has a parameter annotated ``ToolContext``; the model never sees that parameter."""
 
@@ -126,8 +166,12 @@ class ToolContext:
         risk: RiskLevel | None = None,
         report: Callable[[str, float | None], None] | None = None,
         settings: Mapping[str, Any] | None = None,
+        label: DataLabel | None = None,
     ) -> None:
         self.principal = principal
+        self.label = label
+        """Whose words the arguments may be, where others' were read before: keep it with whatever is stored."""
+        self.marked: DataLabel | None = None
         self.secrets = _NO_SECRETS if secrets is None else secrets
         self.idempotency_key = idempotency_key
         """The same for every attempt of one call, also after a crash: hand it to services that accept such a key."""
@@ -152,6 +196,12 @@ class ToolContext:
         """Tell whoever watches how far the tool has come; ``fraction`` is between 0 and 1."""
         if self._report is not None and not self._cancelled:
             self._report(self.secrets.mask(message), fraction)
+
+    def mark(self, label: DataLabel | Mapping[str, Any] | None) -> None:
+        """Say whose words the result holds, where it was stored with a label; several are joined."""
+        if label:
+            read = label if isinstance(label, DataLabel) else DataLabel.stored(dict(label))
+            self.marked = read if self.marked is None else self.marked.joined(read)
 
     def remaining(self) -> float | None:
         """Seconds until the deadline."""
@@ -318,6 +368,10 @@ class Artifact(Entity):
         return f"{self.head}\n… [{left:,} of {self.chars:,} characters are kept as artifact {self.id}] …\n{self.tail}"
 
 
+def _unset(value: object) -> bool:
+    return value is None
+
+
 class ToolCallRecord(Derived):
     """One call, from request to outcome. Exactly one of result and error counts, and the status says which."""
 
@@ -343,6 +397,10 @@ class ToolCallRecord(Derived):
     """Whether the tool only reads, by its own account when it was called; None for a call that found no tool."""
     grounding: tuple[ArgumentSource, ...] | None = None
     """Where each argument came from; None for a call that did not get so far, or that no model wrote."""
+    label: DataLabel | None = Field(default=None, exclude_if=_unset)
+    """Whose words its result holds, where they are not our own tools', or not for everybody."""
+    flow: FlowDecision | None = Field(default=None, exclude_if=_unset)
+    """What the flow of values made of it, where there was anything to decide."""
 
     @field_validator("tool_name")
     @classmethod

@@ -11,7 +11,7 @@ from enum import Enum, StrEnum
 from fnmatch import fnmatchcase
 from typing import Annotated, Any, Final, Literal, TypeAlias, TypeVar
 
-from pydantic import AfterValidator, Field, field_validator
+from pydantic import AfterValidator, BeforeValidator, Field, field_validator
 
 from journeyman.core.data import Entity
 
@@ -169,6 +169,24 @@ class BreakerRule(Entity):
     probes: int = Field(default=3, gt=0)
 
 
+def check_reads(values: Iterable[str]) -> tuple[str, ...]:
+    """What a tool reads: ``untrusted`` (others write it), ``private`` (the principal's), ``private:NAME`` (both)."""
+    found = tuple(values)
+    for value in found:
+        if value not in ("untrusted", "private") and not (value.startswith("private:") and value[8:].strip()):
+            raise ValueError(f"reads: {value!r} is none of 'untrusted', 'private' and 'private:NAME'")
+    return found
+
+
+def listed(value: Any) -> Any:
+    """One label may be written without a list around it."""
+    return (value,) if isinstance(value, str) else value
+
+
+Sends = Annotated[tuple[str, ...], BeforeValidator(listed)]
+Reads = Annotated[Sends, AfterValidator(check_reads)]
+
+
 class Policy(Entity):
     """What may run, how often, how long, and who must agree."""
 
@@ -184,6 +202,16 @@ class Policy(Entity):
     grounding: Literal["report", "ask", "refuse"] = "report"
     """What to do about identifiers in a call that stand in nothing said before, so that the model may have invented
     them: report them, ask a person before a call that has effects, or refuse the call and tell the model to look up."""
+    flow: Literal["off", "report", "ask", "refuse"] = "ask"
+    """What to do about a call with effects that untrusted words may have caused, and about private data that would
+    leave: nothing, record it, ask a person, or refuse the call."""
+    flow_spares: bool = False
+    """Whether a call whose tool and arguments come from the person alone is spared the question that a tool which
+    declares no risk gets otherwise."""
+    reads: dict[str, Reads] = Field(default_factory=dict)
+    """The operator's word on what tools read, by name or pattern; wins over what a tool declares."""
+    sends: dict[str, Sends] = Field(default_factory=dict)
+    """The same for where data goes."""
     four_eyes: bool = False
     """Whether whoever approves must be somebody else than the run's principal."""
     grant_risk: RiskLevel | None = RiskLevel.IRREVERSIBLE

@@ -25,7 +25,7 @@ from typing_extensions import TypeVar
 
 from journeyman.core.aliases import task_fields
 from journeyman.core.approvals import DECISIVE, Label, LabelSource, best_label, judge
-from journeyman.core.calls import ToolCallRecord
+from journeyman.core.calls import DataLabel, ToolCallRecord
 from journeyman.core.data import Derived, Entity, derived, new_id
 from journeyman.core.errors import ErrorInfo, InvalidDataError, validation_problems
 from journeyman.core.gaps import ToolGapReport
@@ -86,6 +86,8 @@ class Message(Entity):
     """Which call a function message answers."""
     calls: tuple[ToolCall, ...] = ()
     """The calls an assistant message asks for."""
+    label: DataLabel | None = Field(default=None, exclude_if=lambda label: label is None)
+    """Whose words it holds, where others' were read: of a function message, and of what the model says after it."""
 
     @model_validator(mode="after")
     def _check(self) -> Message:

@@ -11,7 +11,7 @@ from pydantic import Field, ModelWrapValidatorHandler, PositiveInt, ValidationEr
 
 from journeyman.core.data import Entity, digest
 from journeyman.core.errors import ToolDefinitionError, shortened_json, validation_problems
-from journeyman.core.policy import Permissions, RiskLevel
+from journeyman.core.policy import Permissions, Reads, RiskLevel, Sends
 
 FINISH = "finish"
 FIND_TOOLS = "find_tools"
@@ -71,6 +71,12 @@ class ToolSpecification(Entity):
     idempotent: bool = False
     timeout_seconds: float = Field(default=DEFAULT_TIMEOUT, ge=1, le=300)
     permissions: Permissions = frozenset()
+    reads: Reads | None = None
+    """What its results hold: ``untrusted`` (others write it), ``private`` (for the principal alone), ``private:NAME``
+    (and for NAME); () for neither. None means undeclared: where it comes from and its name decide."""
+    sends: Sends | None = None
+    """Where its arguments go: the name of each parameter that names a recipient, or ``to:NAME`` for a fixed one; () for
+    nowhere. None means undeclared: what has effects may send all of it."""
     secrets: tuple[str, ...] = ()
     """The names of the secrets it is given; their values are looked up when it is called, and are nowhere in here."""
     tags: tuple[str, ...] = ()
@@ -129,6 +135,9 @@ class ToolSpecification(Entity):
     def _consistent(self) -> ToolSpecification:
         if self.read_only and self.risk is not None and self.risk is not RiskLevel.REVERSIBLE:
             raise ValueError(f"risk: a read-only tool is reversible, this one says {self.risk.value!r}")
+        for name in self.sends or ():
+            if not name.startswith("to:") and name not in self.parameters.get("properties", {}):
+                raise ValueError(f"sends: {name!r} is no parameter; write 'to:{name}' for a fixed recipient")
         return self
 
     @model_validator(mode="wrap")

@@ -122,6 +122,8 @@ def question(
     tool_digest: str,
     about: str,
     grounding: tuple[ArgumentSource, ...] | None,
+    flow: str,
+    flow_key: str,
     now: float,
     seconds: float,
 ) -> Approval:
@@ -138,10 +140,12 @@ def question(
         tool_name=tool.name,
         arguments=frozen.arguments,
         digest=bound_to,
-        tool_digest=tool_digest,
+        # What a grant is bound to: one for a tool covers no flow, and one for a flow covers no other.
+        tool_digest=digest(tool_digest, flow_key) if flow else tool_digest,
         not_bound_to=f"what {tool.runs_elsewhere} does with it" if tool.runs_elsewhere else "",
         about=about,
         grounding=grounding,
+        flow=flow,
         risk=risk,
         risk_raised=raised,
         grant=GrantTerms(uses=policy.grant_uses, seconds=policy.grant_seconds) if grantable else None,

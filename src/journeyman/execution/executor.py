@@ -1,6 +1,6 @@
 """The pipeline of one tool call. Every call of every tool from every door passes through it, once.
 
-requested → resolve → permission → validate and freeze → added checks → grounding → grade → approve → cache
+requested → resolve → permission → validate and freeze → added checks → grounding → flow → grade → approve → cache
 → deadline[ attempt( rate limit → breaker → journal started → timeout[invoke] ) × retries ] → journal outcome
 
 Each stage passes the call on or ends it with a value that a model can read. Nothing rewrites the arguments after
@@ -15,6 +15,7 @@ import threading
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, TypeAlias
 
 from journeyman.core.approvals import Approval, ApprovalStatus, Approve, Decision, Deny, Expired
@@ -22,6 +23,8 @@ from journeyman.core.calls import (
     ArgumentSource,
     ArtifactStore,
     CallStatus,
+    DataLabel,
+    FlowDecision,
     Secrets,
     ToolCallRecord,
     ToolContext,
@@ -36,7 +39,7 @@ from journeyman.core.events import (
     CallResolved,
     CallStarted,
 )
-from journeyman.core.policy import Policy, Principal, RiskLevel, requires_approval
+from journeyman.core.policy import Policy, Principal, RiskLevel, for_tool, requires_approval
 from journeyman.core.protocols import ApprovalGate, CircuitBreaker, Clock, RateLimiter, Witness
 from journeyman.core.runs import ToolCall
 from journeyman.core.specification import RESERVED_NAMES
@@ -47,8 +50,11 @@ from journeyman.execution.checks import (
     binding,
     freeze,
     grade,
+    may_not_flow,
+    name_secrets,
     not_grounded,
     placeholder_refusal,
+    reads_label,
     resolve,
 )
 from journeyman.execution.invoke import Invoker
@@ -68,6 +74,7 @@ from journeyman.execution.outcome import (
 )
 from journeyman.execution.recorder import Recorder
 from journeyman.execution.results import weigh
+from journeyman.provenance.flow import Flow, with_source
 from journeyman.provenance.ledger import Ledger, edited_sources
 from journeyman.tools.library import AnyTool
 from journeyman.tools.tool import FrozenArguments
@@ -99,6 +106,8 @@ class CallScope:
     """Entered around each attempt, in the task that makes it."""
     ledger: Ledger | None = None
     """What was said in the run, where a model writes its calls; without it nobody asks where arguments came from."""
+    flow: Flow | None = None
+    """Judges where values may flow, by the ledger; made with the first call that has something to judge."""
     asking: asyncio.Lock = field(default_factory=asyncio.Lock)
     demonstrated: bool = False
     """Whether the model was shown demonstrations: then a call may carry one of their placeholders."""
@@ -138,6 +147,9 @@ class _CallInProgress:
     approval_id: str | None = None
     read_only: bool | None = None
     grounding: tuple[ArgumentSource, ...] | None = None
+    flow: FlowDecision | None = None
+    flow_key: str = ""
+    label: DataLabel | None = None
 
     @property
     def execution_id(self) -> str:
@@ -152,6 +164,7 @@ class Judgement:
     asks: bool
     risk: RiskLevel | None
     grounding: tuple[ArgumentSource, ...] | None
+    flow: FlowDecision | None = None
 
 
 @dataclass(slots=True)
@@ -244,7 +257,9 @@ class Executor:
         current = self._begin(call, scope, CallPast())
         passed = await self._judge(current)
         refusal = passed if isinstance(passed, Refusal) else None
-        return Judgement(refusal, refusal is None and self._asks(current), current.risk, current.grounding)
+        return Judgement(
+            refusal, refusal is None and self._asks(current), current.risk, current.grounding, current.flow
+        )
 
     async def _govern(self, current: _CallInProgress) -> Outcome | ToolCallRecord | Suspended:
         if current.past.started is not None:
@@ -282,13 +297,56 @@ class Executor:
                 current.grounding = ledger.trace(tool.specification, frozen.arguments)
             else:
                 await self._trace(current, tool, frozen.arguments)
+            if policy.flow != "off" and tool.name not in RESERVED_NAMES:
+                await self._judge_flow(current, tool, frozen, ledger)
+                if current.flow is not None and current.flow.decision == "refused":
+                    return may_not_flow(tool.name, current.flow.reason)
             if policy.grounding == "refuse" and (missing := ungrounded(current.grounding)):
                 return not_grounded(tool.specification, frozen.arguments, missing, scope.tools.values())
         if len(frozen.text) <= LARGE_TEXT:
             current.risk = grade(tool.specification, frozen.arguments, policy, tool.hazard)
         else:
             current.risk = await self._grade(current, tool, frozen.arguments, frozen.text)
+        if (flow := current.flow) is not None and flow.spared and not self._may_spare(current, tool):
+            current.flow = flow.model_copy(update={"spared": False})
         return tool, frozen
+
+    def _may_spare(self, current: _CallInProgress, tool: AnyTool) -> bool:
+        """Whether nobody has said anything of a tool's risk, and the arguments do not raise it."""
+        policy = current.scope.policy
+        said = tool.name in policy.risks or for_tool(policy.least_risks, tool.name) is not None
+        return not said and not name_secrets(current.arguments) and tool.hazard is None
+
+    async def _judge_flow(
+        self, current: _CallInProgress, tool: AnyTool, frozen: FrozenArguments, ledger: Ledger
+    ) -> None:
+        """Whether untrusted words may have caused the call, or private data would leave with it."""
+        scope, policy, specification = current.scope, current.scope.policy, tool.specification
+        spares = policy.flow_spares and specification.risk is None and not specification.read_only
+        if ledger.taint is None and not spares:
+            return
+        if scope.flow is None or scope.flow.ledger is not ledger:
+            scope.flow = Flow(ledger)
+        judge = partial(
+            scope.flow.judge,
+            specification,
+            frozen.arguments,
+            reads_only=specification.read_only,
+            sends=for_tool(policy.sends, tool.name) or specification.sends,
+            elsewhere=tool.runs_elsewhere,
+            keeps_labels=tool.keeps_labels,
+            always=spares,
+        )
+        large = ledger.heard_chars + len(frozen.text) > LARGE_TEXT
+        verdict = await asyncio.to_thread(judge) if large else judge()
+        if verdict is None or (specification.read_only and not verdict.doubts):
+            return
+        current.flow_key = verdict.key
+        if verdict.doubts:
+            told: dict[str, Any] = {"report": "reported", "ask": "asked", "refuse": "refused"}
+            current.flow = FlowDecision(decision=told[policy.flow], reason=verdict.reason)
+        else:
+            current.flow = FlowDecision(decision="allowed", spared=spares and verdict.from_person)
 
     async def _resume(self, current: _CallInProgress, started: CallStarted) -> Outcome | ToolCallRecord | Suspended:
         """A call that another process has begun: repeat it only where that is safe."""
@@ -332,10 +390,13 @@ class Executor:
         current.grounding = await asyncio.to_thread(ledger.trace, tool.specification, arguments)
 
     def _asks(self, current: _CallInProgress) -> bool:
-        """Whether a person is to see the call: for its risk, or because an identifier in it was found nowhere."""
-        policy = current.scope.policy
-        if requires_approval(
-            current.risk or policy.default_risk, current.call.confidence, threshold=policy.approval_confidence
+        """Whether a person is to see the call: for the flow of its values, its risk, or an identifier from nowhere."""
+        policy, flow = current.scope.policy, current.flow
+        if flow is not None and flow.decision == "asked":
+            return True
+        risk = current.risk or policy.default_risk
+        if (flow is None or not flow.spared) and requires_approval(
+            risk, current.call.confidence, threshold=policy.approval_confidence
         ):
             return True
         return policy.grounding == "ask" and not current.read_only and bool(ungrounded(current.grounding))
@@ -396,6 +457,8 @@ class Executor:
             tool_digest=tool_digest,
             about=await about(call, tool, frozen, scope, self.invoker),
             grounding=current.grounding,
+            flow=current.flow.reason if current.flow is not None and current.flow.decision == "asked" else "",
+            flow_key=current.flow_key,
             now=self.clock.time(),
             seconds=scope.policy.stored_approval_seconds if self.durable else scope.policy.approval_seconds,
         )
@@ -520,10 +583,12 @@ class Executor:
             risk=current.risk,
             report=_progress(scope.recorder, call.id) if watched else None,
             settings=tool.settings,
+            label=None if scope.ledger is None else scope.ledger.taint,
         )
         with _NOTHING_AROUND if scope.around is None else scope.around(call.id, tool.name):
             limit, content = policy.max_result_bytes, policy.capture_content
             outcome = await self.invoker.attempt(tool, frozen, context, timeout, limit=limit, capture_content=content)
+        current.label = self._label(current, tool, frozen, context.marked)
         if policy.breaker is not None:
             healthy = isinstance(outcome, Success) or not outcome.unhealthy
             await self.breaker.report(tool.name, policy.breaker, healthy=healthy)
@@ -531,6 +596,21 @@ class Executor:
             # What the tool talks to has asked for a pause: for everybody's calls, not only for this one's.
             await self.limiter.pause(tool.name, min(outcome.error.retry_after, MOST_PAUSE_SECONDS))
         return outcome
+
+    def _label(
+        self, current: _CallInProgress, tool: AnyTool, frozen: FrozenArguments, marked: DataLabel | None
+    ) -> DataLabel | None:
+        """Whose words the result holds: as the operator says, the tool declares, or where it comes from tells."""
+        scope = current.scope
+        if tool.name in RESERVED_NAMES:
+            return None if scope.ledger is None else scope.ledger.taint  # e.g. the rest of a long result
+        reads = for_tool(scope.policy.reads, tool.name) if scope.policy.reads else None
+        label = reads_label(tool, reads)
+        if label is not None:
+            label = with_source(label, frozen.arguments)
+        if marked is not None:
+            label = marked if label is None else label.joined(marked)
+        return label
 
     async def _finish(self, current: _CallInProgress, outcome: Outcome) -> ToolCallRecord:
         match outcome:
@@ -558,6 +638,8 @@ class Executor:
             correlation_id=current.scope.run_id,
             read_only=current.read_only,
             grounding=current.grounding,
+            label=current.label if status is CallStatus.SUCCESS else None,
+            flow=current.flow,
         )
         await current.scope.recorder.record(CallFinished.unchecked(record=record))
         return record

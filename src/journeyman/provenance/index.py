@@ -183,7 +183,7 @@ _NAMED = frozenset({"id", "ids", "uuid", "guid", "email", "emails", "iban", "isb
 _NOTHING = frozenset({"", "none", "null", "nil", "n/a", "na", "unknown", "any", "all", "-", "me", "self", "default"})
 _email = re.compile(r"[^\s@]+@[^\s@]+\.[^\s@]+").fullmatch
 _address = re.compile(r"[a-z][a-z0-9+.-]{0,20}://\S+", re.IGNORECASE).fullmatch
-_when = re.compile(
+is_when = re.compile(
     r"(\d{4}[-/.]\d{1,2}([-/.]\d{1,2})?|\d{1,2}[-/.]\d{1,2}[-/.](\d{4}|\d{2})|(19|20)\d\d(0[1-9]|1[0-2])([0-2]\d|3[01]))?"
     r"[t ]?(\d{1,2}:\d{2}(:\d{2}([.,]\d{1,9})?)?)? ?(z|utc|[ap]m|[+-]\d{2}:?\d{2})?",
     re.IGNORECASE,
@@ -212,12 +212,12 @@ def _is_identifier_text(name: str, text: str) -> bool:
     digits = sum(map(str.isdigit, text))
     if len(text.split(None, 1)) > 1:
         # Several words are a title or a sentence, unless they are hardly anything but digits.
-        return digits >= LEAST_PHONE and sum(map(str.isalpha, text)) <= 3 and _when(text) is None
+        return digits >= LEAST_PHONE and sum(map(str.isalpha, text)) <= 3 and is_when(text) is None
     if _email(text) or _address(text) or is_path(text):
         return True
     if _named(name):
         return not text.isdigit() or int(text[:20]) >= LEAST_NAMED_NUMBER or text.startswith("0")
-    if _when(text):
+    if is_when(text):
         return False
     if _number(text):
         return digits >= LEAST_NUMBER and not text.endswith("000") and not {".", ",", "%"} & set(text)

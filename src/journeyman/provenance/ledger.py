@@ -13,12 +13,12 @@ from __future__ import annotations
 import json
 import re
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any, ClassVar, Protocol, TypeAlias
 
-from journeyman.core.calls import ArgumentSource, Origin, ToolCallRecord, names_in
+from journeyman.core.calls import ArgumentSource, DataLabel, Origin, ToolCallRecord, names_in
 from journeyman.core.data import canonical_json
 from journeyman.core.runs import Message, ReasoningStep, Role
 from journeyman.core.specification import ToolSpecification
@@ -93,6 +93,8 @@ class Utterance:
     """A text; or a result, as data or as the text of it."""
     earlier: bool = False
     """Whether it was said in the conversation, before the request."""
+    label: DataLabel | None = None
+    """Whose words it holds and who may read it, where that is not what its speaker says."""
 
     @property
     def origin(self) -> Origin:
@@ -211,7 +213,15 @@ class Conversation(Protocol):
 class Ledger:
     """Who said what, in order. Follows a conversation where it is given one, and hears whatever else it is told."""
 
-    def __init__(self, conversation: Conversation | None = None, *, system: str = "", said: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        conversation: Conversation | None = None,
+        *,
+        system: str = "",
+        said: Sequence[str] = (),
+        label_of: Callable[[str], DataLabel | None] | None = None,
+    ) -> None:
+        self._label_of = label_of
         self.utterances: list[Utterance] = []
         self._texts: list[Text] = []
         """What each of them vouches for."""
@@ -220,6 +230,10 @@ class Ledger:
         self._messages_read = self._steps_read = 0
         self._invented: dict[str, set[str]] = {}
         """By call: identifiers that stood nowhere when it was made. Its own result does not vouch for them."""
+        self.taint: DataLabel | None = None
+        """The label of all that was heard together; None where nothing of it was untrusted or private."""
+        self.records: dict[str, ToolCallRecord] = {}
+        """The calls whose results were heard, by id."""
         self._lock = threading.Lock()
         if system:
             self.hear(Author(), system)
@@ -236,10 +250,17 @@ class Ledger:
             count += len(messages[at].content)
         return count
 
-    def hear(self, speaker: Speaker, said: Any, *, earlier: bool = False) -> Utterance:
+    @property
+    def heard_chars(self) -> int:
+        """Characters of all that was heard."""
+        return sum(len(text) for text, _ in self._texts)
+
+    def hear(self, speaker: Speaker, said: Any, *, earlier: bool = False, label: DataLabel | None = None) -> Utterance:
         """Write down what was said. ``earlier``: in the conversation, before the request."""
-        utterance = Utterance(speaker, said, earlier)
+        utterance = Utterance(speaker, said, earlier, label)
         self.utterances.append(utterance)
+        if label is not None:
+            self.taint = label if self.taint is None else self.taint.joined(label)
         if type(speaker) is Model and not earlier:
             self._texts.append(("", None))  # what a model says itself vouches for nothing
             return utterance
@@ -266,7 +287,7 @@ class Ledger:
             for name, value in arguments.items():
                 schema, kind = schemas.get(name), type(value)
                 if kind is dict or kind is list:
-                    inner = _values(name, schema, value, most=MOST_VALUES - len(found))
+                    inner = inner_values(name, schema, value, most=MOST_VALUES - len(found))
                     found += [self._source(*item) for item in inner]
                 elif value is not None:
                     found.append(self._source(name, name, schema, value))
@@ -320,6 +341,7 @@ class Ledger:
         steps = conversation.steps
         for at in range(self._steps_read, len(steps)):
             for record in steps[at].calls:
+                self.records[record.call_id] = record
                 for source in record.grounding or ():
                     if source.origin == "nowhere":
                         self._note_invented(record)
@@ -329,7 +351,12 @@ class Ledger:
         for at in range(self._messages_read, len(messages)):
             message = messages[at]
             if at <= task_at or message.role is Role.FUNCTION or (message.role is Role.ASSISTANT and message.content):
-                self.hear(_speaker(message), message.content, earlier=at < task_at)
+                label = message.label
+                if label is None and at < task_at and message.role is Role.FUNCTION and self._label_of is not None:
+                    label = self._label_of(message.name or "")  # of a conversation that was kept without labels
+                elif label is None and at < task_at and message.role is Role.ASSISTANT:
+                    label = self.taint  # what a model says after it has read others' words may be theirs
+                self.hear(_speaker(message), message.content, earlier=at < task_at, label=label)
         self._messages_read = len(messages)
 
     def _note_invented(self, record: ToolCallRecord) -> None:
@@ -347,7 +374,7 @@ def _speaker(message: Message) -> Speaker:
 _OF_ROLE: dict[Role, Speaker] = {Role.ASSISTANT: Model(), Role.SYSTEM: Author(), Role.USER: User()}
 
 
-def _values(name: str, schema: Any, value: Any, *, most: int) -> Iterator[tuple[str, str, Any, Any]]:
+def inner_values(name: str, schema: Any, value: Any, *, most: int) -> Iterator[tuple[str, str, Any, Any]]:
     """Each value within one: where it is, its parameter's name, its schema where that is known, and itself."""
     waiting: list[tuple[str, str, Any, Any]] = [(name, name, schema, value)]
     while waiting and most > 0:

@@ -117,6 +117,8 @@ def _verdict(
 
 def why(call: ToolCall, tool: AnyTool, judged: Judgement, policy: Policy) -> str:
     """The rule by which a call that is not refused is asked about, or is free."""
+    if judged.flow is not None and judged.flow.decision == "asked":
+        return f"flow is 'ask': {judged.flow.reason}"
     missing = ungrounded(judged.grounding)
     risk = judged.risk or policy.default_risk
     graded = f"{risk.value} ({_graded(tool, risk, policy)})"

@@ -68,7 +68,11 @@ def audited(fact: Fact, *, effect: bool) -> tuple[str, str, dict[str, Any]] | No
             details = {"tool": record.tool_name, "execution_id": record.execution_id}
             if record.error is not None:
                 details["code"] = record.error.code
+            if record.flow is not None:
+                details["flow"] = record.flow.decision
             return "call_refused", record.call_id, details
+        case CallFinished(record=record) if record.flow is not None:
+            return "flow_decided", record.call_id, {"tool": record.tool_name, "flow": record.flow.decision}
         case _:
             return None
 

@@ -44,6 +44,12 @@ class ToolOptions(TypedDict, total=False):
     idempotent: bool
     category: str
     permissions: Iterable[str]
+    reads: Iterable[str] | str | None
+    """"untrusted" where others write its results, "private" where only the principal may know them; () for neither."""
+    sends: Iterable[str] | str | None
+    """The parameters that name a recipient, or "to:NAME" for a fixed one; () where nothing leaves."""
+    keeps_labels: bool
+    """Whether what it stores keeps ``context.label``, and ``context.mark`` is called when that is read again."""
     secrets: Iterable[str]
     """Names of the secrets in ``context.secrets``. One that runs in a process of its own gets these and no others."""
     timeout_seconds: float
@@ -73,7 +79,9 @@ class ToolOptions(TypedDict, total=False):
     Whatever goes wrong in it, the result is shown in a general form; it has a second."""
 
 
-_NOT_IN_SPECIFICATION = ("retries", "cache_seconds", "repeatable", "isolation", "adapt", "hazard", "describe", "render")
+_NOT_IN_SPECIFICATION = frozenset(
+    ["retries", "cache_seconds", "repeatable", "isolation", "adapt", "hazard", "describe", "render", "keeps_labels"]
+)
 _NONE_IS_UNSET = ("name", "description", "risk", "metadata")
 
 
@@ -115,6 +123,9 @@ def _make(function: Callable[..., Any], options: ToolOptions) -> Tool[..., Any]:
     for option in ("permissions", "secrets"):
         if isinstance(given := fields.get(option), str):
             raise ToolDefinitionError(f"{where}: {option} must be a collection, write {{{given!r}}}")
+    for option in ("reads", "sends"):
+        if isinstance(given := fields.get(option), Iterable) and not isinstance(given, str):
+            fields[option] = tuple(given)
     if "secrets" in fields:
         fields["secrets"] = tuple(fields["secrets"])
     try:
@@ -136,6 +147,7 @@ def _make(function: Callable[..., Any], options: ToolOptions) -> Tool[..., Any]:
         retries=retries,
         cache_seconds=cache_seconds,
         repeatable=options.get("repeatable", False),
+        keeps_labels=options.get("keeps_labels", False),
         adapt=options.get("adapt"),
         isolation=options.get("isolation", "thread"),
         hazard=options.get("hazard"),

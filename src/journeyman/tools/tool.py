@@ -95,6 +95,8 @@ class Tool(Generic[P, R]):
     """A method that was decorated in its class: it becomes a usable tool on an instance."""
     describe: Describe | None = None
     render: Render | None = None
+    keeps_labels: bool = False
+    """Whether what it stores stays marked as what it is: then it may store what untrusted words say."""
     origin: str = ""
     """The name of the source it comes from, if it does."""
     runs_elsewhere: str = ""

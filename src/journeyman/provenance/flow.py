@@ -1,0 +1,567 @@
+"""May these values flow there? Which words of a call are the person's, which come from others, and what would leave.
+
+A call with effects is doubted where untrusted words may have caused it: nothing the person said accounts for it, or one
+of its arguments is neither theirs nor singled out by their words. Any call is doubted that would carry what is private
+to somebody who may not read it. No model judges; what is asked is a matter of which words stand where.
+
+Values of a closed type (enums, booleans, quantities, dates) are not doubted by themselves: whoever may only choose one
+of them says little. Who asks, or refuses, is the execution room.
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+from base64 import b64decode
+from binascii import Error, unhexlify
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from journeyman.core.calls import LONGEST_SOURCE, DataLabel, ToolCallRecord
+from journeyman.core.data import one_line
+from journeyman.core.specification import ToolSpecification
+from journeyman.core.words import WordLists, stands_in, stem, words
+from journeyman.provenance.index import is_identifier, is_when, refers
+from journeyman.provenance.ledger import (
+    MOST_VALUES,
+    Author,
+    CalledTool,
+    Ledger,
+    User,
+    Utterance,
+    inner_values,
+    leaves,
+    written,
+)
+
+LONGEST_READ = 200_000
+"""Characters of one text that are looked at."""
+LONGEST_CARRIED = 4_000
+"""Characters of one argument that are searched for private data; a longer one is taken to carry some."""
+LEAST_CARRIED = 8
+"""Letters and digits in a row that an argument shares with a private text, and with no other."""
+LEAST_NEEDLE = 5
+"""The same for a code with digits in it."""
+LONGEST_SHOWN = 60
+MOST_SENT = 8
+"""Earlier arguments of a tool that are read together with the next: data may leave in pieces."""
+
+lists = WordLists("journeyman.provenance", "flow.txt")
+_SHAPES = (
+    re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+"),
+    re.compile(r"(?:https?://|www\.)[^\s\"'<>)\]},]+[\w/]", re.IGNORECASE),
+    re.compile(r"\b[A-Z]{2}\d{2}[A-Z0-9]{10,30}\b"),
+    re.compile(r"\b(?=[\w-]*\d{4})[\w-]{5,40}\b"),
+)
+"""What names somebody or something by itself: mail addresses, web addresses, accounts, numbers and codes."""
+_AMOUNT = re.compile(r"[$€£]\s?\d[\d,.]*\d|\b\d[\d,]*\.\d\d\b")
+_BARE_HOST = re.compile(r"\b[\w-]+(?:\.[\w-]+)*\.[a-z]{2,}\b", re.IGNORECASE)
+_HOST = re.compile(r"^(?:[\w.-]+://|www\.)", re.IGNORECASE)
+_not_word = re.compile(r"[\W_]+")
+_base64_runs = re.compile(r"[A-Za-z0-9+/_-]{8,}={0,2}").findall
+_hex_runs = re.compile(r"(?:[0-9a-fA-F]{2}){4,}").findall
+
+
+@dataclass(frozen=True, slots=True)
+class Doubt:
+    """Why a person is to see a call."""
+
+    argument: str
+    """The argument in question; empty for the call itself."""
+    why: str
+    source: str = ""
+    covers: str = ""
+    """What somebody who allows it for a session allows: this value, or whatever it is to whom the call names."""
+
+    @property
+    def key(self) -> str:
+        return f"{self.argument} from {self.source}: {self.covers}"
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What is doubted of one call, and whether all of it comes from the person."""
+
+    doubts: tuple[Doubt, ...] = ()
+    from_person: bool = False
+
+    @property
+    def reason(self) -> str:
+        return one_line("; ".join(doubt.why for doubt in self.doubts[:2]), most=160)
+
+    @property
+    def key(self) -> str:
+        return "\n".join(sorted({doubt.key for doubt in self.doubts}))
+
+
+@lru_cache(maxsize=4_096)
+def default_reads(name: str, *, elsewhere: bool, reads_only: bool) -> tuple[str, ...]:
+    """What a tool reads that does not say so: what a foreign server gives is untrusted, else its name tells."""
+    parts = words(name)
+    if not elsewhere and not reads_only and not (parts and parts[0] in lists.reading):
+        return ()
+    told = {*parts, "_".join(parts[-2:])}
+    untrusted = elsewhere or bool(told & lists.untrusted)
+    return (*(("untrusted",) if untrusted else ()), *(("private",) if told & lists.private else ()))
+
+
+@lru_cache(maxsize=4_096)
+def label_for(name: str, reads: tuple[str, ...]) -> DataLabel | None:
+    """The label of a tool's results, without where they were read; None for what is our own and for everybody."""
+    private = [item.partition(":")[2] for item in reads if item.startswith("private")]
+    if not private and "untrusted" not in reads:
+        return None
+    return DataLabel(
+        writer="untrusted" if "untrusted" in reads else "tools",
+        readers=("principal", *(name[:LONGEST_SHOWN] for name in private[:3] if name)) if private else ("public",),
+        source=one_line(f"the result of {name}", most=LONGEST_SOURCE),
+    )
+
+
+def with_source(label: DataLabel, arguments: Mapping[str, Any]) -> DataLabel:
+    """The label with the page or file that was read, where an argument of the call names one."""
+    for value in arguments.values():
+        if not isinstance(value, str) or not 3 <= len(value) <= 500:
+            continue
+        place = f"the page {_host(value)}" if _HOST.match(value) else f"the file {value}" if _is_file(value) else ""
+        if place:
+            return label.model_copy(update={"source": one_line(place, most=LONGEST_SOURCE)})
+    return label
+
+
+def _is_file(text: str) -> bool:
+    return " " not in text and "." in text[1:-1] and "@" not in text
+
+
+def _host(address: str) -> str:
+    try:
+        return (urlsplit(address if "://" in address else f"//{address}").hostname or address).lower()
+    except ValueError:
+        return address.lower()
+
+
+class _Words:
+    """Some texts together, by the stems of their words."""
+
+    def __init__(self, texts: Iterable[str]) -> None:
+        self.text = "\n".join(text[:LONGEST_READ] for text in texts)
+
+    @cached_property
+    def in_order(self) -> list[str]:
+        return [stem(word) for word in words(self.text)]
+
+    @cached_property
+    def stems(self) -> frozenset[str]:
+        return frozenset(self.in_order)
+
+    def has(self, value: str) -> bool:
+        return stands_in(self.text, value)
+
+    def speaks_of(self, verbs: frozenset[str]) -> bool:
+        """Whether one of these words, or two joined ones side by side, is in it."""
+        return not self.stems.isdisjoint(_stems(verbs)) or any(
+            pair in _stems(verbs) for pair in map("_".join, zip(self.in_order, self.in_order[1:], strict=False))
+        )
+
+
+@lru_cache(maxsize=64)
+def _stems(listed: frozenset[str]) -> frozenset[str]:
+    return frozenset("_".join(map(stem, words(item))) for item in listed)
+
+
+@dataclass(slots=True)
+class Flow:
+    """Judges the calls of one run by its ledger."""
+
+    ledger: Ledger
+    _heard: int = 0
+    person: _Words = field(default_factory=lambda: _Words(()))
+    """What the person and the operator have said, and what the person has approved."""
+    own: _Words = field(default_factory=lambda: _Words(()))
+    """What our own tools have said."""
+    foreign: _Words = field(default_factory=lambda: _Words(()))
+    """What untrusted others have."""
+    _others: list[Utterance] = field(default_factory=list)
+    _sent: dict[str, list[str]] = field(default_factory=dict)
+
+    def judge(
+        self,
+        specification: ToolSpecification,
+        arguments: Mapping[str, Any],
+        *,
+        reads_only: bool,
+        sends: tuple[str, ...] | None,
+        elsewhere: str = "",
+        keeps_labels: bool = False,
+        always: bool = False,
+    ) -> Verdict | None:
+        """What there is to doubt; None where nothing was read that is untrusted or private, unless ``always``."""
+        taint = self.ledger.taint
+        if taint is None and not always:
+            return None
+        self._listen()
+        call = _Call(self, specification, arguments)
+        doubts: list[Doubt] = []
+        if not reads_only and not keeps_labels:
+            if taint is not None and taint.untrusted:
+                doubts += call.doubted()
+            elif always:
+                call.doubted()
+        if taint is not None and taint.private:
+            doubts += self._leaving(call, reads_only=reads_only, sends=sends, elsewhere=elsewhere)
+        return Verdict(tuple(doubts), from_person=call.from_person)
+
+    def _listen(self) -> None:
+        """Take in what was said since the last call."""
+        heard = self.ledger.utterances
+        if self._heard == len(heard):
+            return
+        self._heard = len(heard)
+        approved = (
+            written(value)
+            for record in self.ledger.records.values()
+            if record.success and record.approval_id is not None  # a person has seen it and said yes
+            for _, value in leaves(record.arguments)
+        )
+        said = (item.text for item in heard if type(item.speaker) in (User, Author))
+        self.person = _Words([*said, *approved])
+        self._others = [item for item in heard if item.label is not None and item.label.untrusted]
+        self.foreign = _Words(item.text for item in self._others)
+        trusted = (item for item in heard if type(item.speaker) is CalledTool and item not in self._others)
+        self.own = _Words(self._first_said(item) for item in trusted)
+
+    def _first_said(self, item: Utterance) -> str:
+        """What one of our own tools said, without what it only repeats of others' words that it was given."""
+        record = self._record(item)
+        text = item.text[:LONGEST_READ]
+        for _, value in leaves({} if record is None else record.arguments):
+            given = written(value)
+            if len(given) > 2 and not self.person.has(given):
+                text = text.replace(given, " ")
+        return text
+
+    def _record(self, item: Utterance) -> ToolCallRecord | None:
+        return self.ledger.records.get(item.speaker.call_id) if isinstance(item.speaker, CalledTool) else None
+
+    @property
+    def source(self) -> str:
+        """Where others' words were read first."""
+        return "" if self.ledger.taint is None else self.ledger.taint.source
+
+    def where(self, text: str) -> str:
+        """Whose words a value is, for people."""
+        for item in self._others:
+            if item.label is not None and stands_in(item.text[:LONGEST_READ], text):
+                return item.label.source
+        return ""
+
+    def accounts_for(self, specification: ToolSpecification, *, anchored: bool) -> bool:
+        """Whether the person asked for what this tool does: a verb of the same action, and what it is done to.
+
+        ``anchored``: one of the arguments is something the person named.
+        """
+        named = [stem(word) for word in words(specification.name)]
+        groups = (lists.pay, lists.send, lists.create, lists.update, lists.delete, lists.share, lists.run)
+        own = next((found for word in named if (found := [group for group in groups if word in _stems(group)])), [])
+        if own and not any(self.person.speaks_of(group) for group in own):
+            return False
+        verbs = frozenset[str]().union(*map(_stems, own))
+        nouns = [word for word in named if word not in verbs and len(word) > 2]
+        return (anchored and bool(own)) or any(word in self.person.stems for word in nouns)
+
+    def singled_out(self, value: str) -> bool:
+        """Whether the person's words single out the row of a result in which a value has a field of its own."""
+        for record in self.ledger.records.values():
+            rows = record.result if isinstance(record.result, list) else [record.result]
+            if len(rows) > MOST_VALUES or not isinstance(record.result, list | dict):
+                continue
+            spoken = [self._spoken_of(row, value) for row in rows]
+            holding = [at for at, row in enumerate(rows) if _holds(row, value)]
+            best = max(spoken, default=0)
+            if len(holding) == 1 and best and spoken[holding[0]] == best and spoken.count(best) == 1:
+                return True
+        return False
+
+    def _spoken_of(self, row: Any, but: str) -> int:
+        """How many of a row's fields stand in the person's words, each as a whole."""
+        texts = {text for _, value in leaves(row) if len(text := written(value).strip()) > 2 and text != but}
+        return sum(len(text) <= LONGEST_CARRIED and self.person.has(text) for text in texts)
+
+    def looked_up(self, value: str, numbers: Sequence[str]) -> str | None:
+        """The text in which the person has the value looked up: they named it, and no value of that kind themselves;
+        it has only this one, and no other amounts than the call."""
+        shape = next((shape for shape in _SHAPES if shape.fullmatch(value)), None)
+        if shape is None or not self.person.speaks_of(lists.looked_up):
+            return None
+        if any(found for found in shape.findall(self.person.text) if not _is_file(found)):
+            return None
+        for record in self.ledger.records.values():
+            if not record.success or not self.named(record):
+                continue
+            text = written(record.shown)[:LONGEST_READ]
+            if {found.casefold() for found in shape.findall(text)} != {value.casefold()}:
+                continue
+            amounts = {_plain(found) for found in _AMOUNT.findall(text)}
+            unsaid = [number for number in map(_plain, numbers) if not self.person.has(number)]
+            if not unsaid or amounts == set(unsaid):
+                return text
+        return None
+
+    def named(self, record: ToolCallRecord) -> bool:
+        """Whether the person named what a call has read, e.g. a file or an address."""
+        given = (written(value) for _, value in leaves(record.arguments) if isinstance(value, str))
+        return any(len(text) > 2 and (_is_file(text) or _HOST.match(text)) and self.person.has(text) for text in given)
+
+    # --- what would leave
+
+    def _leaving(
+        self, call: _Call, *, reads_only: bool, sends: tuple[str, ...] | None, elsewhere: str
+    ) -> Iterator[Doubt]:
+        if sends == ():
+            return
+        allowed = [item.removeprefix("to:") for item in sends or () if item.startswith("to:")]
+        allowed += [text for _, name, _, text in call.values if name in (sends or ())]
+        if sends and not allowed:
+            return  # nobody is named to whom it would go
+        texts = [item for item in self.ledger.utterances if item.label is not None and item.label.private]
+        released = call.accounted and not reads_only
+        private = [item for item in texts if not self._may_know(item, allowed, released, elsewhere)]
+        if not private:
+            return
+        hidden = _Carried(private, self.person.text, self.ledger.utterances)
+        everything = not reads_only or sends is not None or bool(elsewhere)
+        earlier = self._sent.setdefault(call.name, [])
+        for path, name, _, text in call.values:
+            address = bool(_HOST.match(text))
+            if not everything and not address and name not in lists.recipient and name != "query":
+                continue
+            source = private[0].label.source if private[0].label is not None else ""
+            if address and self._made_up(text, private):
+                why = f"{path} '{_short(text)}' was put together after {source} was read, which only you may read"
+                yield Doubt(path, why, source, text)
+                continue
+            if hidden.found_in(text, earlier):
+                why = f"{path} '{_short(text)}' carries words of {source}, which only you may read"
+                yield Doubt(path, why, source, call.targets)
+            earlier.append(text)
+            del earlier[:-MOST_SENT]
+
+    def _made_up(self, address: str, private: Sequence[Utterance]) -> bool:
+        """Whether nobody has said this address, nor the person its host: then any part of it may carry data."""
+        said = (item for item in self.ledger.utterances if item not in private)
+        return not self.person.has(_host(address)) and not any(item.quotes(address) for item in said)
+
+    def _may_know(self, item: Utterance, recipients: Sequence[str], released: bool, elsewhere: str) -> bool:
+        """Whether a private text may go to all of these, or the person has named it in asking for the call."""
+        readers = item.label.readers if item.label is not None else ()
+        if recipients and all(one in readers for one in recipients):
+            return True
+        record = self._record(item)
+        if record is None:
+            return False
+        server = record.tool_name.partition(".")[0]
+        if elsewhere and "." in record.tool_name and repr(server) in elsewhere:
+            return True  # it came from there
+        return released and self.named(record)
+
+
+class _Call:
+    """One call: its values, and what of them is the person's."""
+
+    def __init__(self, flow: Flow, specification: ToolSpecification, arguments: Mapping[str, Any]) -> None:
+        self.flow, self.specification, self.name = flow, specification, specification.name
+        properties = specification.parameters.get("properties")
+        schemas = properties if isinstance(properties, dict) else {}
+        self._named_schemas = specification.parameters.get("$defs") or {}
+        self._all = [
+            item
+            for name, value in arguments.items()
+            for item in inner_values(name, schemas.get(name), value, most=MOST_VALUES)
+        ]
+        self.values = [
+            (path, name, schema, text)
+            for path, name, schema, value in self._all
+            if isinstance(value, str) and (text := value.strip())
+        ]
+        self.from_person = False
+        self._looked_up: str | None = None
+        """The text out of which the person had something looked up for this call."""
+
+    @cached_property
+    def accounted(self) -> bool:
+        flow = self.flow
+        anchored = any(flow.person.has(text) or flow.singled_out(text) for _, _, _, text in self.values)
+        numbers = [written(value) for _, name, _, value in self._all if _is_number(value) and refers(name)]
+        anchored = anchored or any(map(flow.singled_out, numbers))
+        anchored = anchored or any(flow.looked_up(text, ()) for _, _, _, text in self.values)
+        return flow.accounts_for(self.specification, anchored=anchored)
+
+    @property
+    def targets(self) -> str:
+        """What the call names that is no free text: to whom, and to what."""
+        return "\n".join(f"{path}={text}" for path, name, _, text in self.values if not _is_free(name, text))
+
+    def doubted(self) -> list[Doubt]:
+        # Texts in free words last: they may repeat a text out of which something was to be looked up.
+        ordered = sorted(self._all, key=lambda item: _is_free(item[1], written(item[3])))
+        doubts = [doubt for item in ordered if (doubt := self._doubt(*item)) is not None]
+        if not doubts and not self.accounted:
+            source = self.flow.source
+            why = f"nothing you said asks for {self.name}, and {source} was read before"
+            doubts.append(Doubt("", why, source, self.targets))
+        self.from_person = not doubts
+        return doubts
+
+    def _doubt(self, path: str, name: str, schema: Any, value: Any) -> Doubt | None:
+        if isinstance(value, bool) or _is_closed(schema, value, self._named_schemas):
+            return None
+        text = written(value).strip()
+        reference = refers(name) or is_identifier(name, value)
+        if not text or (_is_number(value) and not reference) or is_when(text):
+            return None
+        flow = self.flow
+        if flow.person.has(text) or flow.singled_out(text):
+            return None
+        if not reference and _is_free(name, text):
+            return self._free(path, text)
+        numbers = [written(value) for _, name, _, value in self._all if _is_number(value) and not refers(name)]
+        if (found := flow.looked_up(text, numbers)) is not None:
+            self._looked_up = found
+            return None
+        source = flow.where(text)
+        if source:
+            why = f"{path} '{_short(text)}' stands in {source}, not in your request"
+        else:
+            source = flow.source
+            why = f"{path} '{_short(text)}' is not in your request, and {source} was read before"
+        return Doubt(path, why, source, text)
+
+    def _free(self, path: str, text: str) -> Doubt | None:
+        """A text in free words may hold others' where the person asked for that; their addresses never."""
+        flow = self.flow
+        for shape in (*_SHAPES[:3], _BARE_HOST):
+            for found in shape.findall(text):
+                if shape is _BARE_HOST and not flow.foreign.has(found):
+                    continue
+                if not flow.person.has(found) and not flow.own.has(found):
+                    source = flow.where(found)
+                    place = f"stands in {source}, not in your request" if source else "is not in your request"
+                    return Doubt(path, f"{path} names '{_short(found)}', which {place}", source, found)
+        theirs = [
+            word
+            for word in words(text)
+            if len(word) > 3
+            and (base := stem(word)) in flow.foreign.stems
+            and base not in flow.person.stems
+            and base not in flow.own.stems
+        ]
+        if not theirs or flow.person.speaks_of(lists.content):
+            return None
+        if self._looked_up is not None and all(stands_in(self._looked_up, word) for word in theirs):
+            return None
+        source = flow.where(theirs[0])
+        why = f"{path} '{_short(text)}' repeats {source}, which you did not ask to pass on"
+        return Doubt(path, why, source, self.targets)
+
+
+class _Carried:
+    """Finds private data in an argument, also encoded, backwards, spelled out or in pieces."""
+
+    def __init__(self, private: Sequence[Utterance], said: str, heard: Sequence[Utterance]) -> None:
+        texts = [item.text[:LONGEST_READ] for item in private]
+        public = [item.text[:LONGEST_READ] for item in heard if item not in private]
+        self._private = _squeezed("\n".join(texts))
+        self._public = _squeezed("\n".join([said, *public]))
+        codes = {_squeezed(token) for text in texts for token in text.split() if _has_digit(token)}
+        self._codes = {code for code in codes if len(code) >= LEAST_NEEDLE and code not in self._public}
+
+    def found_in(self, text: str, earlier: Sequence[str]) -> bool:
+        """Whether it carries anything of the private texts, by itself or after earlier ones."""
+        if len(text) > LONGEST_CARRIED or any(map(self._carries, _readings(text))):
+            return True
+        if not earlier:
+            return False
+        return self._carries(_squeezed("".join(_tail(one, text) for one in earlier) + _tail(text, earlier[-1])))
+
+    def _carries(self, squeezed: str) -> bool:
+        if any(code in squeezed for code in self._codes):
+            return True
+        for at in range(len(squeezed) - LEAST_CARRIED + 1):
+            piece = squeezed[at : at + LEAST_CARRIED]
+            if piece in self._private and piece not in self._public:
+                return True
+        return False
+
+
+def _readings(text: str) -> Iterator[str]:
+    """A text as it is and as it could have been meant to be read, each in letters and digits alone."""
+    plain = unquote(text)
+    for one in (plain, codecs.encode(plain, "rot13")):
+        yield (squeezed := _squeezed(one))
+        yield squeezed[::-1]
+    joined = re.sub(r"\s+", "", plain)
+    for run in {*_base64_runs(plain), *_base64_runs(joined)}:
+        with_padding = run.rstrip("=").replace("-", "+").replace("_", "/")
+        for cut in range(4):  # the run may begin within an address
+            piece = with_padding[cut:]
+            try:
+                decoded = b64decode(piece + "=" * (-len(piece) % 4))
+            except (Error, ValueError):
+                continue
+            yield (squeezed := _squeezed(decoded.decode("utf-8", "ignore")))
+            yield squeezed[::-1]
+    for run in _hex_runs(joined):
+        yield _squeezed(unhexlify(run).decode("utf-8", "ignore"))
+
+
+def _squeezed(text: str) -> str:
+    return _not_word.sub("", text).lower()
+
+
+def _tail(text: str, other: str) -> str:
+    """A text without how another begins."""
+    same = next((at for at, (one, two) in enumerate(zip(text, other, strict=False)) if one != two), 0)
+    return text[same:]
+
+
+def _plain(amount: str) -> str:
+    """An amount as a number is written: ``$1,200.00`` is 1200."""
+    bare = amount.strip("$€£ ").replace(",", "").rstrip(".")
+    try:
+        return written(float(bare))
+    except ValueError:
+        return bare
+
+
+def _holds(row: Any, value: str) -> bool:
+    return any(written(item).strip() == value for _, item in leaves(row))
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _is_closed(schema: Any, value: Any, named: Mapping[str, Any]) -> bool:
+    """Whether only some values fit, or it is what the tool takes by itself."""
+    if not isinstance(schema, dict):
+        return False
+    if "default" in schema and schema["default"] == value:
+        return True
+    meant = named.get(str(schema.get("$ref", "")).rpartition("/")[2], schema)
+    return isinstance(meant, dict) and ("enum" in meant or "const" in meant)
+
+
+def _is_free(name: str, text: str) -> bool:
+    named = words(name)
+    return bool(named and named[-1] in lists.free_text) or len(text) > 200 or len(text.split()) > 7
+
+
+def _has_digit(text: str) -> bool:
+    return any(map(str.isdigit, text))
+
+
+def _short(text: str) -> str:
+    return one_line(text, most=LONGEST_SHOWN)
