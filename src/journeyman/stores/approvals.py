@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 from journeyman.core.approvals import DECISIVE, Approval, ApprovalStatus, Grant, Label, LabelSource, best_label
@@ -27,7 +26,7 @@ from journeyman.stores.connection import (
     marks,
     where,
 )
-from journeyman.stores.database import Aggregate
+from journeyman.stores.database import Aggregate, writes
 
 _COLUMNS = "question, status, expires_at, decided_at, decided_by, reason"
 PENDING = ApprovalStatus.PENDING.value
@@ -53,9 +52,23 @@ def _asked(
 class SqlApprovals(Aggregate):
     """Approvals in a database."""
 
-    async def ask(self, approval: Approval) -> Approval:
+    @writes(sync=True)
+    def ask(self, connection: Connection, approval: Approval) -> Approval:
         """Keep the question (once) and return it as it stands now."""
-        return await self._database.write(partial(_ask, approval=approval))
+        # So many seconds from now, whatever the process that asks takes for the time.
+        connection.execute(
+            "INSERT INTO approvals (id, run_id, principal_id, status, requested_at, expires_at, consumed, question) "
+            f"VALUES (?, ?, ?, ?, ?, {connection.clock} + ?, 0, ?) ON CONFLICT (id) DO NOTHING",
+            approval.id,
+            approval.run_id,
+            None if approval.principal is None else approval.principal.id,
+            approval.status.value,
+            approval.requested_at.timestamp(),
+            (approval.expires_at - approval.requested_at).total_seconds(),
+            json_text(approval),
+        )
+        [row] = connection.query(f"SELECT {_COLUMNS} FROM approvals WHERE id = ?", approval.id)
+        return _approval(row)
 
     async def get(self, approval_id: str) -> Approval | None:
         rows = await self._query(f"SELECT {_COLUMNS} FROM approvals WHERE id = ?", approval_id)
@@ -99,13 +112,12 @@ class SqlApprovals(Aggregate):
         principal_id: PrincipalFilter = ANY_PRINCIPAL,
         text: str = "",
     ) -> int:
-        clause, values = where(*_asked(status, run_id, principal_id, text))
-        sql = f"SELECT COUNT(*) FROM approvals {clause}"
-        [(count,)] = await self._query(sql, *values)
-        return int(count)
+        return await self._count("approvals", *_asked(status, run_id, principal_id, text))
 
-    async def decide(
+    @writes(sync=True)
+    def decide(
         self,
+        connection: Connection,
         approval_id: str,
         status: ApprovalStatus,
         *,
@@ -122,14 +134,10 @@ class SqlApprovals(Aggregate):
         if not status.final:
             raise ValueError(f"approval {approval_id!r} cannot become {status.value!r}: give a final status")
         edited = None if arguments is None else canonical_json(arguments)
-
-        def decided(connection: Connection) -> Approval | None:
-            found = _decide(connection, approval_id=approval_id, status=status, by=by, reason=reason, edited=edited)
-            if found is not None and grant is not None:
-                _grant(connection, grant=grant)
-            return found
-
-        return await self._database.write(decided)
+        found = _decide(connection, approval_id=approval_id, status=status, by=by, reason=reason, edited=edited)
+        if found is not None and grant is not None:
+            _grant(connection, grant)
+        return found
 
     async def edited_arguments(self, approval_id: str) -> dict[str, Any] | None:
         """The arguments a person put in place of the asked ones, where they did."""
@@ -155,23 +163,6 @@ class SqlApprovals(Aggregate):
         """When the first pending approval expires; None when none is pending."""
         [(first,)] = await self._query(f"SELECT MIN(expires_at) FROM approvals WHERE status = '{PENDING}'")
         return None if first is None else float(first)
-
-
-def _ask(connection: Connection, *, approval: Approval) -> Approval:
-    # So many seconds from now, whatever the process that asks takes for the time.
-    connection.execute(
-        "INSERT INTO approvals (id, run_id, principal_id, status, requested_at, expires_at, consumed, question) "
-        f"VALUES (?, ?, ?, ?, ?, {connection.clock} + ?, 0, ?) ON CONFLICT (id) DO NOTHING",
-        approval.id,
-        approval.run_id,
-        None if approval.principal is None else approval.principal.id,
-        approval.status.value,
-        approval.requested_at.timestamp(),
-        (approval.expires_at - approval.requested_at).total_seconds(),
-        json_text(approval),
-    )
-    [row] = connection.query(f"SELECT {_COLUMNS} FROM approvals WHERE id = ?", approval.id)
-    return _approval(row)
 
 
 def _decide(
@@ -279,27 +270,58 @@ def _approval(row: Row) -> Approval:
 class SqlGrants(Aggregate):
     """Grants in a database."""
 
-    async def grant(self, grant: Grant) -> None:
-        await self._database.write(partial(_grant, grant=grant))
+    @writes(sync=True)
+    def grant(self, connection: Connection, grant: Grant) -> None:
+        _grant(connection, grant)
 
-    async def revoke(self, grant_id: str, *, by: str, now: float) -> bool:
+    @writes(sync=True)
+    def revoke(self, connection: Connection, grant_id: str, *, by: str, now: float) -> bool:
         """Whether it was still in force."""
-        return await self._database.write(lambda connection: _revoke(connection, "id", grant_id, by=by, now=now) > 0)
+        return _revoke(connection, "id", grant_id, by=by, now=now) > 0
 
     async def list(self, *, session_id: str | None = None, active_only: bool = True) -> Sequence[Grant]:
         clause, values = where(("revoked_at IS NULL", ()) if active_only else None, equals("session_id", session_id))
         sql = f"SELECT {columns(Grant)} FROM grants {clause} ORDER BY granted_at, id"
         return entities(Grant, await self._query(sql, *values))
 
-    async def use(self, approval: Approval, *, session_id: str) -> Approval | None:
+    @writes(sync=True)
+    def use(self, connection: Connection, approval: Approval, *, session_id: str) -> Approval | None:
         """Approve a pending question by a grant that covers it, and count the use: both or neither.
 
         None where no grant covers it. However many processes ask at once, a grant is used no more often than it says.
         """
-        return await self._database.write(partial(_use, approval=approval, session_id=session_id))
+        if approval.risk_raised:
+            return None
+        principal_id = None if approval.principal is None else approval.principal.id
+        clause, values = where(
+            equals("session_id", session_id),
+            equals("tool_name", approval.tool_name),
+            equals("tool_digest", approval.tool_digest),
+            (f"revoked_at IS NULL AND uses_left > 0 AND expires_at > {connection.clock}", ()),
+            belongs_to(principal_id),
+            ("granted_by <> ?", (principal_id,)) if approval.four_eyes and principal_id is not None else None,
+        )
+        found = connection.query(f"SELECT {columns(Grant)} FROM grants {clause} ORDER BY granted_at, id", *values)
+        for grant in entities(Grant, found):
+            if grant.risk is None or grant.risk.rank < approval.risk.rank:
+                continue
+            # One conditional write: another process may have used it up, or a person revoked it, since it was read.
+            took = connection.execute(
+                "UPDATE grants SET uses_left = uses_left - 1 WHERE id = ? AND uses_left > 0 AND revoked_at IS NULL",
+                grant.id,
+            )
+            if not took:
+                continue
+            by = f"{grant.granted_by} (grant {grant.id})"
+            approved = ApprovalStatus.APPROVED
+            decided = _decide(connection, approval_id=approval.id, status=approved, by=by, reason=None, edited=None)
+            if decided is None:  # somebody has decided it meanwhile
+                connection.execute("UPDATE grants SET uses_left = uses_left + 1 WHERE id = ?", grant.id)
+            return decided
+        return None
 
 
-def _grant(connection: Connection, *, grant: Grant) -> None:
+def _grant(connection: Connection, grant: Grant) -> None:
     if grant.expires_at is not None:  # so many seconds from now, by the clock that it is used by
         [(now,)] = connection.query(f"SELECT {connection.clock}")
         lasts = grant.expires_at - grant.granted_at
@@ -310,38 +332,6 @@ def _grant(connection: Connection, *, grant: Grant) -> None:
     )
     if kept:
         _audit_grant(connection, "grant_given", grant, actor=grant.granted_by, now=grant.granted_at)
-
-
-def _use(connection: Connection, *, approval: Approval, session_id: str) -> Approval | None:
-    if approval.risk_raised:
-        return None
-    principal_id = None if approval.principal is None else approval.principal.id
-    clause, values = where(
-        equals("session_id", session_id),
-        equals("tool_name", approval.tool_name),
-        equals("tool_digest", approval.tool_digest),
-        (f"revoked_at IS NULL AND uses_left > 0 AND expires_at > {connection.clock}", ()),
-        belongs_to(principal_id),
-        ("granted_by <> ?", (principal_id,)) if approval.four_eyes and principal_id is not None else None,
-    )
-    found = connection.query(f"SELECT {columns(Grant)} FROM grants {clause} ORDER BY granted_at, id", *values)
-    for grant in entities(Grant, found):
-        if grant.risk is None or grant.risk.rank < approval.risk.rank:
-            continue
-        # One conditional write: another process may have used it up, or a person revoked it, since it was read.
-        took = connection.execute(
-            "UPDATE grants SET uses_left = uses_left - 1 WHERE id = ? AND uses_left > 0 AND revoked_at IS NULL",
-            grant.id,
-        )
-        if not took:
-            continue
-        by = f"{grant.granted_by} (grant {grant.id})"
-        approved = ApprovalStatus.APPROVED
-        decided = _decide(connection, approval_id=approval.id, status=approved, by=by, reason=None, edited=None)
-        if decided is None:  # somebody has decided it meanwhile
-            connection.execute("UPDATE grants SET uses_left = uses_left + 1 WHERE id = ?", grant.id)
-        return decided
-    return None
 
 
 def revoke_all(connection: Connection, session_id: str, *, by: str | None, now: float) -> None:
@@ -369,7 +359,7 @@ def _audit_grant(connection: Connection, kind: str, grant: Grant, *, actor: str 
         "uses": grant.uses,
         "expires_at": grant.expires_at,
     }
-    add_audit(connection, kind, actor=actor, run_id=None, subject=grant.id, details=details, now=now)
+    add_audit(connection, kind, actor=actor, subject=grant.id, details=details, now=now)
 
 
 # --- labels of runs: a rating, a verdict, decisions on calls. Forgotten with their runs
@@ -407,15 +397,12 @@ def put_label(connection: Connection, run_id: str, label: Label) -> bool:
 class SqlLabels(Aggregate):
     """Labels in a database."""
 
-    async def put(self, run_id: str, label: Label) -> bool:
+    @writes(sync=True)
+    def put(self, connection: Connection, run_id: str, label: Label) -> bool:
         """Keep a label, and leave an audit row for a rating; False where the very same was there already."""
-
-        def put(connection: Connection) -> bool:
-            if not connection.query(f"SELECT 1 FROM runs WHERE id = ? {connection.for_update}", run_id):
-                raise ConfigurationError(f"there is no run {run_id!r}: it was never started, or purged since")
-            return put_label(connection, run_id, label)
-
-        return await self._database.write(put)
+        if not connection.query(f"SELECT 1 FROM runs WHERE id = ? {connection.for_update}", run_id):
+            raise ConfigurationError(f"there is no run {run_id!r}: it was never started, or purged since")
+        return put_label(connection, run_id, label)
 
     async def of(self, run_id: str) -> Sequence[Label]:
         """The most reliable first."""

@@ -21,7 +21,7 @@ from journeyman.core.audit import PURGED, SETTINGS, AuditAnchor, AuditNote, Audi
 from journeyman.core.data import canonical_json, new_id
 from journeyman.core.errors import AuditError, ConfigurationError, StoreError
 from journeyman.stores.connection import Connection, Row, columns, equals, marks, storable, where
-from journeyman.stores.database import Aggregate, Database
+from journeyman.stores.database import Aggregate, Database, reads, writes
 
 logger = logging.getLogger("journeyman.store")
 
@@ -137,13 +137,13 @@ def add_audit(
     kind: str,
     *,
     actor: str | None,
-    run_id: str | None,
     subject: str,
-    details: dict[str, Any],
     now: float,
+    run_id: str | None = None,
+    details: dict[str, Any] | None = None,
 ) -> None:
     """Have a row added with the transaction under way, at its end: the head of the log is wanted by everybody."""
-    row = (now, kind, actor, run_id, subject, details, None)
+    row = (now, kind, actor, run_id, subject, details or {}, None)
     connection.at_end.setdefault(_write_rows, []).append(row)
 
 
@@ -244,10 +244,7 @@ class SqlAudit(Aggregate):
         return tuple(read_row(row) for row in rows)
 
     async def count(self, *, actor: str | None = None, kind: str | None = None) -> int:
-        clause, values = where(equals("actor", actor), equals("kind", kind))
-        sql = f"SELECT COUNT(*) FROM audit {clause}"
-        [(count,)] = await self._database.read(lambda connection: connection.query(sql, *values))
-        return int(count)
+        return await self._count("audit", equals("actor", actor), equals("kind", kind))
 
     async def missing_keys(self) -> Sequence[str]:
         """The ids of keys that rows were written with, and that are not here to verify them."""
@@ -267,23 +264,45 @@ class SqlAudit(Aggregate):
 
         return await self._database.read(partial(inspect, keys=self._keys.by_id, anchor=anchor))
 
-    async def anchor(self, *, now: float) -> AuditAnchor:
+    @reads
+    def anchor(self, connection: Connection, *, now: float) -> AuditAnchor:
         """Where the log ends now, to be kept elsewhere."""
-        return await self._database.read(partial(_anchor, now=now))
+        rows = connection.query("SELECT seq, hash, key_id, mac FROM audit ORDER BY seq DESC LIMIT 1")
+        [(count,)] = connection.query("SELECT COUNT(*) FROM audit")
+        seq, digest, key_id, mac = rows[0] if rows else (0, "", None, None)
+        return AuditAnchor(seq=seq, count=count, hash=digest, key_id=key_id, mac=mac, time=now)
 
-    async def purge(self, *, before: float, by: str | None, now: float) -> int:
+    @writes(sync=True)
+    def purge(self, connection: Connection, *, before: float, by: str | None, now: float) -> int:
         """Forget the rows at the beginning that are older; returns how many.
 
         A row is added that vouches for them, so that the rest can still be verified.
         """
-        return await self._database.write(partial(_purge, before=before, by=by, now=now))
-
-
-def _anchor(connection: Connection, *, now: float) -> AuditAnchor:
-    rows = connection.query("SELECT seq, hash, key_id, mac FROM audit ORDER BY seq DESC LIMIT 1")
-    [(count,)] = connection.query("SELECT COUNT(*) FROM audit")
-    seq, digest, key_id, mac = rows[0] if rows else (0, "", None, None)
-    return AuditAnchor(seq=seq, count=count, hash=digest, key_id=key_id, mac=mac, time=now)
+        _locked_head(connection)
+        [(last,)] = connection.query(
+            "SELECT COALESCE((SELECT MIN(seq) - 1 FROM audit WHERE time >= ?), (SELECT MAX(seq) FROM audit))", before
+        )
+        found = connection.query("SELECT hash FROM audit WHERE seq = ?", last)
+        if not found:
+            return 0
+        earlier, in_force = latest_purge(connection), _settings_up_to(connection, last)
+        macs = connection.query(
+            "SELECT mac FROM audit WHERE seq <= ? AND mac IS NOT NULL ORDER BY seq DESC LIMIT 1", last
+        ) or [(None if earlier is None else earlier.details["mac"],)]
+        purged = connection.execute("DELETE FROM audit WHERE seq <= ?", last)
+        details = {"up_to": last, "hash": found[0][0], "mac": macs[0][0], "rows": purged}
+        add_audit(connection, PURGED, actor=by, subject=str(last), details=details, now=now)
+        for row in in_force:
+            add_audit(
+                connection,
+                row.kind,
+                actor=row.actor,
+                run_id=row.run_id,
+                subject=row.subject,
+                details={**row.details, "first_written": {"row": row.seq, "time": row.time}},
+                now=now,
+            )
+        return purged
 
 
 # --- purging
@@ -294,34 +313,6 @@ def latest_purge(connection: Connection) -> AuditRow | None:
     sql = f"SELECT {columns(AuditRow)} FROM audit WHERE kind = ? ORDER BY seq DESC LIMIT 1"
     rows = connection.query(sql, PURGED)
     return read_row(rows[0]) if rows else None
-
-
-def _purge(connection: Connection, *, before: float, by: str | None, now: float) -> int:
-    _locked_head(connection)
-    [(last,)] = connection.query(
-        "SELECT COALESCE((SELECT MIN(seq) - 1 FROM audit WHERE time >= ?), (SELECT MAX(seq) FROM audit))", before
-    )
-    found = connection.query("SELECT hash FROM audit WHERE seq = ?", last)
-    if not found:
-        return 0
-    earlier, in_force = latest_purge(connection), _settings_up_to(connection, last)
-    macs = connection.query(
-        "SELECT mac FROM audit WHERE seq <= ? AND mac IS NOT NULL ORDER BY seq DESC LIMIT 1", last
-    ) or [(None if earlier is None else earlier.details["mac"],)]
-    purged = connection.execute("DELETE FROM audit WHERE seq <= ?", last)
-    details = {"up_to": last, "hash": found[0][0], "mac": macs[0][0], "rows": purged}
-    add_audit(connection, PURGED, actor=by, run_id=None, subject=str(last), details=details, now=now)
-    for row in in_force:
-        add_audit(
-            connection,
-            row.kind,
-            actor=row.actor,
-            run_id=row.run_id,
-            subject=row.subject,
-            details={**row.details, "first_written": {"row": row.seq, "time": row.time}},
-            now=now,
-        )
-    return purged
 
 
 def _settings_up_to(connection: Connection, last: int) -> list[AuditRow]:

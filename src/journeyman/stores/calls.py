@@ -13,7 +13,7 @@ from functools import partial
 from journeyman.core.calls import CallRow
 from journeyman.core.storing import ExperimentRow, StoredExperiment
 from journeyman.stores.connection import Connection, columns, entities, equals, follows, storable, where
-from journeyman.stores.database import Aggregate
+from journeyman.stores.database import Aggregate, reads
 
 
 class SqlCalls(Aggregate):
@@ -56,8 +56,7 @@ class SqlExperiments(Aggregate):
         return entities(ExperimentRow, rows)
 
     async def count(self) -> int:
-        [(count,)] = await self._query("SELECT COUNT(*) FROM experiments")
-        return int(count)
+        return await self._count("experiments")
 
     async def get(self, experiment_id: str) -> StoredExperiment | None:
         sql = f"SELECT {columns(StoredExperiment)} FROM experiments WHERE id = ?"
@@ -87,10 +86,23 @@ class SqlArtifacts(Aggregate):
             await self._database.write(partial(_add, run_id=run_id, artifact_id=artifact_id, chunks=some), sync=False)
         return artifact_id
 
-    async def read(self, run_id: str, artifact_id: str, *, offset: int = 0, length: int | None = None) -> str | None:
-        return await self._database.read(
-            partial(_read, run_id=run_id, artifact_id=artifact_id, offset=offset, length=length)
-        )
+    @reads
+    def read(
+        self, connection: Connection, run_id: str, artifact_id: str, *, offset: int = 0, length: int | None = None
+    ) -> str | None:
+        first = offset // CHUNK_CHARS
+        clause, values = "run_id = ? AND id = ? AND number >= ?", [run_id, artifact_id, first]
+        if length is not None:
+            clause += " AND number <= ?"
+            values.append((offset + max(0, length - 1)) // CHUNK_CHARS)
+        rows = connection.query(f"SELECT body FROM artifacts WHERE {clause} ORDER BY number", *values)
+        if not rows and not connection.query(
+            "SELECT 1 FROM artifacts WHERE run_id = ? AND id = ? AND number = 0", run_id, artifact_id
+        ):
+            return None
+        start = offset - first * CHUNK_CHARS
+        text = "".join(body for (body,) in rows)
+        return text[start:] if length is None else text[start : start + length]
 
 
 def _named(text: str) -> tuple[str, str]:
@@ -105,19 +117,3 @@ def _add(connection: Connection, *, run_id: str, artifact_id: str, chunks: Seque
             "ON CONFLICT (run_id, id, number) DO NOTHING",
             *(run_id, artifact_id, number, body),
         )
-
-
-def _read(connection: Connection, *, run_id: str, artifact_id: str, offset: int, length: int | None) -> str | None:
-    first = offset // CHUNK_CHARS
-    clause, values = "run_id = ? AND id = ? AND number >= ?", [run_id, artifact_id, first]
-    if length is not None:
-        clause += " AND number <= ?"
-        values.append((offset + max(0, length - 1)) // CHUNK_CHARS)
-    rows = connection.query(f"SELECT body FROM artifacts WHERE {clause} ORDER BY number", *values)
-    if not rows and not connection.query(
-        "SELECT 1 FROM artifacts WHERE run_id = ? AND id = ? AND number = 0", run_id, artifact_id
-    ):
-        return None
-    start = offset - first * CHUNK_CHARS
-    text = "".join(body for (body,) in rows)
-    return text[start:] if length is None else text[start : start + length]

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 E = TypeVar("E", bound=Entity)
 Row: TypeAlias = tuple[Any, ...]
+Test: TypeAlias = tuple[str, Sequence[Any]]
+"""A condition of a WHERE clause, and its values."""
 AtEnd: TypeAlias = Callable[["Connection", list[Any]], Any]
 
 MOST_WORDS = 20
@@ -138,26 +140,24 @@ def marks(values: Sequence[Any]) -> str:
     return ", ".join("?" * len(values))
 
 
-def where(*tests: tuple[str, Sequence[Any]] | None) -> tuple[str, list[Any]]:
+def where(*tests: Test | None) -> tuple[str, list[Any]]:
     """A WHERE clause and its values from tests as ``equals`` and ``belongs_to`` give them; None tests nothing."""
     given = [test for test in tests if test is not None]
     clause = f"WHERE {' AND '.join(sql for sql, _ in given)}" if given else ""
     return clause, [value for _, values in given for value in values]
 
 
-def equals(column: str, value: Any) -> tuple[str, Sequence[Any]] | None:
+def equals(column: str, value: Any) -> Test | None:
     return None if value is None else (f"{column} = ?", (value,))
 
 
-def belongs_to(principal_id: PrincipalFilter) -> tuple[str, Sequence[Any]] | None:
+def belongs_to(principal_id: PrincipalFilter) -> Test | None:
     if principal_id is ANY_PRINCIPAL:
         return None
     return equals("principal_id", principal_id) or ("principal_id IS NULL", ())
 
 
-def follows(
-    table: str, order: str, after: str | None, *, newest_first: bool = False
-) -> tuple[str, Sequence[Any]] | None:
+def follows(table: str, order: str, after: str | None, *, newest_first: bool = False) -> Test | None:
     """What comes after the row of this id in a list that goes by these columns."""
     sign = "<" if newest_first else ">"
     return None if after is None else (f"({order}) {sign} (SELECT {order} FROM {table} WHERE id = ?)", (after,))
@@ -166,7 +166,7 @@ def follows(
 _FORMAT = f'{{"format":{FORMAT}'
 
 
-def each_word(column: str, text: str) -> list[tuple[str, Sequence[Any]]]:
+def each_word(column: str, text: str) -> list[Test]:
     """A condition for each word of a text that is looked for in a column of casefolded text."""
     words = list(dict.fromkeys(text.casefold().split()))[:MOST_WORDS]
     return [(f"{column} LIKE ? ESCAPE '!'", [f"%{_literally(word)}%"]) for word in words]

@@ -13,6 +13,7 @@ from journeyman.stores.approvals import revoke_all
 from journeyman.stores.audit import add_audit
 from journeyman.stores.connection import (
     Connection,
+    Test,
     belongs_to,
     each_word,
     entities,
@@ -22,7 +23,7 @@ from journeyman.stores.connection import (
     storable,
     where,
 )
-from journeyman.stores.database import Aggregate, Database
+from journeyman.stores.database import Aggregate, Database, writes
 
 FORGOTTEN_AT_ONCE = 200
 """Runs to a statement: databases limit how many values one may hold."""
@@ -124,18 +125,17 @@ class SqlConversations(Aggregate):
         return await self._database.read(partial(_sessions, sql=sql, values=(*values, limit, offset)))
 
     async def count(self, *, principal_id: PrincipalFilter = ANY_PRINCIPAL, text: str = "") -> int:
-        clause, values = where(belongs_to(principal_id), *_mentioning(text))
-        sql = f"SELECT COUNT(*) FROM sessions {clause}"
-        [(count,)] = await self._database.read(lambda connection: connection.query(sql, *values))
-        return int(count)
+        return await self._count("sessions", belongs_to(principal_id), *_mentioning(text))
 
     async def get(self, session_id: str) -> SessionRow | None:
         sql = f"{_SESSIONS} WHERE id = ?"
         found = await self._database.read(partial(_sessions, sql=sql, values=(session_id,)))
         return found[0] if found else None
 
-    async def rename(
+    @writes(sync=True)
+    def rename(
         self,
+        connection: Connection,
         session_id: str,
         title: str,
         *,
@@ -144,31 +144,48 @@ class SqlConversations(Aggregate):
     ) -> bool:
         """Give a session a title of its own. False when there is none of that principal."""
         clause, whose = where(equals("id", session_id), belongs_to(principal_id))
-        sql, values = f"UPDATE sessions SET title = ?, words = ? {clause}", (title, title.casefold(), *whose)
-        kind, now = "session_renamed", self._clock.time()
+        sql = f"UPDATE sessions SET title = ?, words = ? {clause}"
+        renamed = connection.execute(sql, title, title.casefold(), *whose) > 0
+        if renamed:
+            add_audit(connection, "session_renamed", actor=by, subject=session_id, now=self._clock.time())
+        return renamed
 
-        def rename(connection: Connection) -> bool:
-            renamed = connection.execute(sql, *values) > 0
-            if renamed:
-                add_audit(connection, kind, actor=by, run_id=None, subject=session_id, details={}, now=now)
-            return renamed
-
-        return await self._database.write(rename)
-
-    async def delete(
-        self, session_id: str, *, by: str | None = None, principal_id: PrincipalFilter = ANY_PRINCIPAL
+    @writes(sync=True)
+    def delete(
+        self,
+        connection: Connection,
+        session_id: str,
+        *,
+        by: str | None = None,
+        principal_id: PrincipalFilter = ANY_PRINCIPAL,
     ) -> bool:
         """Forget a session: what was said, its runs, what was allowed in it.
 
         False, and nothing is forgotten, when there is none of that principal, or one of its runs has not ended.
         """
-        work = partial(_delete, session_id=session_id, by=by, principal_id=principal_id, now=self._clock.time())
-        return await self._database.write(work)
+
+        # Changes nothing, but whoever wants to begin a run in it must wait; what is begun by now is seen below.
+        connection.execute("UPDATE sessions SET updated_at = updated_at WHERE id = ?", session_id)
+        clause, values = where(
+            equals("id", session_id),
+            belongs_to(principal_id),
+            ("NOT EXISTS (SELECT 1 FROM runs WHERE session_id = sessions.id AND ended_at IS NULL)", ()),
+        )
+        rows = connection.query(f"DELETE FROM sessions {clause} RETURNING principal_id", *values)
+        if not rows:
+            return False
+        now = self._clock.time()
+        revoke_all(connection, session_id, by=by, now=now)
+        sql = "SELECT id FROM runs WHERE session_id = ?"
+        runs = forget_runs(connection, [run_id for (run_id,) in connection.query(sql, session_id)])
+        details = {"principal_id": rows[0][0], "runs": runs}
+        add_audit(connection, "session_deleted", actor=by, subject=session_id, details=details, now=now)
+        return True
 
 
-def _mentioning(text: str) -> list[tuple[str, Sequence[Any]]]:
+def _mentioning(text: str) -> list[Test]:
     """Tests for sessions in whose title or messages each word of a text occurs."""
-    tests: list[tuple[str, Sequence[Any]]] = []
+    tests: list[Test] = []
     # Messages of older programs have no words of their own; their JSON holds them.
     said = each_word("COALESCE(messages.words, LOWER(messages.body))", text)
     for (title, values), (message, more) in zip(each_word("sessions.words", text), said, strict=True):
@@ -208,27 +225,6 @@ def read_history(connection: Connection, span: SessionHistory) -> tuple[Message,
         *(span.session_id, span.first, span.last),
     )
     return tuple(Message.stored(body) for (body,) in rows)
-
-
-def _delete(
-    connection: Connection, *, session_id: str, by: str | None, principal_id: PrincipalFilter, now: float
-) -> bool:
-    # Changes nothing, but whoever wants to begin a run in it must wait; what is begun by now is seen below.
-    connection.execute("UPDATE sessions SET updated_at = updated_at WHERE id = ?", session_id)
-    clause, values = where(
-        equals("id", session_id),
-        belongs_to(principal_id),
-        ("NOT EXISTS (SELECT 1 FROM runs WHERE session_id = sessions.id AND ended_at IS NULL)", ()),
-    )
-    rows = connection.query(f"DELETE FROM sessions {clause} RETURNING principal_id", *values)
-    if not rows:
-        return False
-    revoke_all(connection, session_id, by=by, now=now)
-    sql = "SELECT id FROM runs WHERE session_id = ?"
-    runs = forget_runs(connection, [run_id for (run_id,) in connection.query(sql, session_id)])
-    details = {"principal_id": rows[0][0], "runs": runs}
-    add_audit(connection, "session_deleted", actor=by, run_id=None, subject=session_id, details=details, now=now)
-    return True
 
 
 def forget_runs(connection: Connection, run_ids: Sequence[str]) -> int:

@@ -12,20 +12,24 @@ import logging
 import queue
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Coroutine, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from functools import partial
-from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias, TypeVar
+from functools import partial, wraps
+from typing import Any, ClassVar, Concatenate, Literal, NamedTuple, ParamSpec, TypeAlias, TypeVar
 
 from journeyman.core.errors import StoreClosedError, StoreError
 from journeyman.core.storing import LONGEST_LEASE, checked_lease
-from journeyman.stores.connection import Connection, Driver, Row, marks
+from journeyman.stores.connection import Connection, Driver, Row, Test, marks, where
 
 logger = logging.getLogger("journeyman.store")
 
 T = TypeVar("T")
+P = ParamSpec("P")
+AggregateT = TypeVar("AggregateT", bound="Aggregate")
+Work: TypeAlias = Callable[Concatenate[AggregateT, Connection, P], T]
+Method: TypeAlias = Callable[Concatenate[AggregateT, P], Coroutine[Any, Any, T]]
 
 CLOSED = "the store is closed: open a new one"
 UNOPENED = "the store is not open: 'await store.open()' before anything is written to it"
@@ -294,6 +298,33 @@ class Aggregate:
         return await self._database.read(
             lambda connection: connection.query(sql if isinstance(sql, str) else sql(connection), *values)
         )
+
+    async def _count(self, source: str, *tests: Test | None, what: str = "*") -> int:
+        """How many rows of a table, or of several that are joined, pass all tests."""
+        clause, values = where(*tests)
+        [(count,)] = await self._query(f"SELECT COUNT({what}) FROM {source} {clause}", *values)
+        return int(count)
+
+
+def reads(work: Work[AggregateT, P, T]) -> Method[AggregateT, P, T]:
+    """A method of an aggregate that sees one state of the database. Its body runs in a thread that reads."""
+
+    async def method(self: AggregateT, *values: P.args, **named: P.kwargs) -> T:
+        return await self._database.read(lambda connection: work(self, connection, *values, **named))
+
+    return wraps(work)(method)  # type: ignore[return-value]
+
+
+def writes(*, sync: bool) -> Callable[[Work[AggregateT, P, T]], Method[AggregateT, P, T]]:
+    """A method of an aggregate that is one transaction, and may run more than once; see ``Database.write``."""
+
+    def decorated(work: Work[AggregateT, P, T]) -> Method[AggregateT, P, T]:
+        async def method(self: AggregateT, *values: P.args, **named: P.kwargs) -> T:
+            return await self._database.write(lambda connection: work(self, connection, *values, **named), sync=sync)
+
+        return wraps(work)(method)  # type: ignore[return-value]
+
+    return decorated
 
 
 def _begin_reading(connection: Connection) -> None:

@@ -5,13 +5,12 @@ Every time is a row; rows with the same key are one gap, whose demand is counted
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from journeyman.core.data import new_id
 from journeyman.core.gaps import Gap, GapRow, ToolGapReport, gap_key
 from journeyman.core.policy import ANY_PRINCIPAL, PrincipalFilter
-from journeyman.stores.connection import Connection, Row, belongs_to, columns, json_text, marks, storable, where
-from journeyman.stores.database import Aggregate
+from journeyman.stores.connection import Connection, Row, Test, belongs_to, columns, json_text, marks, storable, where
+from journeyman.stores.database import Aggregate, writes
 
 _GAPS = "gaps LEFT JOIN gap_dismissals ON gap_dismissals.dismissed_key = gap_key"
 
@@ -19,13 +18,17 @@ _GAPS = "gaps LEFT JOIN gap_dismissals ON gap_dismissals.dismissed_key = gap_key
 class SqlGaps(Aggregate):
     """Gap reports in a database."""
 
-    async def add(
-        self, report: ToolGapReport, *, now: float, run_id: str | None = None, principal_id: str | None = None
+    @writes(sync=True)
+    def add(
+        self,
+        connection: Connection,
+        report: ToolGapReport,
+        *,
+        now: float,
+        run_id: str | None = None,
+        principal_id: str | None = None,
     ) -> GapRow:
-        rows = await self._database.write(
-            lambda connection: add_gap(connection, report, now=now, run_id=run_id, principal_id=principal_id)
-        )
-        return rows[0]
+        return add_gap(connection, report, now=now, run_id=run_id, principal_id=principal_id)[0]
 
     async def list(
         self, *, principal_id: PrincipalFilter = ANY_PRINCIPAL, limit: int = 50, offset: int = 0
@@ -46,7 +49,7 @@ class SqlGaps(Aggregate):
         limit: int = 50,
         offset: int = 0,
     ) -> Sequence[Gap]:
-        clause, values = _wanted(principal_id, dismissed, key)
+        clause, values = where(*_wanted(principal_id, dismissed, key))
         sql = f"""
             SELECT COALESCE(gap_key, gaps.id), COUNT(*), COUNT(DISTINCT COALESCE(principal_id, '')),
                    MIN(created_at), MAX(created_at), MIN(dismissed_by), MIN(dismissed_at)
@@ -64,29 +67,24 @@ class SqlGaps(Aggregate):
         return await self._database.read(read)
 
     async def count(self, *, principal_id: PrincipalFilter = ANY_PRINCIPAL, dismissed: bool = False) -> int:
-        clause, values = _wanted(principal_id, dismissed, None)
-        sql = f"SELECT COUNT(DISTINCT COALESCE(gap_key, gaps.id)) FROM {_GAPS} {clause}"
-        [(count,)] = await self._database.read(lambda connection: connection.query(sql, *values))
-        return int(count)
+        tests = _wanted(principal_id, dismissed, None)
+        return await self._count(_GAPS, *tests, what="DISTINCT COALESCE(gap_key, gaps.id)")
 
-    async def dismiss(self, key: str, *, by: str | None, now: float) -> bool:
+    @writes(sync=True)
+    def dismiss(self, connection: Connection, key: str, *, by: str | None, now: float) -> bool:
         """Leave a gap out of what is listed from now on; False where there is none with this key."""
-
-        def write(connection: Connection) -> bool:
-            if not connection.query("SELECT 1 FROM gaps WHERE gap_key = ? LIMIT 1", key):
-                return False
-            connection.execute(
-                "INSERT INTO gap_dismissals (dismissed_key, dismissed_by, dismissed_at) VALUES (?, ?, ?) "
-                "ON CONFLICT (dismissed_key) DO NOTHING",
-                *(key, by, float(now)),
-            )
-            return True
-
-        return await self._database.write(write)
+        if not connection.query("SELECT 1 FROM gaps WHERE gap_key = ? LIMIT 1", key):
+            return False
+        connection.execute(
+            "INSERT INTO gap_dismissals (dismissed_key, dismissed_by, dismissed_at) VALUES (?, ?, ?) "
+            "ON CONFLICT (dismissed_key) DO NOTHING",
+            *(key, by, float(now)),
+        )
+        return True
 
 
-def _wanted(principal_id: PrincipalFilter, dismissed: bool, key: str | None) -> tuple[str, list[Any]]:
-    return where(
+def _wanted(principal_id: PrincipalFilter, dismissed: bool, key: str | None) -> tuple[Test | None, ...]:
+    return (
         belongs_to(principal_id),
         ("COALESCE(gap_key, gaps.id) = ?", (key,)) if key is not None else None,
         None if dismissed else ("dismissed_at IS NULL", ()),

@@ -132,7 +132,7 @@ def project(connection: Connection, run_id: str, fact: Fact, *, effect: bool = F
 
 def _audit_cancellation(connection: Connection, run_id: str, *, now: float) -> None:
     [(by,)] = connection.query("SELECT cancelled_by FROM runs WHERE id = ?", run_id)
-    add_audit(connection, "run_cancelled", actor=by, run_id=run_id, subject=run_id, details={}, now=now)
+    add_audit(connection, "run_cancelled", actor=by, run_id=run_id, subject=run_id, now=now)
 
 
 _UPSERT_CALL = f"""

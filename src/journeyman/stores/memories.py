@@ -18,8 +18,8 @@ from journeyman.core.audit import AuditNote
 from journeyman.core.data import canonical_json
 from journeyman.core.memory import MemoryDocument, Passage, StoredPassage
 from journeyman.stores.audit import add_note
-from journeyman.stores.connection import Connection, Row, equals, marks, storable, where
-from journeyman.stores.database import Aggregate, Database
+from journeyman.stores.connection import Connection, Row, Test, equals, marks, storable, where
+from journeyman.stores.database import Aggregate, Database, writes
 
 MOST_TERMS = 16
 """Of a query; each is a condition of its own."""
@@ -83,8 +83,7 @@ class SqlMemories(Aggregate):
             "SELECT document_id, value FROM memory_metadata "
             f"WHERE owner = ? AND name = ? AND document_id IN ({marks(ids)})"
         )
-        values = (_owner(principal_id), name, *ids)
-        rows = await self._query(sql, *values)
+        rows = await self._query(sql, _owner(principal_id), name, *ids)
         return {key: json.loads(value) for key, value in rows}
 
     async def query(
@@ -99,10 +98,11 @@ class SqlMemories(Aggregate):
         offset: int = 0,
     ) -> Sequence[MemoryDocument]:
         """Newest first: those made in this time, whose metadata has all these values."""
-        clause, values = _filter(principal_id, since, until, metadata)
+        tests = _filter(principal_id, since, until, metadata)
         if after is not None:
-            place = "(SELECT created_at, id FROM memories WHERE owner = ? AND id = ?)"
-            clause, values = f"{clause} AND (created_at, id) < {place}", [*values, _owner(principal_id), after]
+            place = "(created_at, id) < (SELECT created_at, id FROM memories WHERE owner = ? AND id = ?)"
+            tests.append((place, (_owner(principal_id), after)))
+        clause, values = where(*tests)
         sql = f"SELECT {_COLUMNS} FROM memories {clause} ORDER BY created_at DESC, id DESC LIMIT ? OFFSET ?"
         rows = await self._query(sql, *values, limit, offset)
         return tuple(map(_document, rows))
@@ -115,24 +115,19 @@ class SqlMemories(Aggregate):
         until: float | None = None,
         metadata: Mapping[str, Any] | None = None,
     ) -> int:
-        clause, values = _filter(principal_id, since, until, metadata)
-        sql = f"SELECT COUNT(*) FROM memories {clause}"
-        [(count,)] = await self._query(sql, *values)
-        return int(count)
+        return await self._count("memories", *_filter(principal_id, since, until, metadata))
 
-    async def delete(self, ids: Sequence[str], *, principal_id: str | None, note: AuditNote | None = None) -> int:
+    @writes(sync=True)
+    def delete(
+        self, connection: Connection, ids: Sequence[str], *, principal_id: str | None, note: AuditNote | None = None
+    ) -> int:
         """Forget documents with all that was made of them; returns how many there were."""
         if not ids:
             return 0
         sql = f"DELETE FROM memories WHERE owner = ? AND id IN ({marks(ids)})"
-
-        def delete(connection: Connection) -> int:
-            count = connection.execute(sql, _owner(principal_id), *ids)
-            if count:
-                add_note(connection, note, subject=",".join(ids))
-            return count
-
-        return await self._database.write(delete)
+        if count := connection.execute(sql, _owner(principal_id), *ids):
+            add_note(connection, note, subject=",".join(ids))
+        return count
 
     # --- finding
 
@@ -156,8 +151,7 @@ class SqlMemories(Aggregate):
             "ORDER BY embedding <=> ?::vector LIMIT ?"
         )
         text = _vector_text(vector)
-        values = (text, _owner(principal_id), embedder, text, limit)
-        rows = await self._query(sql, *values)
+        rows = await self._query(sql, text, _owner(principal_id), embedder, text, limit)
         return [(int(number), float(cosine)) for number, cosine in rows]
 
     async def vectors(
@@ -168,8 +162,7 @@ class SqlMemories(Aggregate):
             "SELECT number, vector FROM memory_passages WHERE owner = ? AND embedder = ? AND number > ? "
             "ORDER BY number LIMIT ?"
         )
-        values = (_owner(principal_id), embedder, after, limit)
-        rows = await self._query(sql, *values)
+        rows = await self._query(sql, _owner(principal_id), embedder, after, limit)
         return [(number, bytes(vector)) for number, vector in rows]
 
     async def passages(self, numbers: Sequence[int], *, principal_id: str | None) -> Sequence[StoredPassage]:
@@ -190,8 +183,7 @@ class SqlMemories(Aggregate):
             "JOIN memories m ON m.owner = p.owner AND m.id = p.document_id "
             "WHERE p.owner = ? AND COALESCE(p.embedder, '') <> ? ORDER BY p.number LIMIT ?"
         )
-        values = (_owner(principal_id), embedder, limit)
-        rows = await self._query(sql, *values)
+        rows = await self._query(sql, _owner(principal_id), embedder, limit)
         return [(number, text) for number, text in rows]
 
     async def put_vectors(self, vectors: Mapping[int, bytes], *, embedder: str) -> None:
@@ -222,7 +214,7 @@ def _owner(principal_id: str | None) -> str:
 
 def _filter(
     principal_id: str | None, since: float | None, until: float | None, metadata: Mapping[str, Any] | None
-) -> tuple[str, Sequence[Any]]:
+) -> list[Test | None]:
     said = [
         (
             "EXISTS (SELECT 1 FROM memory_metadata m WHERE m.owner = memories.owner "
@@ -231,12 +223,12 @@ def _filter(
         )
         for name, value in (metadata or {}).items()
     ]
-    return where(
+    return [
         equals("owner", _owner(principal_id)),
         None if since is None else ("created_at >= ?", (since,)),
         None if until is None else ("created_at < ?", (until,)),
         *said,
-    )
+    ]
 
 
 def _document(row: Row) -> MemoryDocument:

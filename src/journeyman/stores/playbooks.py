@@ -14,18 +14,33 @@ from journeyman.core.errors import ConfigurationError, JournalConflictError, Pla
 from journeyman.core.playbook import PlaybookBullet, PlaybookChange, PlaybookState, PlaybookVersion, read_bullet
 from journeyman.core.storing import CursorBatch, RunRow
 from journeyman.stores.connection import Connection, entities, json_text
-from journeyman.stores.database import Aggregate, release_lease, take_lease
+from journeyman.stores.database import Aggregate, release_lease, take_lease, writes
 from journeyman.stores.runs import RUNS_AND_LEASES, row_columns
 
 
 class SqlCursors(Aggregate):
     """Cursors in a database. One process at a time holds a cursor; its lease and epoch work like a run's."""
 
-    async def take(self, name: str, *, owner: str, lease_seconds: float, limit: int = 100) -> CursorBatch | None:
+    @writes(sync=True)
+    def take(
+        self, connection: Connection, name: str, *, owner: str, lease_seconds: float, limit: int = 100
+    ) -> CursorBatch | None:
         """The next ended runs, oldest first; None when there are none, or another process holds the cursor."""
-        return await self._database.write(
-            partial(_take, name=name, owner=owner, lease_seconds=lease_seconds, limit=limit)
+        taken = take_lease(connection, "cursor", name, owner=owner, seconds=lease_seconds)
+        if taken is None:
+            return None
+        connection.execute("INSERT INTO cursors (name, position) VALUES (?, 0) ON CONFLICT (name) DO NOTHING", name)
+        [(position,)] = connection.query("SELECT position FROM cursors WHERE name = ?", name)
+        found = connection.query(
+            f"SELECT end_number, {row_columns(connection)} FROM {RUNS_AND_LEASES} "
+            "WHERE end_number > ? ORDER BY end_number LIMIT ?",
+            *(position, limit),
         )
+        if not found:
+            release_lease(connection, "cursor", name, epoch=taken.epoch)
+            return None
+        runs = entities(RunRow, (row[1:] for row in found))
+        return CursorBatch(name=name, epoch=taken.epoch, after=position, up_to=found[-1][0], runs=runs)
 
     async def advance(self, batch: CursorBatch, *, work: Callable[[Connection], None] | None = None) -> None:
         """Commit that a batch was read, together with what ``work`` writes to this database: both or neither.
@@ -33,24 +48,6 @@ class SqlCursors(Aggregate):
         Raises JournalConflictError where another process has taken the cursor over; then nothing is written.
         """
         await self._database.write(partial(advance_cursor, batch=batch, work=work))
-
-
-def _take(connection: Connection, *, name: str, owner: str, lease_seconds: float, limit: int) -> CursorBatch | None:
-    taken = take_lease(connection, "cursor", name, owner=owner, seconds=lease_seconds)
-    if taken is None:
-        return None
-    connection.execute("INSERT INTO cursors (name, position) VALUES (?, 0) ON CONFLICT (name) DO NOTHING", name)
-    [(position,)] = connection.query("SELECT position FROM cursors WHERE name = ?", name)
-    found = connection.query(
-        f"SELECT end_number, {row_columns(connection)} FROM {RUNS_AND_LEASES} "
-        "WHERE end_number > ? ORDER BY end_number LIMIT ?",
-        *(position, limit),
-    )
-    if not found:
-        release_lease(connection, "cursor", name, epoch=taken.epoch)
-        return None
-    runs = entities(RunRow, (row[1:] for row in found))
-    return CursorBatch(name=name, epoch=taken.epoch, after=position, up_to=found[-1][0], runs=runs)
 
 
 def advance_cursor(connection: Connection, *, batch: CursorBatch, work: Callable[[Connection], None] | None) -> None:
@@ -83,11 +80,35 @@ class SqlPlaybooks(Aggregate):
             return PlaybookState(version=version)
         return await self._between(domain, after, version)
 
-    async def commit(
-        self, changes: Sequence[PlaybookChange], *, now: float, batch: CursorBatch | None = None
+    @writes(sync=True)
+    def commit(
+        self, connection: Connection, changes: Sequence[PlaybookChange], *, now: float, batch: CursorBatch | None = None
     ) -> Mapping[str, int]:
         """Write changes, and advance the cursor where they came from it: all or nothing."""
-        return await self._database.write(partial(_commit, changes=changes, now=now, batch=batch))
+        if batch is not None:
+            advance_cursor(connection, batch=batch, work=None)
+        versions: dict[str, int] = {}
+        for change in sorted(changes, key=lambda item: item.domain):  # everybody locks them in one order
+            domain, version = change.domain, change.expected + 1
+            sql = "INSERT INTO playbooks (domain, version) VALUES (?, 0) ON CONFLICT (domain) DO NOTHING"
+            connection.execute(sql, domain)
+            sql = "UPDATE playbooks SET version = ? WHERE domain = ? AND version = ?"
+            if not connection.execute(sql, version, domain, change.expected):
+                raise PlaybookConflictError(
+                    f"playbook {domain!r} is no longer at version {change.expected}: read it again"
+                )
+            connection.execute(
+                "INSERT INTO playbook_changes (domain, version, made_at, reason, changed, removed) "
+                "VALUES (?, ?, ?, ?, ?, ?)",
+                *(domain, version, float(now), change.reason, len(change.bullets), len(change.removed)),
+            )
+            written: dict[str, str | None] = {bullet.id: json_text(bullet) for bullet in change.bullets}
+            written.update(dict.fromkeys(change.removed))
+            for key, body in written.items():
+                sql = "INSERT INTO playbook_bullets (domain, id, version, body) VALUES (?, ?, ?, ?)"
+                connection.execute(sql, domain, key, version, body)
+            versions[domain] = version
+        return versions
 
     async def at(self, domain: str, version: int) -> PlaybookState:
         latest = await self._database.read(partial(_version, domain=domain))
@@ -125,30 +146,3 @@ class SqlPlaybooks(Aggregate):
 def _version(connection: Connection, *, domain: str) -> int:
     rows = connection.query("SELECT version FROM playbooks WHERE domain = ?", domain)
     return int(rows[0][0]) if rows else 0
-
-
-def _commit(
-    connection: Connection, *, changes: Sequence[PlaybookChange], now: float, batch: CursorBatch | None
-) -> dict[str, int]:
-    if batch is not None:
-        advance_cursor(connection, batch=batch, work=None)
-    versions: dict[str, int] = {}
-    for change in sorted(changes, key=lambda item: item.domain):  # everybody locks them in one order
-        domain, version = change.domain, change.expected + 1
-        sql = "INSERT INTO playbooks (domain, version) VALUES (?, 0) ON CONFLICT (domain) DO NOTHING"
-        connection.execute(sql, domain)
-        sql = "UPDATE playbooks SET version = ? WHERE domain = ? AND version = ?"
-        if not connection.execute(sql, version, domain, change.expected):
-            raise PlaybookConflictError(f"playbook {domain!r} is no longer at version {change.expected}: read it again")
-        connection.execute(
-            "INSERT INTO playbook_changes (domain, version, made_at, reason, changed, removed) "
-            "VALUES (?, ?, ?, ?, ?, ?)",
-            *(domain, version, float(now), change.reason, len(change.bullets), len(change.removed)),
-        )
-        written: dict[str, str | None] = {bullet.id: json_text(bullet) for bullet in change.bullets}
-        written.update(dict.fromkeys(change.removed))
-        for key, body in written.items():
-            sql = "INSERT INTO playbook_bullets (domain, id, version, body) VALUES (?, ?, ?, ?)"
-            connection.execute(sql, domain, key, version, body)
-        versions[domain] = version
-    return versions

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Sequence
-from functools import partial
 
 from journeyman.core.calls import ToolCallRecord
 from journeyman.core.data import FORMAT
@@ -17,7 +16,7 @@ from journeyman.core.events import CallStarted
 from journeyman.core.runs import RunStatus
 from journeyman.core.storing import CallReport, FormerOwner, Lease, NotedRequest, SignalBatch
 from journeyman.stores.connection import Connection, columns, entities, json_text
-from journeyman.stores.database import Aggregate, Database, release_lease, take_lease
+from journeyman.stores.database import Aggregate, Database, release_lease, take_lease, writes
 
 # --- calls that were under way when their run was taken over
 
@@ -111,13 +110,23 @@ class SqlPrograms(Aggregate):
         super().__init__(database)
         self._own = format
 
-    async def announce(self, owner: str, *, silent_seconds: float, executes: bool = True) -> int:
+    @writes(sync=False)
+    def announce(self, connection: Connection, owner: str, *, silent_seconds: float, executes: bool = True) -> int:
         """Say that this program is at work; returns the lowest format version of those that are.
 
         One that was silent for so long is not. All by the database's clock.
         """
-        row = (owner, self._own, int(executes))
-        return await self._database.write(partial(_announce, row=row, silent_seconds=silent_seconds), sync=False)
+
+        now = connection.clock
+        heard_of(connection, owner)
+        connection.execute(
+            f"INSERT INTO programs (owner, format, executes, seen_at) VALUES (?, ?, ?, {now}) "
+            "ON CONFLICT (owner) DO UPDATE SET format = excluded.format, seen_at = excluded.seen_at",
+            *(owner, self._own, int(executes)),
+        )
+        connection.execute(f"DELETE FROM programs WHERE owner <> ? AND seen_at < {now} - ?", owner, silent_seconds)
+        [(lowest,)] = connection.query("SELECT MIN(format) FROM programs")
+        return int(lowest)
 
     async def executing(self, *, silent_seconds: float) -> Sequence[str]:
         """The programs seen lately that carry out runs."""
@@ -127,28 +136,12 @@ class SqlPrograms(Aggregate):
         )
         return tuple(owner for (owner,) in rows)
 
-    async def leave(self, owner: str) -> None:
-        await self._database.write(partial(_leave, owner=owner), sync=False)
-
-
-def _leave(connection: Connection, *, owner: str) -> None:
-    heard_of(connection, owner)
-    connection.execute("DELETE FROM programs WHERE owner = ?", owner)
-    # Nor has it anything left to report.
-    connection.execute("DELETE FROM former_owners WHERE owner = ?", owner)
-
-
-def _announce(connection: Connection, *, row: tuple[str, int, int], silent_seconds: float) -> int:
-    now, owner = connection.clock, row[0]
-    heard_of(connection, owner)
-    connection.execute(
-        f"INSERT INTO programs (owner, format, executes, seen_at) VALUES (?, ?, ?, {now}) "
-        "ON CONFLICT (owner) DO UPDATE SET format = excluded.format, seen_at = excluded.seen_at",
-        *row,
-    )
-    connection.execute(f"DELETE FROM programs WHERE owner <> ? AND seen_at < {now} - ?", owner, silent_seconds)
-    [(lowest,)] = connection.query("SELECT MIN(format) FROM programs")
-    return int(lowest)
+    @writes(sync=False)
+    def leave(self, connection: Connection, owner: str) -> None:
+        heard_of(connection, owner)
+        connection.execute("DELETE FROM programs WHERE owner = ?", owner)
+        # Nor has it anything left to report.
+        connection.execute("DELETE FROM former_owners WHERE owner = ?", owner)
 
 
 # --- signals
@@ -157,9 +150,15 @@ def _announce(connection: Connection, *, row: tuple[str, int, int], silent_secon
 class SqlSignals(Aggregate):
     """Signals in a database."""
 
-    async def read(self, run_id: str, *, seconds: float) -> None:
+    @writes(sync=False)
+    def read(self, connection: Connection, run_id: str, *, seconds: float) -> None:
         """Say that somebody reads a run's signals, for so long at least."""
-        await self._database.write(partial(_read, run_id=run_id, seconds=seconds), sync=False)
+        connection.execute(
+            f"INSERT INTO signal_readers (run_id, reads_until) VALUES (?, {connection.clock} + ?) "
+            "ON CONFLICT (run_id) DO UPDATE SET reads_until = excluded.reads_until "
+            "WHERE signal_readers.reads_until < excluded.reads_until",
+            *(run_id, seconds),
+        )
 
     async def readers(self) -> Collection[str]:
         """The runs of which somebody reads the signals."""
@@ -168,9 +167,17 @@ class SqlSignals(Aggregate):
         )
         return {run_id for (run_id,) in rows}
 
-    async def put(self, batches: Sequence[SignalBatch]) -> None:
+    @writes(sync=False)
+    def put(self, connection: Connection, batches: Sequence[SignalBatch]) -> None:
         """Send signals. Those of the same run that came before an earlier fact are dropped."""
-        await self._database.write(partial(_put, batches=batches), sync=False)
+        for batch in batches:
+            # What came before an earlier fact is in that fact, or of no more use.
+            connection.execute("DELETE FROM signals WHERE run_id = ? AND after_seq < ?", batch.run_id, batch.after_seq)
+            connection.execute(
+                f"INSERT INTO signals ({columns(SignalBatch)}, written_at) VALUES (?, ?, ?, ?, {connection.clock}) "
+                "ON CONFLICT (run_id, after_seq, number) DO NOTHING",
+                *(batch.run_id, batch.after_seq, batch.number, batch.content),
+            )
 
     async def after(self, run_id: str, after_seq: int, number: int) -> Sequence[SignalBatch]:
         """What was sent after a batch, in order."""
@@ -181,34 +188,11 @@ class SqlSignals(Aggregate):
         rows = await self._query(sql, run_id, after_seq, after_seq, number)
         return entities(SignalBatch, rows)
 
-    async def purge(self, *, before: float) -> None:
+    @writes(sync=False)
+    def purge(self, connection: Connection, *, before: float) -> None:
         """Drop what was sent, and who has read, before this time."""
-        await self._database.write(partial(_purge, before=before), sync=False)
-
-
-def _read(connection: Connection, *, run_id: str, seconds: float) -> None:
-    connection.execute(
-        f"INSERT INTO signal_readers (run_id, reads_until) VALUES (?, {connection.clock} + ?) "
-        "ON CONFLICT (run_id) DO UPDATE SET reads_until = excluded.reads_until "
-        "WHERE signal_readers.reads_until < excluded.reads_until",
-        *(run_id, seconds),
-    )
-
-
-def _put(connection: Connection, *, batches: Sequence[SignalBatch]) -> None:
-    for batch in batches:
-        # What came before an earlier fact is in that fact, or of no more use.
-        connection.execute("DELETE FROM signals WHERE run_id = ? AND after_seq < ?", batch.run_id, batch.after_seq)
-        connection.execute(
-            f"INSERT INTO signals ({columns(SignalBatch)}, written_at) VALUES (?, ?, ?, ?, {connection.clock}) "
-            "ON CONFLICT (run_id, after_seq, number) DO NOTHING",
-            *(batch.run_id, batch.after_seq, batch.number, batch.content),
-        )
-
-
-def _purge(connection: Connection, *, before: float) -> None:
-    connection.execute("DELETE FROM signals WHERE written_at < ?", before)
-    connection.execute("DELETE FROM signal_readers WHERE reads_until < ?", before)
+        connection.execute("DELETE FROM signals WHERE written_at < ?", before)
+        connection.execute("DELETE FROM signal_readers WHERE reads_until < ?", before)
 
 
 # --- duties
@@ -217,24 +201,22 @@ def _purge(connection: Connection, *, before: float) -> None:
 class SqlLeases(Aggregate):
     """Duties: leases of which nothing else is stored."""
 
-    async def take(self, name: str, *, owner: str, lease_seconds: float, dead: Collection[str] = ()) -> Lease:
+    @writes(sync=False)
+    def take(
+        self, connection: Connection, name: str, *, owner: str, lease_seconds: float, dead: Collection[str] = ()
+    ) -> Lease:
         """Take a duty, or keep it for so much longer, unless another process has it that is not ``dead``.
 
         Returns who has it now. Leases begin and end by the database's clock.
         """
-        return await self._database.write(
-            partial(_take_duty, name=name, owner=owner, seconds=lease_seconds, dead=dead), sync=False
-        )
+        take_lease(connection, "duty", name, owner=owner, seconds=lease_seconds, dead=dead)
+        [row] = connection.query("SELECT owner, epoch FROM leases WHERE kind = 'duty' AND name = ?", name)
+        return Lease(owner=row[0], epoch=row[1])
 
-    async def release(self, name: str, *, epoch: int) -> None:
+    @writes(sync=False)
+    def release(self, connection: Connection, name: str, *, epoch: int) -> None:
         """Give a duty back, if it is still the one of this epoch."""
-        await self._database.write(lambda connection: release_lease(connection, "duty", name, epoch=epoch), sync=False)
-
-
-def _take_duty(connection: Connection, *, name: str, owner: str, seconds: float, dead: Collection[str]) -> Lease:
-    take_lease(connection, "duty", name, owner=owner, seconds=seconds, dead=dead)
-    [row] = connection.query("SELECT owner, epoch FROM leases WHERE kind = 'duty' AND name = ?", name)
-    return Lease(owner=row[0], epoch=row[1])
+        release_lease(connection, "duty", name, epoch=epoch)
 
 
 # --- requests that clients may send again, and the runs that answer them
@@ -252,11 +234,29 @@ _NEVER = 1e18
 class SqlIdempotency(Aggregate):
     """Requests in a database, by digest."""
 
-    async def note(self, request: NotedRequest, *, unless_since: float | None = None) -> NotedRequest:
+    @writes(sync=False)
+    def note(self, connection: Connection, request: NotedRequest, *, unless_since: float | None = None) -> NotedRequest:
         """Note a request, unless the same was noted since then; returns the one that counts."""
-        return await self._database.write(
-            partial(_note_request, request=request, unless_since=unless_since), sync=False
+        now = connection.clock  # a process whose clock is ahead would forget what others are asked again
+        connection.execute(
+            f"DELETE FROM idempotency WHERE asked_at < {now} - ? AND (unanswered = 0 OR asked_at < {now} - ?)",
+            *(REQUEST_SECONDS, UNANSWERED_SECONDS),
         )
+        # Of requests that come at once, only the first is new: the update waits for whoever writes the same row.
+        connection.execute(
+            f"INSERT INTO idempotency ({columns(NotedRequest)}) VALUES (?, ?, ?, ?) ON CONFLICT (digest) DO UPDATE SET "
+            "run_id = excluded.run_id, asked_at = excluded.asked_at, unanswered = excluded.unanswered "
+            "WHERE idempotency.asked_at < ?",
+            *(
+                request.digest,
+                request.run_id,
+                request.asked_at,
+                int(request.unanswered),
+                _NEVER if unless_since is None else unless_since,
+            ),
+        )
+        sql = f"SELECT {columns(NotedRequest)} FROM idempotency WHERE digest = ?"
+        return entities(NotedRequest, connection.query(sql, request.digest))[0]
 
     async def find(self, digest: str) -> NotedRequest | None:
         sql = f"SELECT {columns(NotedRequest)} FROM idempotency WHERE digest = ?"
@@ -272,26 +272,3 @@ class SqlIdempotency(Aggregate):
         """Its client has its answer, and would mean another request by the same words."""
         sql = "DELETE FROM idempotency WHERE digest = ? AND run_id = ?"
         await self._database.write(lambda connection: connection.execute(sql, digest, run_id), sync=False)
-
-
-def _note_request(connection: Connection, *, request: NotedRequest, unless_since: float | None) -> NotedRequest:
-    now = connection.clock  # a process whose clock is ahead would forget what others are asked again
-    connection.execute(
-        f"DELETE FROM idempotency WHERE asked_at < {now} - ? AND (unanswered = 0 OR asked_at < {now} - ?)",
-        *(REQUEST_SECONDS, UNANSWERED_SECONDS),
-    )
-    # Of requests that come at once, only the first is new: the update waits for whoever writes the same row.
-    connection.execute(
-        f"INSERT INTO idempotency ({columns(NotedRequest)}) VALUES (?, ?, ?, ?) ON CONFLICT (digest) DO UPDATE SET "
-        "run_id = excluded.run_id, asked_at = excluded.asked_at, unanswered = excluded.unanswered "
-        "WHERE idempotency.asked_at < ?",
-        *(
-            request.digest,
-            request.run_id,
-            request.asked_at,
-            int(request.unanswered),
-            _NEVER if unless_since is None else unless_since,
-        ),
-    )
-    sql = f"SELECT {columns(NotedRequest)} FROM idempotency WHERE digest = ?"
-    return entities(NotedRequest, connection.query(sql, request.digest))[0]

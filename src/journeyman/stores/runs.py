@@ -26,7 +26,15 @@ from journeyman.stores.connection import (
     where,
 )
 from journeyman.stores.conversations import drop_unused_session, touch_session
-from journeyman.stores.database import Aggregate, end_lease, lease_is_free, release_lease, renew_leases, take_lease
+from journeyman.stores.database import (
+    Aggregate,
+    end_lease,
+    lease_is_free,
+    release_lease,
+    renew_leases,
+    take_lease,
+    writes,
+)
 from journeyman.stores.journal import SqlJournal, read_facts
 from journeyman.stores.processes import add_report, forget_deaths, heard_of, note_former_owner, read_report
 from journeyman.stores.retention import purge_runs
@@ -169,10 +177,7 @@ class SqlRuns(Aggregate):
         return await self._rows(f"{clause} ORDER BY {order} LIMIT ? OFFSET ?", *values, limit, offset)
 
     async def count(self, **only: Unpack[RunFilter]) -> int:
-        clause, values = where(*_only(**only))
-        sql = f"SELECT COUNT(*) FROM runs {clause}"
-        [(count,)] = await self._query(sql, *values)
-        return int(count)
+        return await self._count("runs", *_only(**only))
 
     async def unfinished(self, run_ids: Collection[str]) -> Collection[str]:
         """Those of these runs that are there and have not ended."""
@@ -201,8 +206,10 @@ class SqlRuns(Aggregate):
 
         return entities(RunRow, await self._query(sql, *values))
 
-    async def claim(
+    @writes(sync=True)
+    def claim(
         self,
+        connection: Connection,
         run_id: str,
         *,
         owner: str,
@@ -223,75 +230,95 @@ class SqlRuns(Aggregate):
         alive: it announces itself, or gives the run back. A run with ``ON_PROBATION`` of them is
         had by an owner only while it holds no other such run: so it is known whose fault the next death is.
         """
-        # Synced: a server that forgot an epoch would give the same one to two holders.
-        return await self._database.write(
-            partial(
-                _claim,
-                run_id=run_id,
-                owner=owner,
-                lease_seconds=lease_seconds,
-                dead=dead,
-                principal_limit=principal_limit,
-                in_turn=in_turn,
-            )
+        conditions, counted = "", list[Any]([run_id])
+        if in_turn:
+            turn = f"status <> '{RunStatus.STUCK.value}' AND {_SESSION_FREE} {_ONLY_SUSPECT}"
+            conditions += f" AND (cancel_wanted = 1 OR ({turn}))"
+            counted += [owner, owner]
+        if principal_limit is not None:
+            conditions += _PRINCIPAL_FREE.format(clock=connection.clock)
+            counted.append(principal_limit)
+            # Two who count at the same time would both find a free place.
+            for (principal_id,) in connection.query("SELECT principal_id FROM runs WHERE id = ?", run_id):
+                connection.lock(f"principal {principal_id}")
+        only = f"SELECT 1 FROM {RUNS_AND_LEASES} WHERE id = ? AND {_UNFINISHED} {conditions}"
+        taken = take_lease(
+            connection, "run", run_id, owner=owner, seconds=lease_seconds, dead=dead, only=(only, counted)
         )
+        if taken is None:
+            return None
+        lost = None if taken.taken_from == owner else taken.taken_from
+        claimed = connection.query("SELECT claimed_seq FROM runs WHERE id = ?", run_id)
+        rows = connection.query(
+            f"UPDATE runs SET epoch = ?, deaths = {_ANOTHER_DEATH if lost else 'deaths'}, claimed_seq = last_seq, "
+            f"updated_at = {connection.clock} WHERE id = ? AND {_UNFINISHED} RETURNING deaths, last_seq",
+            *(taken.epoch, run_id),
+        )
+        if not rows:  # whoever had it has ended it meanwhile
+            end_lease(connection, "run", run_id, epoch=taken.epoch)
+            return None
+        if taken.taken_from is not None and rows[0][0] == 1:
+            forget_deaths(connection, run_id)  # it got further since the others
+        if lost is not None and lost not in dead:
+            # It may be alive all the same, and have the outcome of a call to report.
+            facts = (claimed[0][0] or 0, rows[0][1])
+            note_former_owner(connection, run_id, lost, lease_until=taken.taken_until, facts=facts)
+        return taken.epoch
 
     async def heard_of(self, owner: str) -> None:
         """This owner is alive: what was taken over from it did not kill it. Revives what was given up for that."""
-        await self._database.write(partial(heard_of, owner=owner), sync=False)
+        await self._database.write(lambda connection: heard_of(connection, owner), sync=False)
 
-    async def proved(self, run_id: str, *, epoch: int) -> None:
+    @writes(sync=False)
+    def proved(self, connection: Connection, run_id: str, *, epoch: int) -> None:
         """A run has got further than the processes that died on it or could not go on with it: forget these."""
-
-        def forget(connection: Connection) -> None:
-            sql = (
-                "UPDATE runs SET deaths = 0, trouble = NULL, trouble_since = NULL, retry_at = 0 "
-                "WHERE id = ? AND epoch = ?"
-            )
-            if connection.execute(sql, run_id, epoch):
-                forget_deaths(connection, run_id)
-
-        await self._database.write(forget, sync=False)
-
-    async def revive(self, run_id: str) -> None:
-        """Let a run that is stuck, or that nobody could go on with, be tried again at once. A person's word."""
-
-        def again(connection: Connection) -> None:
-            connection.execute(
-                f"UPDATE runs SET deaths = 0, trouble = NULL, trouble_since = NULL, "
-                f"status = '{RunStatus.RUNNING.value}' WHERE id = ? AND status = '{RunStatus.STUCK.value}'",
-                run_id,
-            )
-            connection.execute("UPDATE runs SET retry_at = 0 WHERE id = ? AND retry_at > 0", run_id)
+        sql = (
+            "UPDATE runs SET deaths = 0, trouble = NULL, trouble_since = NULL, retry_at = 0 WHERE id = ? AND epoch = ?"
+        )
+        if connection.execute(sql, run_id, epoch):
             forget_deaths(connection, run_id)
 
-        await self._database.write(again)
+    @writes(sync=True)
+    def revive(self, connection: Connection, run_id: str) -> None:
+        """Let a run that is stuck, or that nobody could go on with, be tried again at once. A person's word."""
+        connection.execute(
+            f"UPDATE runs SET deaths = 0, trouble = NULL, trouble_since = NULL, "
+            f"status = '{RunStatus.RUNNING.value}' WHERE id = ? AND status = '{RunStatus.STUCK.value}'",
+            run_id,
+        )
+        connection.execute("UPDATE runs SET retry_at = 0 WHERE id = ? AND retry_at > 0", run_id)
+        forget_deaths(connection, run_id)
 
-    async def note_trouble(self, run_id: str, text: str) -> None:
+    @writes(sync=False)
+    def note_trouble(self, connection: Connection, run_id: str, text: str) -> None:
         """Say why a process cannot go on with a run. It is due again later, and each time later still."""
-        await self._database.write(partial(_note_trouble, run_id=run_id, text=text), sync=False)
+        sql = f"SELECT {connection.clock}, trouble_since FROM runs WHERE id = ? AND ended_at IS NULL"
+        for now, since in connection.query(sql, run_id):
+            rest = min(LONGEST_REST, max(FIRST_REST, 0.0 if since is None else now - since))
+            connection.execute(
+                "UPDATE runs SET trouble = ?, trouble_since = COALESCE(trouble_since, ?), retry_at = ? WHERE id = ?",
+                *(text, now, now + rest, run_id),
+            )
 
-    async def renew(self, owner: str, *, lease_seconds: float) -> Sequence[str]:
+    @writes(sync=False)
+    def renew(self, connection: Connection, owner: str, *, lease_seconds: float) -> Sequence[str]:
         """Prolong the leases of everything this owner holds; returns the runs somebody wants cancelled."""
         returning = "name, (SELECT cancel_wanted FROM runs WHERE runs.id = leases.name)"
-        rows = await self._database.write(
-            partial(renew_leases, kind="run", owner=owner, seconds=lease_seconds, returning=returning), sync=False
-        )
+        rows = renew_leases(connection, "run", owner=owner, seconds=lease_seconds, returning=returning)
         return tuple(run_id for run_id, wanted in rows if wanted)
 
-    async def request_cancel(self, run_id: str, *, by: str | None = None) -> bool:
+    @writes(sync=True)
+    def request_cancel(self, connection: Connection, run_id: str, *, by: str | None = None) -> bool:
         """Ask whoever holds the run to cancel it; False when it has ended or does not exist.
 
         The first who is named is the one of whom the audit tells.
         """
-        rows = await self._database.write(
-            lambda connection: connection.query(
-                "UPDATE runs SET cancel_wanted = 1, cancelled_by = COALESCE(cancelled_by, ?) "
-                "WHERE id = ? AND ended_at IS NULL RETURNING id",
-                *(by, run_id),
-            )
+        changed = connection.execute(
+            "UPDATE runs SET cancel_wanted = 1, cancelled_by = COALESCE(cancelled_by, ?) "
+            "WHERE id = ? AND ended_at IS NULL",
+            *(by, run_id),
         )
-        return bool(rows)
+        return changed > 0
 
     async def owners(self) -> Sequence[str]:
         """Everybody who holds an unfinished run."""
@@ -299,9 +326,12 @@ class SqlRuns(Aggregate):
         rows = await self._query(sql)
         return tuple(owner for (owner,) in rows)
 
-    async def release(self, run_id: str, *, owner: str, epoch: int) -> None:
+    @writes(sync=False)
+    def release(self, connection: Connection, run_id: str, *, owner: str, epoch: int) -> None:
         """Give a run back without ending it. One that was taken over: say that nothing of it is under way here."""
-        await self._database.write(partial(_release, run_id=run_id, owner=owner, epoch=epoch), sync=False)
+        if not release_lease(connection, "run", run_id, epoch=epoch):
+            heard_of(connection, owner)
+            connection.execute("DELETE FROM former_owners WHERE run_id = ? AND owner = ?", run_id, owner)
 
     async def report(self, started: CallStarted, record: ToolCallRecord | None) -> None:
         """What became of a call that was begun here, where the run was taken over meanwhile.
@@ -479,17 +509,6 @@ def _words(order: RunOrder) -> str:
     return " ".join((order.task.description[:MOST_WORDS_KEPT], *names)).casefold()
 
 
-def _note_trouble(connection: Connection, *, run_id: str, text: str) -> None:
-    """Each rest is as long as the trouble has lasted, so that the pauses double."""
-    sql = f"SELECT {connection.clock}, trouble_since FROM runs WHERE id = ? AND ended_at IS NULL"
-    for now, since in connection.query(sql, run_id):
-        rest = min(LONGEST_REST, max(FIRST_REST, 0.0 if since is None else now - since))
-        connection.execute(
-            "UPDATE runs SET trouble = ?, trouble_since = COALESCE(trouble_since, ?), retry_at = ? WHERE id = ?",
-            *(text, now, now + rest, run_id),
-        )
-
-
 def _by_turns(condition: str, *, first: str = "0") -> str:
     """The runs that fulfil a condition: the most urgent first, then the first of each principal, then the second…
 
@@ -502,56 +521,6 @@ def _by_turns(condition: str, *, first: str = "0") -> str:
             ) AS place FROM {RUNS_AND_LEASES} WHERE {condition}
         ) AS found ORDER BY rank, priority DESC, place, created_at, id
     """
-
-
-def _claim(
-    connection: Connection,
-    *,
-    run_id: str,
-    owner: str,
-    lease_seconds: float,
-    dead: Collection[str],
-    principal_limit: int | None,
-    in_turn: bool,
-) -> int | None:
-    conditions, counted = "", list[Any]([run_id])
-    if in_turn:
-        turn = f"status <> '{RunStatus.STUCK.value}' AND {_SESSION_FREE} {_ONLY_SUSPECT}"
-        conditions += f" AND (cancel_wanted = 1 OR ({turn}))"
-        counted += [owner, owner]
-    if principal_limit is not None:
-        conditions += _PRINCIPAL_FREE.format(clock=connection.clock)
-        counted.append(principal_limit)
-        # Two who count at the same time would both find a free place.
-        for (principal_id,) in connection.query("SELECT principal_id FROM runs WHERE id = ?", run_id):
-            connection.lock(f"principal {principal_id}")
-    only = f"SELECT 1 FROM {RUNS_AND_LEASES} WHERE id = ? AND {_UNFINISHED} {conditions}"
-    taken = take_lease(connection, "run", run_id, owner=owner, seconds=lease_seconds, dead=dead, only=(only, counted))
-    if taken is None:
-        return None
-    lost = None if taken.taken_from == owner else taken.taken_from
-    claimed = connection.query("SELECT claimed_seq FROM runs WHERE id = ?", run_id)
-    rows = connection.query(
-        f"UPDATE runs SET epoch = ?, deaths = {_ANOTHER_DEATH if lost else 'deaths'}, claimed_seq = last_seq, "
-        f"updated_at = {connection.clock} WHERE id = ? AND {_UNFINISHED} RETURNING deaths, last_seq",
-        *(taken.epoch, run_id),
-    )
-    if not rows:  # whoever had it has ended it meanwhile
-        end_lease(connection, "run", run_id, epoch=taken.epoch)
-        return None
-    if taken.taken_from is not None and rows[0][0] == 1:
-        forget_deaths(connection, run_id)  # it got further since the others
-    if lost is not None and lost not in dead:
-        # It may be alive all the same, and have the outcome of a call to report.
-        facts = (claimed[0][0] or 0, rows[0][1])
-        note_former_owner(connection, run_id, lost, lease_until=taken.taken_until, facts=facts)
-    return taken.epoch
-
-
-def _release(connection: Connection, *, run_id: str, owner: str, epoch: int) -> None:
-    if not release_lease(connection, "run", run_id, epoch=epoch):
-        heard_of(connection, owner)
-        connection.execute("DELETE FROM former_owners WHERE run_id = ? AND owner = ?", run_id, owner)
 
 
 def row_columns(connection: Connection) -> str:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from functools import partial
 from typing import Any
 
 from journeyman.core.audit import AuditNote
@@ -20,8 +19,8 @@ from journeyman.core.tasks import (
     TaskVersion,
 )
 from journeyman.stores.audit import add_note
-from journeyman.stores.connection import Connection, each_word, json_text, json_text_over, marks
-from journeyman.stores.database import Aggregate
+from journeyman.stores.connection import Connection, Test, each_word, json_text, json_text_over, marks, where
+from journeyman.stores.database import Aggregate, reads, writes
 
 URGENCY = {priority: number for number, priority in enumerate(TaskPriority)}
 TOGETHER = 100
@@ -38,19 +37,41 @@ _COLUMNS = ("status", "urgency", "eta", "created_at", "updated_at", "title", "wo
 class SqlTasks(Aggregate):
     """Tasks in a database. A ``note`` goes into the audit with the change."""
 
-    async def add(self, task: Task, *, note: AuditNote | None = None) -> Task:
+    @writes(sync=True)
+    def add(self, connection: Connection, task: Task, *, note: AuditNote | None = None) -> Task:
         """Keep a new task (once) and return it as it stands."""
-        return await self._database.write(partial(_add, task=task, note=note))
+        names = ("id", "version", *_COLUMNS)
+        values = (task.id, 1, *_values(task))
+        added = connection.execute(
+            f"INSERT INTO tasks ({', '.join(names)}) VALUES ({marks(values)}) ON CONFLICT (id) DO NOTHING", *values
+        )
+        if added:
+            _tag(connection, task)
+            for attachment in task.attachments:
+                _attach(connection, attachment)
+            add_note(connection, note, subject=task.id)
+        kept = _get(connection, task.id)
+        assert kept is not None, "it was added or there before, and this transaction still sees it"
+        return kept
 
-    async def get(self, task_id: str) -> Task | None:
-        return await self._database.read(partial(_get, task_id=task_id))
+    @reads
+    def get(self, connection: Connection, task_id: str) -> Task | None:
+        return _get(connection, task_id)
 
-    async def get_many(self, task_ids: Sequence[str]) -> Sequence[Task]:
+    @reads
+    def get_many(self, connection: Connection, task_ids: Sequence[str]) -> Sequence[Task]:
         """Those of them that there are, in no particular order."""
-        return await self._database.read(partial(_get_many, task_ids=list(dict.fromkeys(task_ids))))
+        bodies: list[str] = []
+        for piece in _pieces(list(dict.fromkeys(task_ids))):
+            bodies += [
+                body for (body,) in connection.query(f"SELECT body FROM tasks WHERE id IN ({marks(piece)})", *piece)
+            ]
+        return _tasks(connection, bodies)
 
-    async def find(
+    @reads
+    def find(
         self,
+        connection: Connection,
         wanted: TaskFilter | None = None,
         *,
         sort: TaskSort = TaskSort.CREATED_DESC,
@@ -59,11 +80,26 @@ class SqlTasks(Aggregate):
         offset: int = 0,
     ) -> TaskPage:
         """The tasks a filter leaves, and how many they are without the limit."""
-        work = partial(_find, wanted=wanted or TaskFilter(), sort=sort, after=after, limit=limit, offset=offset)
-        return await self._database.read(work)
+        clause, values = where(*_conditions(wanted or TaskFilter()))
+        [(total,)] = connection.query(f"SELECT COUNT(*) FROM tasks {clause}", *values)
+        if after is not None:
+            numbered = f"SELECT id, ROW_NUMBER() OVER (ORDER BY {_ORDERS[sort]}) AS number FROM tasks {clause}"
+            rows = connection.query(f"SELECT number FROM ({numbered}) AS listed WHERE id = ?", *values, after)
+            offset += rows[0][0] if rows else total
+        rows = connection.query(
+            f"SELECT body FROM tasks {clause} ORDER BY {_ORDERS[sort]} LIMIT ? OFFSET ?", *values, limit, offset
+        )
+        return TaskPage(tasks=_tasks(connection, [body for (body,) in rows]), total=total)
 
-    async def change(
-        self, task_id: str, change: Callable[[Task], Task], *, now: float, note: AuditNote | None = None
+    @writes(sync=True)
+    def change(
+        self,
+        connection: Connection,
+        task_id: str,
+        change: Callable[[Task], Task],
+        *,
+        now: float,
+        note: AuditNote | None = None,
     ) -> Task | None:
         """Put what ``change`` makes of a task in its place and return it; None when there is no such task.
 
@@ -71,11 +107,34 @@ class SqlTasks(Aggregate):
         be added, by a reference that the task does not have yet; ``attach`` and ``detach`` do the rest. ``change`` may
         run more than once, and in another thread.
         """
-        return await self._database.write(partial(_change, task_id=task_id, change=change, now=now, note=note))
+        # Changes nothing, but whoever else wants to change this task must wait.
+        rows = connection.query("UPDATE tasks SET version = version WHERE id = ? RETURNING version, body", task_id)
+        before = _get(connection, task_id) if rows else None
+        if before is None:
+            return None
+        [(number, body)] = rows
+        after = change(before)
+        bare = before.model_copy(update={"attachments": ()})
+        if after.model_copy(update={"attachments": ()}) != bare:
+            connection.execute(
+                "INSERT INTO task_versions (task_id, number, replaced_at, body) VALUES (?, ?, ?, ?)",
+                *(task_id, number, now, body),
+            )
+            settings = ", ".join(f"{name} = ?" for name in _COLUMNS)
+            connection.execute(
+                f"UPDATE tasks SET version = version + 1, {settings} WHERE id = ?", *_values(after, over=body), task_id
+            )
+            connection.execute("DELETE FROM task_tags WHERE task_id = ?", task_id)
+            _tag(connection, after)
+            add_note(connection, note, subject=task_id)
+        for attachment in after.attachments:
+            _attach(connection, attachment)
+        return _get(connection, task_id)
 
-    async def delete(self, task_id: str, *, note: AuditNote | None = None) -> bool:
+    @writes(sync=True)
+    def delete(self, connection: Connection, task_id: str, *, note: AuditNote | None = None) -> bool:
         """Forget a task, its attachments and its versions."""
-        return await self._database.write(partial(_delete_from, table="tasks", row_id=task_id, note=note))
+        return _delete_from(connection, "tasks", task_id, note)
 
     async def versions(self, task_id: str) -> Sequence[TaskVersion]:
         """What a task was before, newest first."""
@@ -91,35 +150,44 @@ class SqlTasks(Aggregate):
         """When each task was last changed, by id: enough to keep an index up to date."""
         return dict(await self._query("SELECT id, updated_at FROM tasks"))
 
-    async def attach(self, attachment: Attachment, *, note: AuditNote | None = None) -> Attachment | None:
+    @writes(sync=True)
+    def attach(
+        self, connection: Connection, attachment: Attachment, *, note: AuditNote | None = None
+    ) -> Attachment | None:
         """Keep an attachment, unless its task has that reference: returns the one that is kept; None without a task."""
-        return await self._database.write(partial(_attach_to_task, attachment=attachment, note=note))
+        # As in ``change``: the task must not be deleted in between.
+        if not connection.query("UPDATE tasks SET version = version WHERE id = ? RETURNING id", attachment.task_id):
+            return None
+        if _attach(connection, attachment):
+            add_note(connection, note, subject=attachment.id)
+        [(body,)] = connection.query(
+            "SELECT body FROM attachments WHERE task_id = ? AND reference = ?", attachment.task_id, attachment.reference
+        )
+        return Attachment.stored(body)
 
     async def attachment(self, attachment_id: str) -> Attachment | None:
         rows = await self._query("SELECT body FROM attachments WHERE id = ?", attachment_id)
         return Attachment.stored(rows[0][0]) if rows else None
 
-    async def update_attachment(self, attachment: Attachment, *, note: AuditNote | None = None) -> bool:
+    @writes(sync=True)
+    def update_attachment(
+        self, connection: Connection, attachment: Attachment, *, note: AuditNote | None = None
+    ) -> bool:
         """Put this in the place of the attachment with its id; its task and its reference stay. False without one."""
-        where = "WHERE id = ? AND task_id = ? AND reference = ?"
+        which = "WHERE id = ? AND task_id = ? AND reference = ?"
         values = (attachment.id, attachment.task_id, attachment.reference)
+        rows = connection.query(f"UPDATE attachments SET number = number {which} RETURNING body", *values)
+        for (body,) in rows:
+            connection.execute(f"UPDATE attachments SET body = ? {which}", json_text_over(body, attachment), *values)
+            add_note(connection, note, subject=attachment.id)
+        return bool(rows)
 
-        def update(connection: Connection) -> bool:
-            rows = connection.query(f"UPDATE attachments SET number = number {where} RETURNING body", *values)
-            for (body,) in rows:
-                connection.execute(
-                    f"UPDATE attachments SET body = ? {where}", json_text_over(body, attachment), *values
-                )
-                add_note(connection, note, subject=attachment.id)
-            return bool(rows)
-
-        return await self._database.write(update)
-
-    async def detach(self, attachment_id: str, *, note: AuditNote | None = None) -> bool:
-        return await self._database.write(partial(_delete_from, table="attachments", row_id=attachment_id, note=note))
+    @writes(sync=True)
+    def detach(self, connection: Connection, attachment_id: str, *, note: AuditNote | None = None) -> bool:
+        return _delete_from(connection, "attachments", attachment_id, note)
 
 
-def _delete_from(connection: Connection, *, table: str, row_id: str, note: AuditNote | None) -> bool:
+def _delete_from(connection: Connection, table: str, row_id: str, note: AuditNote | None) -> bool:
     deleted = connection.execute(f"DELETE FROM {table} WHERE id = ?", row_id) > 0
     if deleted:
         add_note(connection, note, subject=row_id)
@@ -129,76 +197,9 @@ def _delete_from(connection: Connection, *, table: str, row_id: str, note: Audit
 # --- tasks
 
 
-def _add(connection: Connection, *, task: Task, note: AuditNote | None) -> Task:
-    names = ("id", "version", *_COLUMNS)
-    values = (task.id, 1, *_values(task))
-    added = connection.execute(
-        f"INSERT INTO tasks ({', '.join(names)}) VALUES ({marks(values)}) ON CONFLICT (id) DO NOTHING", *values
-    )
-    if added:
-        _tag(connection, task)
-        for attachment in task.attachments:
-            _attach(connection, attachment)
-        add_note(connection, note, subject=task.id)
-    kept = _get(connection, task_id=task.id)
-    assert kept is not None, "it was added or there before, and this transaction still sees it"
-    return kept
-
-
-def _get(connection: Connection, *, task_id: str) -> Task | None:
+def _get(connection: Connection, task_id: str) -> Task | None:
     rows = connection.query("SELECT body FROM tasks WHERE id = ?", task_id)
     return _tasks(connection, [body for (body,) in rows])[0] if rows else None
-
-
-def _get_many(connection: Connection, *, task_ids: Sequence[str]) -> Sequence[Task]:
-    bodies: list[str] = []
-    for piece in _pieces(task_ids):
-        bodies += [body for (body,) in connection.query(f"SELECT body FROM tasks WHERE id IN ({marks(piece)})", *piece)]
-    return _tasks(connection, bodies)
-
-
-def _find(
-    connection: Connection, *, wanted: TaskFilter, sort: TaskSort, after: str | None, limit: int, offset: int
-) -> TaskPage:
-    tests, values = _conditions(wanted)
-    where = f"WHERE {' AND '.join(tests)}" if tests else ""
-    [(total,)] = connection.query(f"SELECT COUNT(*) FROM tasks {where}", *values)
-    if after is not None:
-        numbered = f"SELECT id, ROW_NUMBER() OVER (ORDER BY {_ORDERS[sort]}) AS number FROM tasks {where}"
-        rows = connection.query(f"SELECT number FROM ({numbered}) AS listed WHERE id = ?", *values, after)
-        offset += rows[0][0] if rows else total
-    rows = connection.query(
-        f"SELECT body FROM tasks {where} ORDER BY {_ORDERS[sort]} LIMIT ? OFFSET ?", *values, limit, offset
-    )
-    return TaskPage(tasks=_tasks(connection, [body for (body,) in rows]), total=total)
-
-
-def _change(
-    connection: Connection, *, task_id: str, change: Callable[[Task], Task], now: float, note: AuditNote | None
-) -> Task | None:
-    # Changes nothing, but whoever else wants to change this task must wait.
-    rows = connection.query("UPDATE tasks SET version = version WHERE id = ? RETURNING version, body", task_id)
-    before = _get(connection, task_id=task_id) if rows else None
-    if before is None:
-        return None
-    [(number, body)] = rows
-    after = change(before)
-    bare = before.model_copy(update={"attachments": ()})
-    if after.model_copy(update={"attachments": ()}) != bare:
-        connection.execute(
-            "INSERT INTO task_versions (task_id, number, replaced_at, body) VALUES (?, ?, ?, ?)",
-            *(task_id, number, now, body),
-        )
-        settings = ", ".join(f"{name} = ?" for name in _COLUMNS)
-        connection.execute(
-            f"UPDATE tasks SET version = version + 1, {settings} WHERE id = ?", *_values(after, over=body), task_id
-        )
-        connection.execute("DELETE FROM task_tags WHERE task_id = ?", task_id)
-        _tag(connection, after)
-        add_note(connection, note, subject=task_id)
-    for attachment in after.attachments:
-        _attach(connection, attachment)
-    return _get(connection, task_id=task_id)
 
 
 def _values(task: Task, *, over: str | None = None) -> tuple[Any, ...]:
@@ -253,8 +254,8 @@ def _pieces(ids: Sequence[str]) -> Iterator[Sequence[str]]:
 # --- filters
 
 
-def _conditions(wanted: TaskFilter) -> tuple[list[str], list[Any]]:
-    found: list[tuple[str, Sequence[Any]]] = []
+def _conditions(wanted: TaskFilter) -> list[Test]:
+    found: list[Test] = []
     if wanted.status is not None:
         found.append(("status = ?", [wanted.status.value]))
     if wanted.priority is not None:
@@ -273,27 +274,12 @@ def _conditions(wanted: TaskFilter) -> tuple[list[str], list[Any]]:
     if wanted.text is not None:
         words = each_word("words", wanted.text) or [("1 = 1", [])]
         inside = " AND ".join(test for test, _ in words)
-        found.append((f"(id = ? OR ({inside}))", [wanted.text.strip(), *_flat(values for _, values in words)]))
-    return [test for test, _ in found], _flat(values for _, values in found)
-
-
-def _flat(lists: Iterable[Sequence[Any]]) -> list[Any]:
-    return [value for values in lists for value in values]
+        values = [value for _, given in words for value in given]
+        found.append((f"(id = ? OR ({inside}))", [wanted.text.strip(), *values]))
+    return found
 
 
 # --- attachments
-
-
-def _attach_to_task(connection: Connection, *, attachment: Attachment, note: AuditNote | None) -> Attachment | None:
-    # As in _change: the task must not be deleted in between.
-    if not connection.query("UPDATE tasks SET version = version WHERE id = ? RETURNING id", attachment.task_id):
-        return None
-    if _attach(connection, attachment):
-        add_note(connection, note, subject=attachment.id)
-    [(body,)] = connection.query(
-        "SELECT body FROM attachments WHERE task_id = ? AND reference = ?", attachment.task_id, attachment.reference
-    )
-    return Attachment.stored(body)
 
 
 def _attach(connection: Connection, attachment: Attachment) -> bool:
