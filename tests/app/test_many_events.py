@@ -13,11 +13,11 @@ import pytest
 from journeyman import Agent
 from journeyman.agent.ending import MANY_STEPS, response_of
 from journeyman.agent.state import MANY_FACTS, RunState
-from journeyman.app.assembly import FACTS_AT_ONCE
 from journeyman.app.journeyman import Journeyman
 from journeyman.core.events import CallsPlanned, CallStarted, Event, Fact, MessageReceived, RunStarted, StepFinished
 from journeyman.core.runs import RunStatus, TaskInput, ToolCall
 from journeyman.core.storing import RunOrder
+from journeyman.stores.runs import FACTS_AT_ONCE
 from journeyman.testing import ScriptedModel, say
 from tests.app.conftest import Opens
 from tests.stores.samples import numbered, record

@@ -65,8 +65,6 @@ AUTO = "auto"
 EMBEDDED = "embedded"
 SESSION_HISTORY_SINCE = 2
 """The format from which on programs look for a run's history in its session."""
-FACTS_AT_ONCE = 500
-"""Facts to a page. A run may have a hundred thousand, and nobody else may wait for them."""
 MOST_VERIFIERS = 10_000
 """Of runs that were started here and may wait for a person."""
 MOST_AGENTS = 100
@@ -584,14 +582,11 @@ class Shared:
         return order, await runs.create(order, any_session=any_session)
 
     async def fold(self, run_id: str) -> tuple[RunState, int]:
-        """What a run's facts amount to, and how many there are. Read in pages: others go on in between."""
+        """What a run's facts amount to, and how many there are."""
         state, seq = RunState(result_limit=self.rules.policy.max_result_chars), 0
-        while page := await self.store.runs.facts(run_id, after=seq, limit=FACTS_AT_ONCE):
-            for fact in page:
-                state.apply(fact)
-            seq = page[-1].seq or seq
-            if len(page) < FACTS_AT_ONCE:
-                break
+        async for fact in self.store.runs.all_facts(run_id):
+            state.apply(fact)
+            seq = fact.seq or seq
         return state, seq
 
     def agent_of(self, snapshot: dict[str, Any]) -> Agent:

@@ -13,7 +13,7 @@ import os
 import socket
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
@@ -24,7 +24,7 @@ from journeyman.core.protocols import Clock, Listener, Testimony
 from journeyman.core.runs import RunStatus
 from journeyman.core.storing import CallReport, RunRow
 from journeyman.execution.recorder import Recorder
-from journeyman.stores.journal import RetryingJournal, retry_store_faults
+from journeyman.stores.journal import RetryingJournal, retrying
 
 if TYPE_CHECKING:
     from journeyman.stores.store import SqlStore
@@ -138,15 +138,15 @@ class Awaited:
     """After which it is taken for gone, unless something is heard of it."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StoreWitness:
     """Waits for the report of the process that began a call, where it may be alive, and for no other."""
 
-    def __init__(self, store: SqlStore, *, clock: Clock, owner: str, lease_seconds: float, poll_seconds: float) -> None:
-        self._store = store
-        self._clock = clock
-        self._owner = owner
-        self._lease_seconds = lease_seconds
-        self._poll_seconds = poll_seconds
+    store: SqlStore
+    clock: Clock
+    owner: str
+    lease_seconds: float
+    poll_seconds: float
 
     async def outcome(self, started: CallStarted, *, wait: bool) -> Testimony | None:
         waiting_for: list[str] = []
@@ -166,7 +166,7 @@ class StoreWitness:
                     "at_most_seconds": round(max(awaited.seconds_left for awaited in alive)),
                 }
                 logger.warning("a call may be under way in the process before us: waiting", extra={LOG_FIELDS: fields})
-            await self._clock.sleep(self._poll_seconds)
+            await self.clock.sleep(self.poll_seconds)
 
     async def awaited(self, started: CallStarted) -> Sequence[Awaited]:
         """Whose report on a call is waited for by whoever has its run."""
@@ -174,20 +174,19 @@ class StoreWitness:
         return () if found.reported else self._alive(found)
 
     async def _look(self, started: CallStarted) -> CallReport:
-        look = partial(self._store.runs.reported, started)
-        return await retry_store_faults(look, clock=self._clock, run_id=started.run_id)
+        return await retrying(self.store.runs, clock=self.clock, run_id=started.run_id).reported(started)
 
     def _alive(self, found: CallReport) -> Sequence[Awaited]:
         """Those who may report something. Not we: a process that has a run again is done with what it began before."""
-        others = (former for former in found.at_work if former.owner != self._owner)
+        others = (former for former in found.at_work if former.owner != self.owner)
         awaited = (Awaited(former.owner, self._patience(former.owner) - former.silent_seconds) for former in others)
         return [process for process in awaited if process.seconds_left >= 0]
 
     def _patience(self, owner: str) -> float:
         """How long a process may be silent, in seconds."""
-        known = fate(owner, one_machine=not self._store.shared_limits)
+        known = fate(owner, one_machine=not self.store.shared_limits)
         leases = {"dead": -1, "alive": SILENT_LEASES_ALIVE}.get(known, SILENT_LEASES)
-        return leases * self._lease_seconds
+        return leases * self.lease_seconds
 
 
 # --- runs that do not recover
@@ -195,20 +194,19 @@ class StoreWitness:
 
 async def give_up(store: SqlStore, run_id: str, *, epoch: int, clock: Clock, heard: Listener) -> None:
     """Leave a run to a person. It is not loaded for that: whatever it does next takes the process with it."""
-    row = await retry_store_faults(lambda: store.runs.get(run_id), clock=clock, run_id=run_id)
+    runs = retrying(store.runs, clock=clock, run_id=run_id)
+    row = await runs.get(run_id)
     if row is None:
         return
-    after = max(0, row.last_seq - LATEST)
     started: dict[str, str] = {}
-    for fact in await retry_store_faults(lambda: store.runs.facts(run_id, after=after), clock=clock, run_id=run_id):
+    for fact in await runs.facts(run_id, after=max(0, row.last_seq - LATEST)):
         if isinstance(fact, CallStarted):
             started[fact.call_id] = fact.tool_name
         elif isinstance(fact, CallFinished):
             started.pop(fact.record.call_id, None)
     logger.error("the run is given up: processes die on it", extra={LOG_FIELDS: {"run_id": run_id}})
     error = _stuck(row, sorted(set(started.values())))
-    said = f"{error.message}. {error.user_guidance}"
-    await retry_store_faults(lambda: store.runs.note_trouble(run_id, said), clock=clock, run_id=run_id)
+    await runs.note_trouble(run_id, f"{error.message}. {error.user_guidance}")
     journal = RetryingJournal(run_id, store.runs, epoch=epoch, clock=clock)
     recorder = Recorder(run_id, journal, clock=clock, listeners=[heard], seq=row.last_seq)
     await recorder.record(RunSuspended(status=RunStatus.STUCK, waiting_for=(), error=error), sync=True)

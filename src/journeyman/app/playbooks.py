@@ -30,7 +30,6 @@ logger = logging.getLogger("journeyman.learning")
 CURSOR = "playbooks"
 LEASE_SECONDS = 120.0
 RUNS_AT_ONCE = 50
-FACTS_AT_ONCE = 500
 LEARN_SECONDS = 5.0
 """How long after its end a run is learned from, at most, where the app learns by itself."""
 _CHAIN = "Chain of "
@@ -124,12 +123,7 @@ class Playbooks:
         return versions
 
     async def _facts(self, run_id: str) -> list[Fact]:
-        found: list[Fact] = []
-        while page := await self._store.runs.facts(run_id, after=len(found), limit=FACTS_AT_ONCE):
-            found += page
-            if len(page) < FACTS_AT_ONCE:
-                break
-        return found
+        return [fact async for fact in self._store.runs.all_facts(run_id)]
 
     # --- files
 

@@ -28,11 +28,12 @@ from journeyman.core.events import CallFinished, Event, MessageReceived, StepFin
 from journeyman.core.protocols import Clock, Listener
 from journeyman.core.runs import RunStatus
 from journeyman.core.storing import DueRun, RunOrder, RunRow, checked_lease
-from journeyman.stores.journal import retry_store_faults
+from journeyman.stores.journal import retrying
 
 if TYPE_CHECKING:
     from journeyman.app.traces import Traces
     from journeyman.app.worker import JobQueue
+    from journeyman.stores.runs import SqlRuns
     from journeyman.stores.store import SqlStore
 
 logger = logging.getLogger("journeyman.app")
@@ -92,45 +93,36 @@ class Operation(TypedDict, total=False):
 # --- what this process holds, and has room for
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Claims:
     """Of one owner on one store. What the database is away for is asked again until it is back."""
 
-    def __init__(self, store: SqlStore, *, clock: Clock, owner: str, lease_seconds: float) -> None:
-        self._store = store
-        self._clock = clock
-        self._owner = owner
-        self._lease_seconds = lease_seconds
+    store: SqlStore
+    clock: Clock
+    owner: str
+    lease_seconds: float
+
+    def _runs(self, run_id: str) -> SqlRuns:
+        return retrying(self.store.runs, clock=self.clock, run_id=run_id)
 
     async def take(self, run_id: str, *, principal_limit: int | None = None, in_turn: bool = True) -> int | None:
         """The epoch under which the run is held here now; None where somebody else has it, or it is not its turn."""
-
-        async def claim(dead: Collection[str] = ()) -> int | None:
-            return await self._store.runs.claim(
-                run_id,
-                owner=self._owner,
-                lease_seconds=self._lease_seconds,
-                dead=dead,
-                principal_limit=principal_limit,
-                in_turn=in_turn,
-            )
-
-        async def claim_from_anybody() -> int | None:
-            if (epoch := await claim()) is not None:
-                return epoch
-            row = await self._store.runs.get(run_id)
-            dead = () if row is None or row.owner is None else self.dead([row.owner])
-            return await claim(dead) if dead else None
-
-        return await retry_store_faults(claim_from_anybody, clock=self._clock, run_id=run_id)
+        runs = self._runs(run_id)
+        claim = partial(runs.claim, run_id, owner=self.owner, lease_seconds=self.lease_seconds)
+        claim = partial(claim, principal_limit=principal_limit, in_turn=in_turn)
+        if (epoch := await claim()) is not None:
+            return epoch
+        row = await runs.get(run_id)
+        dead = () if row is None or row.owner is None else self.dead([row.owner])
+        return await claim(dead=dead) if dead else None
 
     async def give_back(self, run_id: str, epoch: int) -> None:
         # As long as it takes: this process renews the leases it holds, and nobody else could have the run.
-        release = partial(self._store.runs.release, run_id, owner=self._owner, epoch=epoch)
-        await retry_store_faults(release, clock=self._clock, run_id=run_id)
+        await self._runs(run_id).release(run_id, owner=self.owner, epoch=epoch)
 
     async def renew(self) -> Collection[str]:
         """Renew all leases; returns the runs among them that somebody elsewhere wants cancelled."""
-        return await self._store.runs.renew(self._owner, lease_seconds=self._lease_seconds)
+        return await self.store.runs.renew(self.owner, lease_seconds=self.lease_seconds)
 
     def held(self, row: RunRow) -> bool:
         """Whether a living process works on a run, as far as its lease and its process id tell."""
@@ -138,13 +130,13 @@ class Claims:
 
     def dead(self, owners: Iterable[str]) -> list[str]:
         """Those of the owners that are known to be gone."""
-        return dead_owners(owners, one_machine=not self._store.shared_limits)
+        return dead_owners(owners, one_machine=not self.store.shared_limits)
 
     async def gone(self, owner: str, *, silent_seconds: float) -> bool:
         """Whether a program that carries out runs is not there any more, as its process id or its silence tells."""
         if self.dead([owner]):
             return True
-        return owner not in await self._store.programs.executing(silent_seconds=silent_seconds)
+        return owner not in await self.store.programs.executing(silent_seconds=silent_seconds)
 
 
 class Places:
@@ -249,13 +241,15 @@ class Runner:
         self.places = Places(settings.concurrency)
         self.watches = Watches()
         self.witness = shared.executors.witness = StoreWitness(
-            self.store,
+            store=self.store,
             clock=self.clock,
             owner=shared.owner,
             lease_seconds=settings.lease_seconds,
             poll_seconds=settings.poll_seconds,
         )
-        self.claims = Claims(self.store, clock=self.clock, owner=shared.owner, lease_seconds=settings.lease_seconds)
+        self.claims = Claims(
+            store=self.store, clock=self.clock, owner=shared.owner, lease_seconds=settings.lease_seconds
+        )
         self._retention = Retention(self.store, traces, settings.retention_seconds)
         self._traces = traces
         self._working: dict[str, _Work] = {}
@@ -533,8 +527,7 @@ class Runner:
         if row.deaths and row.taken_from is not None and is_stopped(row.taken_from):
             # Lost, and by no fault of the run. One that is merely slow is believed dead until it is heard of again: a
             # run that blocks its process looks the same, and must not have one after another.
-            heard_of = partial(self.store.runs.heard_of, row.taken_from)
-            await retry_store_faults(heard_of, clock=self.clock, run_id=run_id)
+            await retrying(self.store.runs, clock=self.clock, run_id=run_id).heard_of(row.taken_from)
             row = row.model_copy(update={"deaths": row.deaths - 1})
         if row.deaths >= self.settings.max_recoveries:
             if row.last_seq == 0:  # it must have begun before it can be given up
@@ -545,7 +538,7 @@ class Runner:
         return True
 
     async def _row(self, run_id: str) -> RunRow | None:
-        return await retry_store_faults(lambda: self.store.runs.get(run_id), clock=self.clock, run_id=run_id)
+        return await retrying(self.store.runs, clock=self.clock, run_id=run_id).get(run_id)
 
     async def _cancel_is_wanted(self, run_id: str) -> bool:
         row = await self._row(run_id)

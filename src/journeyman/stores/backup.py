@@ -15,7 +15,7 @@ from pathlib import Path
 
 from journeyman.core.errors import ConfigurationError
 from journeyman.stores import migrations
-from journeyman.stores.connection import Connection, Row, SqliteConnection
+from journeyman.stores.connection import Connection, Row, SqliteConnection, insert_rows
 
 ROWS_AT_ONCE = 100
 NOT_CONTENT = frozenset({"schema_version", "programs"})
@@ -55,7 +55,7 @@ def copy_rows(connection: Connection, path: Path) -> None:
             names = ", ".join(columns)
             connection.execute(f"DECLARE journeyman_rows NO SCROLL CURSOR FOR SELECT {names} FROM {table}")
             while rows := connection.query(f"FETCH {ROWS_AT_ONCE} FROM journeyman_rows"):
-                _insert(file, table, columns, rows)
+                insert_rows(file, f"{table} ({names})", rows, at_once=ROWS_AT_ONCE)
             connection.execute("CLOSE journeyman_rows")
         file.commit()
     finally:
@@ -122,7 +122,7 @@ class Backup:
         count = 0
         for table, columns in tables.items():
             for rows in self._rows(table, columns):
-                _insert(connection, table, columns, rows)
+                insert_rows(connection, f"{table} ({', '.join(columns)})", rows, at_once=ROWS_AT_ONCE)
                 count += len(rows)
         connection.execute("UPDATE leases SET owner = NULL, until = 0, epoch = epoch + 1")
         connection.execute("UPDATE runs SET epoch = epoch + 1 WHERE ended_at IS NULL AND epoch > 0")
@@ -160,11 +160,3 @@ def _tables(file: SqliteConnection) -> dict[str, list[str]]:
     while len(ordered) < len(names):
         ordered += [name for name in names if name not in ordered and needs[name] <= set(ordered)]
     return {name: [row[1] for row in file.query(f"PRAGMA table_info({name})")] for name in ordered}
-
-
-def _insert(connection: Connection, table: str, columns: Sequence[str], rows: Sequence[Row]) -> None:
-    one = f"({', '.join('?' * len(columns))})"
-    connection.execute(
-        f"INSERT INTO {table} ({', '.join(columns)}) VALUES {', '.join([one] * len(rows))}",
-        *(value for row in rows for value in row),
-    )

@@ -140,6 +140,16 @@ def marks(values: Sequence[Any]) -> str:
     return ", ".join("?" * len(values))
 
 
+def insert_rows(
+    connection: Connection, into: str, rows: Sequence[Row], *, at_once: int, row: str | None = None
+) -> None:
+    """Many rows with few statements: each is a way to the server and back. ``row`` is how one of them is written."""
+    for start in range(0, len(rows), at_once):
+        some = rows[start : start + at_once]
+        values = ", ".join([row or f"({marks(some[0])})"] * len(some))
+        connection.execute(f"INSERT INTO {into} VALUES {values}", *(value for each in some for value in each))
+
+
 def where(*tests: Test | None) -> tuple[str, list[Any]]:
     """A WHERE clause and its values from tests as ``equals`` and ``belongs_to`` give them; None tests nothing."""
     given = [test for test in tests if test is not None]

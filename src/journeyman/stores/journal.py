@@ -33,7 +33,7 @@ from journeyman.core.protocols import Clock, Journal
 from journeyman.core.runs import AgentResponse, RunStatus
 from journeyman.stores.approvals import put_label, supersede, withdraw
 from journeyman.stores.audit import add_audit
-from journeyman.stores.connection import Connection, columns, json_text, storable
+from journeyman.stores.connection import Connection, columns, insert_rows, json_text, storable
 from journeyman.stores.conversations import add_messages, read_history, touch_session
 from journeyman.stores.database import Database, end_lease, pauses, release_lease, settle_future
 from journeyman.stores.gaps import add_gap
@@ -331,12 +331,8 @@ def write_facts(
         if not entries:
             return
         _advance(connection, run_id, epoch, entries, status)
-    for start in range(0, len(entries), ROWS_AT_ONCE):
-        some = entries[start : start + ROWS_AT_ONCE]
-        connection.execute(
-            f"INSERT INTO facts (run_id, seq, type, body) VALUES {', '.join(['(?, ?, ?, ?)'] * len(some))}",
-            *(value for entry in some for value in (run_id, entry.seq, entry.fact.type, entry.body)),
-        )
+    rows = [(run_id, entry.seq, entry.fact.type, entry.body) for entry in entries]
+    insert_rows(connection, "facts (run_id, seq, type, body)", rows, at_once=ROWS_AT_ONCE)
     for entry in entries:
         project(connection, run_id, entry.fact, effect=entry.effect)
 

@@ -18,7 +18,7 @@ from journeyman.core.audit import AuditNote
 from journeyman.core.data import canonical_json
 from journeyman.core.memory import MemoryDocument, Passage, StoredPassage
 from journeyman.stores.audit import add_note
-from journeyman.stores.connection import Connection, Row, Test, equals, marks, storable, where
+from journeyman.stores.connection import Connection, Row, Test, equals, insert_rows, marks, storable, where
 from journeyman.stores.database import Aggregate, Database, writes
 
 MOST_TERMS = 16
@@ -270,19 +270,12 @@ def _add(
             if compares and passage.vector is not None:
                 vectors.append((number, owner, embedder, _vector_text(passage.vector)))
         add_note(connection, note, subject=key)
-    _insert(connection, f"memories ({_COLUMNS})", texts)
-    _insert(connection, "memory_metadata (owner, document_id, name, value)", said)
+    insert = partial(insert_rows, connection, at_once=AT_ONCE)
+    insert(f"memories ({_COLUMNS})", texts)
+    insert("memory_metadata (owner, document_id, name, value)", said)
     columns = "number, owner, document_id, start, stop, terms, embedder, vector"
-    _insert(connection, f"memory_passages ({columns})", parts)
-    _insert(connection, "memory_vectors (number, owner, embedder, embedding)", vectors, row="(?, ?, ?, ?::vector)")
-
-
-def _insert(connection: Connection, into: str, rows: Sequence[Row], *, row: str | None = None) -> None:
-    """Many rows with few statements: each is a way to the server and back."""
-    for start in range(0, len(rows), AT_ONCE):
-        some = rows[start : start + AT_ONCE]
-        values = ", ".join([row or f"({marks(some[0])})"] * len(some))
-        connection.execute(f"INSERT INTO {into} VALUES {values}", *(value for each in some for value in each))
+    insert(f"memory_passages ({columns})", parts)
+    insert("memory_vectors (number, owner, embedder, embedding)", vectors, row="(?, ?, ?, ?::vector)")
 
 
 # --- words

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, TypedDict, Unpack
 
@@ -40,6 +41,7 @@ from journeyman.stores.processes import add_report, forget_deaths, heard_of, not
 from journeyman.stores.retention import purge_runs
 
 IDS_AT_ONCE = 200
+FACTS_AT_ONCE = 500
 _ASKED = """
     EXISTS (SELECT 1 FROM approvals WHERE approvals.run_id = runs.id AND approvals.status = 'pending')
 """
@@ -408,14 +410,24 @@ class SqlRuns(Aggregate):
     async def facts(self, run_id: str, *, after: int = 0, limit: int | None = None) -> Sequence[Fact]:
         return await self._database.read(partial(read_facts, run_id=run_id, after=after, limit=limit))
 
+    async def all_facts(self, run_id: str) -> AsyncIterator[Fact]:
+        """A run may have a hundred thousand. Read in pages: others go on in between."""
+        after = 0
+        while page := await self.facts(run_id, after=after, limit=FACTS_AT_ONCE):
+            for fact in page:
+                yield fact
+            after = page[-1].seq or after
+            if len(page) < FACTS_AT_ONCE:
+                break
+
     async def purge(self, *, ended_before: float) -> int:
         """Forget ended runs that are older, with their facts, artifacts and approvals; returns how many.
 
         Conversations, the call log and the audit stay.
         """
-        counts: dict[str, int] = {}
+        counts: Counter[str] = Counter()
         await purge_runs(self._database, ended_before=ended_before, counts=counts)
-        return counts.get("runs", 0)
+        return counts["runs"]
 
 
 def _only(
