@@ -12,9 +12,8 @@ import mcp_types as types
 from pydantic import TypeAdapter
 
 from journeyman.core.data import visible
-from journeyman.core.errors import ToolError
 from journeyman.core.specification import ToolSpecification
-from journeyman.sources.mcp.tools import prompt_value, resource_value
+from journeyman.sources.mcp.tools import complete, prompt_value, resource_value
 from journeyman.tools.tool import Tool
 
 if TYPE_CHECKING:
@@ -52,7 +51,7 @@ def _resource_tools(connection: Connection, options: Options) -> list[Tool[..., 
     async def read_resource(uri: str) -> Any:
         params = types.ReadResourceRequestParams(uri=uri)
         result = await connection.request(types.ReadResourceRequest(params=params), _READ)
-        return resource_value(_complete(result))
+        return resource_value(complete(result))
 
     server = options.namespace
     return [
@@ -72,7 +71,7 @@ def _prompt_tools(connection: Connection, options: Options) -> list[Tool[..., An
     async def get_prompt(name: str, arguments: dict[str, str] | None = None) -> Any:
         params = types.GetPromptRequestParams(name=name, arguments=arguments)
         result = await connection.request(types.GetPromptRequest(params=params), _PROMPT)
-        return prompt_value(_complete(result))
+        return prompt_value(complete(result))
 
     server = options.namespace
     named = {
@@ -120,12 +119,6 @@ async def _all(connection: Connection, request: type[Any], result: type[Any], fi
 
     found, _ = await connection.listed(field, ask, most=_MOST_LISTED)
     return found[:_MOST_LISTED]
-
-
-def _complete(result: Any) -> Any:
-    if isinstance(result, types.InputRequiredResult):
-        raise ToolError("MCP_INPUT_REQUIRED", "the server asks the client for input, which is not supported")
-    return result
 
 
 def _told(item: Any, *fields: str) -> dict[str, Any]:

@@ -59,9 +59,7 @@ class RemoteTool:
         result = await self.connection.request(
             types.CallToolRequest(params=params), _RESULT, progress=progress, once=self.once
         )
-        if isinstance(result, types.InputRequiredResult):
-            raise ToolError("MCP_INPUT_REQUIRED", "the server asks the client for input, which is not supported")
-        value = value_of(result)
+        value = value_of(complete(result))
         if self.output is not None:
             await self._check(result.structured_content)
         return value
@@ -76,6 +74,13 @@ class RemoteTool:
                 f"the result of {self.name!r} does not fit the schema that its server declares",
                 recover_action="Do not repeat the call: it has run. Go on without its result",
             )
+
+
+def complete(result: Any) -> Any:
+    """The result, if it is one. Raises ToolError where the server asks for something first."""
+    if isinstance(result, types.InputRequiredResult):
+        raise ToolError("MCP_INPUT_REQUIRED", "the server asks the client for input, which is not supported")
+    return result
 
 
 def _reporting(context: ToolContext) -> Any:
