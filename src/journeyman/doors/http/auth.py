@@ -8,9 +8,9 @@ import secrets
 from collections import OrderedDict
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-from fastapi import Depends, Request
+from fastapi import Depends
 from fastapi.security import HTTPBearer
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import from_json
@@ -146,12 +146,3 @@ def check_binding(host: str, tokens: Tokens | None) -> None:
             f"a service on {host!r} can be reached from other machines and needs tokens: give a token file, "
             "or listen on 127.0.0.1"
         )
-
-
-async def caller(request: Request) -> Principal:
-    """Whoever asks, as the middleware found out."""
-    principal: Principal = request.state.principal
-    return principal
-
-
-Caller = Annotated[Principal, Depends(caller)]

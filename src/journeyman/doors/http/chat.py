@@ -11,14 +11,13 @@ from journeyman.app import Agent
 from journeyman.app.desk import Desk
 from journeyman.app.handles import Handle
 from journeyman.app.operations.table import Body, SessionId, refused
-from journeyman.app.service import Service
 from journeyman.core.calls import ToolCallRecord
 from journeyman.core.data import new_id
 from journeyman.core.errors import ErrorInfo, InvalidDataError
 from journeyman.core.gaps import ToolGapReport
 from journeyman.core.runs import CHAT_MESSAGE_LIMIT, Message, TaskInput, Usage
 from journeyman.core.storing import RunOrder
-from journeyman.doors.http.common import DeskDep, IdempotencyKey, JsonRoute, RunAnswer, ServiceDep, answer_fields
+from journeyman.doors.http.common import DeskDep, IdempotencyKey, JsonRoute, RunAnswer, answer_fields
 from journeyman.doors.http.errors import FieldError, Problem, answers
 from journeyman.doors.http.events import EVENTS, LastEventId, last_event_id, stream_run, wants_json
 from journeyman.doors.http.health import MetricsDep
@@ -104,7 +103,6 @@ _STREAM: dict[str, Any] = {
 async def chat(
     body: ChatRequest,
     request: Request,
-    service: ServiceDep,
     desk: DeskDep,
     metrics: MetricsDep,
     accept: Annotated[str, Header(include_in_schema=False)] = "*/*",
@@ -123,7 +121,7 @@ async def chat(
     begun = await _begun(body, desk, run_id=run_id, resumes=after > 0)
     later = "respond-async" in {item.strip().lower() for item in prefer.replace(";", ",").split(",")}
     text = later or not wants_json(accept)
-    handle, session_id = begun or await _started(body, service, desk, run_id=run_id, text=text)
+    handle, session_id = begun or await _started(body, desk, run_id=run_id, text=text)
     request.state.run_id = handle.run_id
     headers = {"X-Session-ID": session_id, "Content-Location": f"/api/v1/runs/{handle.run_id}/events"}
     if later:
@@ -167,15 +165,12 @@ async def _begun(body: ChatRequest, desk: Desk, *, run_id: str | None, resumes: 
     return await desk.app.handle(order.run_id), order.task.session_id
 
 
-async def _started(
-    body: ChatRequest, service: Service, desk: Desk, *, run_id: str | None, text: bool
-) -> tuple[Handle, str]:
-    agent = with_schema(agent_named(service, body.agent), body.output, field="output")
-    must_have_model(service, agent)
+async def _started(body: ChatRequest, desk: Desk, *, run_id: str | None, text: bool) -> tuple[Handle, str]:
+    agent = ready_agent(desk, body.agent, body.output, field="output")
     session_id = body.session_id or new_id("sess")
     task = TaskInput(description=body.message, max_iterations=body.max_iterations)
     async with desk.begins_in(session_id):
-        handle = await service.app.start(agent, task, principal=desk.principal, session_id=session_id, run_id=run_id)
+        handle = await desk.app.start(agent, task, principal=desk.principal, session_id=session_id, run_id=run_id)
         if text:
             # At once, before its model is asked: whoever wants to read along is about to come.
             handle.stream_text()
@@ -184,32 +179,28 @@ async def _started(
     return first or (handle, session_id)
 
 
-def agent_named(service: Service, name: str | None) -> Agent:
-    agent = service.default_agent if name is None else service.agents.get(name)
+def agent_named(desk: Desk, name: str | None) -> Agent:
+    agents = desk.service.agents
+    agent = desk.service.default_agent if name is None else agents.get(name)
     if agent is None:
-        known = ", ".join(map(repr, service.agents))
-        raise Problem(404, "AGENT_NOT_FOUND", f"Agent not found; there are {known}")
+        raise Problem(404, "AGENT_NOT_FOUND", f"Agent not found; there are {', '.join(map(repr, agents))}")
     return agent
 
 
-def with_schema(agent: Agent, schema: dict[str, Any] | None, *, field: str) -> Agent:
-    """The agent, answering with data that fits a client's schema, where there is one."""
+def ready_agent(desk: Desk, name: str | None, schema: dict[str, Any] | None, *, field: str) -> Agent:
+    """An agent that a model answers for: no run is kept that none could carry out. With a client's schema, which is
+    ``field`` of its request, the agent answers with data that fits."""
+    agent = agent_named(desk, name)
     try:
-        return agent if schema is None else agent.with_output(schema)
+        agent = agent if schema is None else agent.with_output(schema)
     except InvalidDataError as error:
         raise refused(field, error.problems[0][1]) from None
-
-
-def must_have_model(service: Service, agent: Agent) -> None:
-    """Refuse to keep a run that no model could carry out."""
-    if (why := service.no_model(agent)) is not None:
-        raise Problem(
-            503,
-            "NO_MODEL",
-            why,
-            recover_action="Set up a language model and start the service again; tasks, tools, search and approvals "
-            "work without one",
+    if (why := desk.service.no_model(agent)) is not None:
+        hint = (
+            "Set up a language model and start the service again; tasks, tools, search and approvals work without one"
         )
+        raise Problem(503, "NO_MODEL", why, recover_action=hint)
+    return agent
 
 
 async def _answer(desk: Desk, handle: Handle, session_id: str) -> ChatAnswer:

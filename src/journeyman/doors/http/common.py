@@ -15,22 +15,15 @@ from journeyman.app.service import Service
 from journeyman.core.approvals import Approval
 from journeyman.core.calls import ToolCallRecord
 from journeyman.core.runs import RunStatus
-from journeyman.doors.http.auth import Caller
 from journeyman.doors.http.errors import FieldError, Problem, problem_of
 
 
-# Dependencies are coroutines although they wait for nothing: FastAPI runs anything else in a thread.
-async def _service(request: Request) -> Service:
+# A coroutine although it waits for nothing: FastAPI runs any other dependency in a thread.
+async def _desk(request: Request) -> Desk:
     service: Service = request.app.state.service
-    return service
+    return Desk(service.app, request.state.principal, service=service)  # who asks, as the middleware found out
 
 
-async def _desk(request: Request, principal: Caller) -> Desk:
-    service: Service = request.app.state.service
-    return Desk(service.app, principal, service=service)
-
-
-ServiceDep = Annotated[Service, Depends(_service)]
 DeskDep = Annotated[Desk, Depends(_desk)]
 """The app as the caller may use it."""
 IdempotencyKey = Annotated[

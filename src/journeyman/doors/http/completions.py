@@ -20,13 +20,7 @@ from journeyman.app import Agent
 from journeyman.app.desk import Desk
 from journeyman.app.handles import Handle
 from journeyman.core.data import canonical_json, digest, new_id
-from journeyman.core.errors import (
-    ErrorCategory,
-    ErrorInfo,
-    JourneymanError,
-    StoreClosedError,
-    StoreError,
-)
+from journeyman.core.errors import ErrorCategory, ErrorInfo, JourneymanError, StoreClosedError, StoreError
 from journeyman.core.events import (
     Answered,
     Event,
@@ -39,8 +33,8 @@ from journeyman.core.events import (
 )
 from journeyman.core.runs import Message, RunStatus, Usage
 from journeyman.core.storing import NotedRequest, RunOrder
-from journeyman.doors.http.chat import agent_named, must_have_model, with_schema
-from journeyman.doors.http.common import DeskDep, IdempotencyKey, JsonRoute, ServiceDep
+from journeyman.doors.http.chat import agent_named, ready_agent
+from journeyman.doors.http.common import DeskDep, IdempotencyKey, JsonRoute
 from journeyman.doors.http.completion_request import WAITING, CompletionRequest, goes_on
 from journeyman.doors.http.errors import Problem, openai_error
 from journeyman.doors.http.events import DONE, EVENTS, HEADERS, KEEP_ALIVE_SECONDS, EventStream, with_pauses
@@ -144,13 +138,13 @@ def _model(agent: Agent) -> ModelView:
 
 
 @router.get("/models", summary="Agents, as models", responses=_answers())
-async def list_models(service: ServiceDep) -> Models:
-    return Models(data=[_model(agent) for agent in service.agents.values()])
+async def list_models(desk: DeskDep) -> Models:
+    return Models(data=[_model(agent) for agent in desk.service.agents.values()])
 
 
 @router.get("/models/{name}", summary="One agent, as a model", responses=_answers(404))
-async def show_model(name: str, service: ServiceDep) -> ModelView:
-    return _model(agent_named(service, name))
+async def show_model(name: str, desk: DeskDep) -> ModelView:
+    return _model(agent_named(desk, name))
 
 
 @router.post(
@@ -165,7 +159,6 @@ async def show_model(name: str, service: ServiceDep) -> ModelView:
 async def complete(
     body: CompletionRequest,
     request: Request,
-    service: ServiceDep,
     desk: DeskDep,
     metrics: MetricsDep,
     key: IdempotencyKey = None,
@@ -181,8 +174,7 @@ async def complete(
 ) -> Any:
     """An error after the run has begun says 'X-Should-Retry: false': what it has done is done."""
     schema = None if body.response_format is None else body.response_format.schema_of_answer
-    agent = with_schema(agent_named(service, body.model), schema, field="response_format")
-    must_have_model(service, agent)
+    agent = ready_agent(desk, body.model, schema, field="response_format")
     asked = await _asked(body, agent, desk, key=key, retried=retries > 0)
     handle = await _started(agent, desk, asked, request.app.state.early_retries)
     request.state.run_id = handle.run_id
@@ -437,35 +429,29 @@ async def _parts(answer: Answer, chunks: Chunks) -> AsyncGenerator[bytes, None]:
                     if said:
                         yield said
                         said = b""
-                    if (ending := await _ending_in_time(event, answer, chunks)) is not None:
+                    if (ending := await _ending(event, answer, chunks)) is not None:
                         yield ending
                         return
             if said:
                 yield said
 
 
-async def _ending_in_time(event: Event, answer: Answer, chunks: Chunks) -> bytes | None:
-    """The same, when the store is there to tell: that it is away for a while ends no stream."""
+async def _ending(event: Event, answer: Answer, chunks: Chunks) -> bytes | None:
+    """What ends the stream, where an event does. That the store is away for a while, and cannot tell, ends none."""
     while True:
         try:
-            return await _ending(event, answer, chunks)
+            match event:
+                case RunFailed():
+                    return _data(openai_error(_failure(event.error), "server_error"))
+                case RunSuspended() if (status := await answer.handle.status()).waiting:  # else it was decided since
+                    info = await answer.info(status)
+                    return chunks.chunk({"content": await answer.waiting_text(info)}) + chunks.end(info)
+                case RunFinished(status=RunStatus.LIMIT_REACHED, error=ErrorInfo() as error) if chunks.data:
+                    return _data(openai_error(_failure(error), "server_error"))
+                case RunFinished():
+                    return chunks.end(await answer.info(event.status))
+            return None
         except StoreClosedError:
             raise
         except StoreError:
             await asyncio.sleep(AWAY_SECONDS)
-
-
-async def _ending(event: Event, answer: Answer, chunks: Chunks) -> bytes | None:
-    """What ends the stream, where an event does."""
-    match event:
-        case RunFailed():
-            return _data(openai_error(_failure(event.error), "server_error"))
-        case RunSuspended() if (status := await answer.handle.status()).waiting:  # else it was decided about since
-            info = await answer.info(status)
-            return chunks.chunk({"content": await answer.waiting_text(info)}) + chunks.end(info)
-        case RunFinished(status=RunStatus.LIMIT_REACHED, error=ErrorInfo() as error) if chunks.data:
-            return _data(openai_error(_failure(error), "server_error"))
-        case RunFinished():
-            return chunks.end(await answer.info(event.status))
-        case _:
-            return None

@@ -14,7 +14,7 @@ from pydantic import BaseModel, Field
 
 from journeyman.app.service import Service
 from journeyman.doors.http.auth import AUTHENTICATED
-from journeyman.doors.http.common import DeskDep, ServiceDep
+from journeyman.doors.http.common import DeskDep
 from journeyman.doors.http.errors import ErrorBody, Problem, answers
 
 router = APIRouter(tags=["health"])
@@ -160,10 +160,10 @@ _ERRORS: dict[int | str, dict[str, Any]] = {
     responses=_ERRORS,
     dependencies=AUTHENTICATED,
 )
-async def metrics(request: Request, service: ServiceDep, desk: DeskDep, counted: MetricsDep) -> PlainTextResponse:
+async def metrics(request: Request, desk: DeskDep, counted: MetricsDep) -> PlainTextResponse:
     """Runs and approvals are counted as far as you may see them: all with the permission 'runs:read'."""
     at_work, waiting = await desk.counts()
-    library = service.app.library
+    library = desk.app.library
     tools = [(name, library.counts(name).success_count, library.counts(name).failure_count) for name in library.names()]
     text = counted.text(gauges={"approvals_pending": waiting, "runs_unfinished": at_work}, tools=tools)
     instruments: Callable[[], str] | None = request.app.state.instruments

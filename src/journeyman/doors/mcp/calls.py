@@ -78,54 +78,6 @@ class Link:
             await self.desk.requests.forget(self.digest, self.run_id)
 
 
-class Repeats:
-    """Finds the run that a call has begun before."""
-
-    def __init__(self) -> None:
-        self.answering: set[str] = set()
-        """Runs that somebody here is about to be told of: the same call beside that one is another call."""
-
-    async def link(self, desk: Desk, steps: Steps, params: types.CallToolRequestParams) -> Link:
-        """The run that answers a call: one that it has begun before, or a new one, which is not begun here."""
-        key = (params.meta or {}).get(KEY)
-        if key is not None:
-            return await self._named(desk, steps, key)
-        mark = digest(DOOR, desk.principal.id, canonical_json(steps))
-        if params.request_state is not None:
-            run_id = params.request_state.partition(" ")[0]
-            order = await desk.own_order(run_id)
-            if order is None or not _same(order, desk, steps):
-                raise MCPError(types.INVALID_PARAMS, "the request state belongs to another call")
-            return Link(desk, run_id, begun=True, digest=mark, noted=True)
-        noted = await desk.requests.find(mark)
-        if noted is not None and await self._open(desk, noted, steps):
-            return Link(desk, noted.run_id, begun=True, digest=mark, noted=True)
-        return Link(desk, new_id("run"), begun=False, digest=mark)
-
-    async def _named(self, desk: Desk, steps: Steps, key: Any) -> Link:
-        if not isinstance(key, str) or not 1 <= len(key) <= LONGEST_KEY:
-            raise MCPError(types.INVALID_PARAMS, f"{KEY!r} must be a text of 1 to {LONGEST_KEY} characters")
-        run_id = desk.run_id_for(DOOR, key)
-        assert run_id is not None
-        try:
-            order = await desk.begun_before(run_id, same=lambda order: _same(order, desk, steps))
-        except ConflictError:
-            raise MCPError(types.INVALID_PARAMS, f"the {KEY!r} belongs to another call; use a new one") from None
-        return Link(desk, run_id, begun=order is not None, digest=None)
-
-    async def _open(self, desk: Desk, noted: NotedRequest, steps: Steps) -> bool:
-        """Whether a noted call has no answer yet, and nobody is about to get it."""
-        if noted.run_id in self.answering:
-            return False
-        order = await desk.own_order(noted.run_id)
-        if order is None or not _same(order, desk, steps):
-            return False
-        if noted.unanswered:
-            return True
-        gateway = order.task.metadata.get(DOOR, {}).get("gateway")
-        return gateway is None or await desk.app.runner.claims.gone(gateway, silent_seconds=ALIVE_SECONDS)
-
-
 def _same(order: RunOrder, desk: Desk, steps: Steps) -> bool:
     """Whether a run was ordered by this principal and is exactly this call."""
     if order.principal_id != desk.principal.id or not order.chain or len(order.chain) != len(steps):
@@ -176,7 +128,8 @@ class Calls:
     def __init__(self, places: Places, *, elicit: bool) -> None:
         self._places = places
         self._elicit = elicit
-        self._repeats = Repeats()
+        self._answering: set[str] = set()
+        """Runs that somebody here is about to be told of: the same call beside that one is another call."""
         self.cancelled: set[tuple[int, Any]] = set()
         """Requests that their client has cancelled, by connection and id."""
 
@@ -185,9 +138,8 @@ class Calls:
     ) -> types.CallToolResult | types.InputRequiredResult:
         """Carry a call out, or go on with it where its client has answered a question or asks again."""
         steps = [{"tool": item.name, "args": literal(params.arguments or {})}]
-        link = await self._repeats.link(desk, steps, params)
-        answering = self._repeats.answering
-        answering.add(link.run_id)
+        link = await self._link(desk, steps, params)
+        self._answering.add(link.run_id)
         try:
             if params.request_state is not None:
                 await self._take_answer(desk, params)
@@ -204,7 +156,47 @@ class Calls:
                     await self._cancel(ctx, desk, handle, link)
                 raise
         finally:
-            answering.discard(link.run_id)
+            self._answering.discard(link.run_id)
+
+    async def _link(self, desk: Desk, steps: Steps, params: types.CallToolRequestParams) -> Link:
+        """The run that answers a call: one that it has begun before, or a new one, which is not begun here."""
+        key = (params.meta or {}).get(KEY)
+        if key is not None:
+            return await self._named(desk, steps, key)
+        mark = digest(DOOR, desk.principal.id, canonical_json(steps))
+        if params.request_state is not None:
+            run_id = params.request_state.partition(" ")[0]
+            order = await desk.own_order(run_id)
+            if order is None or not _same(order, desk, steps):
+                raise MCPError(types.INVALID_PARAMS, "the request state belongs to another call")
+            return Link(desk, run_id, begun=True, digest=mark, noted=True)
+        noted = await desk.requests.find(mark)
+        if noted is not None and await self._open(desk, noted, steps):
+            return Link(desk, noted.run_id, begun=True, digest=mark, noted=True)
+        return Link(desk, new_id("run"), begun=False, digest=mark)
+
+    async def _named(self, desk: Desk, steps: Steps, key: Any) -> Link:
+        if not isinstance(key, str) or not 1 <= len(key) <= LONGEST_KEY:
+            raise MCPError(types.INVALID_PARAMS, f"{KEY!r} must be a text of 1 to {LONGEST_KEY} characters")
+        run_id = desk.run_id_for(DOOR, key)
+        assert run_id is not None
+        try:
+            order = await desk.begun_before(run_id, same=lambda order: _same(order, desk, steps))
+        except ConflictError:
+            raise MCPError(types.INVALID_PARAMS, f"the {KEY!r} belongs to another call; use a new one") from None
+        return Link(desk, run_id, begun=order is not None, digest=None)
+
+    async def _open(self, desk: Desk, noted: NotedRequest, steps: Steps) -> bool:
+        """Whether a noted call has no answer yet, and nobody is about to get it."""
+        if noted.run_id in self._answering:
+            return False
+        order = await desk.own_order(noted.run_id)
+        if order is None or not _same(order, desk, steps):
+            return False
+        if noted.unanswered:
+            return True
+        gateway = order.task.metadata.get(DOOR, {}).get("gateway")
+        return gateway is None or await desk.app.runner.claims.gone(gateway, silent_seconds=ALIVE_SECONDS)
 
     async def _start(self, desk: Desk, steps: list[dict[str, Any]], link: Link, *, said: list[str]) -> Handle:
         metadata = {**link.metadata(), SAID: said} if said else link.metadata()

@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 import os
 import re
-import ssl
-from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, contextmanager
 from typing import TYPE_CHECKING, Any, TextIO
 
 import anyio
 import anyio.to_thread
+from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
+from mcp.server.auth.provider import AccessToken
 from mcp.server.stdio import stdio_server
 
 from journeyman.app.service import Service
@@ -22,13 +22,11 @@ from journeyman.doors.mcp.calls import Context, Places
 from journeyman.doors.mcp.server import TOO_LARGE, Gateway
 
 if TYPE_CHECKING:
-    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+    from starlette.types import ASGIApp, Receive, Scope, Send
 
-    from journeyman.doors.http import ServeOptions, Tokens
+    from journeyman.doors.http import Tokens
 
 PATH = "/mcp"
-MOST_SESSIONS = 10_000
-_SESSION = b"mcp-session-id"
 
 
 async def serve_stdio(
@@ -56,8 +54,6 @@ async def serve_http(
     tokens: Tokens | None,
     places: Places,
     elicit: bool = True,
-    options: ServeOptions | None = None,
-    tls: ssl.SSLContext | None = None,
     ready: Callable[[int], None] | None = None,
 ) -> None:
     """Serve clients under ``/mcp`` until SIGINT or SIGTERM. Each is whom its token stands for."""
@@ -65,18 +61,10 @@ async def serve_http(
 
     gateway = Gateway(service, principal=_asking, places=places, elicit=elicit)
     # Hosts and origins are checked by the middleware that also knows the tokens.
-    application = gateway.server.streamable_http_app(streamable_http_path=PATH, host="0.0.0.0")
+    application: ASGIApp = gateway.server.streamable_http_app(streamable_http_path=PATH, host="0.0.0.0")
     async with gateway.server.session_manager.run(), gateway.watching():
-        await http.serve(
-            service,
-            host=host,
-            port=port,
-            tokens=tokens,
-            options=options,
-            tls=tls,
-            ready=ready,
-            application=OwnSessions(application),
-        )
+        application = _introduced(application)
+        await http.serve(service, host=host, port=port, tokens=tokens, ready=ready, application=application)
 
 
 def _asking(ctx: Context) -> Principal:
@@ -85,34 +73,16 @@ def _asking(ctx: Context) -> Principal:
     return principal
 
 
-class OwnSessions:
-    """A session belongs to the principal who began it: another's token does not open it."""
+def _introduced(app: ASGIApp) -> ASGIApp:
+    """The same, told who asks: the package lets nobody but the principal who began a session use it."""
 
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-        self._owners: OrderedDict[bytes, str] = OrderedDict()
+    async def application(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            principal: Principal = scope["state"]["principal"]
+            scope["user"] = AuthenticatedUser(AccessToken(token="", client_id=principal.id, scopes=[]))
+        await app(scope, receive, send)
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
-        principal: Principal = scope["state"]["principal"]
-        named = next((value for name, value in scope["headers"] if name == _SESSION), None)
-        if named is not None and self._owners.get(named, principal.id) != principal.id:
-            await send({"type": "http.response.start", "status": 404, "headers": [(b"content-type", b"text/plain")]})
-            await send({"type": "http.response.body", "body": b"there is no such session"})
-            return
-
-        async def noted(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                for name, value in message.get("headers", ()):
-                    if name.lower() == _SESSION:
-                        self._owners[value] = principal.id
-                        if len(self._owners) > MOST_SESSIONS:
-                            self._owners.popitem(last=False)
-            await send(message)
-
-        await self._app(scope, receive, noted)
+    return application
 
 
 # --- standard input

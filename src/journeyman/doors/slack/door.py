@@ -18,7 +18,6 @@ from slack_bolt.authorization import AuthorizeResult
 from slack_bolt.context.async_context import AsyncBoltContext
 from slack_sdk.errors import SlackApiError
 
-from journeyman.app import Agent
 from journeyman.app.desk import DECIDE, LOCAL, Desk
 from journeyman.app.service import Service
 from journeyman.core.data import digest
@@ -58,7 +57,6 @@ class SlackDoor:
         workspaces: Mapping[str, Workspace],
         *,
         people: People | None = None,
-        agent: Agent | None = None,
         signing_secret: str | None = None,
         base_url: str = SLACK_API,
         status_seconds: float = STATUS_SECONDS,
@@ -67,7 +65,7 @@ class SlackDoor:
         self._app = service.app
         self._workspaces = workspaces
         self._people = people or People(teams=workspaces)
-        self._agent = agent or service.default_agent
+        self._agent = service.default_agent
         self._taking: dict[str, asyncio.Task[None]] = {}
         self._showing = Showing(self._app, workspaces, seconds=status_seconds)
 

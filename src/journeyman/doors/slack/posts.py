@@ -40,10 +40,11 @@ class Post(NamedTuple):
 
 def status_post(run_id: str, lines: Sequence[str], *, ended: bool = False) -> Post:
     text = "\n".join(lines)
-    blocks: list[dict[str, Any]] = [_context(text, f"status:{run_id}") if ended else _section(text, f"status:{run_id}")]
-    if not ended:
-        blocks.append(_buttons(f"cancel:{run_id}", _button(CANCEL, "Cancel", run_id, style="danger")))
-    return Post(f"status:{run_id}", text, blocks)
+    block = _section(text, key := f"status:{run_id}")
+    if ended:
+        return Post(key, text, [{"type": "context", "block_id": block["block_id"], "elements": [block["text"]]}])
+    cancel = _buttons(f"cancel:{run_id}", _button(CANCEL, "Cancel", run_id, style="danger"))
+    return Post(key, text, [block, cancel])
 
 
 def approval_post(approval: Approval, decided: ApprovalDecided | None) -> Post:
@@ -63,7 +64,8 @@ def approval_post(approval: Approval, decided: ApprovalDecided | None) -> Post:
         notes.append(f"An approval is not bound to {escaped(approval.not_bound_to)}.")
     if approval.four_eyes:
         notes.append("Somebody else than the person who asked must agree.")
-    notes.append(f"Denied if nobody answers until {_moment(approval.expires_at.timestamp())}.")
+    until = int(approval.expires_at.timestamp())
+    notes.append(f"Denied if nobody answers until <!date^{until}^{{date_short_pretty}} {{time}}|{until}>.")
     buttons = [_button(DENY, "Deny", approval.id, style="danger")]
     if len(shown) > MOST_ARGUMENT_BLOCKS:
         # Nobody approves what they cannot see.
@@ -156,16 +158,8 @@ def person(principal_id: str) -> str:
     return f"<@{rest.rpartition(':')[2]}>" if kind == "slack" and ":" in rest else f"`{escaped(principal_id)}`"
 
 
-def _moment(seconds: float) -> str:
-    return f"<!date^{int(seconds)}^{{date_short_pretty}} {{time}}|{int(seconds)}>"
-
-
 def _section(text: str, block_id: str) -> dict[str, Any]:
     return {"type": "section", "block_id": block_id[:255], "text": {"type": "mrkdwn", "text": text[:3_000]}}
-
-
-def _context(text: str, block_id: str) -> dict[str, Any]:
-    return {"type": "context", "block_id": block_id[:255], "elements": [{"type": "mrkdwn", "text": text[:3_000]}]}
 
 
 def _buttons(block_id: str, *buttons: dict[str, Any]) -> dict[str, Any]:

@@ -50,20 +50,12 @@ MOST_REMEMBERED = 10_000
 class Showing:
     """Shows runs, as long as no other process does."""
 
-    def __init__(
-        self,
-        app: Journeyman,
-        workspaces: Mapping[str, Workspace],
-        *,
-        seconds: float,
-        lease_seconds: float = LEASE_SECONDS,
-        look_seconds: float = LOOK_SECONDS,
-    ) -> None:
+    def __init__(self, app: Journeyman, workspaces: Mapping[str, Workspace], *, seconds: float) -> None:
         self._app = app
         self._desk = Desk(app, LOCAL)  # the door itself looks after everybody's runs
         self._workspaces = workspaces
         self._seconds = seconds
-        self._lease_seconds, self._look_seconds = lease_seconds, look_seconds
+        self._look_seconds = LOOK_SECONDS
         self._following: dict[str, asyncio.Task[None]] = {}
         self._answered: dict[str, None] = {}
         """Runs that need not be looked at again."""
@@ -113,7 +105,7 @@ class Showing:
         while True:
             await asyncio.sleep(self._look_seconds)
             try:
-                if self._lease is None or self._app.clock.monotonic() - led >= self._lease_seconds / 4:
+                if self._lease is None or self._app.clock.monotonic() - led >= LEASE_SECONDS / 4:
                     led = self._app.clock.monotonic()
                     await self._lead()
                 if self._lease is not None:
@@ -138,7 +130,7 @@ class Showing:
                 task.cancel()
 
     async def _take(self, dead: Sequence[str] = ()) -> Lease:
-        return await self._desk.leases.take(self._duty, owner=self._name, lease_seconds=self._lease_seconds, dead=dead)
+        return await self._desk.leases.take(self._duty, owner=self._name, lease_seconds=LEASE_SECONDS, dead=dead)
 
     def _clocks(self) -> tuple[float, float]:
         # The one stands still while a machine sleeps, the other may be set back.
@@ -147,7 +139,7 @@ class Showing:
     def _holds(self) -> bool:
         """Whether no other process can have taken the lease: this one may have stood still for a while."""
         passed = max(now - then for now, then in zip(self._clocks(), self._asked, strict=True))
-        return self._lease is not None and passed < self._lease_seconds
+        return self._lease is not None and passed < LEASE_SECONDS
 
     async def _catch_up(self) -> None:
         """Show runs that others have taken, or that an earlier process has not answered."""

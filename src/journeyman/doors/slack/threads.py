@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import astuple, dataclass
 from typing import Any
 
@@ -71,8 +71,9 @@ class Thread:
         """Find the messages that were written before, here or by an earlier process."""
         for message in await self._messages(oldest=self.place.ts):
             if self._is_own(message):
-                for block_id in _block_ids(message):
-                    self._known.setdefault(block_id, (message["ts"], None))
+                for block in message.get("blocks", ()):
+                    if "block_id" in block:
+                        self._known.setdefault(str(block["block_id"]), (message["ts"], None))
 
     def knows(self, block_id: str) -> bool:
         return block_id in self._known
@@ -175,7 +176,3 @@ async def say_why_not(workspace: Workspace, place: Place, why: str, *, run_id: s
 
 def _moment(message: Mapping[str, Any]) -> float:
     return float(message.get("ts", 0))
-
-
-def _block_ids(message: Mapping[str, Any]) -> Iterator[str]:
-    return (str(block["block_id"]) for block in message.get("blocks", ()) if "block_id" in block)

@@ -73,17 +73,14 @@ class SourceBook:
     def of(self, context: ToolContext) -> RunSources:
         """Those of the run that a call belongs to."""
         if (kept := self._runs.get(context.run_id)) is None:
-            kept = self._runs[context.run_id] = self._begun(context)
+            found = _ITERATION.match(context.call_id) if self._shared is None else None
+            before = 100 * (int(found[1]) - 1) if found else 0
+            kept = RunSources(before, {} if self._shared is None else self._shared)
+            self._runs[context.run_id] = kept
         self._runs.move_to_end(context.run_id)
         while len(self._runs) > MOST_RUNS:
             self._runs.popitem(last=False)
         return kept
-
-    def _begun(self, context: ToolContext) -> RunSources:
-        if self._shared is not None:
-            return RunSources(numbers=self._shared)
-        found = _ITERATION.match(context.call_id)
-        return RunSources(before=100 * (int(found[1]) - 1) if found else 0)
 
 
 def results_of(response: AgentResponse, history: Iterable[Message] = ()) -> Iterator[Any]:

@@ -124,9 +124,6 @@ class _TaskTools:
         task = await self._service.named(arguments["task_id"])
         return f"Attach {arguments['reference']} to the task “{task.title}”"
 
-    async def _about_attachment(self, arguments: dict[str, Any], context: ToolContext) -> str:
-        return await about_attachment(self._service, arguments, "Delete")
-
     @tool(
         **_CHANGES,
         idempotent=True,
@@ -377,7 +374,7 @@ class _TaskTools:
             "Detach the link from the essay",
             {"task_id": "quarterly report", "attachment_id": "https://example.com/report.pdf"},
         ],
-        describe=_about_attachment,
+        describe=lambda self, arguments, context: about_attachment(self._service, arguments, "Delete"),
         render=wording.detached,
     )
     async def delete_attachment(
