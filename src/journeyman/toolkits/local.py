@@ -32,6 +32,7 @@ from journeyman.tools.tool import Tool
 
 LARGEST_FILE = 1_000_000
 MOST_FILES = 500
+_READS: dict[str, Any] = {"risk": RiskLevel.REVERSIBLE, "read_only": True}
 
 Title = Annotated[str, Field(min_length=1, max_length=80, description="The note's title, e.g. 'weekly orders'.")]
 
@@ -51,8 +52,7 @@ class LocalTools:
         return self.protects(str(arguments.get("path", arguments.get("folder", "."))))
 
     @tool(
-        risk=RiskLevel.REVERSIBLE,
-        read_only=True,
+        **_READS,
         repeatable=True,
         render=lambda arguments, result: (
             f"It is {result['time'][11:16]} on {result['weekday']}, {result['time'][:10]} ({result['timezone']})."
@@ -72,7 +72,7 @@ class LocalTools:
         now = datetime.now(zone)
         return {"time": now.isoformat(timespec="seconds"), "weekday": now.strftime("%A"), "timezone": timezone}
 
-    @tool(risk=RiskLevel.REVERSIBLE, read_only=True, hazard=_asks_for_protected)
+    @tool(**_READS, hazard=_asks_for_protected)
     def list_files(self, folder: str = ".", *, context: ToolContext | None = None) -> dict[str, Any]:
         """List the files below a folder. Use when you need to know which files there are.
 
@@ -95,7 +95,7 @@ class LocalTools:
             files.append({"path": self._name(found.path), "bytes": found.about.st_size})
         return {"files": files, "complete": True}
 
-    @tool(risk=RiskLevel.REVERSIBLE, read_only=True, hazard=_asks_for_protected)
+    @tool(**_READS, hazard=_asks_for_protected)
     def read_file(self, path: str, *, context: ToolContext | None = None) -> str:
         """Read a text file. Use when you know which file holds what you need.
 
@@ -118,7 +118,7 @@ class LocalTools:
             raise invalid("NOT_TEXT", message, "Choose another file, or look for what you need with search_text")
         return text
 
-    @tool(risk=RiskLevel.REVERSIBLE, read_only=True, hazard=_asks_for_protected)
+    @tool(**_READS, hazard=_asks_for_protected)
     def search_text(
         self,
         text: Annotated[str, Field(min_length=1)],
@@ -154,8 +154,7 @@ class LocalTools:
         return found
 
     @tool(
-        risk=RiskLevel.REVERSIBLE,
-        read_only=True,
+        **_READS,
         render=lambda arguments, result: f"{plain(arguments['expression'])} = **{result}**",
     )
     def calculate_expression(self, expression: Annotated[str, Field(min_length=1, max_length=500)]) -> int | float:

@@ -19,7 +19,7 @@ from journeyman.core.runs import CHAT_MESSAGE_LIMIT, Message, TaskInput, Usage
 from journeyman.core.storing import RunOrder
 from journeyman.doors.http.common import DeskDep, IdempotencyKey, JsonRoute, RunAnswer, answer_fields
 from journeyman.doors.http.errors import FieldError, Problem, answers
-from journeyman.doors.http.events import EVENTS, LastEventId, last_event_id, stream_run, wants_json
+from journeyman.doors.http.events import EVENTS, LastEventId, stream_run, wants_json
 from journeyman.doors.http.health import MetricsDep
 
 router = APIRouter(prefix="/api/v1/chat", tags=["chat"], route_class=JsonRoute)
@@ -114,7 +114,7 @@ async def chat(
 ) -> Any:
     """Starts a run and streams its events; each fact's id is its number in the run. The run goes on when the client
     leaves: come back with GET /api/v1/runs/{run_id}/events and Last-Event-ID."""
-    after = last_event_id(last)
+    after = int(last or 0)
     run_id = desk.run_id_for("chat", key) if body.run_id is None else body.run_id
     if body.run_id is not None and await desk.own_run(body.run_id) is None:
         run_id = desk.own_run_id(body.run_id)  # the caller's name for it, and not the id of a run that is theirs

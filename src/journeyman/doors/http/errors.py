@@ -125,12 +125,6 @@ def _nowhere(path: str) -> Problem:
     )
 
 
-def _wants_page(request: Request) -> bool:
-    """Whether a browser asks, for a person: programs are answered in JSON."""
-    path = request.state.path
-    return "text/html" in request.headers.get("Accept", "") and not path.startswith(("/api/", "/v1/"))
-
-
 def _nowhere_page(problem: Problem, root: str) -> Response:
     said, home = html.escape(problem.detail), html.escape(f"{root}/", quote=True)
     text = (
@@ -220,7 +214,9 @@ def install_errors(api: FastAPI) -> None:
         problem = problem_of(error)
         if isinstance(error, HTTPException) and not isinstance(error, Problem) and error.status_code == 404:
             problem = _nowhere(request.state.path)
-            if _wants_page(request):
+            # A browser asks, for a person: programs are answered in JSON.
+            own = request.state.path.startswith(("/api/", "/v1/"))
+            if "text/html" in request.headers.get("Accept", "") and not own:
                 return _nowhere_page(problem, request.scope.get("root_path", ""))
         if problem.status_code == 405:
             problem.headers = {"Allow": allowed(request.state.path)}

@@ -78,11 +78,6 @@ def wants_json(accept: str) -> bool:
     return "application/json" in accept and "text/event-stream" not in accept
 
 
-def last_event_id(header: str) -> int:
-    """The number of the last fact a client has; 0 when it has none."""
-    return int(header or 0)
-
-
 class EventStream(EventSourceResponse):
     """A stream that lets go of everything when its client is gone, whatever it was doing at that moment."""
 
@@ -172,7 +167,7 @@ async def run_events(
 ) -> Any:
     row = await desk.run(run_id)
     run_id = row.id
-    after = max(after, last_event_id(last))
+    after = max(after, int(last or 0))
     if not wants_json(accept):
         if last and row.status.ended and row.last_seq <= after:
             return Response(status_code=204)

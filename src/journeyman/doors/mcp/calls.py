@@ -56,14 +56,6 @@ class Link:
     """Under which it is noted; None where its client has named it."""
     noted: bool = False
 
-    @property
-    def named(self) -> bool:
-        return self.digest is None
-
-    def metadata(self) -> dict[str, Any]:
-        """What its run remembers of where it came from."""
-        return {DOOR: {"gateway": self.desk.app.runner.shared.owner}}
-
     async def note(self, *, unanswered: bool) -> None:
         """Let the same call find the run: at once where it was told to ask again, else if this process dies."""
         if self.digest is not None:
@@ -199,7 +191,7 @@ class Calls:
         return gateway is None or await desk.app.runner.claims.gone(gateway, silent_seconds=ALIVE_SECONDS)
 
     async def _start(self, desk: Desk, steps: list[dict[str, Any]], link: Link, *, said: list[str]) -> Handle:
-        metadata = {**link.metadata(), SAID: said} if said else link.metadata()
+        metadata = {DOOR: {"gateway": desk.app.runner.shared.owner}, **({SAID: said} if said else {})}
         try:
             return await start_chain(desk.app, steps, principal=desk.principal, run_id=link.run_id, metadata=metadata)
         except ConfigurationError as error:
@@ -325,7 +317,7 @@ class Calls:
         """End the run where its client has cancelled the call. One that is gone has not, and may be back."""
         # Over HTTP the newer protocol has no other notice than to hang up. Whoever names a call comes back for it.
         hung_up = ctx.request is not None and ctx.protocol_version in MODERN_PROTOCOL_VERSIONS
-        if not hung_up or link.named:
+        if not hung_up or link.digest is None:
             key = (id(connection_of(ctx)), ctx.request_id)
             if key not in self.cancelled:
                 await asyncio.sleep(CANCEL_SECONDS)

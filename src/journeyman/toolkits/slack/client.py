@@ -40,6 +40,8 @@ METHODS: Mapping[str, RateLimit] = MappingProxyType(
 a minute."""
 IN_ONE_CHANNEL = frozenset({"chat.postMessage"})
 """Methods that are limited for each channel alone."""
+NO_PAUSE_GIVEN = 30.0
+"""Seconds, where Slack wants a pause and does not say of how long."""
 LONGEST_SLEEP = 5.0
 """Another process may find that Slack wants no pause any more; and a clock may be wrong."""
 
@@ -96,11 +98,6 @@ class Pace:
 
 def _name(team: str, method: str) -> str:
     return f"slack:{team}:{method}"
-
-
-def retry_after(value: str | None) -> float:
-    """The seconds of a ``Retry-After`` header; half a minute where it says none."""
-    return float(value) if value is not None and value.isdigit() else 30.0
 
 
 SLACK_API = "https://slack.com/api/"
@@ -197,7 +194,8 @@ class SlackReader:
         found = answer.json() if answer.status == 200 else None
         error = found.get("error") if isinstance(found, dict) else None
         if answer.status == 429 or error == "ratelimited":
-            raise _rate_limited(retry_after(answer.headers.get("retry-after")))
+            wait = answer.headers.get("retry-after", "")
+            raise _rate_limited(float(wait) if wait.isdigit() else NO_PAUSE_GIVEN)
         if not isinstance(found, dict):
             raise _failed(f"Slack answered {answer.status} to {method}, which cannot be read")
         if not found.get("ok"):

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import gzip
 import hashlib
-from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
@@ -36,20 +35,16 @@ _KINDS = {"app.js": "text/javascript; charset=utf-8", "style.css": "text/css; ch
 _FOREVER = "public, max-age=31536000, immutable"
 
 
-@dataclass(frozen=True, slots=True)
 class _File:
-    content: bytes
-    packed: bytes
-    digest: str
-
-
-def _made(content: bytes) -> _File:
-    return _File(content, gzip.compress(content, mtime=0), hashlib.sha256(content).hexdigest()[:16])
+    def __init__(self, content: bytes) -> None:
+        self.content = content
+        self.packed = gzip.compress(content, mtime=0)
+        self.digest = hashlib.sha256(content).hexdigest()[:16]
 
 
 @cache
 def _file(name: str) -> _File:
-    return _made((files(__name__) / "static" / name).read_bytes())
+    return _File((files(__name__) / "static" / name).read_bytes())
 
 
 @cache
@@ -60,7 +55,7 @@ def _page(root: str) -> _File:
         content = content.replace(
             f"/assets/{asset}".encode(), f"{root}/assets/{asset}?v={_file(asset).digest}".encode()
         )
-    return _made(content)
+    return _File(content)
 
 
 @router.get("/")
