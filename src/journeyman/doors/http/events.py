@@ -7,7 +7,7 @@ nothing twice. Signals have no id. The end is ``data: [DONE]``. Results that are
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from typing import Annotated, Any, TypeVar
 
@@ -184,13 +184,7 @@ async def run_events(
 )
 async def read_artifact(run_id: Id, artifact_id: Id, desk: DeskDep) -> StreamingResponse:
     """Records of calls name it as their 'artifact', with its first and last characters."""
-    parts = await artifact_parts(desk, run_id, artifact_id)
-
-    async def encoded() -> AsyncIterator[bytes]:
-        async for part in parts:
-            yield part.encode()
-
-    return StreamingResponse(encoded(), media_type="text/plain; charset=utf-8")
+    return StreamingResponse(await artifact_parts(desk, run_id, artifact_id), media_type="text/plain; charset=utf-8")
 
 
 MOST_RUNS = 50
