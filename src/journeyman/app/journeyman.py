@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack, overload
 
 from journeyman.agent.agent import Agent, Verify
 from journeyman.agent.offer import Offer
-from journeyman.app.owners import new_owner
 from journeyman.core.approvals import Label
 from journeyman.core.data import new_id
 from journeyman.core.errors import ConfigurationError
@@ -100,6 +99,7 @@ class Journeyman:
     ) -> None:
         from journeyman.app.approvals import Approvals
         from journeyman.app.assembly import Executors, Libraries, Models, Rules, Shared
+        from journeyman.app.owners import new_owner
         from journeyman.app.runner import Runner, RunnerSettings
 
         if unknown := operation.keys() - {field.name for field in fields(RunnerSettings)}:
