@@ -104,6 +104,8 @@ class RunState:
         self.response: AgentResponse | None = None
         """What it amounts to, where it has ended in this process."""
         self.gap: ToolGapReport | None = None
+        self.forked = False
+        """Whether its past is another run's."""
         self.trace_parent: str | None = None
         """The span that the run began with, where it is traced."""
         self.guard = RepeatGuard()
@@ -171,6 +173,8 @@ class RunState:
                 self.status, self.error = RunStatus.RUNNING, None
             case events.RunStarted():
                 self._start(event)
+            case events.RunForked():
+                self._fork(event)
             case events.StrategiesInjected():
                 self.advice = event.advice
             case events.ToolsOffered():
@@ -229,6 +233,17 @@ class RunState:
         self.call_ids = {call.id for message in fact.history for call in message.calls}
         self.status = RunStatus.RUNNING
         self.wants_output = fact.agent.get("output") is not None
+
+    def _fork(self, fact: events.RunForked) -> None:
+        """What was said and done stays; what it cost, what people decided and what it came to is the parent's."""
+        self.forked = True
+        self.status, self.error, self.limit_reached = RunStatus.RUNNING, None, None
+        self.turn = self.conclusion = self.answer = None
+        self.usage, self.active_seconds, self.decisions, self.labels = Usage(), 0.0, {}, ()
+        if self.task is not None:  # what it says is no part of the parent's conversation
+            self.task = self.task.model_copy(update={"session_id": None})
+        if fact.say is not None:
+            self.messages.append(Message.user(fact.say))
 
     def _offer(self, fact: events.ToolsOffered) -> None:
         kept = [name for name in self.offered if name not in fact.dropped]

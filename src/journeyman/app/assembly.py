@@ -10,6 +10,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 from weakref import WeakKeyDictionary
 
+from pydantic_core import to_json
+
 from journeyman.agent.agent import Agent, Verify
 from journeyman.agent.offer import Offer
 from journeyman.agent.run import NO_LIMITS, Planner, Run, effective_limits
@@ -20,10 +22,12 @@ from journeyman.core.data import FORMAT, LOG_FIELDS, canonical_json
 from journeyman.core.errors import ConfigurationError
 from journeyman.core.events import (
     Fact,
+    RunForked,
     RunResumed,
     RunStarted,
     StepRestarted,
     StrategiesInjected,
+    read_fact,
 )
 from journeyman.core.playbook import Advice, StrategySource
 from journeyman.core.policy import WRITE_ALL, Policy, Principal
@@ -41,7 +45,7 @@ from journeyman.core.protocols import (
 )
 from journeyman.core.runs import Limits, Message, SessionHistory, TaskInput
 from journeyman.core.specification import Environment, ToolSpecification
-from journeyman.core.storing import Origin, RunOrder, own_run_id
+from journeyman.core.storing import Fork, Origin, RunOrder, own_run_id
 from journeyman.execution.checks import LocalBreaker, LocalLimiter, ResultCache
 from journeyman.execution.executor import CallScope, Executor
 from journeyman.execution.invoke import Invoker
@@ -509,7 +513,7 @@ class Shared:
             if advancing:
                 self.may_load(order)
         # With the first epoch nobody can have written anything.
-        past = None if epoch == 1 else await read(partial(self.fold, run_id))
+        past = None if epoch == 1 and order.fork is None else await read(partial(self.fold, run_id))
         # The agent as it was ordered: a newer version of it does not change this run.
         agent = self.agent_of(order.agent)
         library = await self.libraries.of(agent, order) if advancing else self.libraries.own(agent, order.task)
@@ -544,12 +548,21 @@ class Shared:
                 history=history,
                 session_history=span if self.format >= SESSION_HISTORY_SINCE else None,
             )
+        elif order.fork is not None and not run.state.forked:
+            await self._fork(run, order.fork)
         elif not run.state.status.ended:
             await run.recorder.record(RunResumed(owner=self.owner))
             if run.state.turn is None:
                 # The model will be asked (again) for this step: whatever was shown of its text is void.
                 await run.recorder.record(StepRestarted(iteration=run.iteration))
         return run
+
+    async def _fork(self, run: Run, fork: Fork) -> None:
+        """Record where the run leaves its parent, with what it begins with, all at once."""
+        if self.format < RunForked.since:
+            raise ConfigurationError("a program of an older version works on this store, which cannot read forked runs")
+        left = RunForked(parent_id=fork.run_id, parent_seq=fork.seq, iteration=fork.iteration, say=fork.say)
+        await run.recorder.record(left, *(read_fact(to_json(fact)) for fact in fork.facts))
 
     def in_environment(self, task: TaskInput, library: ToolLibrary) -> tuple[ToolLibrary, Rules]:
         """The tools and rules of a task, with the overrides of the environment that it names."""

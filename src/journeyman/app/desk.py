@@ -268,9 +268,14 @@ class Desk:
         await self.app.resume(row.id)
         return await self.run(row.id)
 
-    async def _own_unfinished(self, run_id: str) -> RunRow:
+    async def own(self, run_id: str) -> RunRow:
+        """A run that the principal may change."""
         row = await self.run(run_id)
         self._must_own(row.principal_id)
+        return row
+
+    async def _own_unfinished(self, run_id: str) -> RunRow:
+        row = await self.own(run_id)
         if row.status.ended:
             raise ConflictError("RUN_ENDED", f"run {run_id!r} is {row.status.value} already")
         return row

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from journeyman.app.gaps import Gaps
     from journeyman.app.handles import Handle, SendOptions, Session
     from journeyman.app.playbooks import Playbooks
-    from journeyman.app.replays import ReplayOptions
+    from journeyman.app.replays import ForkOptions, ReplayOptions
     from journeyman.app.runner import Operation
     from journeyman.app.splits import Split
     from journeyman.app.trust import TrustGate
@@ -436,6 +436,19 @@ class Journeyman:
         from journeyman.app.replays import replay
 
         return await replay(self, runs, **options)
+
+    async def fork(self, run_id: str, *, at: int, **options: Unpack[ForkOptions]) -> Handle:
+        """Begin a run that shares the past of another one up to the step ``at``, and goes on otherwise from there.
+
+        The model is asked again; or something is said to it first (``say``), or the step's call gets other
+        ``arguments`` or another ``result``. Nothing of the past is done again, and what follows is governed afresh:
+        nothing that was allowed to the parent is allowed to the fork.
+        """
+        from journeyman.app.replays import fork
+
+        self._check_open()
+        self._shared.must_be_confirmed()
+        return self._handle(await fork(self, run_id, at=at, **options))
 
     def model_for(self, agent: Agent) -> Model:
         """The model that answers for an agent here: the app's, or the one the agent names."""

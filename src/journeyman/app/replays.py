@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
+from journeyman.core.data import new_id
 from journeyman.core.errors import ConfigurationError
 from journeyman.core.events import CallFinished
 from journeyman.core.policy import ANY_PRINCIPAL, Policy, PrincipalFilter
 from journeyman.core.runs import TaskInput
 from journeyman.execution.recorder import MemoryJournal
+from journeyman.replay.diff import RunDiff
+from journeyman.replay.forking import fork_of
 from journeyman.replay.playing import Played, Strictness, play, told
 from journeyman.replay.policies import CHANGES, replay_policy
 from journeyman.replay.recording import Recording
@@ -24,15 +27,18 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CHANGES",
+    "ForkOptions",
     "MemoryJournal",
     "Played",
     "Recording",
     "Redaction",
     "ReplayOptions",
     "ReplayReport",
+    "RunDiff",
     "Strictness",
     "Today",
     "configured",
+    "fork",
     "play",
     "recorded",
     "recording_of",
@@ -95,6 +101,48 @@ def today(app: Journeyman, policy: Policy | None = None, library: ToolLibrary | 
         govern=(lambda tools: tools) if found is None else found.governing,
         rules=rules,
     )
+
+
+class ForkOptions(TypedDict, total=False):
+    """What ``app.fork`` takes besides the run and the step."""
+
+    say: str | None
+    """Said to the model before it goes on."""
+    arguments: dict[str, Any] | None
+    """Of the step's call, in the place of those the model gave."""
+    result: Any
+    """Of the step's call, in the place of what the tool returned."""
+    call_id: str | None
+    """Which of the step's calls, where it has several."""
+    model: str | None
+    """Goes on in the place of the parent's."""
+
+
+async def fork(app: Journeyman, run_id: str, *, at: int, **options: Unpack[ForkOptions]) -> str:
+    """Keep a run that goes on from a step of another one's past, and begin it. Returns its id."""
+    order = await app.store.runs.order(run_id)
+    if order is None:
+        raise ConfigurationError(f"there is no run {run_id!r} in this store")
+    model, fork_id = options.get("model"), new_id("run")
+    edit: dict[str, Any] = {name: value for name, value in options.items() if name != "model"}
+    left = fork_of(Recording(run_id, await app.store.runs.facts(run_id)), fork_id, at=at, **edit)
+    agent, origin = order.agent, order.origin
+    if model is not None:
+        agent = {**agent, "model": model}
+        origin = None if origin is None else origin.model_copy(update={"model": model})
+    own = {
+        "run_id": fork_id,
+        "agent": agent,
+        "origin": origin,
+        "task": order.task.model_copy(update={"session_id": None}),
+        "fork": left,
+        "created_at": app.clock.time(),
+        "trace_parent": None,
+    }
+    order = order.model_copy(update=own)
+    await app.store.runs.create(order)
+    await app.runner.adopt(fork_id, order=order, priority=order.priority)
+    return fork_id
 
 
 def configured(library: ToolLibrary | None, policy: Policy | None, file: Path | None) -> Today:

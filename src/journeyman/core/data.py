@@ -51,7 +51,7 @@ MOST_DIGITS = 4_300
 TOO_LONG_NUMBER = f"a number of more than {MOST_DIGITS:,} digits"
 
 
-FORMAT = 3
+FORMAT = 4
 """The version of what is stored as JSON: facts, agents, orders, approvals, tasks. Written into every one of them.
 
 A reader skips fields it does not know, so adding one needs no new version. A new type of fact does: it says in

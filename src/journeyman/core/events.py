@@ -79,6 +79,19 @@ class RunResumed(_Event):
     owner: str = ""
 
 
+class RunForked(_Event):
+    """The run goes on from another one's past, which is not repeated; what was allowed there is not allowed here."""
+
+    since: ClassVar[int] = 4
+    type: Literal["run_forked"] = "run_forked"
+    parent_id: str
+    parent_seq: int
+    iteration: int
+    """The step that is taken otherwise."""
+    say: str | None = None
+    """What is said to the model before it goes on."""
+
+
 class StrategiesInjected(_Event):
     """The advice that a run begins with: the caller's, and the playbook's."""
 
@@ -295,6 +308,7 @@ class UnknownFact(_Event):
 Fact: TypeAlias = Annotated[
     RunStarted
     | RunResumed
+    | RunForked
     | StrategiesInjected
     | ToolsOffered
     | MessageReceived

@@ -49,6 +49,21 @@ class Origin(Entity):
         return self.agent, self.library, self.folder
 
 
+class Fork(Entity):
+    """From where a run goes on that shares the past of another one."""
+
+    run_id: str = Field(min_length=1)
+    """Its parent."""
+    seq: int = Field(gt=0)
+    """How many of the parent's facts are its past."""
+    iteration: int = Field(gt=0)
+    """The step that is taken otherwise."""
+    say: str | None = None
+    """What is said to the model before it goes on."""
+    facts: tuple[dict[str, Any], ...] = ()
+    """What the run begins with after that past, as JSON: calls with other arguments or results."""
+
+
 class RunOrder(Entity):
     """What somebody asked for: enough to begin the run in any process."""
 
@@ -67,6 +82,8 @@ class RunOrder(Entity):
     """None for a run that a program of somebody's own began: only they know where its tools are."""
     trace_parent: str | None = None
     """The span of whoever ordered it, where that was traced."""
+    fork: Fork | None = None
+    """Where its past is another run's."""
     created_at: float
 
     @property
@@ -121,6 +138,10 @@ class RunRow(Entity):
     """The model that answered last, of a run that has ended; and the tokens that all of them read and wrote."""
     input_tokens: int | None = None
     output_tokens: int | None = None
+
+    parent_id: str | None = None
+    """The run whose past it shares, up to the fact ``parent_seq``."""
+    parent_seq: int | None = None
 
     @field_validator("status", mode="before")
     @classmethod

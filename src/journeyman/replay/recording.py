@@ -28,6 +28,7 @@ from journeyman.core.events import (
     MessageReceived,
     RunFailed,
     RunFinished,
+    RunForked,
     RunStarted,
     RunSuspended,
     StepFinished,
@@ -121,7 +122,10 @@ class Recording:
 
     @property
     def answer(self) -> str | None:
-        return next((fact.text for fact in reversed(self.facts) if isinstance(fact, Answered)), None)
+        for fact in reversed(self.facts):
+            if isinstance(fact, Answered | RunForked):  # before it stands what its parent has answered
+                return fact.text if isinstance(fact, Answered) else None
+        return None
 
     @property
     def status(self) -> RunStatus:

@@ -176,8 +176,10 @@ class SqlConversations(Aggregate):
             return False
         now = self._clock.time()
         revoke_all(connection, session_id, by=by, now=now)
-        sql = "SELECT id FROM runs WHERE session_id = ?"
-        runs = forget_runs(connection, [run_id for (run_id,) in connection.query(sql, session_id)])
+        said = [run_id for (run_id,) in connection.query("SELECT id FROM runs WHERE session_id = ?", session_id)]
+        for run_id in said:  # which grows meanwhile: what was forked from them repeats what was said
+            said += [fork for (fork,) in connection.query("SELECT id FROM runs WHERE parent_id = ?", run_id)]
+        runs = forget_runs(connection, said)
         details = {"principal_id": rows[0][0], "runs": runs}
         add_audit(connection, "session_deleted", actor=by, subject=session_id, details=details, now=now)
         return True

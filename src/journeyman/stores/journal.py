@@ -308,12 +308,22 @@ class SqlJournal:
 
 
 def read_facts(connection: Connection, *, run_id: str, after: int = 0, limit: int | None = None) -> Sequence[Fact]:
-    sql = "SELECT body FROM facts WHERE run_id = ? AND seq > ? ORDER BY seq"
+    sql = "SELECT seq, body FROM facts WHERE run_id = ? AND seq > ? ORDER BY seq"
     if limit is None:
         rows = connection.query(sql, run_id, after)
     else:
         rows = connection.query(f"{sql} LIMIT ?", run_id, after, limit)
-    facts = [read_fact(body) for (body,) in rows]
+    if not rows or rows[0][0] > after + 1:  # the rest may be the past of another run, which this one shares
+        parents = connection.query(
+            "SELECT parent_id, parent_seq FROM runs WHERE id = ? AND parent_seq > ?", run_id, after
+        )
+        for parent_id, shared in parents:
+            most = shared - after if limit is None else min(limit, shared - after)
+            past = read_facts(connection, run_id=parent_id, after=after, limit=most)
+            if limit is not None:
+                rows = rows[: max(0, limit - len(past))]
+            return (*past, *(read_fact(body) for _, body in rows))
+    facts = [read_fact(body) for _, body in rows]
     if facts and isinstance(facts[0], RunStarted) and (span := facts[0].session_history) is not None:
         facts[0] = facts[0].model_copy(update={"history": read_history(connection, span)})
     return tuple(facts)

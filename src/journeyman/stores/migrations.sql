@@ -831,3 +831,21 @@ ALTER TABLE runs DROP COLUMN outcome;
 ALTER TABLE runs DROP COLUMN words;
 
 ALTER TABLE runs DROP COLUMN request;
+
+--- step forks: runs whose past is another one's
+
+--- up
+
+ALTER TABLE runs ADD COLUMN parent_id TEXT;
+
+ALTER TABLE runs ADD COLUMN parent_seq INTEGER;
+
+CREATE INDEX forks_of_run ON runs (parent_id);
+
+--- down
+
+DROP INDEX forks_of_run;
+
+ALTER TABLE runs DROP COLUMN parent_seq;
+
+ALTER TABLE runs DROP COLUMN parent_id;

@@ -51,7 +51,9 @@ _OLD: dict[str, tuple[str, str, str]] = {
 
 async def purge_runs(database: Database, *, ended_before: float, counts: Counter[str]) -> None:
     """Ended runs with their events, artifacts and approvals."""
-    ended = "runs WHERE ended_at < ? ORDER BY ended_at"
+    # What others share is their past, too: it goes with the last of them.
+    shared = "EXISTS (SELECT 1 FROM runs AS fork WHERE fork.parent_id = runs.id)"
+    ended = f"runs WHERE ended_at < ? AND NOT {shared} ORDER BY ended_at"
     while found := await database.read(partial(_some_ids, of=ended, before=ended_before)):
         for kind, (table, key, order) in _OF_RUN.items():
             counts[kind] += await _forget(database, table, key, f"run_id IN ({marks(found)}) {order}", *found)

@@ -407,6 +407,10 @@ class SqlRuns(Aggregate):
         """
         return SqlJournal(self._database, run_id, epoch)
 
+    async def forks(self, run_id: str) -> Sequence[RunRow]:
+        """The runs that share the past of this one, the oldest first."""
+        return await self._rows("WHERE parent_id = ? ORDER BY created_at, id", run_id)
+
     async def facts(self, run_id: str, *, after: int = 0, limit: int | None = None) -> Sequence[Fact]:
         return await self._database.read(partial(read_facts, run_id=run_id, after=after, limit=limit))
 
@@ -495,7 +499,9 @@ def _create(connection: Connection, *, order: RunOrder, any_session: bool) -> bo
         "status": RunStatus.QUEUED.value,
         "priority": order.priority,
         "epoch": 0,
-        "last_seq": 0,
+        "last_seq": 0 if order.fork is None else order.fork.seq,
+        "parent_id": None if order.fork is None else order.fork.run_id,
+        "parent_seq": None if order.fork is None else order.fork.seq,
         "history_length": 0,
         "created_at": order.created_at,
         "updated_at": order.created_at,

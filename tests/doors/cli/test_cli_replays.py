@@ -10,7 +10,8 @@ import pytest
 
 from journeyman import Journeyman
 from journeyman.testing import ScriptedModel, call, say
-from tests.doors.cli.driving import Cli
+from tests.doors.cli.box_shop import AGENT as BOXES
+from tests.doors.cli.driving import Cli, Serve
 from tests.replay.shop import AGENT, EFFECTS, LIBRARY
 
 STRICTER = 'version: 1\ntools: {find_order: {import: "tests.replay.shop:find_order", risk: irreversible}}\n'
@@ -79,3 +80,24 @@ def test_a_run_is_made_into_a_test_and_updated(cli: Cli, run_id: str, tmp_path: 
     assert "private-1" in (tmp_path / "test_x.py").read_text()
     assert cli("runs", "test", run_id, "--strictness", "loose").code == 2
     assert not EFFECTS
+
+
+def test_a_run_is_forked_compared_and_shown_as_a_tree(cli: Cli, serve: Serve, shop: Path) -> None:
+    with serve(call("burn_shelf", shelf="a"), say("Warm."), say("Cold."), say("Never mind.")) as server:
+        cli("run", "Burn it.", "--durable", "--yes", *BOXES, "--model", f"{server.url}#any")
+        [parent] = [row["id"] for row in json.loads(cli("runs", "list", "--json").out)]
+        forked = cli("runs", "fork", parent, "--at", "1", "--result", '"no fire"')
+        said = cli("runs", "fork", parent, "--at", "3", "--say", "Thank you", "--json")
+        assert "no fire" in server.requests[2]["messages"][-1]["content"]
+        assert server.requests[3]["messages"][-1]["content"] == "Thank you"
+    assert (forked.out, (shop / "effects.txt").read_text()) == ("Cold.\n", "burnt a\n")
+    other = json.loads(said.out)["run_id"]
+    shown = cli("runs", "show", parent).out
+    assert shown.index(f"{parent} completed ←") < shown.index(f"  {other} completed")
+    apart = cli("runs", "diff", parent, other)
+    assert (apart.code, "they part at step 3" in apart.out, "+ Never mind." in apart.out) == (0, True, True)
+    [first] = [row["run"] for row in json.loads(cli("runs", "show", parent, "--json").out)["forks"]][1:2]
+    told = json.loads(cli("runs", "diff", parent, first, "--json").out)
+    assert (told["first"], {item["what"]: item["b"] for item in told["differences"]}["result"]) == (1, "no fire")
+    assert "they do not differ" in cli("runs", "diff", parent, parent).out
+    assert cli("runs", "fork", parent, "--at", "7").code == 1

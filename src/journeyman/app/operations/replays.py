@@ -7,10 +7,14 @@ from typing import Annotated
 from pydantic import Field
 
 from journeyman.app.desk import Desk
-from journeyman.app.operations.table import Body, Id, Object, operation, refused
-from journeyman.app.replays import ReplayOptions, replay
-from journeyman.core.errors import InvalidDataError
-from journeyman.core.policy import Policy
+from journeyman.app.operations.runs import RunView, view_of
+from journeyman.app.operations.table import Body, Id, Object, Storable, Worded, operation, refused
+from journeyman.app.replays import ForkOptions, ReplayOptions, replay
+from journeyman.core.errors import ConfigurationError, InvalidDataError
+from journeyman.core.policy import WRITE_ALL, Policy
+from journeyman.core.storing import RunRow
+from journeyman.replay.diff import RunDiff, diff
+from journeyman.replay.recording import Recording
 from journeyman.replay.report import ReplayReport
 
 MOST_RUNS = 1_000
@@ -39,3 +43,49 @@ async def replay_runs(desk: Desk, body: ReplayBody) -> ReplayReport:
         except InvalidDataError as error:
             raise refused("policy", str(error)) from None
     return await replay(desk.app, [(await desk.run(run_id)).id for run_id in body.runs], **options)
+
+
+class ForkBody(Body):
+    """From which step on a run goes otherwise, and how."""
+
+    at: int = Field(ge=1, description="The step, from 1.", examples=[2])
+    say: Worded | None = Field(default=None, description="Said to the model before it goes on.")
+    arguments: Object | None = Field(default=None, description="Other arguments for the step's call.")
+    result: Storable = Field(default=None, description="Another result of the step's call, which is not made.")
+    call_id: Id | None = Field(default=None, description="Which call, where the step has several.")
+    model: Worded | None = Field(default=None, max_length=300, description="Goes on in the place of the run's own.")
+
+
+@operation("runs.fork", "Begin a run that shares the past of another one and goes on otherwise")
+async def fork_run(desk: Desk, run_id: Id, body: ForkBody) -> RunView:
+    """Nothing of the past is done again; what follows is governed afresh, and what was allowed is not inherited. For
+    whoever the run is, or with the permission 'runs:write'; another model needs that permission."""
+    row = await desk.own(run_id)
+    if body.model is not None:
+        desk.must_hold(WRITE_ALL)
+    options: ForkOptions = {"say": body.say, "arguments": body.arguments, "call_id": body.call_id, "model": body.model}
+    if "result" in body.model_fields_set:
+        options["result"] = body.result
+    try:
+        handle = await desk.app.fork(row.id, at=body.at, **options)
+    except ConfigurationError as error:
+        raise refused("at", str(error)) from None
+    return await view_of(await desk.run(handle.run_id), desk)
+
+
+async def fork_tree(desk: Desk, row: RunRow) -> list[tuple[int, RunRow]]:
+    """The run with all that share a past with it, the first of them first, each with how many are above it."""
+    kept = desk.app.store.runs
+    while row.parent_id is not None and (parent := await kept.get(row.parent_id)) is not None:
+        row = parent
+    tree, left = list[tuple[int, RunRow]](), [(0, row)]
+    while left and len(tree) < MOST_RUNS:
+        depth, item = left.pop()
+        tree.append((depth, item))
+        left += [(depth + 1, fork) for fork in reversed(await kept.forks(item.id))]
+    return tree if len(tree) > 1 else []
+
+
+@operation("runs.diff", "Where two runs part, and what each did, answered and cost")
+async def compare_runs(desk: Desk, run_id: Id, other: Annotated[Id, Field(description="The other run.")]) -> RunDiff:
+    return diff(*[Recording(run_id, await desk.facts(run_id)) for run_id in (run_id, other)])

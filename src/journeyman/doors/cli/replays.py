@@ -15,11 +15,13 @@ from rich.text import Text
 from journeyman.app.configuration import rules_of
 from journeyman.app.journeyman import Journeyman
 from journeyman.app.loading import open_at
+from journeyman.app.operations import replays as operations
 from journeyman.app.replays import (
     CHANGES,
     Played,
     Redaction,
     ReplayReport,
+    RunDiff,
     Strictness,
     play,
     recording_of,
@@ -32,12 +34,15 @@ from journeyman.doors.cli import options, screen
 from journeyman.doors.cli.configured import configuration, named_file, unusable
 from journeyman.doors.cli.experiments import Html, Markdown, check_output, present
 from journeyman.doors.cli.loading import must_exist, opened
+from journeyman.doors.cli.operated import Call, Typed, operated
 from journeyman.doors.cli.options import DEFAULT_STORE, ExitCode, WrongUsageError
 from journeyman.settings.problems import SettingsError
 from journeyman.settings.reading import read_settings
 
 T = TypeVar("T")
 NOTED_EVERY = 1_000
+SHOWN_WIDTH = 100
+PAIR = {"run_id": Typed(metavar="A", help="A run."), "other": Typed(metavar="B", argument=True, help="Another.")}
 
 Runs = Annotated[
     list[str] | None, typer.Argument(metavar="[RUN]...", help="Only these runs; else --since.", show_default=False)
@@ -61,6 +66,23 @@ def add_commands(runs: typer.Typer) -> None:
     runs.command("replay")(replay_runs)
     runs.command("check")(check_runs)
     runs.command("test")(make_test)
+
+    @operated(runs, "runs diff", operations.compare_runs, typed=PAIR)
+    def show_diff(found: RunDiff, _: Call) -> None:
+        """Step by step: calls, arguments, results, answers."""
+        sides = screen.listing("", screen.escaped(found.a.run_id), screen.escaped(found.b.run_id))
+        for name in ("status", "steps", "calls", "tokens", "cost", "answer"):
+            values = (getattr(side, name) for side in (found.a, found.b))
+            sides.add_row(name, *("–" if value is None else screen.shortened(value, SHOWN_WIDTH) for value in values))
+        screen.console().print(sides)
+        if found.first is None:
+            return screen.say("they do not differ")
+        screen.say(Text(f"they part at step {found.first}", style="bold"))
+        for item in found.differences:
+            screen.say(Text(f"step {item.step}, {item.what}", style="dim"))
+            for mark, value in (("-", item.a), ("+", item.b)):
+                screen.say(f"  {mark} {screen.shortened(value, SHOWN_WIDTH * 2)}")
+        return None
 
 
 def with_store(url: str, work: Callable[[Journeyman], Awaitable[T]]) -> T:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated, Any
 
@@ -17,6 +17,8 @@ from journeyman.app.desk import LOCAL, Desk
 from journeyman.app.journeyman import Journeyman
 from journeyman.app.loading import open_at
 from journeyman.app.operations import runs as operations
+from journeyman.app.operations.replays import fork_tree
+from journeyman.app.replays import ForkOptions
 from journeyman.core.approvals import Label
 from journeyman.core.errors import BindingError, JourneymanError
 from journeyman.core.events import Fact
@@ -112,6 +114,7 @@ def show_run(
         task, response = await operations.task_of(desk, run_id), await desk.response(run_id)
         needed = [] if row.status.ended else await needs(desk.app, run_id, url=store)
         waits, holder = await (await desk.app.handle(run_id)).waits(), desk.holder(row)
+        forks = await fork_tree(desk, row)
         resume = None if row.status.ended or holder else command(store, "runs resume", row.id)
         if as_json:
             told = {
@@ -119,11 +122,12 @@ def show_run(
                 "task": task,
                 "needs": [{"what": need.what, "commands": need.commands} for need in needed],
                 "waits": screen.dumped(waits),
+                "forks": [{"depth": depth, "run": item.id, "status": item.status.value} for depth, item in forks],
                 "resume": resume,
                 "response": None if response is None else response.model_dump(mode="json"),
             }
             return screen.print_json(told)
-        screen.console().print(_standing(row, task, holder, waits))
+        screen.console().print(_standing(row, task, holder, waits, forks))
         _print_course(facts, response if row.status.ended else None, verbose=verbose)
         if resume is not None:
             stuck = row.status is RunStatus.STUCK  # its one need is to be resumed
@@ -135,7 +139,9 @@ def show_run(
     at_desk(store, show)
 
 
-def _standing(row: RunRow, task: str, holder: str | None, waits: Sequence[Wait]) -> Table:
+def _standing(
+    row: RunRow, task: str, holder: str | None, waits: Sequence[Wait], forks: Sequence[tuple[int, RunRow]]
+) -> Table:
     unfinished = not row.status.ended
     return screen.fields(
         ("run", row.id),
@@ -146,6 +152,10 @@ def _standing(row: RunRow, task: str, holder: str | None, waits: Sequence[Wait])
         ("session", row.session_id),
         ("begun", screen.local_time(row.created_at)),
         ("last seen", screen.local_time(row.updated_at)),
+        *(
+            ("forks" if not depth else "", f"{'  ' * depth}{item.id} {item.status.value}{' ←' * (item.id == row.id)}")
+            for depth, item in forks
+        ),
         ("at work", (holder or "nobody") if unfinished else None),
         ("trouble", row.trouble if unfinished else None),
         *(("waits for", _wait_text(wait)) for wait in waits if unfinished),
@@ -227,6 +237,54 @@ def resume_runs(
 
     Agent, tools and model are those that each run was begun with, unless others are named.
     """
+
+    async def work(app: Journeyman, given: RunOptions) -> ExitCode:
+        return await (_resume_all(app, given) if run_id is None else _resume_one(app, run_id, given))
+
+    _carry_out(given, work)
+
+
+@runs.command("fork")
+@options.taking(
+    "run_id at say arguments result call agent library model yes store as_json debug log_level",
+    agent=OtherAgent,
+    library=OtherLibrary,
+)
+def fork_run(
+    given: RunOptions,
+    *,
+    run_id: RunId,
+    at: Annotated[int, typer.Option(metavar="STEP", help="The step from which on it goes otherwise, from 1.")],
+    say: Annotated[str | None, typer.Option(metavar="TEXT", help="Say this to the model before it goes on.")] = None,
+    arguments: Annotated[str | None, typer.Option(metavar="JSON", help="Other arguments for the step's call.")] = None,
+    result: Annotated[
+        str | None, typer.Option(metavar="JSON", help="Another result of the step's call, which is not made.")
+    ] = None,
+    call: Annotated[str | None, typer.Option(metavar="CALL", help="Which call, where the step has several.")] = None,
+) -> None:
+    """Begin a run that shares the past of another one, and goes on otherwise from a step on.
+
+    Nothing of the past is done again; what follows is governed afresh, and nothing that was allowed before is allowed
+    now. --model names another model to go on with.
+    """
+    edit: ForkOptions = {"say": say, "call_id": call, "model": given.model}
+    if arguments is not None:
+        edit["arguments"] = options.json_object(arguments, option="--arguments")
+    if result is not None:
+        edit["result"] = options.json_value(result, option="--result")
+
+    async def work(app: Journeyman, given: RunOptions) -> ExitCode:
+        parent = (await Desk(app, LOCAL).run(run_id)).id
+        handle = await app.fork(parent, at=at, **edit)
+        screen.note(f"run {handle.run_id} goes on from step {at} of {parent}")
+        row = await Desk(app, LOCAL).run(handle.run_id)
+        return await see_through(app, handle, given, seen=row.parent_seq or 0)
+
+    _carry_out(given, work)
+
+
+def _carry_out(given: RunOptions, wanted: Callable[[Journeyman, RunOptions], Awaitable[ExitCode]]) -> None:
+    """Do something with runs of the store, with the tools they were begun with unless others are named."""
     must_exist(given.store)
     given = replace(given, repeated=words(given))
     database, model = open_at(given.store), given.model
@@ -235,7 +293,7 @@ def resume_runs(
     find = None if others else RememberedTools(database)
 
     async def work(app: Journeyman) -> ExitCode:
-        return await (_resume_all(app, given) if run_id is None else _resume_one(app, run_id, given))
+        return await wanted(app, given)
 
     parts = {"library": tools, "model": model, "find_tools": find, "gate": Gate(ask=True)}
     try:

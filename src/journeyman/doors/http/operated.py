@@ -35,6 +35,8 @@ ROUTES: Mapping[str, tuple[Row, ...]] = {
         ("POST", "/runs/{run_id}/cancel", runs.cancel_run, 409),
         ("POST", "/runs/{run_id}/resume", runs.resume_run, 409),
         ("POST", "/runs/{run_id}/calls/{call_id}/resolve", runs.resolve_call, 409),
+        ("POST", "/runs/{run_id}/fork", replays.fork_run),
+        ("GET", "/runs/{run_id}/diff", replays.compare_runs),
         ("GET", "/runs/{run_id}/labels", runs.run_labels),
         ("POST", "/runs/{run_id}/rating", runs.rate_run, 409),
     ),
