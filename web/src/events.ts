@@ -43,6 +43,8 @@ export interface Approval {
   about: string;
   /** Where each argument came from; null where no model wrote the call. */
   grounding: ArgumentSource[] | null;
+  /** Which words come from where, if that is why it is asked. */
+  flow?: string;
   /** How far a grant for the conversation would go; null where none can be given. */
   grant: { uses: number; seconds: number } | null;
   /** Somebody else than the principal must approve. */

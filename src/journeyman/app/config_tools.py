@@ -215,6 +215,10 @@ def wrong_overrides(item: AnyTool, settings: ToolSettings, key: Key) -> Iterator
             yield (*place, "risk"), why
         if override.cache is not None and not specification.read_only:
             yield (*place, "cache"), "only results of tools that are read-only can be reused"
+        taken = specification.parameters.get("properties", {})
+        for name in override.sends or ():
+            if not name.startswith("to:") and name not in taken:
+                yield (*place, "sends"), f"{name!r} is no parameter of the tool; {nearest(name, taken)}"
         for rest, why in wrong_values(item, override.parameters):
             yield (*place, "parameters", *rest), why
 
@@ -393,6 +397,10 @@ def configured(item: AnyTool, said: ToolSettings, category: str, shared: Categor
         changes["category"] = category
     if more := {*shared.permissions, *said.permissions} - specification.permissions:
         changes["permissions"] = specification.permissions | more
+    for name in ("reads", "sends"):
+        given = getattr(shared, name) if getattr(said, name) is None else getattr(said, name)
+        if given is not None:
+            changes[name] = given
     if said.timeout_seconds is not None:
         changes["timeout_seconds"] = said.timeout_seconds
     if said.risk is not None and specification.risk is None and not specification.read_only:

@@ -439,6 +439,8 @@ def rules_of(loaded: Loaded, environment: Environment | None = None) -> Rules:
             approval_seconds=approvals.expire_in_process,
             stored_approval_seconds=approvals.expire_after,
             grounding=approvals.grounding,
+            flow=approvals.flow,
+            flow_spares=approvals.flow_spares,
             four_eyes=approvals.four_eyes,
             grant_risk=None if approvals.grants.risk == "none" else RiskLevel(approvals.grants.risk),
             grant_uses=approvals.grants.uses,

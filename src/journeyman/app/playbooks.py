@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from journeyman.core.approvals import Label
+from journeyman.core.approvals import Label, LabelSource
 from journeyman.core.data import LOG_FIELDS
 from journeyman.core.errors import ConfigurationError, JournalConflictError, PlaybookConflictError
 from journeyman.core.events import Fact
@@ -80,8 +80,13 @@ class Playbooks:
 
     async def rated(self, run_id: str, label: Label) -> None:
         """A person has rated a run that may have been learned from already."""
+        row = await self._store.runs.get(run_id)
+        own = row is not None and row.principal_id is not None and label.by == row.principal_id
         for domain in {*self._open, *await self.domains()}:
-            await self[domain].rate(run_id, label.value == "good", source=label.source)
+            playbook = self[domain]
+            # What somebody says of their own run activates nothing for others.
+            source = LabelSource.JUDGE if own and playbook.settings.shared else label.source
+            await playbook.rate(run_id, label.value == "good", source=source)
 
     async def _take_in(self, batch: CursorBatch) -> int:
         by_domain: dict[str, list[Episode]] = defaultdict(list)

@@ -109,6 +109,8 @@ class Secrets(Mapping[str, str]):
 _NO_SECRETS = Secrets({})
 
 
+LABEL = "label"
+"""Under which the metadata of what is stored has its label."""
 LONGEST_SOURCE = 80
 """Characters of where something was read, in a label."""
 

@@ -149,6 +149,7 @@ class _CallInProgress:
     grounding: tuple[ArgumentSource, ...] | None = None
     flow: FlowDecision | None = None
     flow_key: str = ""
+    in_their_words: bool = False
     label: DataLabel | None = None
 
     @property
@@ -341,7 +342,7 @@ class Executor:
         verdict = await asyncio.to_thread(judge) if large else judge()
         if verdict is None or (specification.read_only and not verdict.doubts):
             return
-        current.flow_key = verdict.key
+        current.flow_key, current.in_their_words = verdict.key, verdict.in_their_words
         if verdict.doubts:
             told: dict[str, Any] = {"report": "reported", "ask": "asked", "refuse": "refused"}
             current.flow = FlowDecision(decision=told[policy.flow], reason=verdict.reason)
@@ -583,7 +584,7 @@ class Executor:
             risk=current.risk,
             report=_progress(scope.recorder, call.id) if watched else None,
             settings=tool.settings,
-            label=None if scope.ledger is None else scope.ledger.taint,
+            label=None if scope.ledger is None or current.in_their_words else scope.ledger.taint,
         )
         with _NOTHING_AROUND if scope.around is None else scope.around(call.id, tool.name):
             limit, content = policy.max_result_bytes, policy.capture_content

@@ -72,7 +72,7 @@ class Curator:
             return
         more = self._noted(target, lesson, moment, taught=taught)
         if target.id not in counted:
-            more = self._counted(more, lesson.good, lesson.label.source, moment)
+            more = self._counted(more, lesson.good, self._source(lesson), moment)
         await self._put(more)
 
     async def _credit(self, lesson: Lesson, moment: datetime) -> set[str]:
@@ -95,7 +95,7 @@ class Curator:
                 continue
             counted.add(bullet.id)
             used = bullet.model_copy(update={"recent": (*bullet.recent, good)[-RECENT:]})
-            await self._put(self._counted(used, good, lesson.label.source, moment))
+            await self._put(self._counted(used, good, self._source(lesson), moment))
         return counted
 
     async def _same(self, lesson: Lesson) -> ToolCallingStrategy | None:
@@ -111,7 +111,16 @@ class Curator:
         return max(near, key=lambda item: item.similarity).strategy if near else None
 
     def _owner(self, lesson: Lesson) -> str | None:
-        return None if self._settings.shared else lesson.episode.principal_id
+        """Whose a strategy is. One that changes something stays its teacher's, until somebody else vouches for it:
+        nobody's runs have another's read turned into a change."""
+        principal_id = lesson.episode.principal_id
+        changes = any(call.effect for call in lesson.episode.used)
+        return principal_id if not self._settings.shared or (changes and not _vouched(lesson)) else None
+
+    def _source(self, lesson: Lesson) -> LabelSource:
+        """On whose word a lesson rests. What somebody says of their own run activates nothing for others."""
+        own = self._owner(lesson) is not None or lesson.episode.principal_id is None
+        return lesson.label.source if own or _vouched(lesson) else LabelSource.JUDGE
 
     def _created(self, lesson: Lesson, moment: datetime, *, taught: bool) -> ToolCallingStrategy:
         assert lesson.abstracted is not None
@@ -134,7 +143,7 @@ class Curator:
             sub_goal=lesson.abstracted.key,
             demonstration=shown,
             preconditions=(f"after {episode.previous}",) if episode.previous else (),
-            label_sources={lesson.label.source: 1},
+            label_sources={self._source(lesson): 1},
             models=(episode.model,) if episode.model else (),
         )
         return self._judged(made)
@@ -367,3 +376,11 @@ def _merged(kept: ToolCallingStrategy, other: ToolCallingStrategy, moment: datet
         preconditions=_both(kept.preconditions, other.preconditions)[:MOST_PHRASINGS],
         avg_iterations=iterations / helpful if helpful else kept.avg_iterations,
     )
+
+
+def _vouched(lesson: Lesson) -> bool:
+    """Whether somebody else than the run's principal says how it went: another person, or a verifier."""
+    label, principal_id = lesson.label, lesson.episode.principal_id
+    if label.source is LabelSource.VERIFIER or principal_id is None:
+        return True
+    return label.source is LabelSource.RATING and label.by is not None and label.by != principal_id

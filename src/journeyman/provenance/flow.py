@@ -87,6 +87,8 @@ class Verdict:
 
     doubts: tuple[Doubt, ...] = ()
     from_person: bool = False
+    in_their_words: bool = False
+    """Whether every text in it is made of the person's own words: what is stored of it needs no label."""
 
     @property
     def reason(self) -> str:
@@ -212,7 +214,7 @@ class Flow:
                 call.doubted()
         if taint is not None and taint.private:
             doubts += self._leaving(call, reads_only=reads_only, sends=sends, elsewhere=elsewhere)
-        return Verdict(tuple(doubts), from_person=call.from_person)
+        return Verdict(tuple(doubts), from_person=call.from_person, in_their_words=keeps_labels and call.in_their_words)
 
     def _listen(self) -> None:
         """Take in what was said since the last call."""
@@ -398,6 +400,11 @@ class _Call:
         anchored = anchored or any(map(flow.singled_out, numbers))
         anchored = anchored or any(flow.looked_up(text, ()) for _, _, _, text in self.values)
         return flow.accounts_for(self.specification, anchored=anchored)
+
+    @property
+    def in_their_words(self) -> bool:
+        said = self.flow.person.stems
+        return all(stem(word) in said for _, _, _, text in self.values for word in words(text) if len(word) > 3)
 
     @property
     def targets(self) -> str:

@@ -9,7 +9,16 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, AliasChoices, Field, model_validator
 
-from journeyman.core.policy import BreakerRule, Policy, RateLimit, RiskLevel, check_permissions, is_pattern
+from journeyman.core.policy import (
+    BreakerRule,
+    Policy,
+    RateLimit,
+    Reads,
+    RiskLevel,
+    Sends,
+    check_permissions,
+    is_pattern,
+)
 from journeyman.core.specification import Environment
 from journeyman.core.storing import LONGEST_LEASE
 from journeyman.settings.values import Duration, LateSecretText, RateText, Retention, SecretText, Section
@@ -99,6 +108,15 @@ class Approvals(Section):
         description="identifiers in a call that stand in nothing said before: report them, ask a person before a call "
         "that has effects, or refuse the call so that the model looks them up",
     )
+    flow: Literal["off", "report", "ask", "refuse"] = Field(
+        "ask",
+        description="calls with effects that untrusted words may have caused, and private data that would leave: "
+        "report them, ask a person, or refuse the call",
+    )
+    flow_spares: bool = Field(
+        False,
+        description="no question about an undeclared risk where the person has asked for the call and named all of it",
+    )
     grants: Grants = Grants()
 
 
@@ -112,6 +130,12 @@ class ToolOverride(Section):
     )
     risk: RiskLevel | None = Field(
         None, description="of a tool that declares none; of one that does, it can only be raised"
+    )
+    reads: Reads | None = Field(
+        None, description="whose words its results hold: untrusted, private, private:NAME; [] for our own"
+    )
+    sends: Sends | None = Field(
+        None, description="parameters that name a recipient, or to:NAME; [] where nothing leaves"
     )
     timeout_seconds: float | None = Field(None, ge=1, le=300, allow_inf_nan=False)
     retries: int | None = Field(None, ge=0, le=10, description="only where repeating is safe")
@@ -156,6 +180,8 @@ class Category(Section):
     enabled: bool = True
     permissions: Permissions = Field(default_factory=list, description="needed for every tool of it")
     rate_limit: RateText | None = Field(None, description="for all its tools together")
+    reads: Reads | None = Field(None, description="whose words the results of its tools hold, unless one says it")
+    sends: Sends | None = Field(None, description="where their arguments go: to:NAME, or [] for nowhere")
     global_config: dict[str, Any] = Field(
         default_factory=dict, description="what its tools find in `context.settings`; no secrets"
     )

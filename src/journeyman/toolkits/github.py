@@ -37,7 +37,7 @@ TOKEN = "GITHUB_TOKEN"
 MOST_BYTES = 2_000_000
 LONGEST_BODY = 20_000
 _READS: dict[str, Any] = {"category": "github", "risk": RiskLevel.REVERSIBLE, "read_only": True, "cache_seconds": 60}
-_READS["secrets"] = (TOKEN,)
+_READS |= {"secrets": (TOKEN,), "reads": "untrusted"}
 
 _OWNER = r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}"
 # Of dots alone a name would be a step up, out of the path that is asked for.

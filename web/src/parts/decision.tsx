@@ -60,6 +60,7 @@ export function ApprovalCard({ approval, inSession, decided }: {
       ) : (
         <Arguments data={given} sources={approval.grounding ?? []} />
       )}
+      {approval.flow ? <p class="note ungrounded">Look twice: {visible(approval.flow)}.</p> : null}
       {approval.grounding?.some((item) => item.origin === "nowhere") ? (
         <p class="note ungrounded">Look twice: {invented(approval.grounding)}. The model may have invented it.</p>
       ) : null}

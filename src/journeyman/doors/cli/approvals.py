@@ -74,6 +74,7 @@ def show_approval(item: operations.ApprovalDetails, _: Call) -> None:
         ("about", item.about or None),
         ("tool", item.tool_name),
         ("arguments", screen.pretty(item.arguments)),
+        ("why", item.flow or None),
         ("not bound to", item.not_bound_to or None),
         ("where from", Text("\n").join(sources) if sources else None),
         ("instead", None if instead is None else screen.pretty(instead)),

@@ -156,6 +156,8 @@ class Trace:
                 text = screen.call_text(approval.tool_name, approval.arguments, width=self._width - 40)
                 line = Text.assemble("? ", f"{screen.escaped(approval.about)} · " if approval.about else "", text)
                 self._line(Text.assemble(line, " needs approval · ", screen.risk_text(approval.risk)))
+                if approval.flow:
+                    self._line(screen.escaped(approval.flow), style="yellow", indent=4)
             case events.ApprovalDecided():
                 self._decided(event)
             case events.CallResolved(call_id=id, action=action, by=by):
@@ -399,6 +401,8 @@ def question(approval: Approval) -> Panel:
     about = (f"{screen.escaped(approval.about)}\n", "bold") if approval.about else ""
     lines = Text.assemble(about, (screen.escaped(approval.tool_name), "" if about else "bold"), "  ")
     lines.append_text(screen.risk_text(approval.risk)).append(f"\n{screen.pretty(approval.arguments)}")
+    if approval.flow:
+        lines.append(f"\n{screen.escaped(approval.flow)}", style="bold yellow")
     for line, style in screen.source_lines(approval.grounding):
         lines.append(f"\n{line}", style=style)
     if approval.not_bound_to:

@@ -353,12 +353,13 @@ def _said(params: types.CallToolRequestParams) -> list[str]:
 
 def _question(approval: Approval) -> types.ElicitRequestFormParams:
     about = f"\nIt is about: {visible(approval.about)}" if approval.about else ""
+    flow = f"\nLook twice: {visible(approval.flow)}" if approval.flow else ""
     names = visible(", ".join(approval.ungrounded))
     invented = f"\nFound nowhere in what was said, may be invented: {names}" if names else ""
     unbound = f"\nNot bound to {visible(approval.not_bound_to)}" if approval.not_bound_to else ""
     message = (
         f"Allow the call of {approval.tool_name!r} ({approval.risk.value})?{about}\n"
-        f"Arguments: {approval.arguments_json}{invented}{unbound}"
+        f"Arguments: {approval.arguments_json}{flow}{invented}{unbound}"
     )
     return types.ElicitRequestFormParams(message=message, requested_schema=ASKED)
 

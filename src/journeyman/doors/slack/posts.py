@@ -56,7 +56,7 @@ def approval_post(approval: Approval, decided: ApprovalDecided | None) -> Post:
         return Post(key, text, [_section(text, key)])
     lines = [f"*May this run?* {what}", f"`{escaped(approval.tool_name)}` · {approval.risk.value}"]
     shown = parts(code(exact_json(approval.arguments)))
-    notes = []
+    notes = [f":warning: {escaped(approval.flow)}"] if approval.flow else []
     if approval.ungrounded:
         named = ", ".join(f"`{escaped(name)}`" for name in approval.ungrounded)
         notes.append(f":warning: {named}: said nowhere before, it may be invented")

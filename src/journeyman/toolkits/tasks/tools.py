@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, WithJsonSchema
 
-from journeyman.core.calls import ToolContext
+from journeyman.core.calls import LABEL, ToolContext
 from journeyman.core.policy import RiskLevel
 from journeyman.core.tasks import Task, TaskPriority, TaskSort, TaskStatus
 from journeyman.toolkits.tasks import wording
@@ -60,6 +60,14 @@ def task_tools(service: TaskService) -> list[Tool[..., Any]]:
 def shown(task: Task, *, format: Format = "detailed") -> dict[str, Any]:
     """As much of a task as a format has, as plain JSON."""
     return task.model_dump(mode="json", include=_SHOWN[format])
+
+
+def _listed(task: Task, format: Format, context: ToolContext | None) -> dict[str, Any]:
+    """A task as it is listed. What others' words made stays theirs, and says where they were read."""
+    label = task.metadata.get(LABEL)
+    if label and context is not None:
+        context.mark(label)
+    return shown(task, format=format) | ({"written_in": label["source"]} if label else {})
 
 
 def _result(task: Task) -> dict[str, Any]:
@@ -127,6 +135,8 @@ class _TaskTools:
     @tool(
         **_CHANGES,
         idempotent=True,
+        sends=(),
+        keeps_labels=True,
         examples=[
             "Remind me to call Anna",
             "Add a task for the dentist",
@@ -159,8 +169,9 @@ class _TaskTools:
             tags: Labels; only when the user names tags.
         """
         key = context.idempotency_key  # after a crash the call is repeated with the same one, and finds its task
+        metadata = None if context.label is None else {LABEL: context.label.model_dump(mode="json")}
         task = await self._service.create(
-            title, description=description, priority=priority, eta=eta, tags=tags or (), key=key
+            title, description=description, priority=priority, eta=eta, tags=tags or (), metadata=metadata, key=key
         )
         return _result(task)
 
@@ -189,6 +200,8 @@ class _TaskTools:
         sort: Sort = "eta_asc",
         limit: Annotated[int, Field(ge=1, le=MOST_LISTED)] = 50,
         format: Format = "standard",
+        *,
+        context: ToolContext | None = None,
     ) -> dict[str, Any]:
         """List tasks. Use to show tasks: all, or those with a status, priority, tag or due date, or sorted.
 
@@ -213,7 +226,8 @@ class _TaskTools:
         given |= {"due_after": due_after, "due_before": due_before, "overdue": overdue}
         filters = {name: value for name, value in given.items() if value}
         page = await self._service.query(**filters, sort=read_sort(sort), limit=limit)
-        return {"tasks": [shown(task, format=format) for task in page.tasks], "total": page.total, "filters": filters}
+        tasks = [_listed(task, format, context) for task in page.tasks]
+        return {"tasks": tasks, "total": page.total, "filters": filters}
 
     @tool(
         **_READS,
@@ -226,6 +240,8 @@ class _TaskTools:
         query: Annotated[str, Field(min_length=1)],
         limit: Annotated[int, Field(ge=1, le=50)] = 10,
         format: Format = "standard",
+        *,
+        context: ToolContext | None = None,
     ) -> dict[str, Any]:
         """Search tasks by meaning. Use to find tasks about a topic.
 
@@ -238,7 +254,7 @@ class _TaskTools:
             format: How much of each task is shown: concise (id and status), standard, or detailed for everything.
         """
         found = await self._service.search(query, limit=limit)
-        return {"tasks": [{**shown(item.task, format=format), "score": round(item.score, 3)} for item in found]}
+        return {"tasks": [{**_listed(item.task, format, context), "score": round(item.score, 3)} for item in found]}
 
     @tool(
         **_CHANGES,
