@@ -4,21 +4,25 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
 
+from journeyman.app.assembly import close_model, model_named
 from journeyman.core.data import new_id
 from journeyman.core.errors import ConfigurationError
 from journeyman.core.events import CallFinished
 from journeyman.core.policy import ANY_PRINCIPAL, Policy, PrincipalFilter
+from journeyman.core.protocols import Model
 from journeyman.core.runs import TaskInput
 from journeyman.execution.recorder import MemoryJournal
 from journeyman.replay.diff import RunDiff
 from journeyman.replay.forking import fork_of
+from journeyman.replay.models import Estimate, Mode, estimate, replay_model
 from journeyman.replay.playing import Played, Strictness, play, told
 from journeyman.replay.policies import CHANGES, replay_policy
 from journeyman.replay.recording import Recording
 from journeyman.replay.report import ReplayReport
 from journeyman.replay.stage import Today
+from journeyman.replay.tools import replay_tools
 from journeyman.replay.written import Redaction, written_test
 from journeyman.tools.library import ToolLibrary
 
@@ -27,6 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CHANGES",
+    "Estimate",
     "ForkOptions",
     "MemoryJournal",
     "Played",
@@ -38,6 +43,7 @@ __all__ = [
     "Strictness",
     "Today",
     "configured",
+    "estimate",
     "fork",
     "play",
     "recorded",
@@ -163,6 +169,16 @@ class ReplayOptions(TypedDict, total=False):
     """Seconds: only runs that began since then, where none are named."""
     policy: Policy | None
     """In the place of the app's."""
+    model: Model | str | None
+    """Is asked where the recorded one was."""
+    instruction: str | None
+    """Of the agent, in the place of the recorded one; a ``model`` is to be named with it."""
+    mode: Mode
+    """``steps``: at every step, with the recorded past. ``free``: on its own, until it leaves the recording."""
+    reads: Literal["recorded", "live"]
+    """``live``: tools that only read are called where the recording does not hold their result."""
+    tools: ToolLibrary | None
+    """Are compared with the recorded calls, and their reads made again."""
     principal_id: PrincipalFilter
     """Whose runs, where none are named."""
     progress: Callable[[int], None] | None
@@ -172,4 +188,25 @@ class ReplayOptions(TypedDict, total=False):
 async def replay(app: Journeyman, runs: Sequence[str], **options: Unpack[ReplayOptions]) -> ReplayReport:
     whose = options.get("principal_id", ANY_PRINCIPAL)
     recordings = recorded(app, runs, since=options.get("since"), principal_id=whose)
-    return await replay_policy(recordings, today(app, options.get("policy")), progress=options.get("progress"))
+    model, tools, progress = options.get("model"), options.get("tools"), options.get("progress")
+    held = today(app, options.get("policy"), tools)
+    held.instruction = options.get("instruction")
+    if tools is not None:
+        return await replay_tools(recordings, held, progress=progress)
+    if model is None:
+        if held.instruction is not None:
+            raise ConfigurationError("name a model: a recording names none that is asked")
+        return await replay_policy(recordings, held, progress=progress)
+    asked = model_named(model) if isinstance(model, str) else model
+    try:
+        return await replay_model(
+            recordings,
+            held,
+            asked,
+            mode=options.get("mode", "steps"),
+            live=options.get("reads") == "live",
+            progress=progress,
+        )
+    finally:
+        if isinstance(model, str):
+            await close_model(asked)

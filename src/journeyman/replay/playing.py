@@ -121,7 +121,7 @@ async def play(
     recording: Recording, today: Today, *, planner: Callable[[], Planner] | None = None, live: bool = False
 ) -> Played:
     """Go through a recorded run again, until its end, a person, or what the recording does not hold."""
-    journal, invoker = MemoryJournal(), RecordedInvoker(recording, live=live)
+    journal, invoker = MemoryJournal(), RecordedInvoker(recording, live=today.library if live else ())
     run = today.stage(recording, planner=planner, gate=RecordedGate(recording), invoker=invoker, journal=journal)
     invoker.left = lambda: setattr(run, "leaving", planner is not None)
     await run.recorder.record(recording.started.model_copy(update={"agent": run.agent.snapshot, "trace_parent": None}))

@@ -6,7 +6,7 @@ counts over time has nothing, and facts go to a list: so a replay has no effect,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -78,10 +78,10 @@ class RecordedInvoker(Invoker):
     """Answers calls with what the recording has for the same tool and arguments, the n-th one with the n-th result.
 
     A read that is made more often than it was recorded gets its latest result again. What the recording does not hold
-    is ``NOT_RECORDED`` and counted. With ``live``, tools that only read are called where it does not.
+    is ``NOT_RECORDED`` and counted; those of the ``live`` tools that only read are called then.
     """
 
-    def __init__(self, recording: Recording, *, live: bool = False) -> None:
+    def __init__(self, recording: Recording, *, live: Container[str] = ()) -> None:
         super().__init__(threads=default_pool())
         self._live = live
         self._recorded: dict[str, list[RecordedCall]] = {}
@@ -105,7 +105,7 @@ class RecordedInvoker(Invoker):
     ) -> Success | Refusal:
         recorded = self._recorded.get(call_key(tool.name, frozen.arguments), [])
         own = tool.name in RESERVED_NAMES and not (tool.name == FIND_TOOLS and recorded)
-        if own or (not recorded and self._live and tool.specification.read_only):
+        if own or (not recorded and tool.name in self._live and tool.specification.read_only):
             return await super().attempt(tool, frozen, context, timeout, limit=limit, capture_content=capture_content)
         if not recorded:
             self.not_recorded.append(tool.name)

@@ -101,3 +101,26 @@ def test_a_run_is_forked_compared_and_shown_as_a_tree(cli: Cli, serve: Serve, sh
     assert (told["first"], {item["what"]: item["b"] for item in told["differences"]}["result"]) == (1, "no fire")
     assert "they do not differ" in cli("runs", "diff", parent, parent).out
     assert cli("runs", "fork", parent, "--at", "7").code == 1
+
+
+def test_another_model_and_other_tools_are_tried_on_a_run(cli: Cli, serve: Serve, run_id: str, tmp_path: Path) -> None:
+    with serve(call("find_order", customer="Ada"), say("I will not."), say("Refunded.")) as server:
+        (tmp_path / "brief.txt").write_text("Be brief.")
+        asked = ("runs", "replay", run_id, "--model", f"{server.url}#any", "--instruction", "brief.txt")
+        ended = cli(*asked)
+        assert server.requests[0]["messages"][0]["content"] == "Be brief."
+    assert (ended.code, "At 2 of 3 steps it does what was recorded." in ended.out) == (0, True)
+    assert "3 questions in 1 runs" in ended.err
+    tools = tmp_path / "new_shop.py"
+    tools.write_text(
+        "from journeyman import tool\n"
+        "@tool(read_only=True)\n"
+        "def find_order(name: str) -> str:\n"
+        '    """Find an order. Use when one is needed."""\n'
+        "    raise SystemExit('called')\n"
+    )
+    compared = cli("runs", "replay", run_id, "--tools", "new_shop.py")
+    assert (compared.code, "Recorded calls would be refused." in compared.out) == (0, True)
+    assert cli("runs", "replay", run_id, "--free").code == 2
+    assert cli("runs", "replay", run_id, "--reads", "all").code == 2
+    assert not EFFECTS

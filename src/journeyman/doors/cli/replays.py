@@ -20,10 +20,13 @@ from journeyman.app.replays import (
     CHANGES,
     Played,
     Redaction,
+    ReplayOptions,
     ReplayReport,
     RunDiff,
     Strictness,
+    estimate,
     play,
+    recorded,
     recording_of,
     today,
     told,
@@ -33,7 +36,7 @@ from journeyman.core.policy import Policy
 from journeyman.doors.cli import options, screen
 from journeyman.doors.cli.configured import configuration, named_file, unusable
 from journeyman.doors.cli.experiments import Html, Markdown, check_output, present
-from journeyman.doors.cli.loading import must_exist, opened
+from journeyman.doors.cli.loading import load_library, must_exist, opened
 from journeyman.doors.cli.operated import Call, Typed, operated
 from journeyman.doors.cli.options import DEFAULT_STORE, ExitCode, WrongUsageError
 from journeyman.settings.problems import SettingsError
@@ -100,17 +103,47 @@ def replay_runs(
     runs: Runs = None,
     since: Since = None,
     policy: PolicyFile = None,
+    model: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Ask this model where the recorded one was asked.")
+    ] = None,
+    instruction: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="The agent's instruction, in the place of the recorded one.")
+    ] = None,
+    free: Annotated[
+        bool, typer.Option("--free", help="Let the model go on by itself until it leaves the recording.")
+    ] = False,
+    reads: Annotated[
+        str,
+        typer.Option(metavar="recorded|live", help="With --free: call tools that only read where nothing is recorded."),
+    ] = "recorded",
+    tools: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE.py", help="Compare these tools with recorded calls: reads are made again, changes never."
+        ),
+    ] = None,
     html: Html = None,
     markdown: Markdown = False,
     store: options.Store = DEFAULT_STORE,
     as_json: options.Json = False,
 ) -> None:
-    """What today's rules would decide of recorded calls: the same, now asked, now denied or now free.
+    """What would become of recorded runs today, without any effect.
 
-    Nothing is run and nobody is asked. The rules and tools are those of --config, or the rules of --policy.
+    Every recorded call passes the gate: the same, now asked, now denied or now free. The rules and tools are those of
+    --config, or the rules of --policy. With --model it is asked what it would do; with --tools, tools are compared.
     """
     check_output(html, markdown=markdown, as_json=as_json)
-    report = _replayed(runs, since, policy, store)
+    if reads not in ("recorded", "live"):
+        raise WrongUsageError(f"--reads {reads!r} is neither 'recorded' nor 'live'")
+    if model is None and (instruction is not None or free):
+        raise WrongUsageError("--instruction and --free ask a model: name it with --model")
+    given: ReplayOptions = {"model": model, "mode": "free" if free else "steps"}
+    given["reads"] = "live" if reads == "live" else "recorded"
+    if instruction is not None:
+        given["instruction"] = _text_of(instruction)
+    if tools is not None:
+        given["tools"] = load_library(tools)
+    report = _replayed(runs, since, policy, store, given)
     raise typer.Exit(present(report, _print, html=html, markdown=markdown, as_json=as_json))
 
 
@@ -205,14 +238,30 @@ def _write_new(file: Path, text: str, *, update: bool) -> None:
     file.write_text(text, encoding="utf-8")
 
 
-def _replayed(runs: list[str] | None, since: str | None, policy: Path | None, store: str) -> ReplayReport:
+def _replayed(
+    runs: list[str] | None, since: str | None, policy: Path | None, store: str, given: ReplayOptions | None = None
+) -> ReplayReport:
     if runs and since is not None:
         raise WrongUsageError("give runs, or --since for those that began since then")
-    seconds = None if since is None else options.seconds(since, option="--since")
-    rules = None if policy is None else _policy_of(policy)
-    return with_store(
-        store, lambda app: app.replay(*(runs or ()), since=seconds, policy=rules, progress=_note_progress)
-    )
+    chosen: ReplayOptions = {**(given or {}), "progress": _note_progress}
+    chosen["since"] = seconds = None if since is None else options.seconds(since, option="--since")
+    chosen["policy"] = None if policy is None else _policy_of(policy)
+
+    async def work(app: Journeyman) -> ReplayReport:
+        if isinstance(model := chosen.get("model"), str):
+            asked = await estimate(recorded(app, runs or (), since=seconds), model)
+            cost = "no price is known" if asked.cost is None else f"about {asked.cost:.4f} US$"
+            screen.note(f"{asked.questions:,} questions in {asked.runs:,} runs, about {asked.tokens:,} tokens, {cost}")
+        return await app.replay(*(runs or ()), **chosen)
+
+    return with_store(store, work)
+
+
+def _text_of(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8").strip()
+    except (OSError, ValueError) as error:
+        raise WrongUsageError(f"{str(file)!r} cannot be read: {error}") from None
 
 
 def _note_progress(count: int) -> None:

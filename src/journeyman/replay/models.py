@@ -1,0 +1,209 @@
+"""Recorded runs with another model or instruction: step by step with the recorded past, or freely until it is left."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterable, Callable
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+from journeyman.agent.turn import ModelPlanner
+from journeyman.core.data import Entity, canonical_json
+from journeyman.core.errors import JourneymanError, ModelError
+from journeyman.core.protocols import Model
+from journeyman.core.runs import ToolCall, Usage, cost_of, list_prices
+from journeyman.replay.diff import diff
+from journeyman.replay.playing import play
+from journeyman.replay.recording import Recording
+from journeyman.replay.report import ReplayReport, Share, Tally
+from journeyman.replay.stage import Today
+
+Mode: TypeAlias = Literal["steps", "free"]
+CONCURRENCY = 4
+"""Runs that are replayed at once, each with one question at a time."""
+
+
+class Estimate(Entity):
+    """What a replay will ask for, by what the recorded steps took."""
+
+    runs: int
+    questions: int
+    tokens: int
+    cost: float | None
+    """US dollars; None where the model has no price."""
+
+
+async def estimate(recordings: AsyncIterable[Recording], model: str) -> Estimate:
+    """What asking this model at every recorded step will take, if it takes as many tokens as were recorded."""
+    runs, questions, usage = 0, 0, Usage()
+    async for recording in recordings:
+        if not recording.is_chain:
+            runs, questions, usage = runs + 1, questions + len(recording.steps), usage + recording.usage
+    cost = cost_of(model, usage, list_prices())
+    return Estimate(runs=runs, questions=questions, tokens=usage.total_tokens, cost=cost)
+
+
+@dataclass
+class _Found:
+    counts: Counter[str] = field(default_factory=Counter)
+    tally: Tally = field(default_factory=Tally)
+    before: Usage = field(default_factory=Usage)
+    now: Usage = field(default_factory=Usage)
+    models: Counter[str] = field(default_factory=Counter)
+    """By name: how often it was the recorded one."""
+    answered_by: str = ""
+
+
+async def replay_model(
+    recordings: AsyncIterable[Recording],
+    today: Today,
+    model: Model,
+    *,
+    mode: Mode = "steps",
+    live: bool = False,
+    name: str = "",
+    concurrency: int = CONCURRENCY,
+    progress: Callable[[int], None] | None = None,
+) -> ReplayReport:
+    """What a model does where another one was recorded. No tool runs, but reads in a free replay that is ``live``."""
+    found = _Found()
+    turns = asyncio.Semaphore(concurrency)
+    running: set[asyncio.Task[None]] = set()
+
+    async def one(recording: Recording) -> None:
+        try:
+            if mode == "steps":
+                await _step_by_step(recording, today, model, found)
+            else:
+                await _freely(recording, today, model, found, live=live)
+        except (JourneymanError, ValueError, LookupError) as error:
+            found.counts["failed_runs"] += 1
+            found.tally.add("failed", "", type(error).__name__, str(error), run_id=recording.run_id)
+        finally:
+            turns.release()
+        found.counts["runs"] += 1
+        if progress is not None:
+            progress(found.counts["runs"])
+
+    async for recording in recordings:
+        if recording.is_chain:
+            found.counts["chains"] += 1
+            continue
+        await turns.acquire()  # so that no more recordings are held than are worked on
+        task = asyncio.ensure_future(one(recording))
+        running.add(task)
+        task.add_done_callback(running.discard)
+    await asyncio.gather(*running)
+    return _report(found, mode, name)
+
+
+async def _step_by_step(recording: Recording, today: Today, model: Model, found: _Found) -> None:
+    first: int | None = None
+    for step in recording.steps:
+        run = today.stage(recording, planner=lambda: ModelPlanner(model))
+        for fact in recording.facts[: step.before]:
+            run.state.apply(fact)
+        run.offer.resume(run.state)
+        run.refresh()
+        found.counts["steps"] += 1
+        found.before += step.message.usage
+        found.models[step.message.model] += 1
+        where = {"run_id": recording.run_id, "call_id": f"step {step.message.iteration}"}
+        try:
+            said = await run.planner.plan(run)
+        except ModelError as error:
+            found.counts["failed"] += 1
+            found.tally.add("failed", "", error.info.code, error.info.message, **where)
+            continue
+        if said is None:
+            found.counts["failed"] += 1
+            continue
+        found.now += said.usage
+        found.answered_by = said.model or found.answered_by
+        change, tool, rule = _compared(step.message.calls, said.calls)
+        found.counts[change] += 1
+        if change != "same":
+            first = first or step.message.iteration
+            found.tally.add(change, tool, rule, rule, **where)
+    found.counts["runs_that_agree"] += first is None
+
+
+def _compared(before: tuple[ToolCall, ...], now: tuple[ToolCall, ...]) -> tuple[str, str, str]:
+    """What is different, of which tool, and how. Words beside calls do not count; two answers in words agree."""
+    names, others = ([call.tool_name for call in calls] for calls in (before, now))
+    shown = ", ".join(others) or "an answer"
+    if names != others:
+        change = "other_calls" if names and others else "calls_instead" if others else "answers_instead"
+        return change, ", ".join(names) or "(answer)", f"{shown} in its place"
+    for call, other in zip(before, now, strict=True):
+        if canonical_json(call.arguments) != canonical_json(other.arguments):
+            differing = sorted(
+                key
+                for key in call.arguments.keys() | other.arguments.keys()
+                if call.arguments.get(key) != other.arguments.get(key)
+            )
+            return "other_arguments", call.tool_name, f"other values of {', '.join(differing)}"
+    return "same", "", ""
+
+
+async def _freely(recording: Recording, today: Today, model: Model, found: _Found, *, live: bool) -> None:
+    played = await play(recording, today, planner=lambda: ModelPlanner(model), live=live)
+    again = played.again
+    found.before += recording.usage
+    found.now += again.usage
+    found.answered_by = next((step.message.model for step in again.steps if step.message.model), found.answered_by)
+    for step in recording.steps:
+        found.models[step.message.model] += 1
+    found.counts["steps"] += len(again.steps)
+    found.counts["not_recorded"] += len(played.not_recorded)
+    found.counts["left_the_recording"] += bool(played.not_recorded)
+    found.counts["same_status"] += again.status is recording.status
+    apart = diff(recording, again)
+    found.counts["runs_that_agree"] += all(item.what == "text" for item in apart.differences)
+    for tool in played.not_recorded:
+        rule = "the recording has no such call"
+        found.tally.add("not_recorded", tool, rule, rule, run_id=recording.run_id)
+    if apart.first is not None:
+        [item, *_] = apart.differences
+        rule = f"first at step {apart.first}: {item.what}"
+        found.tally.add("parts", "", rule, rule, run_id=recording.run_id, call_id=f"step {apart.first}")
+
+
+def _report(found: _Found, mode: Mode, name: str) -> ReplayReport:
+    counts, runs = found.counts, found.counts["runs"]
+    shares = {"runs_that_agree": Share.of(counts["runs_that_agree"], runs)}
+    if mode == "steps":
+        shares["steps_that_agree"] = Share.of(counts["same"], counts["steps"])
+        verdict = f"At {counts['same']:,} of {counts['steps']:,} steps it does what was recorded."
+    else:
+        shares["runs_that_left_the_recording"] = Share.of(counts["left_the_recording"], runs)
+        verdict = f"{counts['runs_that_agree']:,} of {runs:,} runs go as they were recorded."
+    prices = list_prices()
+    recorded = found.models.most_common(1)[0][0] if found.models else ""
+    figures = {
+        "runs": runs,
+        "steps": counts["steps"],
+        "recorded_tokens": found.before.total_tokens,
+        "tokens_now": found.now.total_tokens,
+        **{key: counts[key] for key in ("failed", "failed_runs", "not_recorded") if counts[key]},
+    }
+    notes = []
+    for told, who, usage in (("Recorded", recorded, found.before), ("Now", found.answered_by, found.now)):
+        cost = cost_of(who, usage, prices)
+        notes.append(f"{told}: {who or 'unknown'}, " + ("no price is known." if cost is None else f"{cost:.4f} US$."))
+    if counts["chains"]:
+        notes.append(f"{counts['chains']:,} chains ask no model and were left out.")
+    if mode == "free":
+        notes.append(
+            "What the recording does not hold was not run: such runs end there, and how they go on is unknown."
+        )
+    return ReplayReport(
+        kind="model",
+        name=name or "Recorded runs with another model",
+        verdict=verdict,
+        counts=figures,
+        shares=shares,
+        findings=found.tally.findings(),
+        notes=tuple(notes),
+    )

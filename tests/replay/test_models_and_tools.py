@@ -1,0 +1,156 @@
+"""Another model, another instruction, other tools: agreement, first difference, costs, and no effect."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from journeyman import Approve, ConfigurationError, Journeyman, RiskLevel, ToolLibrary, Usage, run, tool
+from journeyman.core.protocols import Deltas, ModelRequest, ModelResponse
+from journeyman.execution.recorder import MemoryJournal
+from journeyman.replay.models import estimate, replay_model
+from journeyman.replay.recording import Recording
+from journeyman.replay.stage import Today
+from journeyman.replay.tools import differences, replay_tools
+from journeyman.testing import ScriptedModel, call, say
+from tests.replay.shop import AGENT, EFFECTS, LIBRARY
+
+OLD: list[Any] = [
+    call("find_order", customer="Ada"),
+    call("refund_order", order_id="ORD-00003"),
+    say("Refunded."),
+]
+
+
+class Priced:
+    """A scripted model that takes tokens."""
+
+    def __init__(self, turns: list[Any], name: str = "gpt-4o") -> None:
+        self.scripted = ScriptedModel(turns, name=name)
+
+    async def respond(self, request: ModelRequest, deltas: Deltas | None = None) -> ModelResponse:
+        said = await self.scripted.respond(request, deltas)
+        return said.model_copy(update={"usage": Usage(requests=1, input_tokens=1_000, output_tokens=100)})
+
+
+async def recorded() -> Recording:
+    journal = MemoryJournal()
+    await run(
+        AGENT,
+        "Refund the order of Ada",
+        library=LIBRARY,
+        model=Priced(OLD),
+        approver=lambda approval: Approve(by="grace"),
+        journal=journal,
+    )
+    [run_id] = journal.runs()
+    EFFECTS.clear()
+    return Recording(run_id, await journal.read(run_id))
+
+
+async def each(*recordings: Recording) -> AsyncIterator[Recording]:
+    for recording in recordings:
+        yield recording
+
+
+@pytest.mark.parametrize("mode", ["steps", "free"])
+async def test_a_model_agrees_with_itself(mode: Any) -> None:
+    recording = await recorded()
+    report = await replay_model(each(recording, recording), Today(LIBRARY), Priced(OLD), mode=mode)
+    assert (report.shares["runs_that_agree"].part, report.counts["runs"]) == (2, 2)
+    assert (report.findings, report.counts["steps"]) == ((), 6)
+    assert report.counts["recorded_tokens"] == report.counts["tokens_now"] == 6_600
+    assert not EFFECTS
+
+
+async def test_step_by_step_says_where_another_model_differs() -> None:
+    recording = await recorded()
+    new = [
+        call("find_order", customer="Adelaide"),
+        call("tag_order", order_id="ORD-00003", tag="x"),
+        say("Done, really."),
+    ]
+    report = await replay_model(each(recording), Today(LIBRARY), Priced(new, "other"))
+    assert str(report.shares["steps_that_agree"]).startswith("1 of 3")
+    assert {(item.change, item.tool, item.rule, item.call_id) for item in report.findings} == {
+        ("other_arguments", "find_order", "other values of customer", "step 1"),
+        ("other_calls", "refund_order", "tag_order in its place", "step 2"),
+    }
+    assert any(note.startswith("Recorded: gpt-4o") and "US$" in note for note in report.notes)
+    assert any(note == "Now: other, no price is known." for note in report.notes)
+    assert not EFFECTS
+
+
+async def test_a_free_replay_ends_where_it_leaves_the_recording() -> None:
+    recording = await recorded()
+    new: list[Any] = [call("find_order", customer="Ada"), call("find_order", customer="Grace"), say("Nothing.")]
+    report = await replay_model(each(recording), Today(LIBRARY), ScriptedModel(new), mode="free")
+    assert (report.counts["not_recorded"], report.counts["steps"]) == (1, 2)
+    assert ("not_recorded", "find_order") in {(item.change, item.tool) for item in report.findings}
+    assert not EFFECTS
+    live = await replay_model(each(recording), Today(LIBRARY), ScriptedModel(new), mode="free", live=True)
+    assert (live.counts["steps"], dict(EFFECTS)) == (3, {"find_order": 1})  # a read, on request
+    changing: list[Any] = [call("refund_order", order_id="ORD-77777"), say("Refunded.")]
+    EFFECTS.clear()
+    await replay_model(each(recording), Today(LIBRARY), ScriptedModel(changing), mode="free", live=True)
+    assert not EFFECTS
+
+
+async def test_another_instruction_is_what_the_model_reads_and_costs_are_known_before() -> None:
+    recording, model = await recorded(), ScriptedModel(OLD)
+    await replay_model(each(recording), Today(LIBRARY, instruction="Be brief."), model)
+    assert {request.messages[0].content for request in model.requests} == {"Be brief."}
+    asked = await estimate(each(recording), "gpt-4o")
+    assert (asked.runs, asked.questions, asked.tokens) == (1, 3, 3_300)
+    assert asked.cost == pytest.approx(0.0105)
+
+
+async def test_reads_are_made_again_and_changes_never() -> None:
+    calls: list[str] = []
+
+    @tool(read_only=True)
+    def find_order(customer: str) -> dict[str, Any]:
+        """Find the latest order of a customer. Use when an order is needed and its number is not known."""
+        calls.append(customer)
+        return {"order_id": "ORD-00003", "customer": customer, "total": 41, "found_at": 5, "open": True}
+
+    @tool(risk=RiskLevel.IRREVERSIBLE)
+    def refund_order(order_id: str, reason: str) -> str:
+        """Refund an order. Use when a customer gets money back."""
+        raise AssertionError("a replay changes nothing")
+
+    report = await replay_tools(each(await recorded()), Today(ToolLibrary([find_order, refund_order])))
+    assert calls == ["Ada"]
+    assert {(item.change, item.tool, item.rule[:40]) for item in report.findings} == {
+        ("other_value", "find_order", "$.total has another value"),
+        ("other_shape", "find_order", "$.open is new"),
+        ("refused", "refund_order", "'refund_order' was not run: reason: miss"),
+    }
+    same = await replay_tools(each(await recorded()), Today(LIBRARY))
+    assert same.verdict == "No recorded call would be refused; reads return what they returned."
+    assert same.counts["changes_not_called"] == 1
+    assert dict(EFFECTS) == {"find_order": 1}
+
+
+def test_values_are_compared_by_their_structure() -> None:
+    assert list(differences({"a": [1, 2], "updated_at": 1}, {"a": [1, 3], "updated_at": 2})) == [
+        ("other_value", "$.a[] has another value")
+    ]
+    assert list(differences({"a": 1}, {"a": "1"})) == [("other_shape", "$.a has another type")]
+    assert not list(differences({"a": 1, "b": 2}, {"a": 1, "b": 3}, ["b"]))
+
+
+async def test_an_app_asks_a_model_that_is_named(tmp_path: Path) -> None:
+    async with Journeyman(
+        library=LIBRARY, store=f"sqlite:///{tmp_path}/a.db", model=ScriptedModel(OLD[:1] + OLD[2:])
+    ) as app:
+        handle = await app.start(AGENT, "Find the order of Ada")
+        await handle.result()
+        report = await app.replay(handle.run_id, model=ScriptedModel(OLD[:1] + OLD[2:]), mode="free")
+        assert report.shares["runs_that_agree"].part == 1
+        assert (await app.replay(tools=LIBRARY)).counts["calls"] == 1
+        with pytest.raises(ConfigurationError, match="name a model"):
+            await app.replay(instruction="Be brief.")
