@@ -13,6 +13,7 @@ import mcp_types as types
 import pytest
 from mcp import Client
 from mcp.shared.exceptions import MCPError
+from mcp.shared.memory import create_client_server_memory_streams
 
 from journeyman import Policy, Principal, RiskLevel, ToolContext, ToolError, ToolLibrary, tool
 from journeyman.app.service import Service, open_service
@@ -233,18 +234,39 @@ async def test_a_long_call_reports_progress(tmp_path: Path) -> None:
     assert heard == [(0.5, 1.0, "begun")]
 
 
-async def test_a_cancelled_call_ends_its_run(tmp_path: Path) -> None:
+@asynccontextmanager
+async def over_a_pipe(gateway: Gateway, mode: str) -> AsyncIterator[Client]:
+    """The official client, over a stream as standard input and output are one."""
+    async with create_client_server_memory_streams() as (client_side, (read, write)):
+        serving = asyncio.ensure_future(gateway.server.run(read, write, gateway.server.create_initialization_options()))
+
+        @asynccontextmanager
+        async def transport() -> AsyncIterator[Any]:
+            yield client_side
+
+        try:
+            async with Client(transport(), mode=mode) as client:
+                yield client
+        finally:
+            serving.cancel()
+            await asyncio.wait((serving,))
+
+
+@BOTH
+async def test_a_cancelled_call_ends_its_run_and_may_be_made_again(tmp_path: Path, mode: str) -> None:
     box = Box()
-    async with serving(tmp_path, box) as (gateway, service), Client(gateway.server, mode="legacy") as client:
-        calling = asyncio.ensure_future(client.call_tool("hang", {}))
-        await box.waiting.wait()
-        calling.cancel()
-        await asyncio.wait((calling,))
+    async with serving(tmp_path, box) as (gateway, service), over_a_pipe(gateway, mode) as client:
+        for runs in (1, 2):  # the same call later is another call: nothing of the first one is left
+            calling = asyncio.ensure_future(client.call_tool("hang", {}))
+            await box.waiting.wait()
+            box.waiting.clear()
+            calling.cancel()
+            await asyncio.wait((calling,))
 
-        async def ended() -> bool:
-            return [row.status for row in await service.app.store.runs.list()] == [RunStatus.CANCELLED]
+            async def ended(count: int = runs) -> bool:
+                return [row.status for row in await service.app.store.runs.list()] == [RunStatus.CANCELLED] * count
 
-        await until(ended)
+            await until(ended)
 
 
 @BOTH

@@ -123,7 +123,7 @@ class Calls:
         self._answering: set[str] = set()
         """Runs that somebody here is about to be told of: the same call beside that one is another call."""
         self.cancelled: set[tuple[int, Any]] = set()
-        """Requests that their client has cancelled, by connection and id."""
+        """Requests that their client has cancelled, as ``cancellation_key`` has them."""
 
     async def call(
         self, ctx: Context, desk: Desk, item: ToolSpecification, params: types.CallToolRequestParams
@@ -318,7 +318,7 @@ class Calls:
         # Over HTTP the newer protocol has no other notice than to hang up. Whoever names a call comes back for it.
         hung_up = ctx.request is not None and ctx.protocol_version in MODERN_PROTOCOL_VERSIONS
         if not hung_up or link.digest is None:
-            key = (id(connection_of(ctx)), ctx.request_id)
+            key = cancellation_key(ctx, ctx.request_id)
             if key not in self.cancelled:
                 await asyncio.sleep(CANCEL_SECONDS)
             if key not in self.cancelled:
@@ -334,6 +334,16 @@ class Calls:
 def connection_of(ctx: Context) -> Connection:
     """The client's connection, which lasts longer than one request; the package shows it to nobody else."""
     return ctx.session._connection
+
+
+def cancellation_key(ctx: Context, request_id: Any) -> tuple[int, Any]:
+    """What a request and the notice that cancels it have in common.
+
+    The newer protocol has a connection per message, so it is the channel they came over; and where one has none
+    (HTTP), the connection itself, whose requests nobody else can cancel.
+    """
+    connection = connection_of(ctx)
+    return id(connection.outbound if connection.has_standalone_channel else connection), request_id
 
 
 def declares_object(item: ToolSpecification) -> bool:

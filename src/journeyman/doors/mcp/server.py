@@ -25,7 +25,7 @@ from journeyman.core.data import MCP_MESSAGE_BYTES, TOOL_NAME_CHARS, one_line
 from journeyman.core.policy import Principal, RiskLevel
 from journeyman.core.specification import ToolSpecification
 from journeyman.core.storing import RunRow
-from journeyman.doors.mcp.calls import Calls, Context, Places, connection_of, declares_object
+from journeyman.doors.mcp.calls import Calls, Context, Places, cancellation_key, connection_of, declares_object
 
 TOO_LARGE = "journeyman/too-large"
 """The method of a request in the place of one that was dropped."""
@@ -106,7 +106,7 @@ class Gateway:
 
     async def _note_cancellations(self, ctx: Context, call_next: Any) -> Any:
         if ctx.method == "notifications/cancelled":
-            key = (id(connection_of(ctx)), (ctx.params or {}).get("requestId"))
+            key = cancellation_key(ctx, (ctx.params or {}).get("requestId"))
             self._calls.cancelled.add(key)
             asyncio.get_running_loop().call_later(5, self._calls.cancelled.discard, key)
         return await call_next(ctx)
