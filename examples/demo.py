@@ -33,7 +33,7 @@ from journeyman.core.calls import ToolCallRecord
 from journeyman.core.errors import ConfigurationError
 from journeyman.core.events import CallFinished, Fact, MessageReceived
 from journeyman.core.gaps import ToolGapReport
-from journeyman.core.policy import Policy
+from journeyman.core.policy import Policy, RiskLevel
 from journeyman.core.protocols import Deltas, Model, ModelRequest, ModelResponse
 from journeyman.core.runs import AgentResponse, Message, RunStatus, TaskInput
 from journeyman.core.specification import ToolSpecification
@@ -101,6 +101,11 @@ PRACTICE = Scene(
     "7 · Shown once",
     "Asked in other words, it is not sure. A person shows what a similar request means; then it is asked again.",
     (("I keep forgetting to call the electrician", "create_task"),),
+)
+REPLAY = Scene(
+    "8 · Yesterday's runs, tomorrow's rules",
+    "Every call of this tour passes the gate once more, under a rule that nobody has tried. Nothing is run for it.",
+    (),
 )
 SHOWN = "I keep forgetting to call the plumber"
 SHOWN_CALL = {"tool": "create_task", "args": {"title": "Call the plumber"}}
@@ -180,6 +185,8 @@ class _Tour:
         self._announce(PRACTICE)
         [(sentence, tool)] = PRACTICE.says
         await self._practise(sentence, str(tool))
+        self._announce(REPLAY)
+        await self._replay()
         self._close()
         return ExitCode.DONE
 
@@ -309,6 +316,15 @@ class _Tour:
         """A request of which nobody knows whether it is served."""
         self._said(task.description)
         return await self._followed(app, await app.start(self._agent, task), task.description)
+
+    # --- another policy
+
+    async def _replay(self) -> None:
+        """What would have been asked if every new task needed a person's word."""
+        screen.show(self._console, "what if a person had to agree to every new task?", indent=4)
+        stricter = self._app.policy.model_copy(update={"least_risks": {"create_task": RiskLevel.IRREVERSIBLE}})
+        report = await self._app.replay(policy=stricter)
+        screen.show(self._console, Text(report.verdict, style="bold"), indent=2)
 
     # --- what is shown around it
 
