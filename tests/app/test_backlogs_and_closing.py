@@ -40,7 +40,6 @@ async def test_what_is_due_is_not_gone_through_again_after_every_run(
         return found
 
     monkeypatch.setattr(SqlRuns, "due", counted)
-    monkeypatch.setattr(runner_module, "_DUE_AT_ONCE", 10)
     async with opens(deletes("W-1"), clock=clock, concurrency=2, poll_seconds=WAIT_SECONDS) as app:
         handles = await app.resume()
         assert len(handles) == RUNS

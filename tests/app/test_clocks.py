@@ -77,7 +77,7 @@ async def test_a_run_is_held_as_long_as_its_lease_whatever_a_process_takes_for_t
             row = await wrong.store.runs.get("r")
             assert row is not None
             assert wrong.runner.claims.held(row) is held
-            assert bool(await wrong.store.runs.due(run_id="r")) is not held
+            assert bool(await wrong.store.runs.due(among=["r"])) is not held
         assert await wrong.runner.claims.take("r") is not None
         assert await right.runner.claims.take("r") is None
 

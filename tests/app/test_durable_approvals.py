@@ -244,7 +244,7 @@ async def test_an_answer_to_a_question_that_has_changed_since_is_not_waited_for(
         [new] = await app.approvals.pending()
         assert new.id != old.id
         facts = len(await app.store.runs.facts(handle.run_id))
-        assert await app.store.runs.due(run_id=handle.run_id) == ()
+        assert await app.store.runs.due(among=[handle.run_id]) == ()
         assert len(await app.store.runs.facts(handle.run_id)) == facts
         await app.approvals.approve(new.id, by="grace")
         assert (await handle.result()).status == "completed"

@@ -267,6 +267,29 @@ async def test_principals_take_turns(store: SqlStore) -> None:
     assert "bob-0" not in await store.runs.waiting()
 
 
+async def test_who_comes_later_is_level_with_those_that_are_next(store: SqlStore) -> None:
+    for number in range(4):
+        await store.runs.create(order(f"ada-{number}", at=NOW + number, principal="ada"))
+    for number in range(2):
+        await store.runs.claim(f"ada-{number}", owner="w1", lease_seconds=60)
+        await end(store, f"ada-{number}", epoch=1)
+    for number in range(2):
+        await store.runs.create(order(f"bob-{number}", at=NOW + 10 + number, principal="bob"))
+    assert await due(store) == ("ada-2", "bob-0", "ada-3", "bob-1")
+
+
+async def test_only_those_are_looked_at_that_are_asked_for(store: SqlStore) -> None:
+    for number in range(3):
+        await store.runs.create(order(f"r{number}", at=NOW + number))
+    assert await due(store, among=["r2", "r0", "gone"]) == ("r0", "r2")
+    assert await due(store, among=[]) == ()
+
+
+async def test_of_a_run_that_was_left_behind_it_is_told_by_whom(store: SqlStore) -> None:
+    await claimed(store, "r1")
+    assert [found.left_by for found in await store.runs.due(dead=["w1"])] == ["w1"]
+
+
 # --- processes that die
 
 

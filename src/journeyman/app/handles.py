@@ -409,7 +409,7 @@ class Handle(Generic[OutputT]):
 
     async def _waits(self, row: RunRow) -> bool:
         """Whether a waiting run has not been given what it waits for, nor taken up by somebody who knows of it."""
-        if self._runner.claims.held(row) or [run_id async for run_id in self._runner.due(self.run_id)]:
+        if self._runner.claims.held(row) or [run async for run in self._runner.due([self.run_id])]:
             return False
         return (await self._row()).epoch == row.epoch  # else it was taken up since the row was read
 

@@ -42,7 +42,6 @@ NOT_KNOWN = "?"
 """In place of the principal of a run that is being loaded."""
 MOST_WAITING = 1_000
 """Enough for a while: to look at all that is due each time would take ever longer."""
-_DUE_AT_ONCE = 1_000
 _FORGET_SECONDS = 60.0
 """How often runs that others have ended are forgotten here."""
 ALIVE_SECONDS = 30.0
@@ -261,6 +260,9 @@ class Runner:
         """Runs this process is responsible for, with the order of those that were stored here and not begun."""
         self._with_text: set[str] = set()
         """Runs of this process whose text is streamed and kept from the start: somebody will come to read it."""
+        self._woken: set[str] = set()
+        """Runs to which something happened here since the last look."""
+        self._next_look = 0.0
         self._broken: dict[str, JourneymanError] = {}
         self._beside: set[asyncio.Task[None]] = set()
         self._changed = asyncio.Event()
@@ -346,60 +348,65 @@ class Runner:
             self._adopted.setdefault(run_id, None)
             self._broken.pop(run_id, None)
             await self.store.runs.revive(run_id)
-            async for due, _ in self._due(run_id):
+            async for due, _ in self._due([run_id]):
                 await self._begin(due.id, due.principal_id)
 
     async def resume_all(self, run_ids: Iterable[str]) -> None:
         """The same for every unfinished run, with one look at what is due."""
         for run_id in run_ids:
             self._adopted.setdefault(run_id, None)
+            self._woken.add(run_id)
         self._broken.clear()
         await self.tick(rested=False)  # what no other process could go on with, this one may
 
     def wake(self, run_id: str) -> None:
         """Something happened to a run: see whether it can go on. The one way to say so."""
+        self._woken.add(run_id)
+        order = self._adopted.get(run_id)
+        place = not self.places.crowded or (order is not None and self.places.free_for(order.principal_id))
         mine = self.queue is None and run_id in self._adopted and not self._leaving
-        if mine and self._is_free(run_id) and not self.places.crowded:
+        if mine and place and self._is_free(run_id):
             self._start(run_id)
         elif (work := self._working.get(run_id)) is not None:
             work.again = True
         elif not self.places.waited_for:
             self._changed.set()  # else it is found in its turn, at the next regular look
 
-    async def due(self, run_id: str | None = None, *, rested: bool = True) -> AsyncIterator[str]:
-        """Runs that can go on now, or just this one if it can: decided, expired, left behind, or next in session.
+    async def due(self, among: Collection[str] | None = None, *, rested: bool = True) -> AsyncIterator[DueRun]:
+        """Runs that can go on now, or those of some that can: decided, expired, left behind, or next in session.
 
         Those on which a process has died come last: they may take this one with them.
         """
-        async for found, _ in self._due(run_id, rested=rested):
-            yield found.id
+        async for found, _ in self._due(among, rested=rested):
+            yield found
 
-    async def _due(self, run_id: str | None = None, *, rested: bool = True) -> AsyncIterator[tuple[DueRun, bool]]:
+    async def _due(self, among: Collection[str] | None, *, rested: bool = True) -> AsyncIterator[tuple[DueRun, bool]]:
         """The same, and of each whether a process has died on it."""
         await self.store.approvals.expire()
         dead = self.claims.dead(set(await self.store.runs.owners()) - {self.shared.owner})
         for suspects in (False, True):
-            find = partial(self.store.runs.due, dead=dead, run_id=run_id, suspects=suspects, rested=rested)
-            seen = 0
-            # Page by page: runs that are somebody else's business must not hide ours.
-            while page := await find(limit=_DUE_AT_ONCE, offset=seen):
-                for found in page:
-                    yield found, suspects
-                seen += len(page)
-                if len(page) < _DUE_AT_ONCE:
-                    break
+            for found in await self.store.runs.due(
+                dead=dead, among=among, suspects=suspects, rested=rested, limit=MOST_WAITING
+            ):
+                yield found, suspects
 
     async def tick(self, *, rested: bool = True) -> None:
-        """Begin what can go on of the runs this process is responsible for."""
-        if not self._adopted:
+        """Begin what can go on of the runs this process is responsible for. Those of others are not looked at."""
+        # Jobs are put for runs to which something happened here; workers look for all others.
+        among = [run_id for run_id in (self._adopted if self.queue is None else self._woken) if self._is_free(run_id)]
+        self._woken.clear()
+        if not among:
             await self.store.approvals.expire()
             return
+        began = self.clock.monotonic()
         self.places.forget_waiting()
-        async for run, suspect in self._due(rested=rested):
-            if run.id in self._adopted:
-                await self._begin(run.id, run.principal_id, suspect=suspect)
-                if self.places.full:
-                    return
+        async for run, suspect in self._due(among, rested=rested):
+            await self._begin(run.id, run.principal_id, suspect=suspect)
+            if self.places.full:
+                break
+        ended = self.clock.monotonic()
+        # With very many that wait, looking is given a tenth of the time.
+        self._next_look = ended + (10 * (ended - began) if len(among) > MOST_WAITING else 0.0)
 
     async def _begin(self, run_id: str, principal_id: str | None, *, suspect: bool = False) -> None:
         """Begin a run if there is a place for it, and its principal has not got its share of the places already."""
@@ -695,7 +702,8 @@ class Runner:
                 if now - forgotten >= _FORGET_SECONDS:
                     forgotten = now
                     await self.forget_ended()
-                await self.tick()
+                if self.clock.monotonic() >= self._next_look:
+                    await self.tick()
                 self._retention.in_time(self.clock.monotonic())
             except StoreError as error:
                 logger.warning("the store is away, runs wait: %s", error)

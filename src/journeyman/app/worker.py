@@ -38,8 +38,6 @@ GOODBYE_SECONDS = 1.0
 POOL_SECONDS = 10.0
 """How long to wait for a connection to the queue."""
 RECONNECT_SECONDS = 5.0
-MOST_JOBS = 1_000
-"""Due runs that a worker finds jobs for at a time."""
 
 
 class JobQueue:
@@ -111,9 +109,13 @@ class JobQueue:
         except ConnectorException as error:
             raise StoreError(f"the job queue cannot be reached: {_why(error)}") from error
 
-    async def waiting(self) -> set[str]:
-        """The runs for which a job waits."""
-        return {job.lock or "" for job in await self.app.job_manager.list_jobs_async(queue=QUEUE, status="todo")}
+    async def waiting(self, among: Collection[str]) -> set[str]:
+        """Those of these runs for which a job waits."""
+        rows = await self.app.connector.execute_query_all_async(
+            "SELECT queueing_lock FROM procrastinate_jobs WHERE status = 'todo' AND queueing_lock = ANY(%(among)s)",
+            among=[*among],
+        )
+        return {row["queueing_lock"] for row in rows}
 
     async def drop_stalled(self, *, silent_for: float, idle: Collection[str]) -> int:
         """Forget the jobs of workers whose heartbeat has ended, and those of idle runs; returns how many.
@@ -229,17 +231,6 @@ async def _take_jobs(runner: Runner, queue: JobQueue, *, concurrency: int, name:
         await asyncio.sleep(runner.settings.poll_seconds)
 
 
-async def _some_due(runner: Runner, *, rested: bool) -> list[str]:
-    """As many due runs as are worth a job at a time, so that a long backlog is not gone through again and again."""
-    found = []
-    async for run_id in runner.due(rested=rested):
-        if runner.trouble(run_id) is None:  # what this worker cannot do another may
-            found.append(run_id)
-            if len(found) >= MOST_JOBS:
-                break
-    return found
-
-
 async def _find_due(runner: Runner, queue: JobQueue) -> None:
     """Put jobs for runs that have none: decided or expired approvals, the next of a session, lost workers."""
     due_since: dict[str, float] = {}
@@ -248,19 +239,23 @@ async def _find_due(runner: Runner, queue: JobQueue) -> None:
     while True:
         try:
             now = runner.clock.monotonic()
-            due_since = {run_id: due_since.get(run_id, now) for run_id in await _some_due(runner, rested=rested)}
+            # What this worker cannot do another may.
+            due = [run async for run in runner.due(rested=rested) if runner.trouble(run.id) is None]
+            due_since = {run.id: due_since.get(run.id, now) for run in due}
             rested = True
-            # A run that nobody holds for so long has a dead job: its worker lost the database when it was done.
-            idle = {run_id for run_id, since in due_since.items() if now - since > lease_seconds}
+            # A run that nobody holds for so long has a dead job: its worker lost the database when it was done. One
+            # whose worker can be seen to be dead has one at once.
+            dead = set(runner.claims.dead({run.left_by for run in due if run.left_by is not None}))
+            idle = {run.id for run in due if now - due_since[run.id] > lease_seconds or run.left_by in dead}
             if dropped := await queue.drop_stalled(silent_for=lease_seconds, idle=idle):
                 logger.warning("dropped jobs of a lost worker", extra={LOG_FIELDS: {"jobs": dropped}})
-            waiting = await queue.waiting()
+            waiting = await queue.waiting(due_since)
             put = 0
             for run_id in due_since:
                 if put >= 2 * runner.places.count:
                     break  # enough for now: those of a principal who is at their share would only come back
-                if run_id in waiting or runner.trouble(run_id) is not None:
-                    continue  # what this worker cannot do another may
+                if run_id in waiting:
+                    continue
                 row = await runner.store.runs.get(run_id)
                 place = await runner.store.runs.place(run_id)
                 await queue.put(run_id, priority=0 if row is None else row.priority, place=place)

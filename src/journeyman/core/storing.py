@@ -180,6 +180,8 @@ class DueRun(NamedTuple):
 
     id: str
     principal_id: str | None
+    left_by: str | None = None
+    """Whose lease on it is over, or who has died with it."""
 
 
 class Lease(Entity):

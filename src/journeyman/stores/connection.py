@@ -167,6 +167,13 @@ def belongs_to(principal_id: PrincipalFilter) -> Test | None:
     return equals("principal_id", principal_id) or ("principal_id IS NULL", ())
 
 
+def is_among(connection: Connection, column: str) -> str:
+    """The condition that a column has one of many values, which are given together as a JSON array."""
+    if connection.dialect == "postgresql":
+        return f"{column} IN (SELECT json_array_elements_text(CAST(? AS json)))"
+    return f"{column} IN (SELECT value FROM json_each(?))"
+
+
 def follows(table: str, order: str, after: str | None, *, newest_first: bool = False) -> Test | None:
     """What comes after the row of this id in a list that goes by these columns."""
     sign = "<" if newest_first else ">"

@@ -849,3 +849,34 @@ DROP INDEX forks_of_run;
 ALTER TABLE runs DROP COLUMN parent_seq;
 
 ALTER TABLE runs DROP COLUMN parent_id;
+
+--- step runs in the order in which they are begun, and by status
+-- A program that leaves the place out has its runs begun first.
+
+--- up
+
+ALTER TABLE runs ADD COLUMN place INTEGER NOT NULL DEFAULT 0;
+
+CREATE INDEX runs_line ON runs (status, priority DESC, place, created_at, id) WHERE ended_at IS NULL;
+
+DROP INDEX runs_unfinished;
+
+CREATE INDEX runs_by_status ON runs (status, created_at, id);
+
+CREATE INDEX runs_to_cancel ON runs (id) WHERE cancel_wanted = 1 AND ended_at IS NULL;
+
+CREATE INDEX approvals_decided ON approvals (run_id) WHERE consumed = 0 AND status <> 'pending';
+
+--- down
+
+DROP INDEX approvals_decided;
+
+DROP INDEX runs_to_cancel;
+
+DROP INDEX runs_by_status;
+
+CREATE INDEX runs_unfinished ON runs (priority DESC, created_at) WHERE ended_at IS NULL;
+
+DROP INDEX runs_line;
+
+ALTER TABLE runs DROP COLUMN place;

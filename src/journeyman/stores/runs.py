@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
 from functools import partial
@@ -16,11 +17,13 @@ from journeyman.core.runs import Outcome, RunStatus
 from journeyman.core.storing import ON_PROBATION, CallReport, DueRun, RunOrder, RunRow
 from journeyman.stores.connection import (
     Connection,
+    Row,
     belongs_to,
     each_word,
     entities,
     equals,
     follows,
+    is_among,
     json_text,
     marks,
     storable,
@@ -54,6 +57,11 @@ _STATUS = f"""
 """
 """A run whose questions are all answered, or have expired, waits for nobody: some process may go on with it."""
 RUNS_AND_LEASES = "runs LEFT JOIN leases AS held ON held.kind = 'run' AND held.name = runs.id"
+_LINE = "priority DESC, place, created_at, id"
+"""In which runs are begun; see ``_place``."""
+_DUE = f"SELECT id, principal_id, held.owner AS left_by, deaths, priority, place, created_at FROM {RUNS_AND_LEASES}"
+_TO_CANCEL = "id IN (SELECT id FROM runs WHERE ended_at IS NULL AND cancel_wanted = 1)"
+_SUSPECT = "id IN (SELECT id FROM runs WHERE ended_at IS NULL AND deaths > 0)"
 _SESSION_FREE = """
     NOT EXISTS (
         SELECT 1 FROM runs AS earlier
@@ -103,14 +111,15 @@ _UNFINISHED = f"""
 """
 """With a status that this version knows: a newer one may have runs that only it can go on with."""
 _DECIDED = """
-    EXISTS (
-        SELECT 1 FROM approvals
-        WHERE approvals.run_id = runs.id AND approvals.consumed = 0
-        AND (approvals.status <> 'pending' OR approvals.expires_at <= {clock})
+    id IN (
+        SELECT run_id FROM approvals WHERE consumed = 0 AND approvals.status <> 'pending'
+        UNION ALL SELECT run_id FROM approvals WHERE approvals.status = 'pending' AND expires_at <= {clock}
+        AND consumed = 0
     )
 """
 
-_WAITING = f"runs.ended_at IS NULL AND status = '{RunStatus.QUEUED.value}' AND held.owner IS NULL"
+_QUEUED = f"runs.ended_at IS NULL AND status = '{RunStatus.QUEUED.value}'"
+_WAITING = f"{_QUEUED} AND held.owner IS NULL"
 
 
 _REPORTED = """
@@ -350,13 +359,12 @@ class SqlRuns(Aggregate):
         self,
         *,
         dead: Sequence[str] = (),
-        run_id: str | None = None,
+        among: Collection[str] | None = None,
         suspects: bool = False,
         rested: bool = True,
-        limit: int = 100,
-        offset: int = 0,
+        limit: int = 1_000,
     ) -> Sequence[DueRun]:
-        """Unheld runs that can go on now (or just this one, if it can).
+        """Unheld runs that can go on now, or those ``among`` some that can.
 
         The highest priority first; of one priority the oldest of each principal, then the second of each, and so on.
         Queued ones whose session is free, running ones whose holder is gone, and waiting ones of which an approval
@@ -364,28 +372,37 @@ class SqlRuns(Aggregate):
         and else only others, on which a process has died; the fewest deaths first. Runs that processes could not go on
         with lately are left out where they must be ``rested``.
         """
-        which, named = ("", ()) if run_id is None else ("id = ? AND", (run_id,))
 
-        def sql(connection: Connection) -> str:
+        def read(connection: Connection) -> Sequence[Row]:
             tried = f"retry_at <= {connection.clock} AND" if rested else ""
-            condition = f"""
-                {which} {tried} deaths {">" if suspects else "="} 0 AND ended_at IS NULL
-                AND {lease_is_free(connection, "held", dead)} AND (
-                    status = '{RunStatus.RUNNING.value}'
-                    OR (status = '{RunStatus.QUEUED.value}' AND {_SESSION_FREE})
-                    OR (status = '{RunStatus.AWAITING_APPROVAL.value}' AND {_DECIDED.format(clock=connection.clock)})
-                    OR (status = '{RunStatus.AWAITING_RESOLUTION.value}' AND {_REPORTED})
-                    OR (cancel_wanted = 1 AND {_UNFINISHED})
+            common = f"{tried} deaths {'>' if suspects else '='} 0 AND {lease_is_free(connection, 'held', dead)}"
+            cases = (
+                f"status = '{RunStatus.QUEUED.value}' AND {_SESSION_FREE}",
+                f"status = '{RunStatus.RUNNING.value}'",
+                f"status = '{RunStatus.AWAITING_APPROVAL.value}' AND {_DECIDED.format(clock=connection.clock)}",
+                f"status = '{RunStatus.AWAITING_RESOLUTION.value}' AND {_REPORTED}",
+                _TO_CANCEL,
+            )
+            if among is not None or suspects:  # few: each of them is looked at
+                which, names = (
+                    (_SUSPECT, ()) if among is None else (is_among(connection, "id"), (json.dumps([*among]),))
                 )
-            """
-            return f"{_by_turns(condition, first='deaths' if suspects else '0')} LIMIT ? OFFSET ?"
+                found = f"{_DUE} WHERE ended_at IS NULL AND {common} AND {which} AND ({' OR '.join(cases)})"
+                values = (*dead, *names)
+            else:  # each case by an index of its own: of a hundred thousand that wait, only the first are read
+                queued, *others = (f"{_DUE} WHERE ended_at IS NULL AND {common} AND {case}" for case in cases)
+                found = " UNION ".join((f"SELECT * FROM ({queued} ORDER BY {_LINE} LIMIT ?) AS queued", *others))
+                values = (*dead, limit, *[*dead] * len(others))
+            order = f"deaths, {_LINE}" if suspects else _LINE
+            sql = f"SELECT id, principal_id, left_by FROM ({found}) AS due ORDER BY {order} LIMIT ?"
+            return connection.query(sql, *values, limit)
 
-        return tuple(DueRun(*row) for row in await self._query(sql, *named, *dead, limit, offset))
+        return tuple(DueRun(*row) for row in await self._database.read(read))
 
     async def waiting(self) -> Sequence[str]:
         """Queued runs that nobody holds, in the order in which they will be begun."""
-        rows = await self._query(_by_turns(_WAITING))
-        return tuple(found for found, _ in rows)
+        rows = await self._query(f"SELECT id FROM {RUNS_AND_LEASES} WHERE {_WAITING} ORDER BY {_LINE}")
+        return tuple(found for (found,) in rows)
 
     async def place(self, run_id: str) -> int:
         """How many of its principal's queued runs are as old or older, itself included."""
@@ -498,6 +515,7 @@ def _create(connection: Connection, *, order: RunOrder, any_session: bool) -> bo
         "principal_id": principal_id,
         "status": RunStatus.QUEUED.value,
         "priority": order.priority,
+        "place": _place(connection, order),
         "epoch": 0,
         "last_seq": 0 if order.fork is None else order.fork.seq,
         "parent_id": None if order.fork is None else order.fork.run_id,
@@ -516,6 +534,21 @@ def _create(connection: Connection, *, order: RunOrder, any_session: bool) -> bo
     return created
 
 
+def _place(connection: Connection, order: RunOrder) -> int:
+    """Where a new run comes among those of its priority: after its principal's own, and level with who is next.
+
+    So of each principal the oldest is begun first, then the second of each, and so on; and nothing is sorted for that.
+    """
+    condition, values = belongs_to(order.principal_id) or ("", ())
+    [(first, last)] = connection.query(
+        f"SELECT (SELECT place FROM runs WHERE {_QUEUED} AND priority = ? ORDER BY {_LINE} LIMIT 1), "
+        f"(SELECT place FROM runs WHERE {_QUEUED} AND priority = ? AND created_at <= ? AND {condition} "
+        "ORDER BY created_at DESC, id DESC LIMIT 1)",
+        *(order.priority, order.priority, order.created_at, *values),
+    )
+    return max(first or 1, (last or 0) + 1)
+
+
 def shortened(text: str) -> str:
     """How a request begins, on one line."""
     line = " ".join(text[: 4 * LONGEST_REQUEST].split())
@@ -525,20 +558,6 @@ def shortened(text: str) -> str:
 def _words(order: RunOrder) -> str:
     names = (order.run_id, str(order.agent.get("name", "")), order.principal_id or "")
     return " ".join((order.task.description[:MOST_WORDS_KEPT], *names)).casefold()
-
-
-def _by_turns(condition: str, *, first: str = "0") -> str:
-    """The runs that fulfil a condition: the most urgent first, then the first of each principal, then the second…
-
-    ``first`` counts before all that.
-    """
-    return f"""
-        SELECT id, principal_id FROM (
-            SELECT id, principal_id, {first} AS rank, priority, created_at, ROW_NUMBER() OVER (
-                PARTITION BY {first}, priority, COALESCE(principal_id, '') ORDER BY created_at, id
-            ) AS place FROM {RUNS_AND_LEASES} WHERE {condition}
-        ) AS found ORDER BY rank, priority DESC, place, created_at, id
-    """
 
 
 def row_columns(connection: Connection) -> str:
