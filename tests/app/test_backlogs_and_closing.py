@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from journeyman import Agent, Model
-from journeyman.app import runner as runner_module
 from journeyman.core import ApprovalStatus
 from journeyman.core.protocols import Deltas, ModelRequest, ModelResponse
 from journeyman.stores.runs import SqlRuns
