@@ -75,8 +75,10 @@ web: ## build the web page again after a change in web/; needs Node and npm
 	npm --prefix web run check
 	npm --prefix web run build
 
-picture: .venv/.dev ## draw the README's terminal again, from the real commands
+picture: .venv/.dev ## draw the README's terminal and the pictures of the web page again
 	$(BIN)/python -m scripts.draw_terminal
+	scripts/get-browser
+	$(BIN)/python -m tests.doors.http.web.pictures docs/assets
 
 docs: .venv/.dev ## build the documentation into site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet

@@ -44,7 +44,7 @@ export async function request(path: string, options: RequestInit = {}): Promise<
   const headers = new Headers(options.headers);
   const token = sessionStorage.getItem(TOKEN);
   if (token) headers.set("Authorization", `Bearer ${token}`);
-  const response = await fetch(ROOT + path, { ...options, headers, cache: "no-store" });
+  const response = await reached(fetch(ROOT + path, { ...options, headers, cache: "no-store" }));
   const ahead = Date.parse(response.headers.get("Date") ?? "") - Date.now();
   // The header counts whole seconds, and an answer may take a few: a small difference says nothing.
   if (!Number.isNaN(ahead)) skew = Math.abs(ahead) > SKEW_MS ? ahead : 0;
@@ -58,6 +58,31 @@ export async function request(path: string, options: RequestInit = {}): Promise<
   }
   await asked?.given;
   return request(path, options);
+}
+
+export const REACHED = "service-reached";
+let away = false;
+
+/** Tells everybody whose question found no answer when the service is there again. */
+async function reached(asked: Promise<Response>): Promise<Response> {
+  try {
+    const response = await asked;
+    if (away && response.status < 500) {
+      away = false;
+      dispatchEvent(new Event(REACHED));
+    }
+    return response;
+  } catch (error) {
+    if (error instanceof TypeError) away = true;
+    throw error;
+  }
+}
+
+/** Which of several people at one browser asks; the token itself stays here. */
+export function identity(): string {
+  let hash = 0x811c9dc5;
+  for (const unit of sessionStorage.getItem(TOKEN) ?? "") hash = Math.imul(hash ^ unit.charCodeAt(0), 0x01000193);
+  return `${ROOT}:${(hash >>> 0).toString(16)}`;
 }
 
 export async function must(response: Response): Promise<Response> {

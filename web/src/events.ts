@@ -49,12 +49,15 @@ export interface Approval {
   grant: { uses: number; seconds: number } | null;
   /** Somebody else than the principal must approve. */
   four_eyes: boolean;
+  /** The arguments themselves raise the risk. */
+  risk_raised?: boolean;
   risk: Risk;
   confidence: number | null;
   principal: Principal | null;
   status: ApprovalStatus;
   requested_at: string;
   expires_at: string;
+  decided_at: string | null;
   decided_by: string | null;
   reason: string | null;
 }

@@ -29,6 +29,12 @@ export function when(time: string | number): string {
   return date.toDateString() === new Date().toDateString() ? clock.format(date) : day.format(date);
 }
 
+/** US dollars, with as many digits as say something. */
+export function money(dollars: number | null): string {
+  if (dollars === null) return "";
+  return `$${dollars.toFixed(dollars === 0 || dollars >= 1 ? 2 : dollars >= 0.01 ? 3 : 5)}`;
+}
+
 export const percent = (share: number): string => `${(share * 100).toFixed(share === 1 || share === 0 ? 0 : 1)} %`;
 
 /** A difference of two shares, in percentage points. */

@@ -1,7 +1,7 @@
 // What several parts of the page need: answers that are kept fresh, and the time.
 
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
-import { ApiError, explain, get, now } from "./api";
+import { ApiError, REACHED, explain, get, now } from "./api";
 
 export interface Loaded<T> {
   data: T | null;
@@ -41,8 +41,11 @@ export function useApi<T>(path: string | null, everyMs = 0, hiddenMs = 0): Loade
     const timer = everyMs ? setInterval(() => void (due() && load()), everyMs) : 0;
     const seen = (): void => void (document.hidden || load());
     if (everyMs) document.addEventListener("visibilitychange", seen);
+    // What could not be had while the service was away is asked for again: a problem goes when it is over.
+    addEventListener(REACHED, seen);
     return () => {
       stop.abort();
+      removeEventListener(REACHED, seen);
       clearInterval(timer);
       document.removeEventListener("visibilitychange", seen);
     };
@@ -79,29 +82,19 @@ export function useAction(): { busy: boolean; problem: string | null; act: (work
       await work();
     } catch (error) {
       if (there.current) setProblem(explain(error));
+      if (error instanceof TypeError) addEventListener(REACHED, () => there.current && setProblem(null), { once: true });
     }
     if (there.current) setBusy(false);
   }, []);
   return { busy, problem, act };
 }
 
-const tasks = new Map<string, string>();
-
-/** What a run was asked; the list does not say. It never changes, so it is fetched once. `null` asks nothing. */
-export function useTask(id: string | null): string {
-  const [task, setTask] = useState((id && tasks.get(id)) ?? "");
+/** What somebody writes, once they pause. */
+export function useSettled(text: string, milliseconds = 250): string {
+  const [settled, setSettled] = useState(text);
   useEffect(() => {
-    if (id === null) return;
-    if (tasks.has(id)) return setTask(tasks.get(id)!);
-    const stop = new AbortController();
-    get<{ task: string }>(`/api/v1/runs/${id}`, stop.signal).then(
-      (run) => {
-        tasks.set(id, run.task);
-        setTask(run.task);
-      },
-      () => {},
-    );
-    return () => stop.abort();
-  }, [id]);
-  return task;
+    const timer = setTimeout(() => setSettled(text), milliseconds);
+    return () => clearTimeout(timer);
+  }, [text]);
+  return settled;
 }

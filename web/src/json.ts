@@ -8,7 +8,8 @@ export class Exact {
 
 const LONG = /\d{16}/;
 const NUMBER = /-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/y;
-const STRING = /"(?:[^"\\]|\\.)*"/y;
+// Without a choice at each character: a text of megabytes would fill the pattern's stack.
+const STRING = /"[^"\\]*(?:\\.[^"\\]*)*"/y;
 const SPACE = /\s*/y;
 
 /** The value of a text. Numbers that would be rounded become `Exact`; with `all`, also those written otherwise (1.0). */

@@ -2,14 +2,17 @@
 
 import { render } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
+import { escapeDirections } from "./bidi";
 import { Conversations } from "./frame/conversations";
 import { useKeys } from "./frame/keys";
+import { SearchDialog } from "./frame/search";
 import { Settings } from "./frame/settings";
 import { TokenDialog } from "./frame/token";
 import { useWaiting } from "./frame/waiting";
 import { useApi } from "./hooks";
 import { MeContext, type Me } from "./me";
 import { PAGES, type PageEntry } from "./pages";
+import type { ConfigurationState } from "./pages/service";
 import { Empty } from "./parts/small";
 import { href, useRoute } from "./router";
 import { useReconnecting } from "./runs";
@@ -35,7 +38,8 @@ function App() {
     if (entry.name !== "chat") main.current!.querySelector<HTMLElement>("h1")?.focus({ preventScroll: true });
   }, [place]);
   useEffect(() => setMenu(false), [route.id]);
-  useKeys();
+  const [searching, setSearching] = useState(false);
+  useKeys(() => setSearching(true));
   const shown = PAGES.filter((page) => page.name !== "audit" || me?.can_read_audit !== false);
   return (
     <MeContext.Provider value={me}>
@@ -48,6 +52,7 @@ function App() {
           </button>
         </header>
         <aside id="menu" class={menu ? "menu open" : "menu"}>
+          <button class="search-button" onClick={() => setSearching(true)}><svg viewBox="0 0 24 24" aria-hidden="true"><path d="M11 4a7 7 0 1 0 .01 0M16 16l5 5" /></svg>Search everything<kbd aria-hidden="true">/</kbd></button>
           <nav aria-label="Pages">
             {shown.map((page) => (
               <a key={page.name} href={href(page.name)} aria-current={page === entry ? "page" : undefined}>
@@ -65,16 +70,11 @@ function App() {
           <ConfigurationNotice />
           <entry.page id={route.id} />
         </main>
+        {searching ? <SearchDialog close={() => setSearching(false)} /> : null}
         <TokenDialog />
       </div>
     </MeContext.Provider>
   );
-}
-
-interface ConfigurationState {
-  current: boolean;
-  problems: string[];
-  restart_needed: string[];
 }
 
 /** An edit of the configuration file that was refused, or that waits for a restart. */
@@ -106,4 +106,5 @@ function Logo() {
   return <svg class="logo" viewBox="0 0 32 32" aria-hidden="true"><rect width="32" height="32" rx="8" /><path d="M19 7v12a6 6 0 0 1-11 3" /><circle cx="24" cy="9" r="2.5" /></svg>;
 }
 
+escapeDirections();
 render(<App />, document.getElementById("app")!);

@@ -4,13 +4,63 @@
 
 import { Marked, type Token, type Tokens } from "marked";
 import { h, type ComponentChildren } from "preact";
-import { useMemo } from "preact/hooks";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 
 const marked = new Marked({ gfm: true, breaks: true });
 
+/** Characters that are read and drawn together; a longer text is drawn part by part, as one comes to read it. */
+const PART = 12_000;
+const AT_FIRST = 2;
+
 export function Markdown({ text }: { text: string }) {
+  const parts = useMemo(() => partsOf(text), [text]);
+  const [shown, setShown] = useState(AT_FIRST);
+  if (parts.length === 1) return <div class="markdown"><Part text={text} /></div>;
+  return (
+    <div class="markdown">
+      {parts.slice(0, shown).map((part, at) => <div key={at} class="part"><Part text={part} /></div>)}
+      {shown < parts.length ? <More left={text.length - parts.slice(0, shown).join("").length} show={() => setShown((n) => n + AT_FIRST)} /> : null}
+    </div>
+  );
+}
+
+function Part({ text }: { text: string }) {
   const tokens = useMemo(() => marked.lexer(text), [text]);
-  return <div class="markdown">{all(tokens)}</div>;
+  return <>{all(tokens)}</>;
+}
+
+/** Draws on when it comes near what is seen. */
+function More({ left, show }: { left: number; show: () => void }) {
+  const here = useRef<HTMLButtonElement>(null);
+  useEffect(() => {
+    const near = new IntersectionObserver((seen) => seen.some((one) => one.isIntersecting) && show(), { rootMargin: "400px" });
+    near.observe(here.current!);
+    return () => near.disconnect();
+  });
+  return <button ref={here} class="small more-text" onClick={show}>Show more ({left.toLocaleString()} characters)</button>;
+}
+
+const FENCE = /^ {0,3}(`{3,}|~{3,})/gm;
+
+/** A text in parts that end between its blocks; a block of code that is longer than a part is closed and opened again. */
+function partsOf(text: string): string[] {
+  if (text.length <= PART) return [text];
+  const parts: string[] = [];
+  for (let from = 0, open = ""; from < text.length; ) {
+    let to = from + PART;
+    if (to < text.length) {
+      const gap = text.lastIndexOf("\n\n", to);
+      const line = text.lastIndexOf("\n", to);
+      if (gap > from + PART / 4) to = gap + 2;
+      else if (line > from + PART / 4) to = line + 1;
+    }
+    const part = text.slice(from, to);
+    const before = open;
+    for (const [, fence] of part.matchAll(FENCE)) open = open ? (fence!.startsWith(open) ? "" : open) : fence!;
+    parts.push(`${before ? `${before}\n` : ""}${part}${open ? `\n${open}` : ""}`);
+    from = to;
+  }
+  return parts;
 }
 
 const all = (tokens: Token[] | undefined): ComponentChildren => tokens?.map((token, at) => <One key={at} token={token} />);

@@ -22,6 +22,8 @@ export interface CallView {
   result: unknown;
   /** What it came to, as Markdown for people. */
   rendered: string;
+  /** Where the whole of a large result is kept. */
+  artifact: string | null;
   error: ErrorInfo | null;
   progress: { message: string; fraction: number | null } | null;
   approval: ApprovalView | null;
@@ -147,7 +149,7 @@ function fact(run: RunState, event: RunEvent): RunState {
       const record = event.record;
       return onCall(run, record.call_id, (call) => ({
         status: record.status, arguments: record.arguments, result: resultOf(record), error: record.error,
-        rendered: event.rendered ?? "",
+        rendered: event.rendered ?? "", artifact: record.artifact?.id ?? null,
         attempts: record.attempts, cached: record.cached, risk: record.risk ?? call.risk,
         grounding: record.grounding ?? [],
         confidence: record.confidence ?? call.confidence, durationMs: record.duration_ms,
@@ -199,7 +201,7 @@ function planned(call: ToolCall): CallView {
   return {
     id: call.id, tool: call.tool_name, arguments: call.arguments, malformed: call.malformed, status: "pending",
     risk: null, confidence: call.confidence, attempts: 0, cached: false, startedAt: null, endedAt: null,
-    durationMs: null, result: null, rendered: "", error: null, progress: null, approval: null, resolution: null, grounding: [],
+    durationMs: null, result: null, rendered: "", artifact: null, error: null, progress: null, approval: null, resolution: null, grounding: [],
   };
 }
 
@@ -250,13 +252,13 @@ export function answerStep(run: RunState): StepView | null {
   return ended(run.status) ? null : last;
 }
 
-/** What the run is doing, in a few words. */
-export function doing(run: RunState): string {
+/** What the run is doing, in a few words, for somebody who may decide or who may not. */
+export function doing(run: RunState, decides: boolean): string {
   const all = calls(run);
   const asking = all.filter((call) => asks(call, run)).map((call) => call.tool);
-  if (asking.length) return `Waiting for your decision: ${asking.join(", ")}`;
+  if (asking.length) return `Waiting for ${decides ? "your" : "somebody's"} decision: ${asking.join(", ")}`;
   const open = all.filter((call) => unsettled(call, run)).map((call) => call.tool);
-  if (open.length) return `Outcome unknown, your word is needed: ${open.join(", ")}`;
+  if (open.length) return `Outcome unknown, ${decides ? "your" : "somebody's"} word is needed: ${open.join(", ")}`;
   if (ended(run.status)) return STATUS[run.status];
   if (run.status === "stuck") return `Stuck: ${run.error?.message ?? "processes die on it"}`;
   const running = all.filter((call) => call.status === "running").map((call) => call.tool);

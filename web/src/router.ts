@@ -5,11 +5,14 @@ import { useEffect, useState } from "preact/hooks";
 export interface Route {
   page: string;
   id: string | null;
+  /** What a list is narrowed down to. */
+  query: URLSearchParams;
 }
 
 export function routeOf(hash: string): Route {
-  const [page = "", id] = hash.replace(/^#?\/?/, "").split("/");
-  return { page: page || "chat", id: id ? decoded(id) : null };
+  const [path = "", query = ""] = hash.replace(/^#?\/?/, "").split("?");
+  const [page = "", id] = path.split("/");
+  return { page: page || "chat", id: id ? decoded(id) : null, query: new URLSearchParams(query) };
 }
 
 /** An address that somebody has mistyped is taken as it is. */
@@ -21,14 +24,18 @@ function decoded(text: string): string {
   }
 }
 
-export const href = (page: string, id?: string | null): string => `#/${page}${id ? `/${encodeURIComponent(id)}` : ""}`;
+/** What is empty is left out of the query. */
+export function href(page: string, id?: string | null, query: Record<string, string> = {}): string {
+  const asked = new URLSearchParams(Object.entries(query).filter(([, value]) => value));
+  return `#/${page}${id ? `/${encodeURIComponent(id)}` : ""}${asked.size ? `?${asked}` : ""}`;
+}
 
-export function go(page: string, id?: string | null, { replace = false } = {}): void {
+export function go(page: string, id?: string | null, { replace = false, query = {} }: { replace?: boolean; query?: Record<string, string> } = {}): void {
   if (replace) {
-    history.replaceState(null, "", href(page, id));
+    history.replaceState(null, "", href(page, id, query));
     dispatchEvent(new HashChangeEvent("hashchange"));
   } else {
-    location.hash = href(page, id);
+    location.hash = href(page, id, query);
   }
 }
 

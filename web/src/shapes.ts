@@ -1,6 +1,6 @@
 // What the service answers to questions other than events.
 
-import type { Approval, Data, Risk, RunStatus } from "./events";
+import type { Approval, CallStatus, Data, Risk, RunStatus } from "./events";
 
 export interface Label {
   source: "rating" | "verifier" | "decision" | "judge";
@@ -18,11 +18,43 @@ export interface RunRow {
   last_seq: number;
   created_at: string;
   updated_at: string;
+  position: number | null;
+  trouble: string | null;
+  cancel_wanted: boolean;
+  request: string;
+  waits_until: string | null;
+  outcome: Outcome | null;
+  model: string | null;
+  input_tokens: number | null;
+  output_tokens: number | null;
+  cost: number | null;
+}
+
+export type Outcome = "achieved" | "partly" | "not" | "unknown";
+
+export interface Runs {
+  runs: RunRow[];
+  total: number;
+  next_after: string | null;
+}
+
+export interface Wait {
+  reason: string;
+  whom: string;
+  until: number | null;
+  text: string;
+}
+
+export interface RunDetails {
+  run: RunRow;
+  task: string;
+  waits: Wait[];
 }
 
 export interface SessionRow {
   id: string;
   title: string;
+  principal: string | null;
   updated_at: string;
   message_count: number;
 }
@@ -122,8 +154,20 @@ export interface AuditRow {
   hash: string;
 }
 
+export interface AskedApproval extends Approval {
+  request: string;
+  agent: string;
+}
+
 export interface Approvals {
-  approvals: Approval[];
+  approvals: AskedApproval[];
+  total: number;
+  next_after: string | null;
+}
+
+export interface ApprovalDetails extends AskedApproval {
+  earlier: { tool_name: string; arguments: Data; status: CallStatus; came_to: string }[];
+  edited_arguments: Data | null;
 }
 
 export type TaskStatus = "pending" | "in_progress" | "completed";

@@ -10,15 +10,18 @@ const SILENCE_MS = 40_000;
 
 export async function* sent(response: Response): AsyncGenerator<Sent> {
   const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader();
-  let rest = "";
+  // In pieces until a line ends: an event of megabytes comes in many, and joining each to all before would take long.
+  let rest: string[] = [];
   let event = "";
   let data: string[] = [];
   try {
     for (;;) {
       const { done, value } = await soon(reader.read());
       if (done) return;
-      const lines = (rest + value).split(/\r?\n/);
-      rest = lines.pop()!;
+      rest.push(value);
+      if (!value.includes("\n")) continue;
+      const lines = rest.join("").split(/\r?\n/);
+      rest = [lines.pop()!];
       for (const line of lines) {
         if (line === "") {
           if (data.length) yield { event, data: data.join("\n") };

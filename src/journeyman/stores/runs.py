@@ -183,12 +183,12 @@ class SqlRuns(Aggregate):
             return ()
         in_session = only.get("session_id") is not None
         place = follows("runs", "turn" if in_session else "created_at, id", after, newest_first=True)
-        clause, values = where(*_only(**only), place)
+        clause, values = where(*_only(only), place)
         order = "turn DESC" if in_session else "created_at DESC, id DESC"
         return await self._rows(f"{clause} ORDER BY {order} LIMIT ? OFFSET ?", *values, limit, offset)
 
     async def count(self, **only: Unpack[RunFilter]) -> int:
-        return await self._count("runs", *_only(**only))
+        return await self._count("runs", *_only(only))
 
     async def unfinished(self, run_ids: Collection[str]) -> Collection[str]:
         """Those of these runs that are there and have not ended."""
@@ -451,28 +451,17 @@ class SqlRuns(Aggregate):
         return counts["runs"]
 
 
-def _only(
-    *,
-    statuses: Collection[RunStatus] | None = None,
-    session_id: str | None = None,
-    principal_id: PrincipalFilter = ANY_PRINCIPAL,
-    agent: str | None = None,
-    tool: str | None = None,
-    outcome: Outcome | None = None,
-    text: str = "",
-    since: float | None = None,
-    until: float | None = None,
-) -> Iterator[tuple[str, Sequence[Any]] | None]:
-    yield from _with_status(statuses)
-    yield equals("session_id", session_id)
-    yield belongs_to(principal_id)
-    yield equals("agent_name", agent)
-    yield equals("outcome", outcome)
-    if tool is not None:
+def _only(only: RunFilter) -> Iterator[tuple[str, Sequence[Any]] | None]:
+    yield from _with_status(only.get("statuses"))
+    yield equals("session_id", only.get("session_id"))
+    yield belongs_to(only.get("principal_id", ANY_PRINCIPAL))
+    yield equals("agent_name", only.get("agent"))
+    yield equals("outcome", only.get("outcome"))
+    if (tool := only.get("tool")) is not None:
         yield "EXISTS (SELECT 1 FROM calls WHERE calls.run_id = runs.id AND calls.tool_name = ?)", (tool,)
-    yield None if since is None else ("created_at >= ?", (since,))
-    yield None if until is None else ("created_at < ?", (until,))
-    yield from each_word("words", text)
+    for sign, time in ((">=", only.get("since")), ("<", only.get("until"))):
+        yield None if time is None else (f"created_at {sign} ?", (time,))
+    yield from each_word("words", only.get("text", ""))
 
 
 def _with_status(statuses: Collection[RunStatus] | None) -> Iterator[tuple[str, Sequence[Any]]]:

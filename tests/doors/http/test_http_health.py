@@ -108,3 +108,12 @@ def _dead() -> str:
     """The name of an app in a process that is gone."""
     code = "from journeyman.app.owners import new_owner; print(new_owner())"
     return subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True).stdout.strip()
+
+
+async def test_health_answers_those_who_want_no_body(tmp_path: Path) -> None:
+    async with served(tmp_path) as server, server.client() as client:
+        for path in ("/healthz", "/readyz"):
+            head = await client.head(path)
+            assert (head.status_code, head.content) == (200, b"")
+            refused = await client.post(path)
+            assert (refused.status_code, refused.headers["allow"]) == (405, "GET, HEAD")

@@ -93,3 +93,17 @@ async def test_runs_are_found_by_what_was_asked_and_when(tmp_path: Path) -> None
         assert await found(outcome="not") == []
         for wrong in ({"since": "yesterday"}, {"since": "2026-01-01T00:00:00"}, {"outcome": "good"}, {"who": "ada"}):
             assert (await client.get("/api/v1/runs", params=wrong)).status_code == 422, wrong
+
+
+async def test_short_lists_are_told_whole_or_in_parts(tmp_path: Path) -> None:
+    async with served(tmp_path) as server, server.client() as client:
+        for name, key in (("tools", "name"), ("agents", "name"), ("playbooks", None)):
+            rows = "domains" if key is None else name
+            whole = (await client.get(f"/api/v1/{name}")).json()
+            assert (len(whole[rows]), whole["next_after"]) == (whole["total"], None)
+            if whole["total"] > 1:
+                first = (await client.get(f"/api/v1/{name}", params={"limit": 1})).json()
+                rest = (await client.get(f"/api/v1/{name}", params={"after": first["next_after"]})).json()
+                assert first[rows] + rest[rows] == whole[rows]
+                assert first["total"] == rest["total"] == whole["total"]
+            assert (await client.get(f"/api/v1/{name}", params={"limit": 0})).status_code == 422

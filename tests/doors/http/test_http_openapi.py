@@ -42,6 +42,8 @@ EXPECTED = {
         "POST /api/v1/chains",
     ): "which tools there are is not in the document",
     (REFUSED, "GET /api/v1/sessions"): "a cursor is what an earlier page gave, and nothing else",
+    (REFUSED, "GET /api/v1/runs"): "what is looked for has no NUL, and times are those of a calendar",
+    (REFUSED, "GET /api/v1/approvals"): "what is looked for has no NUL",
     (REFUSED, "GET /api/v1/memory/documents"): "metadata is a text that holds a JSON object",
     (REFUSED, "GET /api/v1/memory/search"): "the same for a search",
     (REFUSED, "GET /api/v1/events"): "Last-Event-ID has a number for each of the runs that are asked for",

@@ -213,3 +213,18 @@ async def test_small_answers_do_not_wait_for_more_to_send(tmp_path: Path, monkey
         await client.get("/healthz")
     assert len(found) == 1
     assert found[0] != 0
+
+
+async def test_problem_details_stand_beside_our_own_shape(tmp_path: Path) -> None:
+    async with served(tmp_path) as server, server.client() as client:
+        plain = await client.get("/api/v1/tasks/nobody")
+        assert plain.headers["content-type"] == "application/json"
+        accepted = {"Accept": "application/problem+json, application/json"}
+        for path, status in (("/api/v1/tasks/nobody", 404), ("/api/v1/runs?limit=0", 422), ("/nowhere", 404)):
+            found = await client.get(path, headers=accepted)
+            assert (found.status_code, found.headers["content-type"]) == (status, "application/problem+json")
+            told = found.json()
+            assert (told["status"], told["detail"]) == (status, told["error"])
+            assert told["type"] == f"urn:journeyman:problem:{told['code']}"
+            assert told["title"] in ("Not Found", "Unprocessable Entity", "Unprocessable Content")
+            assert told["instance"].endswith(found.headers["x-request-id"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 import sys
 from contextlib import suppress
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 
 from tests.doors.http.restarting import STEPS
 from tests.doors.http.serving import Sent, events_of
-from tests.waiting import WAIT_SECONDS
+from tests.waiting import WAIT_SECONDS, until
 
 CHATS = 20
 PROJECT = Path(__file__).parents[3]
@@ -92,3 +93,30 @@ async def test_no_fact_is_repeated_or_missing_after_the_server_was_killed(tmp_pa
         assert done == [f"step {step} is done" for step in range(STEPS)]
     keys = set((tmp_path / "ledger").read_text().split())
     assert len(keys) == CHATS * STEPS
+
+
+async def test_streams_end_without_a_word_when_the_server_is_told_to(tmp_path: Path) -> None:
+    store = f"sqlite:///{tmp_path / 'store.db'}"
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "tests.doors.http.restarting", store, str(tmp_path)),
+        stderr=asyncio.subprocess.PIPE,
+        cwd=PROJECT,
+    )
+    await until((tmp_path / "port").exists)
+    url = f"http://127.0.0.1:{(tmp_path / 'port').read_text()}"
+    told: list[Sent] = []
+    async with (
+        httpx.AsyncClient(base_url=url, timeout=WAIT_SECONDS) as client,
+        client.stream("POST", "/api/v1/chat", json={"message": "Work"}) as response,
+    ):
+        async for event in events_of(response):
+            if not told:
+                process.send_signal(signal.SIGTERM)
+            told.append(event)
+    # Its end is an end of the connection in order, and not the run's: a client comes back for the rest.
+    assert told
+    assert told[-1].data != "[DONE]"
+    assert process.stderr is not None
+    said = (await process.stderr.read()).decode()
+    assert await process.wait() == 0
+    assert "Traceback" not in said, said

@@ -2,14 +2,13 @@
 
 import { useEffect, useState } from "preact/hooks";
 import { get } from "../api";
-import { useAction, useApi } from "../hooks";
+import { useAction, useApi, useSettled } from "../hooks";
 import { Problem } from "../parts/small";
 import { href } from "../router";
 import type { SessionRow, Sessions } from "../shapes";
 
 const PAGE = 20;
 const LOOK_MS = 4_000;
-const TYPING_MS = 250;
 
 export function Conversations({ current }: { current: string | null }) {
   const [text, setText] = useState("");
@@ -65,13 +64,3 @@ const CHANGED = "conversations-changed";
 
 /** Tells the list that one was renamed, begun or deleted. */
 export const conversationsChanged = (): void => void dispatchEvent(new Event(CHANGED));
-
-/** What somebody writes, once they pause. */
-function useSettled(text: string): string {
-  const [settled, setSettled] = useState(text);
-  useEffect(() => {
-    const timer = setTimeout(() => setSettled(text), TYPING_MS);
-    return () => clearTimeout(timer);
-  }, [text]);
-  return settled;
-}

@@ -5,18 +5,24 @@ import { go } from "../router";
 
 export const keysOn = (): boolean => localStorage.getItem("keys") !== "off";
 
-export function useKeys(): void {
+export function useKeys(search: () => void): void {
   useEffect(() => {
     const pressed = (event: KeyboardEvent): void => {
       const target = event.target as HTMLElement;
       if (event.ctrlKey || event.metaKey || event.altKey || target.closest("input, textarea, select, dialog")) return;
       if (!keysOn()) return;
       if (event.key === "/") {
+        search();
+      } else if (event.key === "m") {
         const box = document.getElementById("message");
         if (box) box.focus();
         else go("chat");
       } else if (event.key === "n") {
         go("chat");
+      } else if (event.key === "r") {
+        go("runs");
+      } else if (event.key === "a") {
+        go("approvals");
       } else if (event.key === "d") {
         nextDecision();
       } else {

@@ -1,15 +1,20 @@
-// What one chooses for oneself. It is kept in this browser.
+// Who one is, and what one chooses for oneself. It is kept in this browser.
 
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { useMe } from "../me";
 import { keysOn } from "./keys";
 import { canNotify, notifies } from "./waiting";
 
-const THEMES = ["auto", "light", "dark"] as const;
+const THEMES = { auto: "As the system", light: "Light", dark: "Dark" } as const;
+export const KEYS: [string, string][] = [
+  ["/", "search everything"], ["n", "new conversation"], ["m", "write a message"], ["d", "next decision"], ["r", "runs"], ["a", "approvals"],
+  ["↑ ↓", "through a list"], ["Enter", "open"],
+];
 
 export function Settings() {
   const [theme, setTheme] = useState(localStorage.getItem("theme") ?? "auto");
   const [keys, setKeys] = useState(keysOn);
+  const [open, setOpen] = useState(false);
   const me = useMe();
   useEffect(() => {
     document.documentElement.dataset.theme = theme;
@@ -18,23 +23,43 @@ export function Settings() {
   useEffect(() => localStorage.setItem("keys", keys ? "on" : "off"), [keys]);
   return (
     <div class="settings">
-      {me ? <span class="who">You are <strong>{me.id}</strong></span> : null}
-      <label>Theme{" "}
-        <select value={theme} onChange={(event) => setTheme(event.currentTarget.value)}>
-          {THEMES.map((name) => <option key={name}>{name}</option>)}
-        </select>
-      </label>
-      {canNotify() ? <Notify /> : null}
-      <details>
-        <summary>Keys</summary>
-        <label class="check"><input type="checkbox" checked={keys} onChange={(event) => setKeys(event.currentTarget.checked)} /> Single keys work</label>
-        <dl class="keys-list">
-          <div><dt><kbd>/</kbd></dt><dd>write</dd></div>
-          <div><dt><kbd>n</kbd></dt><dd>new conversation</dd></div>
-          <div><dt><kbd>d</kbd></dt><dd>next decision</dd></div>
-        </dl>
-      </details>
+      <span class="who">{me ? <>You are <strong>{me.id}</strong></> : null}</span>
+      <button class="quiet-button" onClick={() => setOpen(true)}>Settings</button>
+      {open ? (
+        <SettingsDialog close={() => setOpen(false)}>
+          <fieldset class="choices">
+            <legend>Colours</legend>
+            {Object.entries(THEMES).map(([name, label]) => (
+              <label key={name} class={theme === name ? "choice chosen" : "choice"}>
+                <input type="radio" name="theme" value={name} checked={theme === name} onChange={() => setTheme(name)} /> {label}
+              </label>
+            ))}
+          </fieldset>
+          {canNotify() ? <Notify /> : null}
+          <label class="check"><input type="checkbox" checked={keys} onChange={(event) => setKeys(event.currentTarget.checked)} /> Single keys work</label>
+          <dl class="keys-list">
+            {KEYS.map(([key, told]) => <div key={key}><dt><kbd>{key}</kbd></dt><dd>{told}</dd></div>)}
+          </dl>
+          {me ? <p class="quiet">You are <strong>{me.id}</strong>, and may {me.permissions.includes("*") ? "do everything" : me.permissions.join(", ") || "use what is yours"}.</p> : null}
+        </SettingsDialog>
+      ) : null}
     </div>
+  );
+}
+
+function SettingsDialog({ close, children }: { close: () => void; children: preact.ComponentChildren }) {
+  const dialog = useRef<HTMLDialogElement>(null);
+  useEffect(() => {
+    const before = document.activeElement;
+    dialog.current!.showModal();
+    return () => void setTimeout(() => before instanceof HTMLElement && before.isConnected && before.focus());
+  }, []);
+  return (
+    <dialog ref={dialog} aria-labelledby="settings-title" onCancel={(event) => { event.preventDefault(); close(); }}>
+      <h2 id="settings-title">Settings</h2>
+      {children}
+      <div class="buttons"><button class="primary" onClick={close}>Close</button></div>
+    </dialog>
   );
 }
 

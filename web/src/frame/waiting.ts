@@ -15,15 +15,15 @@ export const notifies = (): boolean =>
   canNotify() && Notification.permission === "granted" && localStorage.getItem("notify") === "on";
 
 export function useWaiting(): number {
-  const { data } = useApi<Approvals>("/api/v1/approvals?limit=100", LOOK_MS, HIDDEN_MS);
+  const { data } = useApi<Approvals>("/api/v1/approvals?limit=50", LOOK_MS, HIDDEN_MS);
   const known = useRef<Set<string> | null>(null);
   useEffect(() => {
     if (!data) return;
     const fresh = data.approvals.filter((approval) => known.current && !known.current.has(approval.id));
     known.current = new Set(data.approvals.map((approval) => approval.id));
-    if (fresh.length && document.hidden && notifies()) notify(fresh.map((approval) => approval.tool_name), data.approvals.length);
+    if (fresh.length && document.hidden && notifies()) notify(fresh.map((approval) => approval.tool_name), data.total);
   }, [data]);
-  return data?.approvals.length ?? 0;
+  return data?.total ?? 0;
 }
 
 function notify(tools: string[], all: number): void {

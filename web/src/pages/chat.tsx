@@ -1,28 +1,32 @@
 // A conversation: its runs one after another, and a place to write. Runs that somebody else begins in it appear too.
 
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import { send } from "../api";
+import { ApiError, get, send } from "../api";
+import { ended, type RunStatus } from "../events";
 import { newId, plural } from "../format";
 import { conversationsChanged } from "../frame/conversations";
 import { useAction, useApi } from "../hooks";
+import { changes, useMe } from "../me";
 import { Composer } from "../parts/composer";
 import { Exchange } from "../parts/exchange";
 import { Confirm, Empty, Problem } from "../parts/small";
 import { go, href } from "../router";
 import { start } from "../runs";
-import type { AgentRow, RunRow, SessionRow } from "../shapes";
+import type { AgentRow, RunRow, Runs, SessionRow } from "../shapes";
+import { STATUS } from "../reduce";
 
 const LOOK_MS = 2_000;
-const AT_ONCE = 20;
+/** Enough to fill a screen; the rest is there on demand, so that a long conversation opens at once. */
+const AT_ONCE = 10;
 
 export function ChatPage({ id }: { id: string | null }) {
   const [own, setOwn] = useState<{ session: string; runs: string[] }>({ session: "", runs: [] });
   const [earlier, setEarlier] = useState(0);
   const [text, setText] = useState("");
   const { data: agents } = useApi<{ agents: AgentRow[] }>("/api/v1/agents");
-  const limit = Math.min(200, AT_ONCE * (earlier + 1));
+  const limit = Math.min(200, AT_ONCE * 3 ** earlier);
   const path = id ? `/api/v1/runs?session_id=${encodeURIComponent(id)}&limit=${limit}` : null;
-  const { data, problem, reload } = useApi<{ runs: RunRow[] }>(path, LOOK_MS);
+  const { data, problem, reload } = useApi<Runs>(path, LOOK_MS);
   const session = useApi<SessionRow>(id ? `/api/v1/sessions/${encodeURIComponent(id)}` : null);
   const known = useMemo(() => {
     const listed = (data?.runs ?? []).map((run) => run.id).reverse();
@@ -30,7 +34,9 @@ export function ChatPage({ id }: { id: string | null }) {
     const mine = own.session === id ? own.runs.filter((run) => !listed.includes(run)) : [];
     return [...listed, ...mine];
   }, [data, own, id]);
-  const waiting = new Set((data?.runs ?? []).filter((run) => run.status === "queued").map((run) => run.id));
+  const rows = new Map((data?.runs ?? []).map((run) => [run.id, run]));
+  const me = useMe();
+  const writes = id === null || !session.data || changes(me, session.data.principal);
   usePinnedToEnd(id);
 
   const say = async (message: string, agent: string | undefined): Promise<void> => {
@@ -56,14 +62,16 @@ export function ChatPage({ id }: { id: string | null }) {
         </div>
       ))}
       {id === null ? <Welcome agents={agents?.agents ?? []} begin={(words) => { setText(words); document.getElementById("message")?.focus(); }} /> : null}
-      {data && data.runs.length >= limit && limit < 200 ? (
-        <button class="earlier" onClick={() => setEarlier(earlier + 1)}>Show earlier messages</button>
+      {data && data.total > limit && limit < 200 ? (
+        <button class="earlier" onClick={() => setEarlier(earlier + 1)}>Show earlier messages ({(data.total - data.runs.length).toLocaleString()})</button>
       ) : null}
-      {data && data.runs.length >= 200 ? <p class="earlier"><a href={href("runs")}>Still earlier messages are among the runs</a></p> : null}
+      {data && data.total > 200 && limit >= 200 ? <p class="earlier"><a href={href("runs")}>Still earlier messages are among the runs</a></p> : null}
       {known.map((run, at) => (
-        <Exchange key={run} id={run} queued={waiting.has(run)} again={at === known.length - 1 ? (old) => say(old.task, old.agent || undefined) : null} />
+        <Exchange key={run} id={run} row={rows.get(run) ?? null} last={at === known.length - 1} again={writes && at === known.length - 1 ? (old) => say(old.task, old.agent || undefined) : null} />
       ))}
-      <Composer runs={known} agents={agents?.agents ?? []} text={text} setText={setText} say={say} />
+      {writes
+        ? <Composer runs={known} open={openRun(rows.get(known.at(-1) ?? ""))} agents={agents?.agents ?? []} text={text} setText={setText} say={say} />
+        : <p class="note reading">You read a conversation of <strong>{session.data!.principal ?? "nobody in particular"}</strong>. To write in it needs the permission <code>runs:write</code>.</p>}
     </div>
   );
 }
@@ -84,6 +92,7 @@ function Missing({ id }: { id: string }) {
 function Heading({ id, session, changed }: { id: string; session: SessionRow | null; changed: () => void }) {
   const [doing, setDoing] = useState<"" | "rename" | "delete">("");
   const renaming = useRef<HTMLButtonElement>(null);
+  const me = useMe();
   const path = `/api/v1/sessions/${encodeURIComponent(id)}`;
   if (doing === "rename") {
     const done = (): void => {
@@ -95,7 +104,7 @@ function Heading({ id, session, changed }: { id: string; session: SessionRow | n
   return (
     <div class="title chat-title">
       <h1 tabIndex={-1} title={session?.title}>{session?.title || "Chat"}</h1>
-      {session ? (
+      {session && changes(me, session.principal) ? (
         <span class="doings">
           <button ref={renaming} class="quiet-button" onClick={() => setDoing("rename")}>Rename</button>
           <button class="quiet-button" onClick={() => setDoing("delete")}>Delete</button>
@@ -104,13 +113,33 @@ function Heading({ id, session, changed }: { id: string; session: SessionRow | n
       {doing === "delete" ? (
         <Confirm
           title="Delete this conversation?" verb="Delete" no={() => setDoing("")}
-          yes={async () => { await send("DELETE", path); conversationsChanged(); go("chat"); }}
+          yes={async () => { await forget(id, path); conversationsChanged(); go("chat"); }}
         >
-          <p>What was said in it and what its runs did is gone for good. Tasks and other effects of its calls stay.</p>
+          <p>What was said in it and what its runs did is gone for good; a run that has not ended is cancelled first. Tasks and other effects of its calls stay.</p>
         </Confirm>
       ) : null}
     </div>
   );
+}
+
+const openRun = (row: RunRow | undefined): boolean => row !== undefined && !ended(row.status);
+
+const UNFINISHED = (Object.keys(STATUS) as RunStatus[]).filter((status) => !ended(status) && status !== "unknown");
+
+/** Deletes a conversation; what is unfinished in it is cancelled first, however much that is. */
+async function forget(id: string, path: string): Promise<void> {
+  const open = `/api/v1/runs?session_id=${encodeURIComponent(id)}&limit=200&${UNFINISHED.map((status) => `status=${status}`).join("&")}`;
+  for (let tries = 0; ; tries += 1) {
+    const { runs } = await get<Runs>(open);
+    for (const run of runs) if (!run.cancel_wanted) await send("POST", `/api/v1/runs/${run.id}/cancel`).catch(() => {});
+    try {
+      return await send("DELETE", path);
+    } catch (error) {
+      // Whoever works on a run needs a moment to end it.
+      if (!(error instanceof ApiError && error.problem.code === "SESSION_AT_WORK") || tries >= 20) throw error;
+      await new Promise((resolve) => setTimeout(resolve, 250));
+    }
+  }
 }
 
 function Rename({ title, save, leave }: { title: string; save: (title: string) => Promise<void>; leave: () => void }) {

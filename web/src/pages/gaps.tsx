@@ -53,7 +53,7 @@ function OneGap({ id }: { id: string }) {
         <section class="card" aria-label="Demand">
           <p>{demand(gap)}, last {when(gap.last_at)}. {gap.dismissed_at ? <Badge>dismissed</Badge> : null}</p>
           <p>For example: “{gap.report.attempted_task}”</p>
-          <p class="quiet">Nearest tools: {gap.report.existing_tools_checked.slice(0, NEAREST).join(", ") || "there were none"}</p>
+          <p class="quiet">Nearest tools: {gap.report.existing_tools_checked.slice(0, NEAREST).map((name, at) => <>{at ? ", " : ""}<a href={href("tools", name)}>{name}</a></>)}{gap.report.existing_tools_checked.length ? null : "there were none"}</p>
           {gap.run_id ? <p><a href={href("runs", gap.run_id)}>The last run</a></p> : null}
           {may && !gap.dismissed_at ? (
             <div class="buttons">
@@ -64,11 +64,12 @@ function OneGap({ id }: { id: string }) {
         </section>
       ) : null}
       {files.length ? <h2>To begin with</h2> : null}
-      {files.map((file) => (
-        <div class="code" key={file.name}>
-          <div class="label">{file.name}</div>
+      {files.length ? <p>Files that a new tool can begin with. What is missing is what it does; <a href={href("tools")}>the other tools</a> show how that looks.</p> : null}
+      {files.map((file, at) => (
+        <details class="code" key={file.name} open={at === files.length - 1}>
+          <summary>{file.name}</summary>
           <pre tabIndex={0} aria-label={file.name}>{file.text}</pre>
-        </div>
+        </details>
       ))}
     </>
   );

@@ -3,18 +3,20 @@
 import { useState } from "preact/hooks";
 import { send } from "../api";
 import { brief, plural, pretty, when } from "../format";
-import { useAction, useApi } from "../hooks";
+import { useAction, useApi, useSettled } from "../hooks";
 import { useMe } from "../me";
 import { Confirm, Empty, Problem } from "../parts/small";
+import { useRoute } from "../router";
 import type { Documents, FoundDocuments, MemoryDocument } from "../shapes";
 
 const PAGE = 30;
 const SHOWN = 600;
 
 export function MemoryPage() {
-  const [text, setText] = useState("");
+  const { query } = useRoute();
+  const [text, setText] = useState(query.get("q") ?? "");
   const [page, setPage] = useState(0);
-  const asked = text.trim();
+  const asked = useSettled(text.trim());
   const listed = useApi<Documents>(asked ? null : `/api/v1/memory/documents?limit=${PAGE}&offset=${page * PAGE}`, 4_000);
   const found = useApi<FoundDocuments>(asked ? `/api/v1/memory/search?${new URLSearchParams({ q: asked, top_k: "20" })}` : null);
   const rows = asked
@@ -64,7 +66,7 @@ function NewDocument({ added }: { added: () => void }) {
 
 function Remembered({ document, shown, may, gone }: { document: MemoryDocument; shown: string; may: boolean; gone: () => void }) {
   const [deleting, setDeleting] = useState(false);
-  const said = brief(document.metadata);
+  const said = brief(document.metadata).replaceAll('"', "");
   return (
     <div class="remembered">
       <p class="prose">{pretty(shown.slice(0, SHOWN))}{shown.length > SHOWN ? "…" : ""}</p>

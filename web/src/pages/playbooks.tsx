@@ -119,6 +119,6 @@ function rates(strategy: Strategy) {
   ];
   return sides.map(([name, good, total]) => {
     const [low, high] = wilson(good, total);
-    return { name: `${name} (${plural(total, "run")})`, mean: total ? good / total : 0.5, low, high };
+    return { name: `${name} (${plural(total, "run")})`, mean: good / (total || 1), low, high, none: !total };
   });
 }

@@ -4,6 +4,7 @@ import { useEffect, useState } from "preact/hooks";
 import { get, send } from "../api";
 import { plural } from "../format";
 import { useAction, useApi } from "../hooks";
+import { Markdown } from "../markdown";
 import { useMe } from "../me";
 import { Attachments } from "../parts/attachments";
 import { Badge, Confirm, Empty, Problem } from "../parts/small";
@@ -124,6 +125,7 @@ function OneTask({ id }: { id: string }) {
   const path = `/api/v1/tasks/${encodeURIComponent(id)}`;
   const [task, setTask] = useState<Task | null>(null);
   const [deleting, setDeleting] = useState(false);
+  const [editing, setEditing] = useState(false);
   const { data, problem, missing, reload } = useApi<Task>(path);
   const { busy, problem: failed, act } = useAction();
   const may = useMe()?.can_change_tasks ?? false;
@@ -151,17 +153,31 @@ function OneTask({ id }: { id: string }) {
       <Problem text={problem ?? failed} />
       {may ? <div class="buttons">
         <button class={done ? "" : "primary"} disabled={busy} onClick={() => void act(() => change({ status: done ? "pending" : "completed" }))}>{done ? "Open it again" : "Complete"}</button>
+        <button aria-expanded={editing} onClick={() => setEditing(!editing)}>{editing ? "Stop editing" : "Edit"}</button>
         <button class="danger" onClick={() => setDeleting(true)}>Delete…</button>
       </div> : <p class="note">You may look, and change nothing: that needs the permission <code>tasks:write</code>.</p>}
+      {editing && may ? <TaskForm key={task.updated_at} task={task} verb="Save" save={async (fields) => { await change(fields); setEditing(false); }} /> : <Reading task={task} />}
       <h2>Attachments</h2>
       <Attachments task={task} may={may} changed={() => get<Task>(path).then(setTask, reload)} />
-      <h2>{may ? "Edit" : "Details"}</h2>
-      <TaskForm key={task.updated_at} task={task} verb={may ? "Save" : null} save={change} />
       {deleting ? (
         <Confirm title="Delete this task?" verb="Delete" no={() => setDeleting(false)} yes={async () => { await send("DELETE", path); go("tasks"); }}>
           <p>“{task.title}” and what is attached to it are gone for good.</p>
         </Confirm>
       ) : null}
     </>
+  );
+}
+
+/** What the task says, to be read. */
+function Reading({ task }: { task: Task }) {
+  return (
+    <section class="card" aria-label="Task">
+      {task.description ? <Markdown text={task.description} /> : <p class="quiet">It has no description.</p>}
+      <p class="quiet facts">
+        <span>priority {task.priority}</span>
+        {task.eta ? <span>due {due(task.eta)}</span> : null}
+        {task.tags.map((tag) => <Badge key={tag}>{tag}</Badge>)}
+      </p>
+    </section>
   );
 }

@@ -7,7 +7,9 @@ import { duration, percent, plural } from "../format";
 import { useAction, useApi } from "../hooks";
 import { visible } from "../json";
 import { Sparkline } from "../parts/plots";
-import { Badge, Code, Empty, JsonField, Problem, RiskBadge, useJson } from "../parts/small";
+import { Pictures } from "../parts/files";
+import { ArgumentsForm } from "../parts/schema-form";
+import { Badge, Code, Empty, Problem, RiskBadge, useJson } from "../parts/small";
 import { resultOf } from "../reduce";
 import { href } from "../router";
 import type { ToolHealth, ToolRow } from "../shapes";
@@ -146,14 +148,14 @@ function TryIt({ tool }: { tool: ToolRow }) {
   };
   return (
     <div class="try">
-      <JsonField id="arguments" label="Arguments as JSON" field={field} />
+      <ArgumentsForm id="arguments" label="Arguments as JSON" field={field} schema={tool.parameters} />
       <div class="buttons"><button class="primary" disabled={busy || !tool.enabled} onClick={call}>{busy ? "Calling…" : "Call"}</button></div>
       <p class="quiet">It passes the same checks as a call by an agent, approval included.</p>
       <Problem text={problem} />
       {called ? (
         <div role="status">
           {called.record?.error ? <Code label={`Error ${called.record.error.code}`} value={called.record.error.message} /> : null}
-          {called.record?.status === "success" ? <Code label="Result" value={resultOf(called.record)} /> : null}
+          {called.record?.status === "success" ? <><Pictures of={called.record.result} /><Code label="Result" value={resultOf(called.record)} /></> : null}
           {called.record ? null : <p>It waits for a person.</p>}
           <a href={href("runs", called.run_id)}>Open the run</a>
         </div>

@@ -12,8 +12,8 @@ import { Problem } from "./small";
 
 const LONGEST = 2_000;
 
-export function Composer({ runs, agents, text, setText, say }: {
-  runs: string[]; agents: AgentRow[]; text: string; setText: (change: (old: string) => string) => void;
+export function Composer({ runs, open, agents, text, setText, say }: {
+  runs: string[]; open: boolean; agents: AgentRow[]; text: string; setText: (change: (old: string) => string) => void;
   say: (message: string, agent: string | undefined) => Promise<void>;
 }) {
   const [agent, setAgent] = useState<string | undefined>();
@@ -53,7 +53,7 @@ export function Composer({ runs, agents, text, setText, say }: {
     <form class="composer" onSubmit={(event) => { event.preventDefault(); void submit(); }}>
       <Problem text={problem} />
       <Problem text={length > most ? `This is ${(length - most).toLocaleString()} characters too long; ${most.toLocaleString()} fit into a message. Nothing was cut: shorten it, or send it in parts.` : null} />
-      {last ? <Now id={last} /> : <p class="now" role="status" />}
+      {last ? <Now id={last} open={open} /> : <p class="now" role="status" />}
       <div class="row">
         <label for="message" class="sr-only">Message</label>
         <textarea
@@ -86,14 +86,15 @@ export function Composer({ runs, agents, text, setText, say }: {
 }
 
 /** What goes on, for eyes and for screen readers, and the way to stop it. */
-function Now({ id }: { id: string }) {
+function Now({ id, open }: { id: string; open: boolean }) {
   const { run } = useRun(id);
   const { busy, problem, act } = useAction();
+  const decides = useMe()?.can_decide ?? false;
   return (
     <>
       <div class="now">
-        <span role="status">{doing(run)}</span>
-        {ended(run.status) || !run.task ? null : (
+        <span role="status">{doing(run, decides)}</span>
+        {ended(run.status) || !(run.task || open) ? null : (
           <button type="button" class="small" disabled={busy} onClick={() => void act(() => send("POST", `/api/v1/runs/${id}/cancel`))}>
             Cancel
           </button>

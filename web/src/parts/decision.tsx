@@ -3,16 +3,20 @@
 import { useMemo, useState } from "preact/hooks";
 import { send } from "../api";
 import type { Approval, ArgumentSource, Data, Resolution } from "../events";
-import { countdown, duration } from "../format";
-import { useAction, useNow } from "../hooks";
+import { brief, countdown, duration } from "../format";
+import { useAction, useApi, useNow } from "../hooks";
 import { Exact, parse, visible, write } from "../json";
 import { useMe } from "../me";
+import { Markdown } from "../markdown";
 import type { CallView } from "../reduce";
+import type { ApprovalDetails, ToolRow } from "../shapes";
 import { useFocusOn, useLeaving } from "./focus";
-import { Code, JsonField, Problem, RiskBadge, useJson } from "./small";
+import { ArgumentsForm } from "./schema-form";
+import { CallMark, Code, JsonField, Problem, RiskBadge, useJson } from "./small";
 
-export function ApprovalCard({ approval, inSession, decided }: {
-  approval: Approval; inSession: boolean; decided?: () => void;
+/** ``open``: what was read before is shown at once, and not on demand. */
+export function ApprovalCard({ approval, inSession, decided, open = false }: {
+  approval: Approval; inSession: boolean; decided?: () => void; open?: boolean;
 }) {
   const [mode, setMode] = useState<"ask" | "edit" | "deny">("ask");
   const [session, setSession] = useState(false);
@@ -20,6 +24,7 @@ export function ApprovalCard({ approval, inSession, decided }: {
   const given = useMemo(() => parse<Data>(approval.arguments_json, { all: true }), [approval.id]);
   const field = useJson(visible(write(given, 2)), "object");
   const { busy, problem, act } = useAction();
+  const { data: tool } = useApi<ToolRow>(mode === "edit" ? `/api/v1/tools/${encodeURIComponent(approval.tool_name)}` : null);
   const me = useMe();
   const leaving = useLeaving();
   useFocusOn(leaving.card, mode);
@@ -56,7 +61,7 @@ export function ApprovalCard({ approval, inSession, decided }: {
         {approval.not_bound_to ? `; it is not bound to ${visible(approval.not_bound_to)}.` : "."}
       </p>
       {mode === "edit" ? (
-        <JsonField id={`edit-${approval.id}`} label="Arguments, as they are to run" field={field} />
+        <ArgumentsForm id={`edit-${approval.id}`} label="Arguments, as they are to run" field={field} schema={tool?.parameters ?? null} />
       ) : (
         <Arguments data={given} sources={approval.grounding ?? []} />
       )}
@@ -64,13 +69,15 @@ export function ApprovalCard({ approval, inSession, decided }: {
       {approval.grounding?.some((item) => item.origin === "nowhere") ? (
         <p class="note ungrounded">Look twice: {invented(approval.grounding)}. The model may have invented it.</p>
       ) : null}
+      {reasons(approval).map((reason) => <p key={reason} class="note">{reason}</p>)}
+      <Earlier id={approval.id} open={open} />
       {mode === "deny" ? (
         <div class="field">
-          <label for={`reason-${approval.id}`}>Why not? The model will read it. (May stay empty.)</label>
+          <label for={`reason-${approval.id}`}>Why not? The model will read it, and so will whoever asks later.</label>
           <input
-            id={`reason-${approval.id}`} type="text" maxLength={2000} value={reason}
+            id={`reason-${approval.id}`} type="text" maxLength={2000} required value={reason}
             onInput={(event) => setReason(event.currentTarget.value)}
-            onKeyDown={(event) => event.key === "Enter" && !stop && void decide("deny", { reason })}
+            onKeyDown={(event) => event.key === "Enter" && !stop && reason.trim() && void decide("deny", { reason })}
           />
         </div>
       ) : null}
@@ -97,7 +104,7 @@ export function ApprovalCard({ approval, inSession, decided }: {
             </>
           ) : (
             <>
-              <button class="danger" disabled={stop} onClick={() => void decide("deny", { reason })}>Deny</button>
+              <button class="danger" disabled={stop || !reason.trim()} onClick={() => void decide("deny", { reason })}>Deny</button>
               <button disabled={busy} onClick={() => setMode("ask")}>Back</button>
             </>
           )}
@@ -105,6 +112,35 @@ export function ApprovalCard({ approval, inSession, decided }: {
       ) : null}
       <Problem text={problem} />
     </section>
+  );
+}
+
+/** Why this is asked at all, beyond the risk that is shown. */
+function reasons(approval: Approval): string[] {
+  return [
+    approval.risk_raised ? "It is asked about because of its arguments: they make it riskier than the tool usually is." : "",
+    approval.four_eyes ? "Four eyes are asked for: somebody else than the one it is for must approve." : "",
+  ].filter(Boolean);
+}
+
+/** What the run has read and done before it asked. */
+export function Earlier({ id, open = false }: { id: string; open?: boolean }) {
+  const [wanted, setWanted] = useState(open);
+  const { data, problem } = useApi<ApprovalDetails>(wanted ? `/api/v1/approvals/${encodeURIComponent(id)}` : null);
+  return (
+    <details class="earlier-calls" open={open} onToggle={(event) => event.currentTarget.open && setWanted(true)}>
+      <summary>What was read before{data ? ` (${data.earlier.length})` : ""}</summary>
+      <Problem text={problem} />
+      {data && !data.earlier.length ? <p class="quiet">Nothing: it is the first call of its run.</p> : null}
+      <ol>
+        {data?.earlier.map((call, at) => (
+          <li key={at}>
+            <CallMark status={call.status} waiting={false} /> <code>{call.tool_name}</code> <span class="quiet">{brief(call.arguments)}</span>
+            <div class="came-to"><Markdown text={call.came_to} /></div>
+          </li>
+        ))}
+      </ol>
+    </details>
   );
 }
 
@@ -138,7 +174,7 @@ function origins(name: string, sources: ArgumentSource[]): string {
   return [...new Set(own.map(originOf))].join(", ");
 }
 
-function Arguments({ data, sources }: { data: Data; sources: ArgumentSource[] }) {
+export function Arguments({ data, sources }: { data: Data; sources: ArgumentSource[] }) {
   const entries = Object.entries(data);
   if (!entries.length) return <p class="quiet">It takes no arguments.</p>;
   return (

@@ -1,23 +1,27 @@
 // One message and what came of it, with what one can do with the answer.
 
 import { useState } from "preact/hooks";
+import { send } from "../api";
 import { ended } from "../events";
 import { duration } from "../format";
-import { useAction, useNow, useTask } from "../hooks";
+import { useAction, useNow } from "../hooks";
+import { changes, useMe } from "../me";
 import type { RunState } from "../reduce";
 import { href } from "../router";
 import { useRun } from "../runs";
+import type { RunRow } from "../shapes";
+import { OutcomeBadge, standing } from "./outcome";
 import { RatingButtons } from "./rating";
 import { RunCards } from "./run";
-import { Badge, Problem, StatusBadge } from "./small";
+import { Badge, Problem } from "./small";
 
-export function Exchange({ id, queued, again }: {
-  id: string; queued: boolean; again: ((run: RunState) => Promise<void>) | null;
+/** ``row``: as the list has it; null for one that was begun a moment ago. The last one is cancelled where one writes. */
+export function Exchange({ id, row, last, again }: {
+  id: string; row: RunRow | null; last: boolean; again: ((run: RunState) => Promise<void>) | null;
 }) {
   const { run, problem } = useRun(id);
   // One that waits for its turn has no events yet that would tell.
-  const asked = useTask(queued && !run.task ? id : null);
-  const task = run.task || asked;
+  const task = run.task || row?.request || "";
   if (!task && !problem) return <div class="exchange loading" aria-hidden="true" />;
   return (
     <article class="exchange" aria-label={`You asked: ${task}`}>
@@ -25,12 +29,16 @@ export function Exchange({ id, queued, again }: {
       <RunCards run={run} />
       {run.missing.length ? <p class="note">No tool can do this yet: {run.missing.join("; ")}. <a href={href("gaps")}>It was noted.</a></p> : null}
       <Problem text={problem} />
-      <Foot run={run} again={again} />
+      <Foot run={run} row={row} last={last} again={again} />
     </article>
   );
 }
 
-function Foot({ run, again }: { run: RunState; again: ((run: RunState) => Promise<void>) | null }) {
+function Foot({ run, row, last, again }: {
+  run: RunState; row: RunRow | null; last: boolean; again: ((run: RunState) => Promise<void>) | null;
+}) {
+  const me = useMe();
+  const own = changes(me, run.principal ?? row?.principal);
   const going = run.status === "running";
   const clock = useNow(going) / 1000;
   const { busy, problem, act } = useAction();
@@ -39,13 +47,15 @@ function Foot({ run, again }: { run: RunState; again: ((run: RunState) => Promis
   return (
     <>
       <div class="foot">
-        <StatusBadge status={run.status} />
+        <OutcomeBadge status={run.status} outcome={row?.outcome} />
+        {row && !ended(run.status) && row.waits_until ? <span>{standing(row)}</span> : null}
         {run.endedAt !== null || going ? <span>{duration(took)}</span> : null}
         {read || written ? <span title="Tokens that the model has read and written">{read.toLocaleString()} tokens in, {written.toLocaleString()} out</span> : null}
         {run.answer?.confidence != null ? <Badge>{`confidence ${Math.round(run.answer.confidence * 100)} %`}</Badge> : null}
         <a href={href("runs", run.id)}>Timeline<span class="sr-only"> of this run</span></a>
         <span class="doings">
-          {ended(run.status) ? <RatingButtons runId={run.id} /> : null}
+          {last || ended(run.status) || !own ? null : <button class="small" disabled={busy || row?.cancel_wanted} onClick={() => void act(() => send("POST", `/api/v1/runs/${run.id}/cancel`))}>Cancel</button>}
+          {ended(run.status) && own ? <RatingButtons runId={run.id} /> : null}
           {run.answer?.text ? <Copy text={run.answer.text} /> : null}
           {again && ended(run.status) ? <button class="quiet-button" disabled={busy} onClick={() => void act(() => again(run))}>Retry</button> : null}
         </span>

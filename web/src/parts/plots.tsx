@@ -26,13 +26,15 @@ export interface Interval {
   low: number | null;
   high: number | null;
   best?: boolean;
+  /** There is nothing yet to make a figure of. */
+  none?: boolean;
 }
 
 /** One dot with its interval a row, on a common scale. */
 export function Intervals({ rows, title, show }: { rows: Interval[]; title: string; show: (value: number) => string }) {
-  const values = rows.flatMap((row) => [row.mean, row.low ?? row.mean, row.high ?? row.mean]);
-  const least = Math.min(...values);
-  const most = Math.max(...values);
+  const values = rows.filter((row) => !row.none).flatMap((row) => [row.mean, row.low ?? row.mean, row.high ?? row.mean]);
+  const least = values.length ? Math.min(...values) : 0;
+  const most = values.length ? Math.max(...values) : 1;
   const room = (most - least || Math.abs(most) || 1) * 0.08;
   const from = least - room;
   const to = most + room;
@@ -46,7 +48,7 @@ export function Intervals({ rows, title, show }: { rows: Interval[]; title: stri
         {rows.map((row) => (
           <div key={row.name} class={row.best ? "best" : ""}>
             <dt>{row.name}</dt>
-            <dd>
+            {row.none ? <dd>no runs yet</dd> : <dd>
               <svg viewBox="0 0 100 10" preserveAspectRatio="none" aria-hidden="true">
                 <line class="axis" x1="0" x2="100" y1="5" y2="5" />
                 {row.low !== null && row.high !== null
@@ -55,7 +57,7 @@ export function Intervals({ rows, title, show }: { rows: Interval[]; title: stri
                 <rect class="mean" x={x(row.mean) - 0.5} width="1" y="1" height="8" />
               </svg>
               <span>{told(row)}</span>
-            </dd>
+            </dd>}
           </div>
         ))}
       </dl>

@@ -1,11 +1,13 @@
 // A run as cards: what was asked, each step with its calls, the answer. Drawn from the run's state and nothing else.
 
 import { Component, type ComponentChildren } from "preact";
+import { useState } from "preact/hooks";
 import { ended } from "../events";
 import { brief, duration } from "../format";
 import { Markdown } from "../markdown";
 import { answerStep, asks, unsettled, type CallView, type RunState, type StepView } from "../reduce";
 import { ApprovalCard, UnknownCard, invented, originOf } from "./decision";
+import { Pictures, Whole } from "./files";
 import { Badge, CallMark, Code, RiskBadge, callLabel } from "./small";
 
 export function RunCards({ run }: { run: RunState }) {
@@ -83,12 +85,13 @@ function thoughtOf(step: StepView): string {
 }
 
 function Call({ call, run }: { call: CallView; run: RunState }) {
+  const [opened, setOpened] = useState(false);
   const waiting = asks(call, run);
   const open = unsettled(call, run);
   const approval = call.approval;
   return (
     <div class="call" data-call={call.id} data-tool={call.tool} data-status={waiting ? "waiting" : call.status}>
-      <details>
+      <details onToggle={(event) => event.currentTarget.open && setOpened(true)}>
         <summary>
           <CallMark status={call.status} waiting={waiting} />
           <code class="tool">{call.tool}</code>
@@ -102,17 +105,19 @@ function Call({ call, run }: { call: CallView; run: RunState }) {
             <span class="time">{duration(call.durationMs)}</span>
           </span>
         </summary>
-        <div class="inside">
+        {opened ? <div class="inside">
+          {call.status === "success" ? <Pictures of={call.result} /> : null}
           {call.status === "success" && call.rendered ? <Markdown text={call.rendered} /> : null}
           {call.malformed === null
             ? <Code label="Arguments" value={call.arguments} />
             : <Code label="Arguments, as the model wrote them" value={call.malformed} />}
           {call.status === "success" ? <Code label="Result" value={call.result} /> : null}
+          {call.artifact ? <Whole runId={run.id} artifact={call.artifact} /> : null}
           {call.error ? <Code label={`Error ${call.error.code}`} value={call.error.message} /> : null}
           {call.error?.recover_action ? <Code label="What only the model was told" value={call.error.recover_action} /> : null}
           {call.grounding.length ? <p class="quiet origins">{call.grounding.map((item) => `${item.argument}: ${originOf(item)}`).join(" · ")}</p> : null}
           <p class="quiet">{facts(call)}</p>
-        </div>
+        </div> : null}
       </details>
       {call.progress ? (
         <div class="progress">

@@ -1,10 +1,10 @@
 // Small parts that many others are made of.
 
 import type { ComponentChildren } from "preact";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { CallStatus, Risk, RunStatus } from "../events";
 import { pretty } from "../format";
-import { parse } from "../json";
+import { parse, write } from "../json";
 import { useAction } from "../hooks";
 import { STATUS } from "../reduce";
 
@@ -51,17 +51,28 @@ export function CallMark({ status, waiting }: { status: CallStatus; waiting: boo
 
 export const callLabel = (status: CallStatus): string => MARK[status].label;
 
+const SHOWN = 20_000;
+
+/** Data as it is. Of a large one the beginning, and the rest on demand: nobody reads a megabyte, and drawing it takes long. */
 export function Code({ label, value }: { label: string; value: unknown }) {
+  const [whole, setWhole] = useState(false);
+  const text = useMemo(() => (typeof value === "string" ? value : write(value, 2)), [value]);
+  const cut = !whole && text.length > SHOWN;
   return (
     <div class="code">
       <div class="label">{label}</div>
-      <pre tabIndex={0} aria-label={label}>{pretty(value)}</pre>
+      <pre tabIndex={0} aria-label={label}>{pretty(cut ? text.slice(0, SHOWN) : text)}{cut ? "…" : ""}</pre>
+      {cut ? <button class="small" onClick={() => setWhole(true)}>Show all {text.length.toLocaleString()} characters</button> : null}
     </div>
   );
 }
 
+/** What went wrong. It can be put away, and goes by itself where the next try succeeds. */
 export function Problem({ text }: { text: string | null }) {
-  return text ? <p class="problem" role="alert">{text}</p> : null;
+  const [away, setAway] = useState<string | null>(null);
+  useEffect(() => setAway(null), [text === null]);
+  if (!text || text === away) return null;
+  return <p class="problem" role="alert">{text}<button type="button" class="close" aria-label="Hide" title="Hide" onClick={() => setAway(text)}>×</button></p>;
 }
 
 /** Asks before something that cannot be undone is done. */
@@ -93,10 +104,15 @@ export function Empty({ title, children }: { title: string; children?: Component
   return <div class="empty"><p class="empty-title">{title}</p>{children}</div>;
 }
 
+export interface JsonState {
+  text: string;
+  setText: (text: string) => void;
+  problem: string | null;
+  read: () => unknown;
+}
+
 /** A text field for JSON that says what is wrong with it. `read` gives the value, or undefined where it is none. */
-export function useJson(initial: string, kind: "object" | "any"): {
-  text: string; setText: (text: string) => void; problem: string | null; read: () => unknown;
-} {
+export function useJson(initial: string, kind: "object" | "any"): JsonState {
   const [text, setText] = useState(initial);
   const [problem, setProblem] = useState<string | null>(null);
   const read = (): unknown => {
@@ -115,7 +131,7 @@ export function useJson(initial: string, kind: "object" | "any"): {
   return { text, setText, problem, read };
 }
 
-export function JsonField({ id, label, field, rows }: { id: string; label: string; field: ReturnType<typeof useJson>; rows?: number }) {
+export function JsonField({ id, label, field, rows }: { id: string; label: string; field: JsonState; rows?: number }) {
   return (
     <div class="field">
       <label for={id}>{label}</label>

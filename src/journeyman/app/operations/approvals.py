@@ -24,8 +24,8 @@ from journeyman.app.operations.table import (
     Page,
     Sought,
     operation,
-    page_of,
     paged,
+    part_of,
     read_object,
     refused,
 )
@@ -194,9 +194,8 @@ async def list_grants(
     desk: Desk, *, session_id: OfSession = None, limit: Limit = PAGE_SIZE, after: After = None
 ) -> Grants:
     found = await desk.app.approvals.grants(session_id=session_id)
-    first = next((number for number, item in enumerate(found, 1) if item.id == after), len(found)) if after else 0
-    rows = found[first : first + limit + 1]
-    return Grants(grants=list(rows[:limit]), **page_of(rows, len(found), limit))
+    rows, page = part_of(found, limit, after, key=lambda item: item.id)
+    return Grants(grants=rows, **page)
 
 
 @operation("grants.revoke", "Ask again from now on", permission=DECIDE)

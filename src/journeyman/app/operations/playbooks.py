@@ -8,7 +8,18 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, Field, SerializeAsAny
 
 from journeyman.app.desk import PLAYBOOKS_WRITE, READ_ALL, Desk, InvalidInputError, NotFoundError
-from journeyman.app.operations.table import PAGE_SIZE, Body, Id, Limit, operation
+from journeyman.app.operations.table import (
+    MOST_AT_HAND,
+    PAGE_SIZE,
+    After,
+    Body,
+    Id,
+    Limit,
+    Most,
+    Page,
+    operation,
+    part_of,
+)
 from journeyman.core.errors import ConfigurationError
 from journeyman.core.playbook import PlaybookBullet, PlaybookDiff, PlaybookVersion, StrategyState, ToolCallingStrategy
 from journeyman.learning.playbook import Playbook
@@ -17,7 +28,7 @@ MOST_SHOWN = 200
 VERSIONS = 50
 
 
-class Domains(BaseModel):
+class Domains(Page):
     domains: list[str]
 
 
@@ -52,8 +63,9 @@ class StateBody(Body):
 
 
 @operation("playbooks.list", "Domains that have a playbook")
-async def list_playbooks(desk: Desk) -> Domains:
-    return Domains(domains=list(await desk.app.playbooks.domains()))
+async def list_playbooks(desk: Desk, *, limit: Most = MOST_AT_HAND, after: After = None) -> Domains:
+    rows, page = part_of(await desk.app.playbooks.domains(), limit, after, key=str)
+    return Domains(domains=rows, **page)
 
 
 @operation("playbooks.show", "What was learned in a domain")

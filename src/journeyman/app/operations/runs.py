@@ -151,8 +151,8 @@ async def list_runs(
     status: Annotated[list[RunStatus] | None, Field(description="Only these. May be repeated.")] = None,
     session_id: OfSession = None,
     principal: OfPrincipal = None,
-    agent: Annotated[str | None, Field(max_length=255, description="Only those of one agent.")] = None,
-    tool: Annotated[str | None, Field(max_length=255, description="Only those that called this tool.")] = None,
+    agent: Annotated[Sought | None, Field(max_length=255, description="Only those of one agent.")] = None,
+    tool: Annotated[Sought | None, Field(max_length=255, description="Only those that called this tool.")] = None,
     outcome: Annotated[Outcome | None, Field(description="Only those of which this became.")] = None,
     q: Annotated[
         Sought, Field(max_length=200, description="Only those in whose request or names each of these words occurs.")

@@ -17,7 +17,7 @@ from journeyman.app.desk import (
     Desk,
     NotFoundError,
 )
-from journeyman.app.operations.table import operation
+from journeyman.app.operations.table import MOST_AT_HAND, After, Most, Page, operation, part_of
 from journeyman.app.service import model_name, starters
 from journeyman.core.policy import RiskLevel
 from journeyman.core.runs import CHAT_MESSAGE_LIMIT
@@ -119,7 +119,7 @@ class ToolView(BaseModel):
     failure_count: int
 
 
-class Tools(BaseModel):
+class Tools(Page):
     tools: list[ToolView]
 
 
@@ -150,15 +150,22 @@ class AgentView(BaseModel):
     problem: str | None = Field(description="Why not, and what to do about it.")
 
 
-class Agents(BaseModel):
+class Agents(Page):
     agents: list[AgentView]
 
 
 @operation("tools.list", "All tools")
-async def list_tools(desk: Desk, *, category: Annotated[str | None, Field(max_length=128)] = None) -> Tools:
+async def list_tools(
+    desk: Desk,
+    *,
+    category: Annotated[str | None, Field(max_length=128)] = None,
+    limit: Most = MOST_AT_HAND,
+    after: After = None,
+) -> Tools:
     specifications = desk.app.library.specifications()
     wanted = [item for item in specifications if category is None or item.category == category]
-    return Tools(tools=[_tool_view(desk, item) for item in wanted])
+    rows, page = part_of(wanted, limit, after, key=lambda item: item.name)
+    return Tools(tools=[_tool_view(desk, item) for item in rows], **page)
 
 
 @operation("tools.show", "One tool")
@@ -197,9 +204,10 @@ async def tool_health(
 
 
 @operation("agents.list", "Who can answer")
-async def list_agents(desk: Desk) -> Agents:
+async def list_agents(desk: Desk, *, limit: Most = MOST_AT_HAND, after: After = None) -> Agents:
     service, views = desk.service, []
-    for agent in service.agents.values():
+    rows, page = part_of(list(service.agents.values()), limit, after, key=lambda agent: agent.name)
+    for agent in rows:
         problem = service.no_model(agent)
         views.append(
             AgentView(
@@ -213,4 +221,4 @@ async def list_agents(desk: Desk) -> Agents:
                 problem=problem,
             )
         )
-    return Agents(agents=views)
+    return Agents(agents=views, **page)

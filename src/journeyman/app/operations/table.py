@@ -23,6 +23,7 @@ T = TypeVar("T")
 
 PAGE_SIZE = 50
 LARGEST_PAGE = 200
+MOST_AT_HAND = 10_000
 MOST_FIELDS = 1_000
 _MODULES = ("approvals", "experiments", "gaps", "memory", "playbooks", "replays", "runs", "service", "tasks")
 _TABLE: dict[str, Operation[..., Any]] = {}
@@ -167,6 +168,8 @@ OfPrincipal = Annotated[str | None, Field(max_length=255, description="Only thos
 # --- lists
 
 Limit = Annotated[int, Field(ge=1, le=LARGEST_PAGE, description="How many at most.")]
+Most = Annotated[int, Field(ge=1, le=MOST_AT_HAND, description="How many at most.")]
+"""For lists that are short and at hand: all of them, unless somebody wants fewer."""
 Offset = Annotated[int, Field(ge=0, le=2**31 - 1, description="How many to leave out at the beginning.")]
 After = Annotated[
     str | None, Field(max_length=300, description="Only those after this one: 'next_after' of the page before.")
@@ -190,6 +193,16 @@ def page_of(rows: Sequence[Any], total: int, limit: int, offset: int = 0, *, key
         "total": total,
         "next_after": str(getattr(rows[limit - 1], key)) if len(rows) > limit else None,
     }
+
+
+def part_of(
+    found: Sequence[T], limit: int, after: str | None, *, key: Callable[[T], str]
+) -> tuple[list[T], dict[str, Any]]:
+    """A part of a list that is at hand, and the fields of its Page."""
+    first = next((number for number, item in enumerate(found, 1) if key(item) == after), len(found)) if after else 0
+    rows, left = list(found[first : first + limit]), len(found) - first - limit
+    page = {"page": first // limit + 1, "page_size": limit, "total": len(found)}
+    return rows, {**page, "next_after": key(rows[-1]) if left > 0 else None}
 
 
 async def paged(

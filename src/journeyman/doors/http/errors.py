@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import logging
 from collections.abc import Mapping, Sequence
+from http import HTTPStatus
 from typing import Any
 
 from fastapi import FastAPI, Request
@@ -96,8 +97,11 @@ def openai_error(problem: Problem, kind: str) -> dict[str, Any]:
     return {"error": {"message": problem.detail, "type": kind, "param": param, "code": problem.code}}
 
 
-def error_response(path: str, request_id: str, problem: Problem) -> Response:
-    """A problem as bytes on the wire."""
+PROBLEM = "application/problem+json"
+
+
+def error_response(path: str, request_id: str, problem: Problem, *, accept: str = "") -> Response:
+    """A problem as bytes on the wire; with the fields of RFC 9457 beside our own for whoever accepts that."""
     if path.startswith("/v1/"):
         content = openai_error(problem, "invalid_request_error" if problem.status_code < 500 else "server_error")
         if problem.status_code == 422:  # which that API does not know
@@ -111,6 +115,11 @@ def error_response(path: str, request_id: str, problem: Problem) -> Response:
             fields=list(problem.fields) if problem.fields else None,
         )
         content = body.model_dump(exclude_none=True)
+        if PROBLEM in accept:
+            status, title = problem.status_code, HTTPStatus(problem.status_code).phrase
+            about = {"type": f"urn:journeyman:problem:{problem.code}", "title": title, "status": status}
+            content = {**about, "detail": problem.detail, "instance": f"urn:journeyman:request:{request_id}", **content}
+            return JSONResponse(content, status, problem.headers, media_type=PROBLEM)
     return JSONResponse(content, problem.status_code, problem.headers)
 
 
@@ -225,7 +234,8 @@ def install_errors(api: FastAPI) -> None:
             fields = {LOG_FIELDS: {"request_id": request_id, "code": problem.code}}
             # A traceback's last line may quote what somebody wrote: the kind of error and where it arose are enough.
             logger.error("request failed: %s", location_of(error), extra=fields)
-        return error_response(request.state.path, request_id, problem)
+        accept = request.headers.get("Accept", "")
+        return error_response(request.state.path, request_id, problem, accept=accept)
 
     for kind in (
         HTTPException,

@@ -16,7 +16,7 @@ from fastapi.responses import StreamingResponse
 from fastapi.sse import KEEPALIVE_COMMENT, EventSourceResponse, format_sse_event
 from pydantic import BaseModel, Field
 from pydantic_core import to_json
-from starlette.types import Send
+from starlette.types import Receive, Scope, Send
 
 from journeyman.app import rendered
 from journeyman.app.desk import InvalidInputError, NotFoundError
@@ -79,9 +79,17 @@ def wants_json(accept: str) -> bool:
 
 
 class EventStream(EventSourceResponse):
-    """A stream that lets go of everything when its client is gone, whatever it was doing at that moment."""
+    """A stream that lets go of everything when its client is gone, whatever it was doing at that moment.
+
+    When the service ends it ends as well, without its last event: clients come back for the rest.
+    """
 
     body_iterator: AsyncGenerator[bytes, None]
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        # No time is given, so there are no pauses in it.
+        self.body_iterator = with_pauses(self.body_iterator, until=scope["app"].state.closing)  # type: ignore[assignment]
+        await super().__call__(scope, receive, send)
 
     async def stream_response(self, send: Send) -> None:
         try:
@@ -106,15 +114,21 @@ async def _events(handle: Handle, after: int, metrics: Metrics) -> AsyncGenerato
         yield DONE
 
 
-async def with_pauses(items: AsyncGenerator[T, None], *, seconds: float) -> AsyncGenerator[T | None, None]:
-    """The same items, and None whenever none has come for so long."""
+async def with_pauses(
+    items: AsyncGenerator[T, None], *, seconds: float | None = None, until: asyncio.Event | None = None
+) -> AsyncGenerator[T | None, None]:
+    """The same items, and None whenever none has come for so long; no more of them after an event."""
     upcoming: asyncio.Task[T] | None = None
+    ending = None if until is None else asyncio.ensure_future(until.wait())
     try:
         while True:
             if upcoming is None:
                 upcoming = asyncio.ensure_future(anext(items))
-            await asyncio.wait((upcoming,), timeout=seconds)
+            waited = (upcoming,) if ending is None else (upcoming, ending)
+            await asyncio.wait(waited, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
             if not upcoming.done():
+                if ending is not None and ending.done():
+                    return
                 yield None
                 continue
             done, upcoming = upcoming, None
@@ -124,6 +138,8 @@ async def with_pauses(items: AsyncGenerator[T, None], *, seconds: float) -> Asyn
                 return
             yield item
     finally:
+        if ending is not None:
+            ending.cancel()
         # Cancelling the wait for the next item ends the generator, which stops listening to the run.
         if upcoming is not None:
             upcoming.cancel()

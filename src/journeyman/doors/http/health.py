@@ -143,6 +143,10 @@ async def ready(request: Request) -> Ready:
     return await readiness.check()
 
 
+for path, asked in (("/healthz", alive), ("/readyz", ready)):
+    router.head(path, include_in_schema=False)(asked)
+
+
 # As JSON, although the answer itself is text.
 _ERRORS: dict[int | str, dict[str, Any]] = {
     status: {

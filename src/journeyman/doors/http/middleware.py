@@ -169,7 +169,8 @@ class RequestMiddleware:
                     state["principal"] = self._admit(scope, headers)
                 body = self._limited_body(receive, declared=headers.get("content-length", ""))
             except Problem as problem:
-                await error_response(path, request_id, problem)(scope, receive, answer)
+                accept = headers.get("accept", "")
+                await error_response(path, request_id, problem, accept=accept)(scope, receive, answer)
                 return
             await self._app(scope, body, answer)
         except Exception as error:

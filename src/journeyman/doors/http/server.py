@@ -59,6 +59,7 @@ def create_app(service: Service, *, tokens: Tokens | None = None, options: Serve
     api.state.service = service
     api.state.metrics = metrics = Metrics()
     api.state.early_retries = {}
+    api.state.closing = asyncio.Event()
     api.state.readiness = Readiness(service)
     api.state.instruments = prometheus_page()
     install_errors(api)
@@ -94,15 +95,16 @@ async def serve(
 
     Without ``tokens`` every program on this machine may do everything, tools that approve their own calls included;
     ``journeyman serve`` makes a token where none is given.
-    Streams that are open are cut in the end; their clients come back with Last-Event-ID.
+    Streams that are open end at once; their clients come back with Last-Event-ID.
     """
     check_binding(host, tokens)
     await _audit_tokens(service, tokens or Tokens({}))
     options = options or ServeOptions()
     connections = Connections(options.limits, tls=tls)
     listening = _listen(host, port)
+    own = create_app(service, tokens=tokens, options=options)
     config = uvicorn.Config(
-        create_app(service, tokens=tokens, options=options)
+        own
         if application is None
         else RequestMiddleware(application, tokens=tokens, options=options, metrics=Metrics()),
         http=partial(Connection, connections=connections),  # type: ignore[arg-type]  # a class is asked for, called like one
@@ -118,7 +120,7 @@ async def serve(
         forwarded_allow_ips=list(options.forwarded_allow_ips),
         timeout_graceful_shutdown=options.grace_seconds,
     )
-    server = _Server(config, connections=connections, ready=ready)
+    server = _Server(config, connections=connections, ready=ready, closing=own.state.closing)
     with listening:
         try:
             await server.serve(sockets=[listening])
@@ -171,9 +173,15 @@ class _Server(uvicorn.Server):
     """Ends on a signal without raising it again, so that the service behind it is closed in order as well."""
 
     def __init__(
-        self, config: uvicorn.Config, *, connections: Connections, ready: Callable[[int], None] | None
+        self,
+        config: uvicorn.Config,
+        *,
+        connections: Connections,
+        ready: Callable[[int], None] | None,
+        closing: asyncio.Event,
     ) -> None:
         super().__init__(config)
+        self._closing = closing
         self._connections = connections
         self._ready = ready
 
@@ -186,6 +194,11 @@ class _Server(uvicorn.Server):
         await super().startup(sockets)
         if self._ready is not None and sockets:
             self._ready(sockets[0].getsockname()[1])
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        # Streams would go on until the time for an orderly end is over, and then be cut.
+        self._closing.set()
+        await super().shutdown(sockets)
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:

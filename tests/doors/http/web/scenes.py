@@ -29,6 +29,9 @@ ANSWER = """Here is how things stand:
 ACCOUNT = 9_007_199_254_740_993
 """JavaScript has no such number: it would read the one before."""
 NOTE = "rent\u202eTNER\u202c\u200b\u0007 \U000e0041x\u00a0y\u3164<b>"
+BOOK = "\n\n".join(f"Line {number} of it says **much** and `more`." for number in range(1, 125_001))
+HUGE_CHARS = 5_000_000
+"""So many characters at least."""
 ATTACK = """<img src=x onerror="document.title='broken into'"> [a bad link](javascript:alert(1)) and
 [a good one](https://example.org/)"""
 
@@ -105,6 +108,12 @@ class Clerk:
     def __init__(self, shop: Shop) -> None:
         self._shop = shop
         self._scripts: dict[str, list[Any]] = {
+            "look, then": [
+                call("lookup_order", order_id="W-17"),
+                call("delete_order", order_id="W-17"),
+                say("It is **deleted**."),
+            ],
+            "book": [say(BOOK)],
             "delete": [call("delete_order", order_id="W-17"), lambda request: say(_after_delete(request))],
             "count": [call("count_stock"), say("There are **41** apples and 7 pears.")],
             "attack": [say(ATTACK)],

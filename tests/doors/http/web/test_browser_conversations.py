@@ -52,13 +52,12 @@ async def test_a_conversation_is_renamed_and_deleted(page: Page, site: Site) -> 
     await expect(decision(page)).to_be_visible()
     await page.get_by_role("button", name="Delete", exact=True).click()
     dialog = page.get_by_role("dialog", name="Delete this conversation?")
-    await dialog.get_by_role("button", name="Delete").click()
-    await expect(dialog.get_by_role("alert")).to_contain_text("Cancel it first")
     await page.keyboard.press("Escape")
     await expect(dialog).to_have_count(0)
     await expect(page.get_by_role("button", name="Delete", exact=True)).to_be_focused()
-    await page.get_by_role("button", name="Cancel").click()
-    await expect(decision(page)).to_have_count(0)
+    # Another waits behind it: neither keeps the conversation from being deleted.
+    await ask(page, "Please weigh a pear")
+    await expect(page.locator(".exchange")).to_have_count(3)
     session = page.url.rpartition("/")[2]
     await page.get_by_role("button", name="Delete", exact=True).click()
     await dialog.get_by_role("button", name="Delete").click()
@@ -144,7 +143,7 @@ async def test_a_run_of_many_messages_shows_the_earlier_ones_on_demand(page: Pag
     for number in range(23):
         await said(site, f"Number {number}", "s1")
     await opened_at(page, site, "#/chat/s1")
-    await expect(page.locator("[data-answer]")).to_have_count(20)
+    await expect(page.locator("[data-answer]")).to_have_count(10)
     await page.get_by_role("button", name="Show earlier messages").click()
     await expect(page.locator("[data-answer]")).to_have_count(23)
     await until(page, "document.querySelector('.asked').textContent === 'Number 0'")

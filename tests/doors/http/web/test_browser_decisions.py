@@ -198,8 +198,10 @@ async def test_a_hidden_tab_goes_on_counting_and_tells_who_wants_to_know(
     await page.clock.install()
     await opened_at(page, site)
     assert await page.evaluate("window.askedFor") == 0
+    await page.get_by_role("button", name="Settings").click()
     await page.get_by_label("Notify me of approvals").click()
     await until(page, "window.askedFor === 1")
+    await page.keyboard.press("Escape")
     await page.evaluate("window.away = true; document.dispatchEvent(new Event('visibilitychange'))")
     said = {"message": "Delete order W-17", "session_id": "s1"}
     await site.client.post("/api/v1/chat", json=said, headers={"Accept": "application/json"})

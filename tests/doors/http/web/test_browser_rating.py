@@ -18,6 +18,7 @@ async def test_an_answer_is_rated_with_a_thumb_and_the_run_remembers(page: Page,
     await expect(card).to_contain_text("found nowhere")
     await expect(card).to_contain_text("The model may have invented it")
     await card.get_by_role("button", name="Deny…").click()
+    await card.get_by_label("Why not?").fill("Not this month")
     await card.get_by_role("button", name="Deny").click()
     await expect(page.locator("[data-answer]")).to_be_visible()
     wrong = page.get_by_role("button", name="This was wrong")

@@ -43,5 +43,11 @@ async def test_files_are_kept_by_browsers_until_they_change(tmp_path: Path) -> N
 
 async def test_the_page_is_small(tmp_path: Path) -> None:
     async with served(tmp_path) as server, server.client() as client:
-        script = await client.get("/assets/app.js")
-        assert int(script.headers["content-length"]) < 50_000, "as it travels, packed"
+        packed = 0
+        whole = 0
+        for name in ("", "assets/app.js", "assets/style.css"):
+            file = await client.get(f"/{name}")
+            packed += int(file.headers["content-length"])
+            whole += len(file.content)
+        assert packed < 80_000, "as it travels"
+        assert whole < 300_000
