@@ -52,6 +52,7 @@ async def test_a_conversation_is_renamed_and_deleted(page: Page, site: Site) -> 
     await expect(decision(page)).to_be_visible()
     await page.get_by_role("button", name="Delete", exact=True).click()
     dialog = page.get_by_role("dialog", name="Delete this conversation?")
+    await expect(dialog).to_be_visible()
     await page.keyboard.press("Escape")
     await expect(dialog).to_have_count(0)
     await expect(page.get_by_role("button", name="Delete", exact=True)).to_be_focused()
