@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
-from journeyman.core.calls import ToolCallRecord, ungrounded
+from journeyman.core.calls import CallStatus, ToolCallRecord, ungrounded
 from journeyman.core.data import Entity
 from journeyman.core.events import CallFinished, MessageReceived
 from journeyman.core.policy import Policy, RiskLevel, for_tool
 from journeyman.core.runs import ToolCall
 from journeyman.execution.checks import KNOWN_RISKS, base_risk
 from journeyman.execution.executor import Judgement
-from journeyman.execution.outcome import Refusal
 from journeyman.replay.recording import RecordedCall, Recording
 from journeyman.replay.stage import Today
 from journeyman.tools.library import AnyTool
@@ -51,15 +50,16 @@ async def judge(recording: Recording, today: Today) -> AsyncIterator[CallVerdict
     """Every call of a recording through the gate of today, one after another.
 
     The past of a call is the recorded one, except that what is refused today has no result then: so the calls are
-    judged as if they were made again under today's rules, and a person agreed where one is asked.
+    judged as if they were made again under today's rules, and a person agreed where one is asked. What did not run
+    then has no result to go by; what comes after it is conditional.
     """
     run = today.stage(recording)
     calls = {item.call.id: item for item in recording.calls}
-    refusals: dict[str, Refusal] = {}
+    said: dict[str, Judgement] = {}
     conditional = False
     for fact in recording.facts:
-        if isinstance(fact, CallFinished) and (refusal := refusals.get(fact.record.call_id)) is not None:
-            fact = CallFinished(record=_refused(fact.record, refusal))
+        if isinstance(fact, CallFinished) and (judged := said.get(fact.record.call_id)) is not None:
+            fact = fact.model_copy(update={"record": _as_judged(fact.record, judged)})
         run.state.apply(fact)
         if not isinstance(fact, MessageReceived) or run.state.turn is None:
             continue
@@ -70,8 +70,7 @@ async def judge(recording: Recording, today: Today) -> AsyncIterator[CallVerdict
             judged = Judgement(refusal, asks=False, risk=None, grounding=None)
             if refusal is None:
                 judged = await run.executor.judge(call, run.scope)
-            if judged.refusal is not None:
-                refusals[call.id] = judged.refusal
+            said[call.id] = judged
             tool = run.offer.tools.get(call.tool_name)
             verdict = _verdict(recording, calls[call.id], tool, judged, run.policy, conditional=conditional)
             changed = changed or verdict.change != "same"
@@ -79,10 +78,15 @@ async def judge(recording: Recording, today: Today) -> AsyncIterator[CallVerdict
         conditional = conditional or changed
 
 
-def _refused(record: ToolCallRecord, refusal: Refusal) -> ToolCallRecord:
-    return record.model_copy(
-        update={"status": refusal.status, "error": refusal.error, "result": None, "artifact": None, "attempts": 0}
-    )
+def _as_judged(record: ToolCallRecord, judged: Judgement) -> ToolCallRecord:
+    """The record as it would be today: what is refused has no result, what was refused then an unknown one."""
+    changes: dict[str, Any] = {"grounding": judged.grounding, "flow": judged.flow, "risk": judged.risk}
+    if judged.refusal is not None:
+        changes |= {"status": judged.refusal.status, "error": judged.refusal.error, "attempts": 0}
+        changes |= {"result": None, "artifact": None, "label": None, "cached": False}
+    elif record.error is not None and not record.attempts:
+        changes |= {"status": CallStatus.SUCCESS, "error": None, "attempts": 1}
+    return record.model_copy(update=changes)
 
 
 def _verdict(
