@@ -7,6 +7,8 @@ from journeyman.core.lazy import lazy_names
 if TYPE_CHECKING:
     from journeyman.core.approvals import ApprovalStatus as ApprovalStatus
     from journeyman.core.calls import ArgumentSource as ArgumentSource
+    from journeyman.core.calls import DataLabel as DataLabel
+    from journeyman.core.calls import FlowDecision as FlowDecision
     from journeyman.core.errors import AuditError as AuditError
     from journeyman.core.errors import ErrorCategory as ErrorCategory
     from journeyman.core.errors import InvalidDataError as InvalidDataError

@@ -73,12 +73,6 @@ class Doubt:
     """The argument in question; empty for the call itself."""
     why: str
     source: str = ""
-    covers: str = ""
-    """What somebody who allows it for a session allows: this value, or whatever it is to whom the call names."""
-
-    @property
-    def key(self) -> str:
-        return f"{self.argument} from {self.source}: {self.covers}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +80,7 @@ class Verdict:
     """What is doubted of one call, and whether all of it comes from the person."""
 
     doubts: tuple[Doubt, ...] = ()
+    targets: str = ""
     from_person: bool = False
     in_their_words: bool = False
     """Whether every text in it is made of the person's own words: what is stored of it needs no label."""
@@ -96,7 +91,8 @@ class Verdict:
 
     @property
     def key(self) -> str:
-        return "\n".join(sorted({doubt.key for doubt in self.doubts}))
+        """What somebody who allows it for a session allows: words of these sources, to whom and what the call names."""
+        return "\n".join([*sorted({doubt.source for doubt in self.doubts}), "to", self.targets])
 
 
 @lru_cache(maxsize=4_096)
@@ -214,7 +210,12 @@ class Flow:
                 call.doubted()
         if taint is not None and taint.private:
             doubts += self._leaving(call, reads_only=reads_only, sends=sends, elsewhere=elsewhere)
-        return Verdict(tuple(doubts), from_person=call.from_person, in_their_words=keeps_labels and call.in_their_words)
+        return Verdict(
+            tuple(doubts),
+            call.targets,
+            from_person=call.from_person,
+            in_their_words=keeps_labels and call.in_their_words,
+        )
 
     def _listen(self) -> None:
         """Take in what was said since the last call."""
@@ -222,18 +223,18 @@ class Flow:
         if self._heard == len(heard):
             return
         self._heard = len(heard)
-        approved = (
-            written(value)
-            for record in self.ledger.records.values()
-            if record.success and record.approval_id is not None  # a person has seen it and said yes
-            for _, value in leaves(record.arguments)
-        )
+        approved = (written(value) for record in self._approved for _, value in leaves(record.arguments))
         said = (item.text for item in heard if type(item.speaker) in (User, Author))
         self.person = _Words([*said, *approved])
         self._others = [item for item in heard if item.label is not None and item.label.untrusted]
         self.foreign = _Words(item.text for item in self._others)
         trusted = (item for item in heard if type(item.speaker) is CalledTool and item not in self._others)
         self.own = _Words(self._first_said(item) for item in trusted)
+
+    @property
+    def _approved(self) -> list[ToolCallRecord]:
+        """Calls that a person has seen and said yes to; one that a grant let through nobody has seen."""
+        return [item for item in self.ledger.records.values() if item.success and self.ledger.decided(item)]
 
     def _first_said(self, item: Utterance) -> str:
         """What one of our own tools said, without what it only repeats of others' words that it was given."""
@@ -265,6 +266,8 @@ class Flow:
 
         ``anchored``: one of the arguments is something the person named.
         """
+        if any(record.tool_name == specification.name for record in self._approved):
+            return True
         named = [stem(word) for word in words(specification.name)]
         groups = (lists.pay, lists.send, lists.create, lists.update, lists.delete, lists.share, lists.run)
         own = next((found for word in named if (found := [group for group in groups if word in _stems(group)])), [])
@@ -343,11 +346,11 @@ class Flow:
             source = private[0].label.source if private[0].label is not None else ""
             if address and self._made_up(text, private):
                 why = f"{path} '{_short(text)}' was put together after {source} was read, which only you may read"
-                yield Doubt(path, why, source, text)
+                yield Doubt(path, why, source)
                 continue
             if hidden.found_in(text, earlier):
                 why = f"{path} '{_short(text)}' carries words of {source}, which only you may read"
-                yield Doubt(path, why, source, call.targets)
+                yield Doubt(path, why, source)
             earlier.append(text)
             del earlier[:-MOST_SENT]
 
@@ -418,7 +421,7 @@ class _Call:
         if not doubts and not self.accounted:
             source = self.flow.source
             why = f"nothing you said asks for {self.name}, and {source} was read before"
-            doubts.append(Doubt("", why, source, self.targets))
+            doubts.append(Doubt("", why, source))
         self.from_person = not doubts
         return doubts
 
@@ -444,7 +447,7 @@ class _Call:
         else:
             source = flow.source
             why = f"{path} '{_short(text)}' is not in your request, and {source} was read before"
-        return Doubt(path, why, source, text)
+        return Doubt(path, why, source)
 
     def _free(self, path: str, text: str) -> Doubt | None:
         """A text in free words may hold others' where the person asked for that; their addresses never."""
@@ -456,7 +459,7 @@ class _Call:
                 if not flow.person.has(found) and not flow.own.has(found):
                     source = flow.where(found)
                     place = f"stands in {source}, not in your request" if source else "is not in your request"
-                    return Doubt(path, f"{path} names '{_short(found)}', which {place}", source, found)
+                    return Doubt(path, f"{path} names '{_short(found)}', which {place}", source)
         theirs = [
             word
             for word in words(text)
@@ -471,7 +474,7 @@ class _Call:
             return None
         source = flow.where(theirs[0])
         why = f"{path} '{_short(text)}' repeats {source}, which you did not ask to pass on"
-        return Doubt(path, why, source, self.targets)
+        return Doubt(path, why, source)
 
 
 class _Carried:

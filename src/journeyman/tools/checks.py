@@ -19,6 +19,8 @@ _USE_WHEN = re.compile(
 )
 _VERB_NOUN = re.compile(r"[a-z]+(_[a-z0-9]+)+")
 _MOST_SEARCHED = 20_000
+_READS = re.compile(r"(?:.*\.)?(?:get|read|fetch|search|list|find|check|view|browse|show|query)")
+_OF_OTHERS = re.compile(r"web|page|url|mail|inbox|message|channel|comment|review|issue|feed|attachment")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +54,8 @@ def _problems(item: ToolSpecification) -> Iterable[tuple[str, str]]:
             yield "parameter-undescribed", f"parameter {name!r} has no description"
     if item.risk is None and not item.read_only:
         yield "risk-undeclared", "no risk is declared; the policy's default (irreversible) will ask a person each time"
+    if item.reads is None and _OF_OTHERS.search(item.name) and (item.read_only or _READS.match(item.name)):
+        yield "reads-undeclared", "it seems to read what others write; declare reads='untrusted', or reads=() if not"
     if item.deprecated:
         instead = f": {item.deprecated}" if isinstance(item.deprecated, str) else ""
         yield "deprecated", f"the tool is deprecated{instead}"

@@ -29,7 +29,7 @@ from journeyman.app.operations.table import (
     refused,
 )
 from journeyman.core.approvals import LONGEST_NOTE, Approval, Label, Rating
-from journeyman.core.calls import ToolCallRecord
+from journeyman.core.calls import DataLabel, FlowDecision, ToolCallRecord
 from journeyman.core.data import Moment
 from journeyman.core.events import Fact
 from journeyman.core.runs import (
@@ -112,6 +112,26 @@ class Labels(BaseModel):
     """What is said of a run."""
 
     labels: list[Label]
+
+
+class FlowOfCall(BaseModel):
+    """What one call read or sent, and whose words it was made of."""
+
+    call_id: str
+    tool_name: str
+    reads: bool = Field(description="Whether its tool only reads.")
+    status: str
+    label: DataLabel | None = Field(description="Whose words its result holds; null for our own, for everybody.")
+    arguments: dict[str, str] = Field(description="Where the value of each came from, in words.")
+    flow: FlowDecision | None = Field(description="What was decided; null where there was nothing to decide.")
+
+
+class RunFlow(BaseModel):
+    """Who said what in a run, and what went where."""
+
+    run_id: str
+    request: str = Field(description="What the person said.")
+    calls: list[FlowOfCall]
 
 
 class RatingBody(Body):
@@ -274,6 +294,29 @@ async def run_labels(desk: Desk, run_id: Id) -> Labels:
     """Ratings, the verdict of the agent's 'verify', decisions on its calls: the most reliable first."""
     handle = await desk.app.handle((await desk.run(run_id)).id)
     return Labels(labels=list(await handle.labels()))
+
+
+@operation("runs.flow", "Who said what in a run, and what went where")
+async def run_flow(desk: Desk, run_id: Id) -> RunFlow:
+    """Each call with whose words it read, where its arguments came from, and what was decided about that."""
+    row, response = await desk.run(run_id), await desk.response(run_id)
+    calls = [] if response is None else response.tool_calls[-MOST_STEPS:]
+    return RunFlow(
+        run_id=row.id,
+        request=await task_of(desk, row.id),
+        calls=[
+            FlowOfCall(
+                call_id=record.call_id,
+                tool_name=record.tool_name,
+                reads=bool(record.read_only),
+                status=record.status.value,
+                label=record.label,
+                arguments={source.argument: source.text for source in record.grounding or ()},
+                flow=record.flow,
+            )
+            for record in calls
+        ],
+    )
 
 
 @operation("runs.rate", "Say whether an ended run did what was asked")

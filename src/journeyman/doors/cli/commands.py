@@ -29,6 +29,7 @@ COMMANDS = {  # name: (module, help)
     "mcp": ("mcp", "Our tools as an MCP server, and MCP servers as tools."),
     "tools": ("tools", "What tools there are, what they take, and one call of one of them."),
     "runs": ("runs", "Runs kept in a store: how they stand, what a person does about them."),
+    "flow": ("runs", "Who said what in a run, and what went where."),
     "approvals": ("approvals", "What waits for a person's decision, and the decisions."),
     "audit": ("store", "Who decided, allowed or was refused what: a log that shows tampering."),
     "db": ("store", "The store's schema. Commands that work on runs bring it up to date."),

@@ -123,7 +123,10 @@ def _config_findings() -> dict[str, Any]:
         problems = [str(item) for item in error.problems]
         told = f"{path} cannot be used; what runs already goes on with the last version that could"
         return {"file": str(path), "problems": problems, "told": told}
-    return {"file": str(path), "problems": [], "told": f"{path}, environment {found.settings.environment}"}
+    unjudged = (
+        "; where values flow is not judged (approvals.flow: off)" if found.settings.approvals.flow == "off" else ""
+    )
+    return {"file": str(path), "problems": [], "told": f"{path}, environment {found.settings.environment}{unjudged}"}
 
 
 async def _store_findings(url: str) -> dict[str, Any]:

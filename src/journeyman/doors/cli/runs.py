@@ -20,6 +20,7 @@ from journeyman.app.operations import runs as operations
 from journeyman.app.operations.replays import fork_tree
 from journeyman.app.replays import ForkOptions
 from journeyman.core.approvals import Label
+from journeyman.core.calls import DataLabel
 from journeyman.core.errors import BindingError, JourneymanError
 from journeyman.core.events import Fact
 from journeyman.core.runs import UNFINISHED, AgentResponse, RunStatus, Wait
@@ -205,6 +206,31 @@ def write_run(whole: operations.RunExport, _: Call, output: options.Output = Non
 @operated(runs, "runs result", operations.call_result, typed=RUN | {"call_id": CALL})
 def write_result(value: Any, _: Call, output: options.Output = None) -> None:
     screen.put_out(value if isinstance(value, str) else screen.json_text(value), output)
+
+
+def flow(run_id: RunId, store: options.Store = DEFAULT_STORE, as_json: options.Json = False) -> None:
+    """Who said what in a run, and what went where: whose words each call read, and what was decided about them."""
+    told = at_desk(store, lambda desk: operations.run_flow(desk, run_id=run_id))
+    if as_json:
+        return screen.print_json(told)
+    screen.say(Text(f"you: {screen.shortened(told.request, FACT_WIDTH)}", style="bold"))
+    for number, call in enumerate(told.calls, start=1):
+        line = f"{number:>3} {'read' if call.reads else 'change':6} {screen.escaped(call.tool_name)}"
+        screen.say(f"{line} – {screen.escaped(label_text(call.label))}" if call.label is not None else line)
+        for argument, source in call.arguments.items():
+            screen.say(Text(f"      {screen.escaped(argument)} ← {screen.escaped(source)}", style="dim"))
+        if call.flow is not None:
+            why = f": {screen.escaped(call.flow.reason)}" if call.flow.reason else ""
+            style = "dim" if call.flow.decision == "allowed" else "yellow"
+            screen.say(Text(f"      {call.flow.decision}{why} ({call.status})", style=style))
+    return None
+
+
+def label_text(label: DataLabel) -> str:
+    """Whose words something is, and for whom."""
+    who = f"{label.writer} words" if label.untrusted else "private"
+    readers = f", only for {', '.join(label.readers)}" if label.private else ""
+    return f"{who}, from {label.source}{readers}"
 
 
 # --- resuming

@@ -156,11 +156,19 @@ def _properties(item: ToolSpecification) -> Table:
     return screen.fields(
         ("risk", undeclared if risk is None else screen.risk_text(risk)),
         ("effects", ", ".join(kinds) or "changes things; never repeated on its own"),
+        ("reads", _labels(item.reads, "our own words")),
+        ("sends", _labels(item.sends, "nothing leaves")),
         ("timeout", f"{item.timeout_seconds:g} s"),
         ("permissions", ", ".join(sorted(item.permissions)) or "none needed"),
         ("tags", ", ".join(item.tags) or None),
         ("deprecated", "yes" if item.deprecated is True else item.deprecated or None),
     )
+
+
+def _labels(declared: tuple[str, ...] | None, none: str) -> str:
+    if declared is None:
+        return "undeclared: where it comes from, and its name, decide"
+    return ", ".join(declared) or none
 
 
 def _parameters(schema: dict[str, Any]) -> Table:

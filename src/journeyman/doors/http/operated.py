@@ -38,6 +38,7 @@ ROUTES: Mapping[str, tuple[Row, ...]] = {
         ("POST", "/runs/{run_id}/fork", replays.fork_run),
         ("GET", "/runs/{run_id}/diff", replays.compare_runs),
         ("GET", "/runs/{run_id}/labels", runs.run_labels),
+        ("GET", "/runs/{run_id}/flow", runs.run_flow),
         ("POST", "/runs/{run_id}/rating", runs.rate_run, 409),
     ),
     "approvals": (

@@ -349,7 +349,7 @@ class _TaskTools:
         deleted = await self._service.delete(task_id, asked_at=context.requested_at)
         return {"deleted": deleted.model_dump(mode="json", include={"id", "title", "status"})}
 
-    @tool(**_READS, examples=[{"task_id": "quarterly report"}], render=wording.attachments)
+    @tool(**_READS, reads="untrusted", examples=[{"task_id": "quarterly report"}], render=wording.attachments)
     async def list_attachments(self, task_id: TaskName) -> dict[str, Any]:
         """List the attachments of one task. Use only to get files and links that are attached to a task.
 
