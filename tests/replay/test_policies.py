@@ -26,8 +26,7 @@ from journeyman import (
 from journeyman.core.protocols import ModelResponse
 from journeyman.core.runs import ToolCall
 from journeyman.execution.recorder import MemoryJournal
-from journeyman.replay.gate import CallVerdict, judge
-from journeyman.replay.policies import replay_policy
+from journeyman.replay.gate import CallVerdict, judge, replay_policy
 from journeyman.replay.recording import Recording
 from journeyman.replay.stage import Today
 from journeyman.testing import ScriptedModel, call, say

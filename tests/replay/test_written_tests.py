@@ -191,3 +191,21 @@ async def test_the_written_test_runs_with_the_plugin_and_a_recording_is_made_in_
     assert "2 passed" in first.stdout, first.stdout + first.stderr
     assert (tmp_path / "made.json").exists()
     assert "2 passed" in (await asyncio.to_thread(ended)).stdout
+
+
+async def test_a_conversation_of_another_program_is_played(tmp_path: Path) -> None:
+    asked = {"id": "x1", "type": "function", "function": {"name": "find_order", "arguments": '{"customer": "Ada"}'}}
+    broken = {"id": "x2", "type": "function", "function": {"name": "find_order", "arguments": "{"}}
+    conversation = [
+        {"role": "system", "content": "Help with orders."},
+        {"role": "user", "content": [{"type": "text", "text": "Where is the order of Ada?"}]},
+        {"role": "assistant", "content": None, "tool_calls": [asked, broken]},
+        {"role": "tool", "tool_call_id": "x1", "content": "ORD-00003"},
+        {"role": "tool", "tool_call_id": "x2", "content": "not understood"},
+        {"role": "assistant", "content": "It is ORD-00003."},
+    ]
+    played = await play(Recording.read(json.dumps(conversation)), Today(LIBRARY))
+    found = {"tool": "find_order", "arguments": {"customer": "Ada"}, "result": "ORD-00003"}
+    played.check(calls=[found], answer="It is ORD-00003.", strictness="contains")
+    assert [item.gate for item in played.calls] == ["free", "denied"]
+    assert not EFFECTS

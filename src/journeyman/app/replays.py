@@ -6,7 +6,9 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
 
+from journeyman.agent.agent import Agent
 from journeyman.app.assembly import close_model, model_named
+from journeyman.app.direct import RunOptions, run
 from journeyman.core.data import new_id
 from journeyman.core.errors import ConfigurationError
 from journeyman.core.events import CallFinished
@@ -14,45 +16,18 @@ from journeyman.core.policy import ANY_PRINCIPAL, Policy, PrincipalFilter
 from journeyman.core.protocols import Model
 from journeyman.core.runs import TaskInput
 from journeyman.execution.recorder import MemoryJournal
-from journeyman.replay.diff import RunDiff
 from journeyman.replay.forking import fork_of
-from journeyman.replay.models import Estimate, Mode, estimate, replay_model
-from journeyman.replay.playing import Played, Strictness, play, told
-from journeyman.replay.policies import CHANGES, replay_policy
+from journeyman.replay.gate import replay_policy
+from journeyman.replay.models import Mode, replay_model
 from journeyman.replay.recording import Recording
 from journeyman.replay.report import ReplayReport
 from journeyman.replay.stage import Today
 from journeyman.replay.tools import replay_tools
-from journeyman.replay.written import Redaction, written_test
+from journeyman.replay.written import Redaction
 from journeyman.tools.library import ToolLibrary
 
 if TYPE_CHECKING:
     from journeyman.app.journeyman import Journeyman
-
-__all__ = [
-    "CHANGES",
-    "Estimate",
-    "ForkOptions",
-    "MemoryJournal",
-    "Played",
-    "Recording",
-    "Redaction",
-    "ReplayOptions",
-    "ReplayReport",
-    "RunDiff",
-    "Strictness",
-    "Today",
-    "configured",
-    "estimate",
-    "fork",
-    "play",
-    "recorded",
-    "recording_of",
-    "replay",
-    "today",
-    "told",
-    "written_test",
-]
 
 RUNS_AT_ONCE = 200
 """Rows of a page; of the runs themselves one is held at a time."""
@@ -160,6 +135,14 @@ def configured(library: ToolLibrary | None, policy: Policy | None, file: Path | 
     found = Configuration(file)
     tools = found.library if library is None else found.governing(library)
     return Today(library=tools, policy=policy or found.rules.policy, govern=found.governing)
+
+
+async def really_recorded(agent: Agent, task: str, **options: Unpack[RunOptions]) -> Recording:
+    """Run an agent, with effects, and return its recording without secrets."""
+    options["journal"] = journal = MemoryJournal()
+    await run(agent, task, **options)
+    [run_id] = journal.runs()
+    return Redaction().recording(Recording(run_id, await journal.read(run_id)))
 
 
 class ReplayOptions(TypedDict, total=False):

@@ -3,51 +3,35 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 if TYPE_CHECKING:
     from journeyman.app import Agent, ToolLibrary
-    from journeyman.app.replays import Played, Recording
     from journeyman.core.policy import Policy
+    from journeyman.replay.playing import Played
 
 
-class RecordedRun(Protocol):
-    """Plays the recording in a file, beside the test or below pytest's root folder.
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.getgroup("journeyman").addoption(
+        "--record", action="store_true", help="Really run what recorded_run(…, agent=, task=) names, and record it."
+    )
+
+
+@pytest.fixture
+def recorded_run(request: pytest.FixtureRequest) -> Callable[..., Played]:
+    """Plays the recording in a file, beside the test or below pytest's root folder. Nothing has an effect.
 
     Tools and rules are those of ``library`` and ``policy``, or of the configuration file ``config``; without any, tools
     are what the recording says they were. With ``agent`` its instruction must be the recorded one. With ``--record``
     the agent is really run first, on ``task`` and with the further options of ``run``, and the recording is written.
     """
-
-    def __call__(
-        self,
-        name: str,
-        *,
-        library: ToolLibrary | None = None,
-        policy: Policy | None = None,
-        config: str | None = None,
-        agent: Agent | None = None,
-        task: str | None = None,
-        **options: Any,
-    ) -> Played: ...
-
-
-def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.getgroup("journeyman").addoption(
-        "--record",
-        action="store_true",
-        help="Really run what recorded_run(…, agent=, task=) names, and record it.",
-    )
-
-
-@pytest.fixture
-def recorded_run(request: pytest.FixtureRequest) -> RecordedRun:
-    """Plays a recorded run through the whole pipeline; nothing has an effect."""
     folders = (request.path.parent, request.config.rootpath)
+    records = request.config.getoption("--record")
 
     def found(name: str) -> Path:
         return next((folder / name for folder in folders if (folder / name).exists()), folders[0] / name)
@@ -62,29 +46,21 @@ def recorded_run(request: pytest.FixtureRequest) -> RecordedRun:
         task: str | None = None,
         **options: Any,
     ) -> Played:
-        from journeyman.app.replays import Recording, Redaction, configured, play
+        from journeyman.app.replays import configured, really_recorded
+        from journeyman.replay.playing import play
+        from journeyman.replay.recording import Recording
 
         file, today = found(name), configured(library, policy, None if config is None else found(config))
         today.instruction = None if agent is None else agent.instruction
 
         async def whole() -> Played:
-            if request.config.getoption("--record") and agent is not None and task is not None:
-                made = await _recorded(agent, task, library=library, policy=policy, **options)
+            if records and agent is not None and task is not None:
+                made = await really_recorded(agent, task, library=library, policy=policy, **options)
                 file.parent.mkdir(parents=True, exist_ok=True)
-                file.write_text(Redaction().recording(made).to_json(), encoding="utf-8")
+                file.write_text(made.to_json(), encoding="utf-8")
             return await play(Recording.read(file.read_bytes()), today)
 
         with ThreadPoolExecutor(1) as thread:  # the test may have an event loop of its own
             return thread.submit(asyncio.run, whole()).result()
 
     return played
-
-
-async def _recorded(agent: Agent, task: str, **options: Any) -> Recording:
-    from journeyman.app import run
-    from journeyman.app.replays import MemoryJournal, Recording
-
-    journal = MemoryJournal()
-    await run(agent, task, journal=journal, **options)
-    [run_id] = journal.runs()
-    return Recording(run_id, await journal.read(run_id))

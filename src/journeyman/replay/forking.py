@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from journeyman.core.calls import CallStatus, ToolCallRecord
-from journeyman.core.data import moment
 from journeyman.core.errors import ConfigurationError
 from journeyman.core.events import Answered, CallFinished, CallsPlanned, Fact
 from journeyman.core.storing import Fork
-from journeyman.replay.recording import RecordedCall, RecordedStep, Recording
+from journeyman.replay.recording import RecordedCall, RecordedStep, Recording, record_of
 
 NOTHING = object()
 """Where no result is given: None is one."""
@@ -87,15 +86,5 @@ def _begun(
 
 
 def _with_result(item: RecordedCall, result: Any) -> ToolCallRecord:
-    changes = {"status": CallStatus.SUCCESS, "result": result, "error": None, "artifact": None}
-    if item.record is not None:
-        return item.record.model_copy(update=changes)
-    return ToolCallRecord(
-        execution_id=item.call.id,
-        call_id=item.call.id,
-        tool_name=item.call.tool_name,
-        arguments=item.call.arguments,
-        start_time=moment(0),
-        end_time=moment(0),
-        **changes,
-    )
+    record = item.record or record_of("", item.call, result)
+    return record.model_copy(update={"status": CallStatus.SUCCESS, "result": result, "error": None, "artifact": None})

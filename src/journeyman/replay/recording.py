@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -17,13 +18,12 @@ from pydantic_core import from_json, to_json
 from journeyman.core.approvals import Approval, ApprovalStatus
 from journeyman.core.calls import CallStatus, ToolCallRecord
 from journeyman.core.data import canonical_json, check_containers, moment
-from journeyman.core.errors import ConfigurationError, ErrorCategory, ErrorInfo
+from journeyman.core.errors import ConfigurationError
 from journeyman.core.events import (
     Answered,
     ApprovalDecided,
     ApprovalRequested,
     CallFinished,
-    CallsPlanned,
     Fact,
     MessageReceived,
     RunFailed,
@@ -39,6 +39,8 @@ from journeyman.core.specification import ToolSpecification
 
 MOST_BYTES = 64_000_000
 """Of a file with a recording."""
+ANY = {"type": "object"}
+"""The schema of a tool of which nothing is known but its name."""
 CHAIN = "chain"
 """The name of the agent of runs that ask no model."""
 
@@ -178,43 +180,35 @@ def call_key(tool_name: str, arguments: Mapping[str, Any]) -> str:
 
 
 def from_conversation(messages: Sequence[Any], *, name: str = "conversation") -> Recording:
-    """The recording of a conversation in the form that OpenAI's API has: the last request of the user is the task.
+    """The recording of a conversation in the form that OpenAI's API has; the user's first request is the task.
 
-    Such a conversation tells neither the tools' schemas nor what was asked of a person. Raises ValueError.
+    Such a conversation tells neither the tools' schemas nor what a person was asked. Raises ValueError.
     """
     said = [message for message in messages if isinstance(message, dict)]
-    tasks = [at for at, message in enumerate(said) if message.get("role") == "user"]
-    if not tasks:
+    asked = next((at for at, message in enumerate(said) if message.get("role") == "user"), None)
+    if asked is None:
         raise ValueError("no message of a user is in the conversation")
-    begin = tasks[0]
-    instruction = " ".join(_text(message) for message in said[:begin] if message.get("role") == "system")
-    facts: list[Fact] = []
-    tools: dict[str, ToolSpecification] = {}
+    instruction = " ".join(_text(message) for message in said[:asked] if message.get("role") == "system")
     results = {message.get("tool_call_id"): _text(message) for message in said if message.get("role") == "tool"}
-    iteration, last = 0, ""
-    for message in said[begin + 1 :]:
-        if message.get("role") != "assistant":
-            continue
-        iteration, last = iteration + 1, _text(message)
-        calls = []
-        for at, item in enumerate(message.get("tool_calls") or (), start=1):
-            function = item["function"]
-            call = _call(f"call_{iteration}_{at}", function)
-            tools.setdefault(call.tool_name, _unknown_schema(call.tool_name))
-            calls.append((call, results.get(item.get("id"))))
-        facts.append(MessageReceived(iteration=iteration, text=last, calls=tuple(call for call, _ in calls)))
-        if calls:
-            facts.append(CallsPlanned(iteration=iteration, calls=tuple(call for call, _ in calls)))
-        facts += [CallFinished(record=_record(name, call, result)) for call, result in calls]
-        facts.append(StepFinished(iteration=iteration, thought=last or "Calls tools.", duration_ms=0.0))
-    agent = {
-        "name": name,
-        "instruction": instruction or "Answer the user.",
-        "tools": [item.model_dump(mode="json") for item in tools.values()],
-    }
-    task = TaskInput(description=_text(said[begin]) or "(nothing)")
-    facts = [RunStarted(agent=agent, task=task), *facts]
-    facts += [Answered(text=last), RunFinished(status=RunStatus.COMPLETED)] if last else []
+    facts: list[Fact] = []
+    names: dict[str, None] = {}
+    answers = [message for message in said[asked:] if message.get("role") == "assistant"]
+    for iteration, message in enumerate(answers, start=1):
+        made = message.get("tool_calls") or ()
+        calls = tuple(_call(f"call_{iteration}_{at}", item["function"]) for at, item in enumerate(made, start=1))
+        names |= dict.fromkeys(call.tool_name for call in calls)
+        facts.append(MessageReceived(iteration=iteration, text=_text(message), calls=calls))
+        for call, item in zip(calls, made, strict=True):
+            if (result := results.get(item.get("id"))) is not None:
+                facts.append(CallFinished(record=record_of(name, call, result)))
+        if all(item.get("id") in results for item in made):
+            facts.append(StepFinished(iteration=iteration, thought=_text(message) or "Calls tools.", duration_ms=0.0))
+    if answers and not answers[-1].get("tool_calls"):
+        facts += [Answered(text=_text(answers[-1])), RunFinished(status=RunStatus.COMPLETED)]
+    described = [{"name": tool, "description": f"{tool}, of a conversation", "parameters": ANY} for tool in names]
+    tools = [ToolSpecification(**tool).model_dump(mode="json") for tool in described]
+    agent = {"name": name, "instruction": instruction or "Answer the user.", "tools": tools}
+    facts.insert(0, RunStarted(agent=agent, task=TaskInput(description=_text(said[asked]) or "(nothing)")))
     for seq, fact in enumerate(facts, start=1):
         fact.stamp(name, seq, float(seq))
     return Recording(name, tuple(facts))
@@ -228,36 +222,25 @@ def _text(message: Mapping[str, Any]) -> str:
 
 
 def _call(call_id: str, function: Mapping[str, Any]) -> ToolCall:
-    text = str(function.get("arguments") or "{}")
-    try:
+    text, arguments = str(function.get("arguments") or "{}"), None
+    with suppress(ValueError):
         arguments = from_json(text)
-    except ValueError:
-        arguments = None
-    if not isinstance(arguments, dict):
-        return ToolCall(id=call_id, tool_name=str(function["name"]), arguments={}, malformed=text)
-    return ToolCall(id=call_id, tool_name=str(function["name"]), arguments=arguments)
+    if isinstance(arguments, dict):
+        return ToolCall(id=call_id, tool_name=str(function["name"]), arguments=arguments)
+    return ToolCall(id=call_id, tool_name=str(function["name"]), arguments={}, malformed=text)
 
 
-def _unknown_schema(name: str) -> ToolSpecification:
-    return ToolSpecification(
-        name=name, description=f"{name}, as a conversation names it", parameters={"type": "object"}
-    )
-
-
-def _record(run_id: str, call: ToolCall, result: str | None) -> ToolCallRecord:
-    missing = ErrorInfo(
-        code="NOT_RECORDED", message="the conversation has no result of this call", category=ErrorCategory.SYSTEM_ERROR
-    )
+def record_of(run_id: str, call: ToolCall, result: Any) -> ToolCallRecord:
+    """A call of which nothing is known but what it returned."""
     return ToolCallRecord(
         execution_id=f"{run_id}.{call.id}",
         call_id=call.id,
         tool_name=call.tool_name,
         arguments=call.arguments,
-        status=CallStatus.ERROR if result is None else CallStatus.SUCCESS,
+        status=CallStatus.SUCCESS,
         result=result,
-        error=missing if result is None else None,
         start_time=moment(0),
         end_time=moment(0),
-        attempts=0 if result is None else 1,
+        attempts=1,
         correlation_id=run_id,
     )

@@ -16,22 +16,7 @@ from journeyman.app.configuration import rules_of
 from journeyman.app.journeyman import Journeyman
 from journeyman.app.loading import open_at
 from journeyman.app.operations import replays as operations
-from journeyman.app.replays import (
-    CHANGES,
-    Played,
-    Redaction,
-    ReplayOptions,
-    ReplayReport,
-    RunDiff,
-    Strictness,
-    estimate,
-    play,
-    recorded,
-    recording_of,
-    today,
-    told,
-    written_test,
-)
+from journeyman.app.replays import ReplayOptions, recorded, recording_of, today
 from journeyman.core.policy import Policy
 from journeyman.doors.cli import options, screen
 from journeyman.doors.cli.configured import configuration, named_file, unusable
@@ -39,6 +24,12 @@ from journeyman.doors.cli.experiments import Html, Markdown, check_output, prese
 from journeyman.doors.cli.loading import load_library, must_exist, opened
 from journeyman.doors.cli.operated import Call, Typed, operated
 from journeyman.doors.cli.options import DEFAULT_STORE, ExitCode, WrongUsageError
+from journeyman.replay.diff import RunDiff
+from journeyman.replay.gate import CHANGES
+from journeyman.replay.models import estimate
+from journeyman.replay.playing import Played, Strictness, play, told
+from journeyman.replay.report import ReplayReport
+from journeyman.replay.written import Redaction, written_test
 from journeyman.settings.problems import SettingsError
 from journeyman.settings.reading import read_settings
 
@@ -47,19 +38,14 @@ NOTED_EVERY = 1_000
 SHOWN_WIDTH = 100
 PAIR = {"run_id": Typed(metavar="A", help="A run."), "other": Typed(metavar="B", argument=True, help="Another.")}
 
-Runs = Annotated[
-    list[str] | None, typer.Argument(metavar="[RUN]...", help="Only these runs; else --since.", show_default=False)
-]
-Since = Annotated[
-    str | None, typer.Option(metavar="TIME", help="Only runs that began since then, e.g. 7d.", show_default=False)
-]
+Runs = Annotated[list[str] | None, typer.Argument(metavar="[RUN]...", help="Only these runs; else --since.")]
+Since = Annotated[str | None, typer.Option(metavar="TIME", help="Only runs that began since then, e.g. 7d.")]
 PolicyFile = Annotated[
     Path | None,
     typer.Option(
         "--policy",
         metavar="FILE",
         help="Take the rules of this configuration file, and nothing else of it: no tools, no code.",
-        show_default=False,
     ),
 ]
 
@@ -153,7 +139,7 @@ def check_runs(
     policy: PolicyFile = None,
     accept: Annotated[
         list[str] | None,
-        typer.Option(metavar="|".join(CHANGES), help="Changes that are meant. May be repeated.", show_default=False),
+        typer.Option(metavar="|".join(CHANGES), help="Changes that are meant. May be repeated."),
     ] = None,
     html: Html = None,
     store: options.Store = DEFAULT_STORE,
@@ -182,7 +168,6 @@ def make_test(
         typer.Option(
             metavar="FILE",
             help="Where the recording goes; without it, recordings/RUN.json beside the test.",
-            show_default=False,
         ),
     ] = None,
     update: Annotated[bool, typer.Option("--update", help="Replace what is there, and show what changes.")] = False,
@@ -192,7 +177,6 @@ def make_test(
         typer.Option(
             metavar="TEXT",
             help="A value to replace wherever it stands, e.g. a name. May be repeated.",
-            show_default=False,
         ),
     ] = None,
     store: options.Store = DEFAULT_STORE,
