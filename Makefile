@@ -56,6 +56,7 @@ bench: .venv/.dev ## the benchmarks, each with its targets; takes a while
 	$(BIN)/python -m benchmarks.journal
 	$(BIN)/python -m benchmarks.crash
 	$(BIN)/python -m benchmarks.backlog
+	$(BIN)/python -m benchmarks.audit
 	$(BIN)/python -m benchmarks.embedded
 	$(BIN)/python -m benchmarks.retrieval
 	$(BIN)/python -m benchmarks.memory

@@ -723,6 +723,7 @@ class Runner:
         self.shared.format = await self.store.programs.announce(
             self.shared.owner, silent_seconds=3 * self.settings.lease_seconds, executes=self.queue is None
         )
+        await self.store.audit.fold()
 
     async def _cancel_wanted(self) -> None:
         for run_id in await self.claims.renew():

@@ -2,6 +2,9 @@
 
 Each row's hash covers the row and the hash before it; its mac, where there is a key, that hash and the mac before it.
 ``audit_check`` verifies both.
+
+Where many processes write, what calls leave goes to one of several chains, each with a head of its own, so that nobody
+waits for the others; ``fold`` adds their rows to the log, after a moment and before anybody reads it.
 """
 
 from __future__ import annotations
@@ -20,7 +23,7 @@ from typing import Any
 from journeyman.core.audit import PURGED, SETTINGS, AuditAnchor, AuditNote, AuditReport, AuditRow
 from journeyman.core.data import canonical_json, new_id
 from journeyman.core.errors import AuditError, ConfigurationError, StoreError
-from journeyman.stores.connection import Connection, Row, columns, equals, marks, storable, where
+from journeyman.stores.connection import Connection, Row, columns, equals, insert_rows, marks, storable, where
 from journeyman.stores.database import Aggregate, Database, reads, writes
 
 logger = logging.getLogger("journeyman.store")
@@ -129,7 +132,9 @@ def _write_new(path: Path) -> None:
         draft.unlink()
 
 
-_INSERT = f"INSERT INTO audit ({columns(AuditRow)}) VALUES ({marks(tuple(AuditRow.model_fields))})"
+SHARDS = 64
+SHARD_COLUMNS = "number, time, kind, actor, run_id, subject, details, previous, hash, key_id, mac"
+FOLDED_AT_ONCE = 1_000
 
 
 def add_audit(
@@ -141,10 +146,69 @@ def add_audit(
     now: float,
     run_id: str | None = None,
     details: dict[str, Any] | None = None,
+    often: bool = False,
 ) -> None:
-    """Have a row added with the transaction under way, at its end: the head of the log is wanted by everybody."""
+    """Have a row added with the transaction under way, at its end: the head of the log is wanted by everybody.
+
+    One of a kind that is written ``often`` goes to a chain of its own where the database is shared.
+    """
     row = (now, kind, actor, run_id, subject, details or {}, None)
-    connection.at_end.setdefault(_write_rows, []).append(row)
+    write = _write_shard if often and connection.audit_shard is not None else _write_rows
+    connection.at_end.setdefault(write, []).append(row)
+
+
+def shard_hash(shard: int, values: Sequence[Any]) -> str:
+    """Of a row of a chain, from its number to ``previous``."""
+    return row_hash(values, f"shard {shard}")
+
+
+def _write_shard(connection: Connection, rows: Sequence[Row]) -> None:
+    shard, key = connection.audit_shard or 0, connection.audit_keys.writing
+    connection.execute(
+        "INSERT INTO audit_shards (shard, number, hash) VALUES (?, 0, '') ON CONFLICT (shard) DO NOTHING", shard
+    )
+    sql = f"SELECT number, hash, mac FROM audit_shards WHERE shard = ? {connection.for_update}"
+    [(number, previous, mac)] = connection.query(sql, shard)
+    written = []
+    for now, kind, *rest, details, _ in rows:
+        number += 1
+        values = (number, float(now), kind, *map(storable, (*rest, canonical_json(details))), previous)
+        previous = shard_hash(shard, values)
+        key_id, own_mac = (None, None) if key is None else (key.id, key.mac(previous, mac))
+        mac = own_mac or mac
+        written.append((shard, *values, previous, key_id, own_mac))
+    insert_rows(connection, f"audit_waiting (shard, {SHARD_COLUMNS})", written, at_once=100)
+    connection.execute(
+        "UPDATE audit_shards SET number = ?, hash = ?, mac = ? WHERE shard = ?", number, previous, mac, shard
+    )
+
+
+def fold(connection: Connection) -> bool:
+    """Add rows of the chains to the log; whether there may be more. Only whole beginnings that nobody has changed."""
+    if not connection.query("SELECT 1 FROM audit_waiting LIMIT 1"):
+        return False
+    _locked_head(connection)
+    known = {shard: row for shard, *row in connection.query("SELECT shard, number, hash, mac FROM audit_folded")}
+    waiting = connection.query(
+        f"SELECT shard, {SHARD_COLUMNS} FROM audit_waiting ORDER BY number, shard LIMIT ?", FOLDED_AT_ONCE
+    )
+    rows, folded = list[Row](), dict[int, Sequence[Any]]()
+    for shard, number, *values, previous, digest, _, mac in sorted(waiting, key=lambda row: row[:2]):
+        last = folded.get(shard) or known.get(shard) or (0, "", None)
+        if (number, previous) != (last[0] + 1, last[1]) or digest != shard_hash(shard, (number, *values, previous)):
+            logger.error("row %d of chain %d of the audit does not follow: it is left where it is", number, shard)
+            continue
+        folded[shard] = (number, digest, mac or last[2])
+        rows.append((*values[:-1], json.loads(values[-1]), f"{shard}.{number}"))
+    _write_rows(connection, sorted(rows, key=lambda row: row[0]))
+    for shard, (number, digest, mac) in folded.items():
+        connection.execute(
+            "INSERT INTO audit_folded (shard, number, hash, mac) VALUES (?, ?, ?, ?) ON CONFLICT (shard) DO UPDATE "
+            "SET number = excluded.number, hash = excluded.hash, mac = excluded.mac",
+            *(shard, number, digest, mac),
+        )
+        connection.execute("DELETE FROM audit_waiting WHERE shard = ? AND number <= ?", shard, number)
+    return len(waiting) == FOLDED_AT_ONCE and bool(folded)
 
 
 def _write_rows(connection: Connection, rows: Sequence[Row]) -> list[Row]:
@@ -160,8 +224,7 @@ def _write_rows(connection: Connection, rows: Sequence[Row]) -> list[Row]:
         key_id, own_mac = (None, None) if key is None else (key.id, key.mac(previous, mac))
         mac = own_mac or mac
         written.append((*values, previous, entry_id, key_id, own_mac))
-    for row in written:
-        connection.execute(_INSERT, *row)
+    insert_rows(connection, f"audit ({columns(AuditRow)})", written, at_once=100)
     sql = "UPDATE audit_head SET seq = ?, hash = ?, mac = ? WHERE id = 1"
     connection.execute(sql, last + len(rows), previous, mac)
     return written
@@ -238,12 +301,14 @@ class SqlAudit(Aggregate):
     async def list(
         self, *, after: int = 0, limit: int = 100, actor: str | None = None, kind: str | None = None
     ) -> Sequence[AuditRow]:
+        await self.fold()
         clause, values = where(("seq > ?", (after,)), equals("actor", actor), equals("kind", kind))
         sql = f"SELECT {columns(AuditRow)} FROM audit {clause} ORDER BY seq LIMIT ?"
         rows = await self._query(sql, *values, limit)
         return tuple(read_row(row) for row in rows)
 
     async def count(self, *, actor: str | None = None, kind: str | None = None) -> int:
+        await self.fold()
         return await self._count("audit", equals("actor", actor), equals("kind", kind))
 
     async def missing_keys(self) -> Sequence[str]:
@@ -260,13 +325,24 @@ class SqlAudit(Aggregate):
 
     async def inspect(self, *, anchor: AuditAnchor | None = None) -> AuditReport:
         """Check the whole log and say all that was found."""
+        await self.fold()
         from journeyman.stores.audit_check import inspect
 
         return await self._database.read(partial(inspect, keys=self._keys.by_id, anchor=anchor))
 
-    @reads
-    def anchor(self, connection: Connection, *, now: float) -> AuditAnchor:
+    async def fold(self) -> None:
+        """Add what calls have left in chains of their own to the log."""
+        while not self._database.read_only and await self._query("SELECT 1 FROM audit_waiting LIMIT 1"):
+            if not await self._database.write(fold):
+                break
+
+    async def anchor(self, *, now: float) -> AuditAnchor:
         """Where the log ends now, to be kept elsewhere."""
+        await self.fold()
+        return await self._anchor(now=now)
+
+    @reads
+    def _anchor(self, connection: Connection, *, now: float) -> AuditAnchor:
         rows = connection.query("SELECT seq, hash, key_id, mac FROM audit ORDER BY seq DESC LIMIT 1")
         [(count,)] = connection.query("SELECT COUNT(*) FROM audit")
         seq, digest, key_id, mac = rows[0] if rows else (0, "", None, None)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from journeyman.core.audit import AuditAnchor, AuditReport, AuditRow
 from journeyman.core.data import moment
-from journeyman.stores.audit import AuditKey, latest_purge, row_hash
+from journeyman.stores.audit import SHARD_COLUMNS, AuditKey, latest_purge, row_hash, shard_hash
 from journeyman.stores.connection import Connection, Row, columns
 
 PAGE = 1000
@@ -120,6 +120,7 @@ class _Walk:
 
     def report(self, connection: Connection) -> AuditReport:
         self._check_head(connection)
+        self._check_shards(connection)
         self._check_anchor()
         anchored = self._anchor.seq if self._anchored and self._anchor is not None else None
         findings = self._findings + [told for seq, told in self._unvouched if anchored is None or seq > anchored]
@@ -132,6 +133,27 @@ class _Walk:
             anchored=anchored,
             findings=tuple(findings[:MOST_FINDINGS]),
         )
+
+    def _check_shards(self, connection: Connection) -> None:
+        """What waits in chains to be added to the log: each goes on where it was added last, up to its head."""
+        ends = {shard: row for shard, *row in connection.query("SELECT shard, number, hash, mac FROM audit_folded")}
+        rows = connection.query(f"SELECT shard, {SHARD_COLUMNS} FROM audit_waiting ORDER BY shard, number")
+        for shard, number, *values, digest, key_id, mac in rows:
+            last = ends.get(shard, [0, "", None])
+            key = self._keys.get(key_id)
+            if (number, values[-1]) != (last[0] + 1, last[1]):
+                self._find(f"row {number} of chain {shard} of the audit does not follow: rows before it were changed")
+            elif digest != shard_hash(shard, (number, *values)):
+                self._find(f"row {number} of chain {shard} of the audit was changed: it does not fit its hash")
+            elif key is not None and key.mac(digest, last[2]) != mac:
+                self._find(f"row {number} of chain {shard} of the audit was forged: its mac does not fit")
+            ends[shard] = [number, digest, mac or last[2]]
+        heads = connection.query("SELECT shard, number, hash, mac FROM audit_shards ORDER BY shard")
+        for shard in sorted(ends.keys() ^ {shard for shard, *_ in heads}):
+            self._find(f"chain {shard} of the audit has lost its head or all its rows")
+        for shard, *head in heads:
+            if shard in ends and list(head) != ends[shard]:
+                self._find(f"chain {shard} of the audit does not end with its head: the end was cut or forged")
 
     def _check_head(self, connection: Connection) -> None:
         heads = connection.query("SELECT seq, hash, mac FROM audit_head WHERE id = 1")

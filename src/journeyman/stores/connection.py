@@ -42,6 +42,8 @@ class Connection(Protocol):
 
     audit_keys: AuditKeys
     """With which rows of the audit get their macs."""
+    audit_shard: int | None
+    """The chain of the audit that it writes to often; None where it writes alone."""
     for_update: str
     """What a SELECT ends with that must lock its rows."""
     at_end: dict[AtEnd, list[Any]]
@@ -276,6 +278,7 @@ class SqliteConnection:
 
     dialect: Literal["sqlite", "postgresql"] = "sqlite"
     for_update = ""  # a transaction that writes is alone
+    audit_shard: int | None = None
     audit_keys: AuditKeys
     at_end: dict[AtEnd, list[Any]]
     clock = "((julianday('now') - 2440587.5) * 86400.0)"

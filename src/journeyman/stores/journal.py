@@ -83,7 +83,9 @@ def project(connection: Connection, run_id: str, fact: Fact, *, effect: bool = F
         # Before the effect: nothing is done that is not in the audit.
         kind, call_id, details = noted
         [(actor,)] = connection.query("SELECT principal_id FROM runs WHERE id = ?", run_id)
-        add_audit(connection, kind, actor=actor, run_id=run_id, subject=call_id, details=details, now=fact.time)
+        add_audit(
+            connection, kind, actor=actor, run_id=run_id, subject=call_id, details=details, now=fact.time, often=effect
+        )
     match fact:
         case CallFinished(record=record):
             _log_call(connection, run_id, record)

@@ -880,3 +880,26 @@ CREATE INDEX runs_unfinished ON runs (priority DESC, created_at) WHERE ended_at 
 DROP INDEX runs_line;
 
 ALTER TABLE runs DROP COLUMN place;
+
+--- step chains of the audit, for what many processes write at once
+
+--- up
+
+CREATE TABLE audit_shards (shard INTEGER PRIMARY KEY, number BIGINT NOT NULL, hash TEXT NOT NULL, mac TEXT);
+
+CREATE TABLE audit_waiting (
+    shard INTEGER NOT NULL, number BIGINT NOT NULL, time DOUBLE PRECISION NOT NULL, kind TEXT NOT NULL, actor TEXT,
+    run_id TEXT, subject TEXT NOT NULL, details TEXT NOT NULL, previous TEXT NOT NULL, hash TEXT NOT NULL,
+    key_id TEXT, mac TEXT, PRIMARY KEY (shard, number)
+);
+
+-- How far each chain was added to the log. Written by whoever has the head of the log.
+CREATE TABLE audit_folded (shard INTEGER PRIMARY KEY, number BIGINT NOT NULL, hash TEXT NOT NULL, mac TEXT);
+
+--- down
+
+DROP TABLE audit_folded;
+
+DROP TABLE audit_waiting;
+
+DROP TABLE audit_shards;

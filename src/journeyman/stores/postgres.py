@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import secrets
 import socket
 from collections.abc import Callable, Sequence
 from functools import cache
@@ -14,7 +15,7 @@ import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from journeyman.core.errors import ConfigurationError
-from journeyman.stores.audit import AuditKeys
+from journeyman.stores.audit import SHARDS, AuditKeys
 from journeyman.stores.connection import AtEnd, Fault, Row, storable
 
 SCHEMA_LOCK = 0x6A6F7572
@@ -91,6 +92,7 @@ class PostgresConnection:
             self._raw.close()
             raise
         self._cursor = self._raw.cursor()
+        self.audit_shard: int | None = secrets.randbelow(SHARDS)
 
     def query(self, sql: str, *values: Any) -> Sequence[Row]:
         self._run(sql, values)
