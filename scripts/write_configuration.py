@@ -42,6 +42,8 @@ def reference() -> str:
 
 
 TITLES = {
+    "ModelSettings": "`model`",
+    "Timeouts": "`model.timeout`",
     "Limits": "`limits`",
     "Rules": "`policy`",
     "Breaker": "`policy.breaker`",
@@ -81,8 +83,8 @@ def _kind(field: dict[str, Any], schema: dict[str, Any]) -> str:
         return f"`{field['const']}`"
     if "enum" in field:
         return " or ".join(f"`{value}`" for value in field["enum"])
-    if "anyOf" in field:
-        inner = [item for item in field["anyOf"] if item.get("type") != "null"]
+    if alternatives := field.get("anyOf", field.get("oneOf")):
+        inner = [item for item in alternatives if item.get("type") != "null"]
         if any("ms|" in item.get("pattern", "") for item in inner):
             return "duration, such as `90s`" + (" or `forever`" if any("const" in item for item in inner) else "")
         if any(item.get("examples") == ["20/min"] for item in inner):

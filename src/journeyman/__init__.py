@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from journeyman.core.errors import StoreError as StoreError
     from journeyman.core.errors import ToolDefinitionError as ToolDefinitionError
     from journeyman.core.errors import ToolError as ToolError
+    from journeyman.core.model_settings import ModelSettings as ModelSettings
     from journeyman.core.policy import BreakerRule as BreakerRule
     from journeyman.core.policy import Policy as Policy
     from journeyman.core.policy import Principal as Principal

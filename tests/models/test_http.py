@@ -14,8 +14,9 @@ import pytest
 from yarl import URL
 
 from journeyman.core.errors import ConfigurationError, ModelError
+from journeyman.core.model_settings import Timeouts
 from journeyman.models import http
-from journeyman.models.http import Client, CutError, SilenceError, Timeouts
+from journeyman.models.http import Client, CutError, SilenceError
 from journeyman.models.openai import OpenAIModel
 from tests.models.asking import Heard, asked
 

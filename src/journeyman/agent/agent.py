@@ -16,6 +16,7 @@ from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from journeyman.core.data import FORMAT, Entity, reads_stored
 from journeyman.core.errors import InvalidDataError, ToolDefinitionError
+from journeyman.core.model_settings import ModelSettings
 from journeyman.core.specification import RESERVED_NAMES, ToolSpecification
 from journeyman.tools.tool import Tool
 
@@ -35,6 +36,7 @@ class Agent(Entity):
     name: str = Field(min_length=1)
     description: str = ""
     model: str = Field(default="auto", min_length=1)
+    """A name, or settings as text. Given ``ModelSettings``, the agent keeps them as ``model_settings``."""
     instruction: str = Field(min_length=1)
     tools: tuple[ToolSpecification, ...] = ()
     """Specifications. Given tools or plain functions, the agent keeps them as ``own_tools``."""
@@ -54,7 +56,7 @@ class Agent(Entity):
             name: str,
             instruction: str,
             description: str = "",
-            model: str = "auto",
+            model: str | ModelSettings = "auto",
             tools: Iterable[ToolSpecification | Tool[..., Any] | Callable[..., Any]] = (),
             all_tools: bool = False,
             max_iterations: int | None = None,
@@ -76,12 +78,17 @@ class Agent(Entity):
 
                 schema, kind = output_schema(values["output"])
                 values = {**values, "output": schema}
+            settings = values.get("model")
+            if isinstance(settings, ModelSettings):
+                values = {**values, "model": str(settings)}
             verify = values.pop("verify", None)
             if verify is not None and not callable(verify):
                 raise InvalidDataError("Agent", [("verify", f"must be a function, got {verify!r}")])
             super().__init__(**values)
             if verify is not None:
                 self.__dict__["_verify"] = verify
+            if isinstance(settings, ModelSettings):
+                self.__dict__["_model_settings"] = settings
             if own:
                 self.__dict__["_own_tools"] = tuple(own)
             if kind is not None:
@@ -94,6 +101,16 @@ class Agent(Entity):
         """The tools that this agent was given as tools or functions. Not stored, not printed, not compared."""
         own: tuple[Tool[..., Any], ...] = self.__dict__.get("_own_tools", ())
         return own
+
+    @property
+    def model_settings(self) -> ModelSettings:
+        """Which model answers, and how it is asked. A key that was given is in this process alone."""
+        return self.__dict__.get("_model_settings") or ModelSettings.of(self.model)
+
+    @property
+    def holds_secrets(self) -> bool:
+        """Whether a key or headers were given that no store has."""
+        return "_model_settings" in self.__dict__ and ModelSettings.of(self.model).key != self.model_settings.key
 
     @property
     def verify(self) -> Verify | None:
@@ -130,6 +147,7 @@ class Agent(Entity):
         given = {name: getattr(self, name) for name in type(self).model_fields if name not in ("tools", "output")}
         output = self.output if self.output_type is None else self.output_type
         held = [own.get(item.name, item) for item in self.tools]
+        given["model"] = self.__dict__.get("_model_settings", self.model)
         return Agent(**given, output=output, verify=self.verify, tools=[*held, *tools])
 
     @cached_property
@@ -180,6 +198,8 @@ class Agent(Entity):
         stale = ["snapshot", "own_library", "expected"]  # the original's
         if update is not None and "output" in update:
             stale.append("_output_type")
+        if update is not None and "model" in update:
+            stale.append("_model_settings")
         for name in stale:
             copied.__dict__.pop(name, None)
         return copied

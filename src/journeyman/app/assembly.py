@@ -29,6 +29,7 @@ from journeyman.core.events import (
     StrategiesInjected,
     read_fact,
 )
+from journeyman.core.model_settings import AUTO, ModelSettings
 from journeyman.core.playbook import Advice, StrategySource
 from journeyman.core.policy import WRITE_ALL, Policy, Principal
 from journeyman.core.protocols import (
@@ -64,8 +65,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("journeyman.app")
 
-AUTO = "auto"
-"""The model of an agent that names none."""
 EMBEDDED = "embedded"
 SESSION_HISTORY_SINCE = 2
 """The format from which on programs look for a run's history in its session."""
@@ -84,8 +83,8 @@ class Rules:
 
     policy: Policy
     limits: Limits = NO_LIMITS
-    model: Callable[[], str] | None = None
-    """The name of the model for agents that name none, looked up when it is used: it may hold a secret."""
+    model: Callable[[], str | ModelSettings] | None = None
+    """The model for agents that name none, looked up when it is used: it may hold a secret."""
 
 
 class Executors:
@@ -183,30 +182,33 @@ class Libraries:
 class Models:
     """The models of one app, kept open for its runs."""
 
-    def __init__(self, given: Model | str | None) -> None:
+    def __init__(self, given: Model | ModelSettings | str | None) -> None:
         self.given = given
         self._open: dict[str, Model] = {}
 
     def for_agent(self, agent: Agent, rules: Rules, *, named: str | None = None) -> Model:
         """The app's model, or the one that a run was begun with, or the one the agent names."""
-        if self.given is not None and not isinstance(self.given, str):
+        if self.given is not None and not isinstance(self.given, str | ModelSettings):
             return self.given
-        name = self.given or named or agent.model
-        if name == AUTO and rules.model is not None:
-            name = rules.model()
-        return self._named(name)
+        settings = ModelSettings.of(self.given or named or agent.model_settings)
+        if self.given is not None or named is not None:
+            settings = settings.over(agent.model_settings)
+        if settings.name == AUTO and rules.model is not None:
+            settings = settings.over(rules.model())
+        return self._named(settings)
 
     def own(self, rules: Rules) -> Model | None:
         """The model that the app was given or its configuration names, if it can do more than call tools."""
         name = self.given if self.given is not None or rules.model is None else rules.model()
-        if name is None or not isinstance(name, str):
+        if name is None or not isinstance(name, str | ModelSettings):
             return name
-        return None if name == EMBEDDED else self._named(name)
+        settings = ModelSettings.of(name)
+        return None if settings.name == EMBEDDED else self._named(settings)
 
-    def _named(self, name: str) -> Model:
-        if name not in self._open:
-            self._open[name] = model_named(name)
-        return self._open[name]
+    def _named(self, settings: ModelSettings) -> Model:
+        if settings.key not in self._open:
+            self._open[settings.key] = model_named(settings)
+        return self._open[settings.key]
 
     async def close(self) -> None:
         for model in self._open.values():
@@ -214,28 +216,28 @@ class Models:
         self._open.clear()
 
 
-def model_named(name: str) -> Model:
+def model_named(model: str | ModelSettings) -> Model:
     from journeyman.models.resolve import model_from_name
 
-    return model_from_name(name, rank=nearest_tools)
+    return model_from_name(model, rank=nearest_tools)
 
 
 _SHARED: dict[tuple[str | None, ...], Model] = {}
 _MOST_SHARED = 32
 
 
-def shared_model(name: str) -> Model:
-    """The model of this name that every run of this process uses: its connections are kept between runs.
+def shared_model(settings: ModelSettings) -> Model:
+    """The model of these settings that every run of this process uses: its connections are kept between runs.
 
     Only those whose unused connections cost nothing; the others are made anew, and closed by whoever asked for them.
     """
-    if name.partition(":")[0] not in ("openai", "ollama", "http", "https"):
-        return model_named(name)
-    key = (name, *map(os.environ.get, _DECISIVE))
+    if settings.name.partition(":")[0] not in ("openai", "ollama", "http", "https"):
+        return model_named(settings)
+    key = (str(settings) if not settings.given else settings.key, *map(os.environ.get, _DECISIVE))
     if (model := _SHARED.get(key)) is None:
         if len(_SHARED) >= _MOST_SHARED:
             _SHARED.clear()  # whoever uses one keeps it
-        model = _SHARED[key] = model_named(name)
+        model = _SHARED[key] = model_named(settings)
     return model
 
 

@@ -463,7 +463,7 @@ def rules_of(loaded: Loaded, environment: Environment | None = None) -> Rules:
             capture_content=policy.capture_content,
         ),
         limits=Limits(**{name: value for name, value in given.items() if value is not None}),
-        model=None if model is None else lambda: loaded.secret(model),
+        model=None if model is None else lambda: loaded.model(model),
     )
 
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from journeyman.agent.run import Planner, Run
     from journeyman.core.approvals import Approver
     from journeyman.core.events import Event, Fact
+    from journeyman.core.model_settings import ModelSettings
     from journeyman.core.playbook import StrategySource
     from journeyman.core.policy import Policy, Principal
     from journeyman.core.protocols import ApprovalGate, Journal, Listener, Model
@@ -35,8 +36,8 @@ class RunOptions(TypedDict, total=False):
 
     library: ToolLibrary | None
     """Where the tools are implemented. An agent that was given tools or functions needs none."""
-    model: Model | str | None
-    """Wins over the agent's."""
+    model: Model | ModelSettings | str | None
+    """Wins over the agent's; settings without a name are laid over them."""
     planner: Planner | None
     """Says what to do next in the place of a model, which is then not asked."""
     policy: Policy | None
@@ -214,6 +215,7 @@ async def _prepared(
     from journeyman.agent.turn import ModelPlanner
     from journeyman.app.assembly import Rules, begin, build, close_model, in_process, is_shared, shared_model
     from journeyman.core.data import new_id
+    from journeyman.core.model_settings import ModelSettings
     from journeyman.core.policy import Policy
     from journeyman.core.runs import TaskInput
     from journeyman.core.storing import RunOrder
@@ -238,14 +240,17 @@ async def _prepared(
     gate: ApprovalGate = NoApprover()
     if (approver := options.get("approver")) is not None:
         gate = AskApprover(approver, clock=executor.clock, waited=lambda seconds: prepared.postpone(seconds))
-    given = agent.model if (chosen := options.get("model")) is None else chosen
+    given = agent.model_settings if (chosen := options.get("model")) is None else chosen
     model: Model | None = None
 
     def planner() -> Planner:
         nonlocal model
         if (planning := options.get("planner")) is not None:
             return planning
-        model = shared_model(given) if isinstance(given, str) else given
+        if isinstance(given, str | ModelSettings):
+            model = shared_model(ModelSettings.of(given).over(agent.model_settings))
+        else:
+            model = given
         return ModelPlanner(model)
 
     await library.open()
@@ -268,7 +273,7 @@ async def _prepared(
         if feed is not None:
             await _feed(feed, seen, prepared)
     finally:
-        if model is not None and (last or (isinstance(given, str) and not is_shared(model))):
+        if model is not None and (last or (given is not model and not is_shared(model))):
             await close_model(model)
         await library.close()
 

@@ -21,6 +21,7 @@ from journeyman.core.approvals import Label
 from journeyman.core.data import new_id
 from journeyman.core.errors import ConfigurationError
 from journeyman.core.gaps import UserIntent
+from journeyman.core.model_settings import ModelSettings
 from journeyman.core.playbook import StrategySource
 from journeyman.core.policy import Policy, Principal
 from journeyman.core.protocols import Clock, Model, SystemClock
@@ -83,7 +84,7 @@ class Journeyman:
         library: ToolLibrary | None = None,
         policy: Policy | None = None,
         store: SqlStore | str = "sqlite:///journeyman.db",
-        model: Model | str | None = None,
+        model: Model | ModelSettings | str | None = None,
         playbook: StrategySource | None = None,
         learning: LearningSettings | bool | None = None,
         split: Split | None = None,
@@ -189,7 +190,7 @@ class Journeyman:
         *,
         environment: str | None = None,
         store: str | None = None,
-        model: Model | str | None = None,
+        model: Model | ModelSettings | str | None = None,
         watch: bool = True,
         principals: Callable[[Principal], Principal | None] | None = None,
         clock: Clock | None = None,
@@ -334,7 +335,7 @@ class Journeyman:
         )
         # A run that could never begin is refused here.
         Offer(agent, self._shared.libraries.own(agent, given), given, order.principal, most=None).begin()
-        if agent.own_tools or agent.output_type is not None or agent.verify is not None:
+        if agent.own_tools or agent.output_type is not None or agent.verify is not None or agent.holds_secrets:
             self._shared.remember(agent)
         order, new = await self._shared.keep(order)
         if verify is not None and new:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from journeyman.agent.agent import Agent
 from journeyman.app.direct import run
+from journeyman.core.model_settings import ModelSettings
 from journeyman.core.protocols import Model
 from journeyman.core.runs import AgentResponse, Message, RunStatus
 from journeyman.toolkits.research.citations import CheckedText, check_citations, source_list
@@ -94,9 +95,9 @@ class Researcher:
     def __init__(
         self,
         *,
-        model: Model | str | None = None,
-        planner: Model | str | None = None,
-        critic: Model | str | None = None,
+        model: Model | ModelSettings | str | None = None,
+        planner: Model | ModelSettings | str | None = None,
+        critic: Model | ModelSettings | str | None = None,
         search: SearchEngine | str | None = None,
         memory: MemoryManager | None = None,
         root: Path | str | None = None,
@@ -166,7 +167,7 @@ class Researcher:
         return [] if NOTHING_MISSING in said.split() else _lines(said)[:MOST_POINTS]
 
     async def _run(
-        self, agent: Agent, task: str, model: Model | str | None, *, history: Sequence[Message] = ()
+        self, agent: Agent, task: str, model: Model | ModelSettings | str | None, *, history: Sequence[Message] = ()
     ) -> AgentResponse:
         return await self._runner(agent, task, model=model, history=history, **self._options)
 

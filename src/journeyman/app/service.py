@@ -19,6 +19,7 @@ from journeyman.app.runner import ALIVE_SECONDS, Operation
 from journeyman.app.splits import Split
 from journeyman.core.calls import CallRow, speaks_for_tool
 from journeyman.core.errors import ConfigurationError
+from journeyman.core.model_settings import ModelSettings
 from journeyman.core.policy import Policy, Principal, RateLimit, RiskLevel
 from journeyman.core.protocols import Embedder, Model
 from journeyman.core.storing import Origin, RunOrder, StoredExperiment
@@ -145,7 +146,7 @@ async def open_service(
     store: str = "sqlite:///journeyman.db",
     library: ToolLibrary | None = None,
     agents: Iterable[Agent] = (),
-    model: Model | str | None = None,
+    model: Model | ModelSettings | str | None = None,
     policy: Policy | None = None,
     split: Split | None = None,
     workers: bool = False,
@@ -253,7 +254,7 @@ def following_assistant(library: ToolLibrary) -> Agent:
 
 def model_name(app: Journeyman, agent: Agent) -> str:
     """What the model that answers for an agent calls itself. Raises ConfigurationError where there is none."""
-    return str(getattr(app.model_for(agent), "name", None) or agent.model)
+    return str(getattr(app.model_for(agent), "name", None) or agent.model_settings.name)
 
 
 def starters(agent: Agent) -> tuple[str, ...]:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from journeyman.core.data import canonical_json, digest, visible
+from journeyman.core.model_settings import ModelSettings
 from journeyman.core.storing import Origin, RunOrder
 from journeyman.models.resolve import MODEL_VARIABLE, address_of, is_configured
 from journeyman.sensitive.tokens import bare_url, redacted
@@ -103,7 +104,7 @@ def server_name(server: McpServer) -> Name:
     return Name("server", canonical_json([server.url, issuer]), "takes tools from", bare_url(server.url or ""))
 
 
-def model_names(model: str, read: str) -> Iterator[Name]:
+def model_names(model: str | ModelSettings, read: str) -> Iterator[Name]:
     """The address in a model's name, unless the environment names the same."""
     address = address_of(model)
     if address is not None and not is_configured(address):

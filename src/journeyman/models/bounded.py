@@ -42,9 +42,11 @@ async def bound(model: AiModel) -> None:
     sdk: Any = getattr(provider, "client", None)
     if client is None and hasattr(sdk, "_get_async_client"):  # Hugging Face's opens its client later
         client = await sdk._get_async_client()
+    elif client is None and hasattr(getattr(sdk, "_client", None), "event_hooks"):  # one that was made for its address
+        client = sdk._client
     if client is not None:
-        stream_class = sys.modules[type(client).__module__.partition(".")[0]].AsyncByteStream
-        _bound_httpx(client, stream_class)
+        modules = (sys.modules[kind.__module__.partition(".")[0]] for kind in type(client).__mro__)
+        _bound_httpx(client, next(module.AsyncByteStream for module in modules if hasattr(module, "AsyncByteStream")))
     elif hasattr(sdk, "meta") and hasattr(sdk, "_endpoint"):
         _bound_botocore(sdk)
 

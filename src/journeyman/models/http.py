@@ -12,13 +12,14 @@ import ssl
 from base64 import b64encode
 from collections.abc import AsyncIterator, Callable, Mapping
 from functools import cache, partial
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import httptools
 from yarl import URL
 
 from journeyman.core.data import OverBudgetError
 from journeyman.core.errors import ConfigurationError
+from journeyman.core.model_settings import Timeouts
 from journeyman.models.bounded import unpacker
 
 HEAD_BYTES = 65_536
@@ -26,15 +27,6 @@ READ_AHEAD = 1_000_000
 """Bytes that are read before anybody takes them."""
 KEPT_SECONDS = 15.0
 """A connection that was not used for so long is not used again: its server may be closing it."""
-
-
-class Timeouts(NamedTuple):
-    """Seconds; None is no limit. A long answer is fine as long as it goes on."""
-
-    connect: float | None = 30.0
-    first_byte: float | None = 300.0
-    idle: float | None = 60.0
-    total: float | None = None
 
 
 class SilenceError(TimeoutError):

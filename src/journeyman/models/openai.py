@@ -26,6 +26,7 @@ from journeyman.core.data import (
     read_at_most,
 )
 from journeyman.core.errors import ConfigurationError
+from journeyman.core.model_settings import ModelSettings, Timeouts
 from journeyman.core.protocols import Clock, Deltas, ModelRequest, ModelResponse, SystemClock
 from journeyman.core.specification import ToolSpecification
 from journeyman.models.answer import (
@@ -37,7 +38,7 @@ from journeyman.models.answer import (
     read_body,
 )
 from journeyman.models.faults import Faults, retry_after
-from journeyman.models.http import Answer, Client, CutError, ProxiedClient, SilenceError, Timeouts
+from journeyman.models.http import Answer, Client, CutError, ProxiedClient, SilenceError
 from journeyman.models.remote import AttemptDeltas, AttemptError, PerEventLoop, RemoteModel, with_retries
 from journeyman.models.structured import OutputMode, OutputModes, response_format, without_finish
 from journeyman.models.wire import EncodedTools, encode, encode_messages, make_offer
@@ -75,11 +76,11 @@ class OpenAIModel(RemoteModel):
     ) -> None:
         if taken := OWN_FIELDS.intersection(options or ()):
             raise ConfigurationError(f"options: {sorted(taken)} are set by the adapter; leave them out")
-        usual = os.environ.get("OPENAI_BASE_URL") or PUBLIC_ENDPOINT
+        usual = _usual()
         self.name = name
         self.base_url = _checked(base_url or usual)
         # What a server of one's own runs is small more often than not, and then one strategy is what helps.
-        self.several_strategies = self.base_url.host == URL(PUBLIC_ENDPOINT).host
+        self.several_strategies = is_public(self.base_url)
         if api_key is None and self.base_url == _checked(usual):
             api_key = os.environ.get("OPENAI_API_KEY")
         self._url = self.base_url / "chat/completions"
@@ -90,7 +91,7 @@ class OpenAIModel(RemoteModel):
         if api_key and not self.base_url.user:
             self._headers["Authorization"] = f"Bearer {api_key}"
         self._headers.update(headers or {})
-        self._keyless = self.base_url.host == URL(PUBLIC_ENDPOINT).host and "Authorization" not in self._headers
+        self._keyless = is_public(self.base_url) and "Authorization" not in self._headers
         server = f"{self.base_url.host}:{self.base_url.port}"
         where = address or ("OPENAI_BASE_URL" if base_url is None else "base_url")
         self._faults = Faults(model=name, server=server, secret=api_key or "", address=where)
@@ -98,6 +99,20 @@ class OpenAIModel(RemoteModel):
         self._offers: dict[int, EncodedTools] = {}
         self._modes = OutputModes(output)
         self._clients = PerEventLoop[Client | ProxiedClient](self._new_client)
+
+    @classmethod
+    def of(cls, settings: ModelSettings, name: str, *, base_url: str | None, address: str | None) -> OpenAIModel:
+        """The model that settings describe; ``name`` is the server's name for it."""
+        return cls(
+            name,
+            base_url=base_url,
+            api_key=None if settings.api_key is None else settings.api_key.get_secret_value(),
+            timeout=settings.timeout,
+            retries=settings.retries,
+            headers=settings.headers,
+            options=_fields(settings, public=is_public(_checked(base_url or _usual()))),
+            address=address,
+        )
 
     def __repr__(self) -> str:
         return f"OpenAIModel({self.name!r}, base_url={str(self.base_url.with_user(None))!r})"
@@ -151,7 +166,7 @@ class OpenAIModel(RemoteModel):
         if left is not None and (timeouts.total is None or left < timeouts.total):
             if left <= 0:
                 raise AttemptError(self._faults.timed_out(0))
-            timeouts = timeouts._replace(total=left)
+            timeouts = timeouts.model_copy(update={"total": left})
         try:
             client = await self._clients.get()
             async with await client.post(body, timeouts) as answer:
@@ -215,6 +230,27 @@ class OpenAIModel(RemoteModel):
     def _new_client(self) -> Client | ProxiedClient:
         proxy = _proxy(self.base_url)
         return Client(self._url, self._headers) if proxy is None else ProxiedClient(self._url, self._headers, proxy)
+
+
+def _usual() -> str:
+    return os.environ.get("OPENAI_BASE_URL") or PUBLIC_ENDPOINT
+
+
+def is_public(url: URL) -> bool:
+    return url.host == URL(PUBLIC_ENDPOINT).host
+
+
+def _fields(settings: ModelSettings, *, public: bool) -> dict[str, Any]:
+    """Settings as fields of a request. OpenAI itself has renamed one, and keeps what it has read unasked."""
+    said = {
+        "temperature": settings.temperature,
+        "max_completion_tokens" if public else "max_tokens": settings.max_output_tokens,
+        "reasoning_effort": settings.reasoning,
+        "seed": settings.seed,
+        "stop": list(settings.stop) or None,
+        "cache_prompt": None if public else settings.cache_prompt,
+    }
+    return {name: value for name, value in said.items() if value is not None} | settings.extra
 
 
 async def _slices(pieces: AsyncIterable[bytes]) -> AsyncIterator[bytes]:

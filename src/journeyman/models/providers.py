@@ -1,24 +1,28 @@
 """Models of other providers (Anthropic, Google, Amazon Bedrock, …), through pydantic-ai's model classes.
 
 Needs the extra ``providers``. pydantic-ai and the provider's SDK take seconds to import, so that is done at the first
-request, in a thread. Each provider reads its key, and where it has one its address, from its own environment variables.
+request, in a thread. Each provider reads its key, and where it has one its address, from its own environment variables,
+unless settings name them.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import re
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from importlib.util import find_spec
+from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 from pydantic_core import to_json
 
 from journeyman.core.errors import ConfigurationError, ModelError
 from journeyman.core.lazy import install_command
+from journeyman.core.model_settings import ModelSettings, Timeouts
 from journeyman.core.protocols import Clock, Deltas, ModelRequest, ModelResponse, SystemClock
 from journeyman.core.runs import Message, Role, ToolCall, Usage
 from journeyman.core.specification import name_for_models
@@ -26,6 +30,7 @@ from journeyman.core.words import packaged_json
 from journeyman.models.answer import read_arguments
 from journeyman.models.bounded import bound, over_budget
 from journeyman.models.faults import Faults
+from journeyman.models.http import SilenceError
 from journeyman.models.remote import AttemptDeltas, AttemptError, PerEventLoop, RemoteModel, with_retries
 from journeyman.models.structured import OutputMode, OutputModes, without_finish
 from journeyman.models.wire import MALFORMED_SHOWN, alias_names
@@ -34,6 +39,9 @@ if TYPE_CHECKING:
     from pydantic_ai import messages as ai
     from pydantic_ai.models import Model as AiModel
     from pydantic_ai.models import ModelRequestParameters
+    from pydantic_ai.providers import Provider
+
+logger = logging.getLogger(__name__)
 
 
 def key_variable(provider: str) -> str:
@@ -45,8 +53,9 @@ def key_variable(provider: str) -> str:
 class ProviderModel(RemoteModel):
     """A model by pydantic-ai's name for it, e.g. ``anthropic:claude-sonnet-5``.
 
-    ``options`` are pydantic-ai's model settings, e.g. ``{"temperature": 0}``; ``output`` is as for ``OpenAIModel``. It
-    may be used from several event loops.
+    ``options`` are pydantic-ai's model settings, e.g. ``{"top_k": 5}``, and win over ``settings``; ``output`` is as for
+    ``OpenAIModel``. An address that is given gets the key that is given with it, and none of the environment's. It may
+    be used from several event loops.
     """
 
     several_strategies = True
@@ -54,9 +63,10 @@ class ProviderModel(RemoteModel):
     def __init__(
         self,
         name: str,
+        settings: ModelSettings | None = None,
         *,
-        timeout: float = 60.0,
-        retries: int = 2,
+        timeout: Timeouts | float | None = None,
+        retries: int | None = None,
         options: Mapping[str, Any] | None = None,
         output: OutputMode = "auto",
         clock: Clock | None = None,
@@ -70,13 +80,17 @@ class ProviderModel(RemoteModel):
                 f"run: {install_command('providers')}"
             )
         self.name = name
-        self._timeout = timeout
-        self._retries = retries
-        self._options = dict(options or {})
+        self._settings = settings = settings or ModelSettings(name=name)
+        limits = Timeouts(total=timeout) if isinstance(timeout, int | float) else timeout
+        self._timeouts = settings.timeout if limits is None else limits
+        self._retries = settings.retries if retries is None else retries
+        self._options = _options(settings, provider) | dict(options or {})
         self._clock = clock or SystemClock()
         self._modes = OutputModes(output)
-        key = key_variable(provider)
-        self._faults = Faults(model=model, server=provider, secret=os.environ.get(key, ""), key=key)
+        key, secret = key_variable(provider), settings.api_key
+        known = os.environ.get(key, "") if secret is None else secret.get_secret_value()
+        given = secret is not None or settings.base_url is not None
+        self._faults = Faults(model=model, server=provider, secret=known, key="the api_key" if given else key)
         self._clients: PerEventLoop[AiModel] = PerEventLoop(self._open)
 
     def __repr__(self) -> str:
@@ -111,7 +125,14 @@ class ProviderModel(RemoteModel):
         try:
             from pydantic_ai.models import infer_model
 
-            return infer_model(self.name)
+            settings = self._settings
+            if settings.base_url is None and settings.api_key is None:
+                model = infer_model(self.name)
+            else:
+                model = infer_model(self.name, self._provider)
+            if ignored := [name for name in self._options if name in model.unsupported_settings]:
+                logger.warning("model %s takes no %s; it is left out", self.name, ", ".join(ignored))
+            return model
         except ImportError as error:
             command = re.search(r'pip install "([^"]+)"', str(error))
             raise ModelError(
@@ -122,17 +143,48 @@ class ProviderModel(RemoteModel):
         except Exception as error:  # each SDK has its own class for credentials that are not there
             raise self._faults.no_key(str(error).partition(" To try ")[0]) from None
 
+    def _provider(self, name: str) -> Provider[Any]:
+        """The provider with the address and the key that were given."""
+        from pydantic_ai.providers import infer_provider_class
+
+        kind: Any = infer_provider_class(name)
+        secret, base_url = self._settings.api_key, self._settings.base_url
+        takes = signature(kind).parameters
+        key = "none" if secret is None else secret.get_secret_value()
+        address = next((known for known in ("base_url", "azure_endpoint") if known in takes), None)
+        if base_url is not None and address is None and "openai_client" in takes:
+            from openai import AsyncOpenAI
+
+            made: Provider[Any] = kind(openai_client=AsyncOpenAI(base_url=base_url, api_key=key))
+            return made
+        given: dict[str, Any] = {"token" if "api_key" not in takes else "api_key": key}
+        if secret is None and "aws_access_key_id" in takes:
+            given.clear()  # requests are signed with the environment's, which does not show it
+        if base_url is not None and address is not None:
+            given[address] = base_url
+        provider: Provider[Any] = kind(**given)
+        return provider
+
     async def _attempt(
         self, model: AiModel, conversation: ProviderRequest, stream: AttemptDeltas | None, left: float | None
     ) -> ModelResponse:
         from pydantic_ai import direct, exceptions
 
-        seconds = self._timeout if left is None else min(left, self._timeout)
-        if seconds <= 0:
+        limits = self._timeouts
+        # An answer that comes in one piece begins when it ends.
+        whole = [left, limits.total, limits.first_byte if stream is None else None]
+        seconds = min((limit for limit in whole if limit is not None), default=None)
+        if seconds is not None and seconds <= 0:
             raise AttemptError(self._faults.timed_out(0))
         settings = {**self._options, "request_timeout": seconds, "max_retries": 0}
+        if stream is not None:
+            settings["first_event_timeout"] = limits.first_byte
         wanted: dict[str, Any] = {
-            "model_settings": {key: value for key, value in settings.items() if key not in model.unsupported_settings},
+            "model_settings": {
+                key: value
+                for key, value in settings.items()
+                if value is not None and key not in model.unsupported_settings
+            },
             "model_request_parameters": conversation.parameters,
         }
         messages = conversation.messages
@@ -142,14 +194,16 @@ class ProviderModel(RemoteModel):
             if stream is None:
                 return self._read(await direct.model_request(model, messages, **wanted), conversation)
             async with direct.model_request_stream(model, messages, **wanted) as events:
-                async for event in events:
+                async for event in _within(events, limits.idle):
                     if text := _streamed_text(event):
                         stream.text(text)
                 return self._read(events.get(), conversation)
         except exceptions.ModelAPIError as error:
             if (passed := over_budget(error)) is not None:
                 raise AttemptError(self._faults.too_large(str(passed))) from None
-            raise AttemptError(self._error(error, seconds), wait=error.retry_after) from None
+            raise AttemptError(self._error(error, seconds or 0), wait=error.retry_after) from None
+        except SilenceError as error:
+            raise AttemptError(self._faults.timed_out(error.seconds)) from None
         except exceptions.UserError as error:
             # pydantic-ai knows what some models refuse, and does not send it.
             raise AttemptError(self._faults.refused(400, error.message.encode())) from None
@@ -182,7 +236,8 @@ class ProviderModel(RemoteModel):
         if isinstance(error, exceptions.ModelQuotaExceededError):
             return self._faults.refused(getattr(error, "status_code", 429), body, out_of_quota=True)
         if isinstance(error, exceptions.ModelRequestTimeout | exceptions.ModelTimeoutError):
-            return self._faults.timed_out(seconds)
+            first = getattr(error, "setting", "") == "first_event_timeout"
+            return self._faults.timed_out(self._timeouts.first_byte or 0 if first else seconds)
         if isinstance(error, exceptions.ModelConnectionError):
             return self._faults.cut() if error.in_stream or error.phase == "read" else self._faults.unreachable(error)
         if isinstance(error, exceptions.ModelHTTPError):
@@ -278,6 +333,39 @@ class ProviderRequest:
             name, given = self._alias(call.tool_name), quoted or call.arguments
             parts.append(ai.ToolCallPart(name, given, tool_call_id=self._id(call.id)))
         return ai.ModelResponse(parts)
+
+
+def _options(settings: ModelSettings, provider: str) -> dict[str, Any]:
+    """Settings under pydantic-ai's names. What it has no name for goes into the body, or is one of its own for it."""
+    own = {name: value for name, value in settings.extra.items() if name.startswith(f"{provider.partition('-')[0]}_")}
+    extra = {name: value for name, value in settings.extra.items() if name not in own}
+    said = {
+        "temperature": settings.temperature,
+        "max_tokens": settings.max_output_tokens,
+        "thinking": {None: None, "none": False}.get(settings.reasoning, settings.reasoning),
+        "seed": settings.seed,
+        "stop_sequences": list(settings.stop) or None,
+        "extra_headers": settings.headers or None,
+        "bedrock_additional_model_requests_fields" if provider == "bedrock" else "extra_body": extra or None,
+        "cache": settings.cache_prompt,
+    }
+    return {name: value for name, value in said.items() if value is not None} | own
+
+
+async def _within(events: AsyncIterable[Any], idle: float | None) -> AsyncGenerator[Any]:
+    """The events of a stream. Raises SilenceError when nothing comes for so long."""
+    following = aiter(events)
+    while True:
+        try:
+            async with asyncio.timeout(idle) as limit:
+                event = await anext(following)
+        except StopAsyncIteration:
+            return
+        except TimeoutError:
+            if not limit.expired():
+                raise
+            raise SilenceError(idle or 0) from None
+        yield event
 
 
 def _streamed_text(event: Any) -> str:

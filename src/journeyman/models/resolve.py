@@ -7,13 +7,15 @@ name and returns a ``Model``. Other packages add prefixes by entry points of the
     [project.entry-points."journeyman.models"]
     acme = "acme.journeyman:model"          # def model(name: str) -> Model, called with e.g. "acme:large"
 
-A factory raises ``ConfigurationError`` where it cannot read the name. A model that has an attribute ``rank`` is given
-the function that ranks tools by a text. Adapters are imported only when their prefix is asked for.
+One with a second parameter is given the ``ModelSettings``, too. A factory raises ``ConfigurationError`` where it cannot
+read the name. A model that has an attribute ``rank`` is given the function that ranks tools by a text.
+Adapters are imported only when their prefix is asked for.
 """
 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib import import_module
@@ -21,6 +23,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import SplitResult, urlsplit
 
 from journeyman.core.errors import ConfigurationError, ModelError
+from journeyman.core.model_settings import ModelSettings
 from journeyman.core.protocols import Model
 from journeyman.core.words import packaged_json
 from journeyman.sensitive.tokens import bare_url
@@ -30,7 +33,7 @@ if TYPE_CHECKING:
 
     from journeyman.models.embedded.model import Rank
 
-Factory: TypeAlias = Callable[[str], Model]
+Factory: TypeAlias = Callable[[str, ModelSettings], Model]
 
 GROUP = "journeyman.models"
 PROVIDERS = (
@@ -57,30 +60,44 @@ MODEL_VARIABLE = "JOURNEYMAN_MODEL"
 GGUF_VARIABLE = "JOURNEYMAN_GGUF"
 
 
-def model_from_name(name: str, *, rank: Rank | None = None) -> Model:
-    """The model that ``name`` stands for. ``auto`` is the first that ``explain_choice`` finds.
+def model_from_name(model: str | ModelSettings, *, rank: Rank | None = None) -> Model:
+    """The model that a name or settings stand for. ``auto`` is the first that ``explain_choice`` finds.
 
     ``rank`` helps a model that cannot weigh many tools at once.
     """
-    named_by = ""
-    if name == "auto":
+    settings, named_by = ModelSettings.of(model), ""
+    if settings.name == "auto":
         *_, last = _steps()
         if last.chosen is None:
             raise ConfigurationError(
                 f"no model: {last.told}; or set OPENAI_API_KEY, or {MODEL_VARIABLE} to one of {KNOWN}"
             )
-        name, named_by = last.chosen, last.named_by
+        settings, named_by = settings.over(last.chosen), last.named_by
     try:
-        model = _factory(name)(name)
+        settings = settings.resolved(_from_environment)
+        made = _factory(settings.name)(settings.name, settings)
     except ConfigurationError as error:
         if named_by:
             raise ConfigurationError(f"{named_by}: {error}") from error
         raise
-    if rank is not None and hasattr(model, "rank"):
-        model.rank = rank
-    if named_by and hasattr(model, "named_by"):
-        model.named_by = named_by
-    return model
+    if rank is not None and hasattr(made, "rank"):
+        made.rank = rank
+    if named_by and hasattr(made, "named_by"):
+        made.named_by = named_by
+    return made
+
+
+def _from_environment(text: str) -> str:
+    """A text with what ``${NAME}`` stands for."""
+
+    def value(found: re.Match[str]) -> str:
+        if not (known := os.environ.get(found[1], "")):
+            raise ConfigurationError(
+                f"the environment variable {found[1]}, which the model's settings name, is not set"
+            )
+        return known
+
+    return re.sub(r"\$\{(\w+)\}", value, text)
 
 
 def _factory(name: str) -> Factory:
@@ -110,13 +127,31 @@ def _loaded(name: str, entry: EntryPoint) -> Factory:
         reason = f"{type(error).__name__}: {error}"
     else:
         if callable(factory):
-            return factory  # type: ignore[no-any-return]  # what it returns is for it to keep
+            return _with_settings(factory)
         reason = f"it is a {type(factory).__name__}, not a function"
     package = f"{entry.dist.name} {entry.dist.version}" if entry.dist else "an unknown package"
     raise ConfigurationError(
         f"model {name!r}: the entry point {entry.name} = {entry.value!r} of {package} cannot be used: {reason}; "
         "update or remove that package"
     )
+
+
+def _with_settings(factory: Any) -> Factory:
+    """Another package's factory, which may take the settings or the name alone."""
+    from inspect import signature
+
+    def made(name: str, settings: ModelSettings) -> Model:
+        if len(signature(factory).parameters) > 1:
+            return factory(name, settings)  # type: ignore[no-any-return]  # what it returns is for it to keep
+        _without_settings(name, settings)
+        return factory(name)  # type: ignore[no-any-return]
+
+    return made
+
+
+def _without_settings(name: str, settings: ModelSettings) -> None:
+    if settings.given:
+        raise ConfigurationError(f"model {name!r} takes no settings, and was given {', '.join(settings.given)}")
 
 
 def _hint(name: str, prefixes: list[str]) -> str:
@@ -215,35 +250,36 @@ def ollama_address(host: str) -> str:
     return f"{scheme or 'http'}://{machine}:{port}/{(path.rstrip('/') + '/v1').lstrip('/')}"
 
 
-def openai_model(name: str) -> Model:
+def openai_model(name: str, settings: ModelSettings) -> Model:
     """``openai:NAME``, ``ollama:NAME`` or ``http://HOST:PORT/v1#NAME``."""
     kind, _, model = name.partition(":")
     from journeyman.models.faults import IN_NAME
 
-    base_url, address = None, None
-    if kind == "ollama":
+    base_url, address = settings.base_url, None
+    if kind == "ollama" and base_url is None:
         base_url, address = ollama_address(os.environ.get("OLLAMA_HOST", "")), "OLLAMA_HOST"
-    elif kind != "openai":
+    elif kind in ("http", "https"):
         (base_url, _, model), address = name.partition("#"), IN_NAME
     if not model:
         raise ConfigurationError(f"model {name!r} names no model; write {KNOWN}")
     from journeyman.models.openai import OpenAIModel
 
-    return OpenAIModel(model, base_url=base_url, address=address)
+    return OpenAIModel.of(settings, model, base_url=base_url, address=address)
 
 
-def gguf_model(name: str) -> Model:
+def gguf_model(name: str, settings: ModelSettings) -> Model:
     """``gguf:PATH``."""
     path = name.partition(":")[2]
     if not path:
         raise ConfigurationError(f"model {name!r} names no file; write 'gguf:PATH'")
+    _without_settings(name, settings)
     from journeyman.models.gguf import GgufModel
 
     return GgufModel(path)
 
 
-def embedded_model(name: str) -> Model:
-    """``embedded``."""
+def embedded_model(name: str, settings: ModelSettings) -> Model:
+    """``embedded``, for which settings mean nothing: where nothing else is found, it answers as it does."""
     if name != "embedded":
         raise ConfigurationError(f"model {name!r} is unknown (did you mean 'embedded'?); known are {KNOWN}")
     if trouble := _embedded_trouble():
@@ -268,8 +304,15 @@ def _embedded_trouble() -> str | None:
 # reads is sent there
 
 
-def address_of(name: str) -> str | None:
-    """The address that a model's name holds; None where it names a provider, a file or the embedded model."""
+def address_of(model: str | ModelSettings) -> str | None:
+    """The address that a model's name or settings hold; None where they name a provider, a file, the embedded model."""
+    try:
+        settings = ModelSettings.of(model)
+    except ConfigurationError:
+        return None  # it cannot be asked
+    if settings.base_url is not None:
+        return settings.base_url
+    name = settings.name
     kind = name.partition(":")[0].strip().lower()
     # Factories of other packages may read an address behind their own prefix.
     return name.partition("#")[0] if kind in ("http", "https") or "://" in name else None

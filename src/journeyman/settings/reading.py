@@ -13,6 +13,7 @@ from pydantic import ValidationError
 
 from journeyman.core.data import digest
 from journeyman.core.errors import broken_rule, shortened_json
+from journeyman.core.model_settings import ModelSettings
 from journeyman.settings.document import MOST_BYTES, Document, DocumentError, Position, read_document, without
 from journeyman.settings.problems import Key, Problem, SettingsError, key_text, nearest
 from journeyman.settings.schema import VARIABLES, VERSION, Settings
@@ -71,8 +72,8 @@ def _choices(schema: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """A schema without references, each of its alternatives."""
     if (reference := schema.get("$ref")) is not None:
         yield from _choices(json_schema()["$defs"][reference.rpartition("/")[2]])
-    elif "anyOf" in schema:
-        for inner in schema["anyOf"]:
+    elif alternatives := schema.get("anyOf", schema.get("oneOf")):
+        for inner in alternatives:
             yield from _choices(inner)
     else:
         yield schema
@@ -128,6 +129,10 @@ class Loaded:
     def secret(self, text: str) -> str:
         """What a text stands for now. Raises UnresolvedError."""
         return resolve(text, self.environ, folder=self.path.parent)
+
+    def model(self, model: str | ModelSettings) -> str | ModelSettings:
+        """A model with what its texts stand for now. Raises UnresolvedError."""
+        return self.secret(model) if isinstance(model, str) else model.resolved(self.secret)
 
 
 def find_file(given: Path | str | None, environ: Mapping[str, str] | None = None) -> Path | None:
@@ -341,7 +346,7 @@ def _secrets(values: Any, loaded: Loaded, key: Key = ()) -> Iterator[tuple[Key, 
     secret, late = is_secret(key), is_late(key)
     if key not in loaded.origins:
         named = next((str(step) for step in reversed(key) if isinstance(step, str)), "")
-        free = late or any(step in _FREE for step in key[:-1])
+        free = late or key[:1] == ("model",) or any(step in _FREE for step in key[:-1])
         if (why := literal_secret(named if free else "", values)) is not None:
             hint = "write ${NAME} for an environment variable, or file:PATH"
             yield key, f"{why}; {hint if secret else 'secrets do not belong here: a tool declares those it needs'}"

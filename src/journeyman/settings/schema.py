@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeAlias
 
-from pydantic import AfterValidator, AliasChoices, Field, model_validator
+from pydantic import AfterValidator, AliasChoices, Discriminator, Field, Tag, model_validator
 
+from journeyman.core.model_settings import ModelSettings
 from journeyman.core.policy import (
     BreakerRule,
     Policy,
@@ -390,6 +391,13 @@ class Doors(Section):
     slack: Slack = Slack()
 
 
+ModelText: TypeAlias = Annotated[
+    Annotated[ModelSettings, Tag("settings")] | Annotated[SecretText, Tag("name")],
+    Discriminator(lambda value: "settings" if isinstance(value, dict | ModelSettings) else "name"),
+]
+"""A name alone, or one with how it is asked."""
+
+
 class Settings(Section):
     """The whole file."""
 
@@ -398,7 +406,7 @@ class Settings(Section):
     store: SecretText = Field(
         "sqlite:///journeyman.db", description="sqlite:///FILE or postgresql://USER@HOST/DATABASE"
     )
-    model: SecretText | None = Field(None, description="for agents that name none; else it is looked for")
+    model: ModelText | None = Field(None, description="for agents that name none; else it is looked for")
     agent: str | None = Field(None, description="who answers: module:agent or FILE.gram; else an assistant")
     toolkits: list[str] | None = Field(
         None,

@@ -152,7 +152,8 @@ def _completion(answer: ModelResponse, body: dict[str, Any]) -> dict[str, Any]:
     if calls:
         message["tool_calls"] = calls
     choice = {"index": 0, "message": message, "finish_reason": "tool_calls" if calls else "stop"}
-    return {"object": "chat.completion", "model": body.get("model"), "choices": [choice], "usage": _usage(answer)}
+    about = {"id": "chatcmpl-scripted", "object": "chat.completion", "created": 0, "model": body.get("model")}
+    return {**about, "choices": [choice], "usage": _usage(answer)}
 
 
 def _events(answer: ModelResponse, body: dict[str, Any]) -> Iterator[bytes]:

@@ -213,7 +213,7 @@ async def list_agents(desk: Desk, *, limit: Most = MOST_AT_HAND, after: After = 
             AgentView(
                 name=agent.name,
                 description=agent.description,
-                model=agent.model,
+                model=agent.model_settings.name,
                 model_name=None if problem is not None else model_name(service.app, agent),
                 starters=list(starters(agent)),
                 tools=[item.name for item in agent.tools],

@@ -131,7 +131,7 @@ def _refused(found: Configuration) -> Iterator[tuple[tuple[str, ...], str]]:
     """What commands would refuse of a file that is right in itself."""
     settings, loaded = found.settings, found.loaded
     if settings.model is not None:
-        yield from _tried(("model",), lambda: model_named(loaded.secret(settings.model or "")))
+        yield from _tried(("model",), lambda: model_named(loaded.model(settings.model or "")))
     if settings.agent is not None:
         agent = settings.agent
         yield from _tried(("agent",), lambda: load_agent(agent, None, store=found.database))

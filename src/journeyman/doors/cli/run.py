@@ -21,6 +21,7 @@ from journeyman.app.loading import audited_journal, is_document, open_at
 from journeyman.core.approvals import Approval, Approve, Deny
 from journeyman.core.errors import ApprovalError
 from journeyman.core.events import RunFailed, RunFinished, RunSuspended
+from journeyman.core.model_settings import ModelSettings
 from journeyman.core.protocols import Journal
 from journeyman.core.runs import AgentResponse, Limits, RunStatus
 from journeyman.core.storing import RunRow
@@ -100,7 +101,7 @@ async def stream_run(
     *,
     tools: ToolLibrary,
     trace: Trace,
-    model: str | None = None,
+    model: str | ModelSettings | None = None,
     planner: OneCall | None = None,
     journal: Journal | None = None,
 ) -> AgentResponse | None:
@@ -121,8 +122,8 @@ async def stream_run(
         limits = rules.limits
         if agent.max_iterations is not None:
             limits = Limits(**limits.model_dump(exclude={"iterations"}))
-        if model is None and agent.model == "auto" and rules.model is not None:
-            model = rules.model()
+        if model is None and agent.model_settings.name == "auto" and rules.model is not None:
+            model = agent.model_settings.over(rules.model())
     with printing_to_stderr(), trace:
         async for event in stream(
             agent,

@@ -1,0 +1,249 @@
+"""Settings of a model: as values and texts, and on their way into the requests of every kind of server."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from journeyman import Agent, ConfigurationError, Journeyman, ModelSettings, run
+from journeyman.app.trust import names_in
+from journeyman.core.errors import InvalidDataError, ModelError
+from journeyman.core.model_settings import Timeouts
+from journeyman.models.providers import ProviderModel
+from journeyman.models.resolve import address_of, model_from_name
+from journeyman.settings.problems import SettingsError
+from journeyman.settings.reading import read_settings
+from journeyman.testing import ScriptedServer, say
+from tests.models.asking import Heard, asked
+from tests.models.provider_servers import AnthropicServer, BedrockServer, GoogleServer, ProviderServer, Silence
+
+KEY = "sk-very-secret-0123456789"
+ALL: dict[str, Any] = {
+    "temperature": 0.25,
+    "max_output_tokens": 77,
+    "reasoning": "low",
+    "seed": 7,
+    "stop": ("END",),
+    "extra": {"grounded": 0.5},
+}
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        ModelSettings(name="openai:gpt-5"),
+        ModelSettings(name="openai:gpt-5", temperature=0, seed=3, cache_prompt=False, reasoning="high"),
+        ModelSettings(name="http://127.0.0.1:1/v1?a=b#m", max_output_tokens=5),
+        ModelSettings(name="openai:gpt-5", **ALL, timeout=Timeouts(idle=None, total=5), headers={"X-Team": "a"}),
+        ModelSettings(name="groq:x", base_url="http://127.0.0.1:1", api_key="${THE_KEY}"),
+    ],
+)
+def test_settings_are_the_same_after_a_way_through_text(settings: ModelSettings) -> None:
+    assert ModelSettings.of(str(settings)) == settings
+    assert Agent(name="a", instruction="b", model=settings).model_settings == settings
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("openai:gpt-5?temprature=0", "'temprature' is no setting"),
+        ("openai:gpt-5?temperature=hot", "temperature: must be a number"),
+        ('{"name": "openai:gpt-5", "retrys": 1}', "retrys: unknown field"),
+        ('{"name": "http://h/v1#m", "base_url": "http://other"}', "the name holds an address"),
+    ],
+)
+def test_a_mistake_is_named(text: str, told: str) -> None:
+    with pytest.raises(ConfigurationError, match=told):
+        model_from_name(text)
+
+
+def test_a_key_is_in_no_dump_and_in_no_fact() -> None:
+    settings = ModelSettings(name="openai:gpt-5", api_key=KEY, headers={"Authorization": KEY, "X-Team": "a"})
+    agent = Agent(name="a", instruction="b", model=settings)
+    shown = [repr(settings), str(settings), settings.model_dump_json(), repr(settings.model_dump())]
+    shown += [repr(agent), agent.model_dump_json(), json.dumps(agent.snapshot), agent.to_gram()]
+    assert KEY not in "".join(shown)
+    assert "X-Team" in str(settings)
+    assert agent.holds_secrets
+    assert agent.with_output(int).model_settings.api_key == settings.api_key
+    assert agent.model_copy(update={"model": "embedded"}).model_settings == ModelSettings(name="embedded")
+
+
+def test_settings_without_a_name_are_laid_over_what_is_named_below() -> None:
+    over = ModelSettings(temperature=0).over("openai:gpt-5?temperature=1&seed=2")
+    assert over == ModelSettings(name="openai:gpt-5", temperature=0, seed=2)
+    named = ModelSettings(name="ollama:x")
+    assert named.over("openai:gpt-5?temperature=1") is named
+
+
+def test_unknown_fields_are_refused() -> None:
+    with pytest.raises(InvalidDataError, match="temprature"):
+        ModelSettings(name="x", temprature=0)  # type: ignore[call-arg]
+
+
+async def test_every_setting_arrives_at_an_openai_compatible_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("THE_KEY", KEY)
+    async with ScriptedServer([say("Hi"), say("Hi")]) as server:
+        settings = ModelSettings(
+            name="openai:m",
+            base_url=server.url,
+            api_key="${THE_KEY}",
+            headers={"X-Team": "a"},
+            cache_prompt=True,
+            **ALL,
+        )
+        agent = Agent(name="a", instruction="b", model=settings)
+        assert (await run(agent, "hello")).answer == "Hi"
+        assert (await run(agent, "hello", model=ModelSettings(temperature=1))).answer == "Hi"
+    body = server.requests[0]
+    assert {name: body[name] for name in ("model", "temperature", "max_tokens", "reasoning_effort", "seed")} == {
+        "model": "m",
+        "temperature": 0.25,
+        "max_tokens": 77,
+        "reasoning_effort": "low",
+        "seed": 7,
+    }
+    assert (body["stop"], body["grounded"], body["cache_prompt"]) == (["END"], 0.5, True)
+    assert server.headers[0]["authorization"] == f"Bearer {KEY}"
+    assert server.headers[0]["x-team"] == "a"
+    assert (server.requests[1]["temperature"], server.requests[1]["seed"]) == (1.0, 7)
+
+
+@pytest.mark.timeout(120)  # the SDKs take seconds to import
+@pytest.mark.parametrize("server", [AnthropicServer, GoogleServer, BedrockServer])
+async def test_every_setting_arrives_at_a_provider(
+    server: type[ProviderServer], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in BedrockServer.environment.items():
+        if "URL" not in name:
+            monkeypatch.setenv(name, value)
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "of-the-environment")
+    given = {name: value for name, value in ALL.items() if name != "temperature" or server is not AnthropicServer}
+    if server is not BedrockServer:  # which takes keys only over HTTPS
+        given["api_key"] = KEY
+    with server(say("Hi")) as serving:
+        settings = ModelSettings(name=serving.prefix, base_url=serving.url, **given)
+        model = model_from_name(settings)
+        assert isinstance(model, ProviderModel)
+        async with model:
+            assert (await model.respond(asked())).text == "Hi"
+    body = serving.bodies[0]
+    if server is AnthropicServer:
+        sent = [body["max_tokens"], body["stop_sequences"], body["grounded"]]
+    elif server is GoogleServer:
+        sent = [body["generationConfig"][name] for name in ("maxOutputTokens", "stopSequences", "temperature")]
+    else:
+        sent = [body["inferenceConfig"][name] for name in ("maxTokens", "stopSequences")]
+        sent.append(body["additionalModelRequestFields"]["grounded"])
+    assert sent == [77, ["END"], 0.25 if server is GoogleServer else 0.5]
+    assert "of-the-environment" not in str(serving.headers)
+    assert server is BedrockServer or KEY in str(serving.headers)
+
+
+@pytest.mark.timeout(120)
+async def test_a_provider_of_openai_s_kind_is_asked_at_the_address_that_is_given() -> None:
+    async with ScriptedServer([say("Hi")]) as server:
+        model = model_from_name(ModelSettings(name="deepseek:m", base_url=server.url, api_key=KEY, temperature=0))
+        assert isinstance(model, ProviderModel)
+        async with model:
+            assert (await model.respond(asked())).text == "Hi"
+    assert server.requests[0]["temperature"] == 0
+    assert server.headers[0]["authorization"] == f"Bearer {KEY}"
+
+
+async def test_an_answer_that_goes_on_is_one_request() -> None:
+    """Each pause is shorter than the limit on silence, all of them together are longer."""
+    import asyncio
+
+    words = ["One ", "word ", "after ", "the ", "other."]
+    asked_for = 0
+
+    async def drip(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal asked_for
+        await reader.readuntil(b"\r\n\r\n")
+        asked_for += 1
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n")
+        for word in words:
+            await asyncio.sleep(0.5)
+            writer.write(b"data: " + json.dumps({"choices": [{"delta": {"content": word}}]}).encode() + b"\n\n")
+            await writer.drain()
+        writer.write(b"data: [DONE]\n\n")
+        writer.close()
+
+    serving = await asyncio.start_server(drip, "127.0.0.1", 0)
+    async with serving:
+        url = f"http://127.0.0.1:{serving.sockets[0].getsockname()[1]}/v1"
+        model: Any = model_from_name(ModelSettings(name="openai:m", base_url=url, timeout=Timeouts(idle=2)))
+        async with model:
+            answer = await model.respond(asked(), Heard())
+    assert answer.text == "One word after the other."
+    assert asked_for == 1
+
+
+@pytest.mark.timeout(120)
+async def test_a_provider_that_says_nothing_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    silence = Silence()
+    with AnthropicServer(silence) as serving:
+        settings = ModelSettings(
+            name=serving.prefix, base_url=serving.url, api_key=KEY, retries=0, timeout=Timeouts(first_byte=0.3)
+        )
+        model: Any = model_from_name(settings)
+        async with model:
+            with pytest.raises(ModelError, match=r"did not answer within 0.3 s"):
+                await model.respond(asked(), Heard())
+            silence.over.set()
+
+
+# --- in a file
+
+
+def written(folder: Path, text: str) -> Path:
+    path = folder / "journeyman.yaml"
+    path.write_text(f"version: 1\n{text}\n")
+    return path
+
+
+async def test_a_file_says_how_a_model_is_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("THE_KEY", KEY)
+    async with ScriptedServer([say("Hi")]) as server:
+        path = written(
+            tmp_path,
+            f"model:\n  name: openai:m\n  base_url: {server.url}\n  api_key: ${{THE_KEY}}\n  temperature: 0\n"
+            "  timeout: {idle: 90}\ntoolkits: []",
+        )
+        async with Journeyman.from_config(path, watch=False) as app:
+            handle = await app.start(Agent(name="a", instruction="b", model=ModelSettings(seed=4)), "hello")
+            assert (await handle.result()).answer == "Hi"
+            facts = [event async for event in handle.events()]
+    assert (server.requests[0]["temperature"], server.requests[0]["seed"]) == (0, 4)
+    assert server.headers[0]["authorization"] == f"Bearer {KEY}"
+    assert KEY not in "".join(fact.model_dump_json() for fact in facts)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("model: {name: openai:m, temprature: 0}", r"3?.*model\.temprature: unknown key; did you mean 'temperature'"),
+        ("model: {name: openai:m, temperature: hot}", r"model\.temperature: must be a number"),
+        ("model: {name: openai:m, timeout: {idle: -1}}", r"model\.timeout\.idle: must be greater than 0"),
+        (f"model: {{name: openai:m, api_key: {KEY}}}", r"model\.api_key: .*write \$\{NAME\}"),
+        ("model: {name: openai:m, api_key: plain}", r"model\.api_key: .*write \$\{NAME\}"),
+        ("model: {name: openai:m, api_key: '${NOT_SET_ANYWHERE}'}", r"NOT_SET_ANYWHERE is not set"),
+    ],
+)
+def test_mistakes_in_a_file_are_found(tmp_path: Path, text: str, told: str) -> None:
+    with pytest.raises(SettingsError, match=told) as caught:
+        read_settings(written(tmp_path, text))
+    assert KEY not in str(caught.value)
+
+
+def test_an_address_in_a_file_or_a_document_passes_the_trust_gate(tmp_path: Path) -> None:
+    loaded = read_settings(written(tmp_path, "model: {name: 'anthropic:x', base_url: 'http://elsewhere.example/v1'}"))
+    [name] = names_in(loaded.settings)
+    assert (name.kind, name.text) == ("address", "http://elsewhere.example/v1")
+    hidden = str(ModelSettings(name="openai:x", base_url="http://elsewhere.example/v1"))
+    assert address_of(hidden) == "http://elsewhere.example/v1"
+    assert address_of(str(ModelSettings(name="openai:x", temperature=0))) is None
