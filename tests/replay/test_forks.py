@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import random
+import subprocess
+import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -10,8 +13,10 @@ import pytest
 
 from journeyman import ConfigurationError, Journeyman, Policy, RunStatus
 from journeyman.core.events import Fact
-from journeyman.testing import ScriptedModel, call, say, together
+from journeyman.testing import ScriptedModel, call, crash_and_recover, crash_points, say, together
+from tests.marking import daily
 from tests.replay.shop import AGENT, EFFECTS, LIBRARY
+from tests.waiting import WAIT_SECONDS
 
 TURNS: list[Any] = [
     together(call("find_order", customer="Ada"), call("find_order", customer="Grace")),
@@ -168,3 +173,18 @@ async def test_a_fork_goes_on_in_another_process(tmp_path: Path) -> None:
         await app.resume()
         assert await settled(app, fork.run_id) is RunStatus.COMPLETED
     assert dict(EFFECTS) == {"refund_order": 1, "find_order": 1}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("points", daily(6, nightly=28))
+def test_a_fork_that_is_killed_anywhere_goes_on_and_doubles_nothing(tmp_path: Path, points: int) -> None:
+    for point in random.Random(34).sample(list(crash_points(14)), points):
+        folder = tmp_path / str(point)
+        folder.mkdir()
+        ledger = folder / "ledger"
+        command = [sys.executable, "-m", "tests.replay.fork_program", f"sqlite:///{folder}/runs.db", str(ledger)]
+        subprocess.run(command, check=True, timeout=WAIT_SECONDS)
+        assert ledger.read_text().split() == ["a", "b"]
+        ledger.write_text("")  # what the fork does stands by itself
+        found = crash_and_recover(command, point, timeout=WAIT_SECONDS)
+        assert (found.output, ledger.read_text().split()) == ("1 Warm.\n", ["b"]), str(point)
