@@ -18,6 +18,7 @@ from journeyman.agent.run import NO_LIMITS, Planner, Run, effective_limits
 from journeyman.agent.state import RunState
 from journeyman.agent.turn import ModelPlanner
 from journeyman.app.finding import DefaultRanker, find_gap
+from journeyman.core.calls import Caller
 from journeyman.core.data import FORMAT, LOG_FIELDS, canonical_json
 from journeyman.core.errors import ConfigurationError
 from journeyman.core.events import (
@@ -103,6 +104,8 @@ class Executors:
     ) -> None:
         self.witness: Witness | None = None
         """Knows of calls that another process has begun; set before the first run."""
+        self.callers: dict[str, Caller] = {}
+        """By run, who can be reached while its calls run; a door's business."""
         self._clock = clock
         self._store = store
         self._now = now
@@ -124,6 +127,7 @@ class Executors:
             breaker=LocalBreaker(clock=clock),
             cache=ResultCache(clock=clock),
             now=self._now,
+            callers=self.callers,
         )
         if store is not None:
             from journeyman.stores.journal import retrying

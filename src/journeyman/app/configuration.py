@@ -496,6 +496,8 @@ def _source(name: str, server: McpServer, loaded: Loaded) -> ToolSource:
         "only": server.only,
         "resources": server.resources,
         "prompts": server.prompts,
+        "allow": server.allow,
+        "protocol": server.protocol,
     }
     if server.command is not None:
         given |= {"command": list(server.command), "cwd": server.cwd}

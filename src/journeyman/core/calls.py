@@ -23,7 +23,7 @@ from pydantic import (
 )
 
 from journeyman.core.data import Derived, Entity, derived, reads_stored
-from journeyman.core.errors import ErrorInfo
+from journeyman.core.errors import ErrorCategory, ErrorInfo, ToolError
 from journeyman.core.policy import Principal, RiskLevel
 
 SECRET_PREFIX = "JOURNEYMAN_SECRET_"
@@ -151,6 +151,19 @@ class FlowDecision(Entity):
     """Whether all of it came from the person, so that an undeclared risk is not asked about."""
 
 
+class Caller(Protocol):
+    """Whoever has made a call, as far as a door can reach them while it runs."""
+
+    async def ask(self, requests: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Mapping[str, Any]]:
+        """Put questions as the Model Context Protocol has them; the answers stand under the same keys.
+
+        Raises ToolError where nobody can be asked, or nobody answers.
+        """
+
+    def log(self, level: str, data: Any, logger: str | None) -> None:
+        """Pass on what is logged during the call, where they want to hear it."""
+
+
 class ToolContext:
     """Passed to a tool that has a parameter annotated ``ToolContext``; the model never sees that parameter."""
 
@@ -169,8 +182,13 @@ class ToolContext:
         report: Callable[[str, float | None], None] | None = None,
         settings: Mapping[str, Any] | None = None,
         label: DataLabel | None = None,
+        caller: Caller | None = None,
     ) -> None:
         self.principal = principal
+        self.caller = caller
+        """Whoever can be reached while the call runs; None where nobody can."""
+        self.asking = False
+        """Whether a person is being asked: no timeout counts meanwhile."""
         self.label = label
         """Whose words the arguments may be, where others' were read before: keep it with whatever is stored."""
         self.marked: DataLabel | None = None
@@ -198,6 +216,30 @@ class ToolContext:
         """Tell whoever watches how far the tool has come; ``fraction`` is between 0 and 1."""
         if self._report is not None and not self._cancelled:
             self._report(self.secrets.mask(message), fraction)
+
+    async def ask(self, message: str, schema: Mapping[str, Any]) -> dict[str, Any] | None:
+        """Ask whoever has made the call; ``schema`` is an object of texts, numbers, choices and yes or no.
+
+        Returns what they entered, or None where they would not say. Raises ToolError where nobody can be asked.
+        """
+        params = {"mode": "form", "message": message, "requestedSchema": dict(schema)}
+        answered = (await self.put({"question": {"method": "elicitation/create", "params": params}}))["question"]
+        return dict(answered.get("content") or {}) if answered.get("action") == "accept" else None
+
+    async def put(self, requests: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Mapping[str, Any]]:
+        """Put questions to the caller, as ``Caller.ask`` has it."""
+        if self.caller is None:
+            raise ToolError(
+                "NOBODY_TO_ASK",
+                "a person must answer a question first, and whoever made this call cannot be asked",
+                recover_action="Go on without it, or tell the user",
+                category=ErrorCategory.TOOL_ERROR,
+            )
+        self.asking = True
+        try:
+            return await self.caller.ask(requests)
+        finally:
+            self.asking = False
 
     def mark(self, label: DataLabel | Mapping[str, Any] | None) -> None:
         """Say whose words the result holds, where it was stored with a label; several are joined."""

@@ -22,6 +22,7 @@ from journeyman.core.approvals import Approval, ApprovalStatus, Approve, Decisio
 from journeyman.core.calls import (
     ArgumentSource,
     ArtifactStore,
+    Caller,
     CallStatus,
     DataLabel,
     FlowDecision,
@@ -192,6 +193,8 @@ class Executor:
     """Whether runs wait in a store: then a person has longer to decide, and can settle a call of unknown outcome."""
     now: Callable[[Principal], Principal | None] | None = None
     """Who a principal is by now, or None where they are nobody any more. Without it, who they were."""
+    callers: Mapping[str, Caller] = field(default_factory=dict)
+    """By run, who can be reached while its calls run."""
     checks: Sequence[Check] = ()
     """Stages of the caller's own, run in order after validation and before the risk is graded."""
 
@@ -585,6 +588,7 @@ class Executor:
             report=_progress(scope.recorder, call.id) if watched else None,
             settings=tool.settings,
             label=None if scope.ledger is None or current.in_their_words else scope.ledger.taint,
+            caller=self.callers.get(scope.run_id),
         )
         with _NOTHING_AROUND if scope.around is None else scope.around(call.id, tool.name):
             limit, content = policy.max_result_bytes, policy.capture_content

@@ -116,7 +116,7 @@ class Invoker:
                 return await self._in_process(tool, frozen, context, timeout, limit)
             if tool.is_async:
                 work = _coroutine(tool.invoke(frozen.values, context), limit)
-                return _whole(work) if _never_waits(work.cr_code) else await run_with_timeout(work, timeout)
+                return _whole(work) if _never_waits(work.cr_code) else await run_with_timeout(work, timeout, context)
             try:
                 value = await self._threads.run(lambda: _call_in_thread(tool, frozen, context, limit), timeout=timeout)
             except _RaisedTimeoutError as error:
@@ -208,8 +208,11 @@ def _whole(work: CoroutineType[Any, Any, Any]) -> Any:
     raise RuntimeError("it waited after all")
 
 
-async def run_with_timeout(work: Coroutine[Any, Any, Any], timeout: float) -> Any:
-    """Await with a timeout that also holds for a coroutine which swallows its cancellation."""
+async def run_with_timeout(work: Coroutine[Any, Any, Any], timeout: float, context: ToolContext | None = None) -> Any:
+    """Await with a timeout that also holds for a coroutine which swallows its cancellation.
+
+    It begins anew where a person is being asked when it ends: how long people take is bounded where they are asked.
+    """
     loop = asyncio.get_running_loop()
     # asyncio.wait() does the same for any number of tasks at twice the price, and this is paid for every call.
     done: asyncio.Future[None] = loop.create_future()
@@ -217,6 +220,8 @@ async def run_with_timeout(work: Coroutine[Any, Any, Any], timeout: float) -> An
     timer = loop.call_later(timeout, wake, done)
     try:
         await done
+        while context is not None and context.asking and not task.done():
+            await asyncio.wait((task,), timeout=timeout)
         if not task.done():
             raise AttemptTimeoutError
     except (AttemptTimeoutError, asyncio.CancelledError):

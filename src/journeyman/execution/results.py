@@ -365,6 +365,8 @@ def result_text(value: Any) -> str:
     if type(value) is dict and "media" in value and has_media(value):
         told = [{key: held for key, held in item.items() if key != "data"} for item in value["media"]]
         value = {**value, "media": told}
+    if type(value) is dict and value.keys() == {"text", "order"} and isinstance(value["order"], list):
+        return str(value["text"])  # several texts; where each ends is for who passes them on
     return to_json(value).decode()
 
 

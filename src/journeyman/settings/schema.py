@@ -229,6 +229,12 @@ class McpServer(Section):
     only: list[str] | None = Field(None, description="its tools that are taken, `*` for several; all unless given")
     resources: bool = Field(True, description="whether its resources can be read by tools")
     prompts: bool = Field(True, description="whether its prompts can be asked for by tools")
+    allow: list[Literal["sampling", "roots"]] = Field(
+        default_factory=list, description="what it may ask of a gateway's client, besides questions to the person"
+    )
+    protocol: Literal["2025-11-25", "2026-07-28"] | None = Field(
+        None, description="the only version to speak; the newest that both know unless given"
+    )
     category: str | None = Field(None, min_length=1, description="of its tools; the server's name unless given")
 
     @model_validator(mode="after")

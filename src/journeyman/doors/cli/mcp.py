@@ -49,7 +49,9 @@ mcp = typer.Typer(no_args_is_help=True)
 
 
 @mcp.command("serve")
-@options.taking("http host port tokens insecure_no_token no_elicitation page library agent permission store log_level")
+@options.taking(
+    "http host port tokens insecure_no_token no_elicitation bare_names page library agent permission store log_level"
+)
 def serve_mcp(
     bag: RunOptions,
     *,
@@ -66,6 +68,9 @@ def serve_mcp(
     no_elicitation: Annotated[
         bool,
         typer.Option("--no-elicitation", help="Ask for no approval through the client: all wait to be decided here."),
+    ] = False,
+    bare_names: Annotated[
+        bool, typer.Option("--bare-names", help="Tell tools and prompts of servers without the server's name.")
     ] = False,
     page: Annotated[
         str | None, typer.Option(metavar="URL", help="Where 'journeyman serve' shows the approvals.")
@@ -110,7 +115,12 @@ def serve_mcp(
             if isinstance(output, TextIOWrapper):
                 output.reconfigure(encoding="utf-8")  # whatever the locale says
             await door.serve_stdio(
-                service(), output=output, principal=principal, places=places, elicit=not no_elicitation
+                service(),
+                output=output,
+                principal=principal,
+                places=places,
+                elicit=not no_elicitation,
+                bare_names=bare_names,
             )
 
     async def over_http() -> None:
@@ -126,7 +136,14 @@ def serve_mcp(
         with printing_to_stderr():
             async with service() as found:
                 await door.serve_http(
-                    found, host=host, port=port, tokens=known, places=places, elicit=not no_elicitation, ready=ready
+                    found,
+                    host=host,
+                    port=port,
+                    tokens=known,
+                    places=places,
+                    elicit=not no_elicitation,
+                    bare_names=bare_names,
+                    ready=ready,
                 )
 
     if http:

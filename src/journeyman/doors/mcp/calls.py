@@ -13,15 +13,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import anyio
 import mcp_types as types
 from mcp.server.connection import Connection
-from mcp.server.context import ServerRequestContext
 from mcp.shared.exceptions import MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
@@ -32,11 +31,12 @@ from journeyman.app.runner import ALIVE_SECONDS
 from journeyman.core.approvals import Approval, ApprovalStatus
 from journeyman.core.calls import SAID
 from journeyman.core.data import canonical_json, digest, new_id, visible
-from journeyman.core.errors import ApprovalError, ConfigurationError
+from journeyman.core.errors import ApprovalError, ConfigurationError, ErrorCategory
 from journeyman.core.events import CallProgress
 from journeyman.core.specification import ToolSpecification
 from journeyman.core.storing import NotedRequest, RunOrder
-from journeyman.doors.mcp.results import failure, refusal, success
+from journeyman.doors.mcp.asking import LEVEL, Asking, Context, can_be_asked
+from journeyman.doors.mcp.results import Look, failure, refusal, success
 
 DOOR = "mcp"
 KEY = "journeyman/idempotency-key"
@@ -98,7 +98,8 @@ ASKED = {
     },
     "required": ["approve"],
 }
-Context = ServerRequestContext[Any, Any]
+Render: TypeAlias = Callable[[Any, Look], Awaitable[Any]]
+"""Makes the answer of a request that is no call of a tool of what the call that it stands for gave."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,8 +118,11 @@ class Places:
 class Calls:
     """Carries out calls of tools for whoever asks."""
 
-    def __init__(self, places: Places, *, elicit: bool) -> None:
+    def __init__(self, places: Places, *, elicit: bool, note_links: Callable[[str, Any], None]) -> None:
         self._places = places
+        self._note_links = note_links
+        self._asking: dict[str, Asking] = {}
+        """By run, how to reach its client."""
         self._elicit = elicit
         self._answering: set[str] = set()
         """Runs that somebody here is about to be told of: the same call beside that one is another call."""
@@ -126,12 +130,19 @@ class Calls:
         """Requests that their client has cancelled, as ``cancellation_key`` has them."""
 
     async def call(
-        self, ctx: Context, desk: Desk, item: ToolSpecification, params: types.CallToolRequestParams
-    ) -> types.CallToolResult | types.InputRequiredResult:
+        self,
+        ctx: Context,
+        desk: Desk,
+        item: ToolSpecification,
+        params: types.CallToolRequestParams,
+        render: Render | None = None,
+    ) -> Any:
         """Carry a call out, or go on with it where its client has answered a question or asks again."""
         steps = [{"tool": item.name, "args": literal(params.arguments or {})}]
         link = await self._link(desk, steps, params)
         self._answering.add(link.run_id)
+        asking = self._reached(ctx, desk, link.run_id)
+        waits = False
         try:
             if params.request_state is not None:
                 await self._take_answer(desk, params)
@@ -142,13 +153,29 @@ class Calls:
                     await link.note(unanswered=False)
                 handle = await self._start(desk, steps, link, said=_said(params))
             try:
-                return await self._answer(ctx, desk, handle, link)
+                result = await self._answer(ctx, desk, handle, link, render)
+                waits = isinstance(result, types.InputRequiredResult)
+                return result
             except asyncio.CancelledError:
                 with anyio.CancelScope(shield=True):
                     await self._cancel(ctx, desk, handle, link)
                 raise
         finally:
             self._answering.discard(link.run_id)
+            await asking.drain()
+            if not waits:
+                self._asking.pop(link.run_id, None)
+                desk.app.runner.shared.executors.callers.pop(link.run_id, None)
+
+    def _reached(self, ctx: Context, desk: Desk, run_id: str) -> Asking:
+        """How a run's calls reach its client: by its latest request."""
+        level = connection_of(ctx).state.get(
+            LEVEL, "debug" if ctx.protocol_version in MODERN_PROTOCOL_VERSIONS else "info"
+        )
+        asking = self._asking.setdefault(run_id, Asking(ctx, level=level))
+        asking.ctx = ctx
+        desk.app.runner.shared.executors.callers[run_id] = asking
+        return asking
 
     async def _link(self, desk: Desk, steps: Steps, params: types.CallToolRequestParams) -> Link:
         """The run that answers a call: one that it has begun before, or a new one, which is not begun here."""
@@ -199,23 +226,28 @@ class Calls:
 
     async def _take_answer(self, desk: Desk, params: types.CallToolRequestParams) -> None:
         """Do what the user has answered to the question of an approval, if anything."""
+        run_id, _, question = (params.request_state or "").partition(" ")
+        if run_id in self._asking and self._asking[run_id].answer(question, params.input_responses or {}):
+            return
         answered = (params.input_responses or {}).get(APPROVAL)
         if answered is None:
             return
         if not isinstance(answered, types.ElicitResult):
             raise MCPError(types.INVALID_PARAMS, f"the answer {APPROVAL!r} must be that of an elicitation")
-        await self._decide(desk, (params.request_state or "").partition(" ")[2], answered)
+        await self._decide(desk, question, answered)
 
-    async def _answer(
-        self, ctx: Context, desk: Desk, handle: Handle, link: Link
-    ) -> types.CallToolResult | types.InputRequiredResult:
+    async def _answer(self, ctx: Context, desk: Desk, handle: Handle, link: Link, render: Render | None) -> Any:
         while True:
             outcome = await self._outcome(ctx, desk, handle)
+            if outcome is None:
+                asking = self._asking[handle.run_id]
+                state = f"{handle.run_id} {asking.question}"
+                return types.InputRequiredResult(input_requests=asking.requests, request_state=state)
             if outcome.kind == "waiting":
                 await link.note(unanswered=True)
             approval = next(iter(outcome.blockers.approvals), None)
             if outcome.kind != "waiting" or approval is None or not self._may_ask(ctx, desk, approval):
-                result = await self._result(desk, handle, outcome)
+                result = await self._result(desk, handle, outcome, render)
                 if outcome.kind != "waiting":
                     await link.forget()
                 return result
@@ -224,21 +256,16 @@ class Calls:
                 return types.InputRequiredResult(
                     input_requests={APPROVAL: asked}, request_state=f"{handle.run_id} {approval.id}"
                 )
-            asking = _question(approval)
-            answered = await ctx.session.elicit_form(asking.message, asking.requested_schema, ctx.request_id)
+            form = _question(approval)
+            answered = await ctx.session.elicit_form(form.message, form.requested_schema, ctx.request_id)
             if not await self._decide(desk, approval.id, answered):
-                return await self._result(desk, handle, outcome)
+                return await self._result(desk, handle, outcome, render)
 
     def _may_ask(self, ctx: Context, desk: Desk, approval: Approval) -> bool:
         """Whether whoever sits at the client can be asked, and their word counts."""
-        can = ctx.session.client_capabilities
         if not self._elicit or approval.four_eyes or not desk.principal.may(DECIDE):
             return False
-        if can is None or can.elicitation is None:
-            return False
-        # Clients of the first version with elicitation knew forms only, and named no kinds.
-        forms_only = can.elicitation.form is None and can.elicitation.url is None
-        return can.elicitation.form is not None or forms_only
+        return can_be_asked(ctx, "elicitation/create")
 
     async def _decide(self, desk: Desk, approval_id: str, answered: types.ElicitResult) -> bool:
         """Do what the user said; False where they said nothing."""
@@ -259,35 +286,63 @@ class Calls:
             return approval is not None and approval.status is not ApprovalStatus.PENDING
         return True
 
-    async def _outcome(self, ctx: Context, desk: Desk, handle: Handle) -> Outcome:
-        """What came of the run, once it has ended or waits; its progress is reported meanwhile."""
+    async def _outcome(self, ctx: Context, desk: Desk, handle: Handle) -> Outcome | None:
+        """What came of the run, once it has ended or waits; its progress is reported meanwhile.
+
+        None where a server asks something that the client is to answer with its next request.
+        """
         if not (ctx.meta or {}).get("progress_token"):
-            return await desk.outcome(handle, session_id=None)
+            return await self._ended(desk, handle)
         reporting = asyncio.ensure_future(_report(ctx, handle))
         try:
-            outcome = await desk.outcome(handle, session_id=None)
-            if outcome.kind != "waiting":  # the events end with the run: what was reported last goes before the answer
+            outcome = await self._ended(desk, handle)
+            if (
+                outcome is not None and outcome.kind != "waiting"
+            ):  # the events end with the run: what was reported last goes before the answer
                 await asyncio.wait((reporting,), timeout=DRAIN_SECONDS)
             return outcome
         finally:
             reporting.cancel()
             await asyncio.wait((reporting,))
 
-    async def _result(self, desk: Desk, handle: Handle, outcome: Outcome) -> types.CallToolResult:
+    async def _ended(self, desk: Desk, handle: Handle) -> Outcome | None:
+        ending = asyncio.ensure_future(desk.outcome(handle, session_id=None))
+        asked = asyncio.ensure_future(self._asking[handle.run_id].asked.wait())
+        try:
+            await asyncio.wait((ending, asked), return_when=asyncio.FIRST_COMPLETED)
+            return ending.result() if ending.done() else None
+        finally:
+            ending.cancel()
+            asked.cancel()
+            await asyncio.wait((ending, asked))
+
+    async def _result(self, desk: Desk, handle: Handle, outcome: Outcome, render: Render | None) -> Any:
         if outcome.kind == "waiting":
+            if render is not None:
+                raise MCPError(types.INVALID_REQUEST, self._waiting(handle.run_id, outcome))
             return failure(self._waiting(handle.run_id, outcome))
         record = next(iter(outcome.calls), None)
         if record is None:
             error = None if outcome.response is None else outcome.response.error
             return failure(error.message if error is not None else f"the run {handle.run_id} ended without a call")
         if not record.success:
+            if render is not None:
+                assert record.error is not None
+                wrong = record.error.category is ErrorCategory.INVALID_INPUT
+                raise MCPError(types.INVALID_PARAMS if wrong else types.INTERNAL_ERROR, record.error.message)
             return refusal(record)
-        tool, store = desk.app.library.lookup(record.tool_name), desk.app.store
-        return await success(
-            await handle.whole(record),
-            lambda artifact_id: store.artifacts.read(handle.run_id, artifact_id),
-            declared=tool is not None and declares_object(tool.specification),
-        )
+        tool, store, value = desk.app.library.lookup(record.tool_name), desk.app.store, await handle.whole(record)
+        foreign = tool is not None and "mcp" in tool.specification.metadata
+        if tool is not None and foreign:
+            self._note_links(tool.origin, value)
+
+        def look_up(artifact_id: str) -> Awaitable[str | None]:
+            return store.artifacts.read(handle.run_id, artifact_id)
+
+        if render is not None:
+            return await render(value, look_up)
+        declared = tool is not None and declares_object(tool.specification)
+        return await success(value, look_up, declared=declared, foreign=foreign)
 
     def _waiting(self, run_id: str, outcome: Outcome) -> str:
         blockers, page = outcome.blockers, self._places.page

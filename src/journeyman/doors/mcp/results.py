@@ -13,27 +13,26 @@ from journeyman.core.calls import ToolCallRecord
 LONGEST_TEXT = 1_000_000
 """Characters of one result; the whole is in the run's record."""
 _LISTS = frozenset({"media", "resources", "links"})
-_PARTS = _LISTS | {"text", "structured"}
+_PARTS = _LISTS | {"text", "structured", "order"}
+_ORDER = ("text", "media", "resources", "links")
 Look: TypeAlias = Callable[[str], Awaitable[str | None]]
 """Looks up what is kept apart, by its id."""
 
 
-async def success(value: Any, look_up: Look, *, declared: bool) -> types.CallToolResult:
+async def success(value: Any, look_up: Look, *, declared: bool, foreign: bool = False) -> types.CallToolResult:
     """A result as content. Its media become images, sounds and files again.
 
-    Where the tool has ``declared`` an object as its result, clients insist on one.
+    Where the tool has ``declared`` an object as its result, clients insist on one. One of a ``foreign`` server's that
+    has nothing but a ``result`` says the same as text.
     """
     if not isinstance(value, dict):
         text = value if isinstance(value, str) else to_json(value).decode()
         return types.CallToolResult(content=[_text(text)])
     if not _has_parts(value):
-        return types.CallToolResult(content=[_text(to_json(value).decode())], structured_content=value)
-    content: list[types.ContentBlock] = []
-    if isinstance(said := value.get("text"), str):
-        content.append(_text(said))
-    content += [await _medium(item, look_up) for item in value.get("media", ())]
-    content += [_embedded(item) for item in value.get("resources", ())]
-    content += [types.ResourceLink(**item) for item in value.get("links", ())]
+        only = value["result"] if foreign and value.keys() == {"result"} else value
+        text = only if isinstance(only, str) else to_json(only).decode()
+        return types.CallToolResult(content=[_text(text)], structured_content=value)
+    content = await blocks(value, look_up)
     structured = value.get("structured")
     if not isinstance(structured, dict):
         media = [{key: held for key, held in item.items() if key != "data"} for item in value.get("media", ())]
@@ -41,9 +40,62 @@ async def success(value: Any, look_up: Look, *, declared: bool) -> types.CallToo
     return types.CallToolResult(content=content, structured_content=structured)
 
 
+async def blocks(value: Any, look_up: Look) -> list[types.ContentBlock]:
+    """The blocks of a result that is made of parts, in the order in which they came."""
+    if not isinstance(value, dict) or not _has_parts(value):
+        return [_text(value if isinstance(value, str) else to_json(value).decode())]
+    made: dict[str, list[types.ContentBlock]] = {
+        "media": [await _medium(item, look_up) for item in value.get("media", ())],
+        "resources": [_embedded(item) for item in value.get("resources", ())],
+        "links": [types.ResourceLink(**item) for item in value.get("links", ())],
+    }
+    text = value.get("text")
+    order = value.get("order")
+    if order is None:
+        return [*([_text(text)] if isinstance(text, str) else []), *(block for each in made.values() for block in each)]
+    found: list[types.ContentBlock] = []
+    for each in order:
+        if each["kind"] == "text":
+            piece, text = (text or "")[: each["chars"]], (text or "")[each["chars"] + 1 :]
+            block: types.ContentBlock = _text(piece)
+        else:
+            block = made[each["kind"]].pop(0)
+        more = {key: each[key] for key in ("annotations", "meta") if key in each}
+        if "annotations" in more:
+            more["annotations"] = types.Annotations.model_validate(more["annotations"], by_name=True)
+        found.append(block.model_copy(update=more))
+    return found
+
+
+async def contents(value: Any, uri: str, look_up: Look) -> types.ReadResourceResult:
+    """What was read of a resource, as it was."""
+    if isinstance(value, str):
+        text = types.TextResourceContents(uri=uri, mime_type="text/plain", text=value)
+        return types.ReadResourceResult(contents=[text])
+    found = await blocks(value, look_up)
+    return types.ReadResourceResult(
+        contents=[block.resource for block in found if isinstance(block, types.EmbeddedResource)]
+    )
+
+
+async def prompt(value: Any, look_up: Look) -> types.GetPromptResult:
+    """A prompt as the messages it consists of."""
+    messages = [
+        types.PromptMessage(role=message["role"], content=block)
+        for message in value["messages"]
+        for block in await blocks(message["content"], look_up)
+    ]
+    return types.GetPromptResult(description=value.get("description"), messages=messages)
+
+
 def _has_parts(value: dict[str, Any]) -> bool:
     """Whether a result is made of parts, as a source of MCP tools makes them."""
-    if not set(value) <= _PARTS or not (set(value) & _LISTS):
+    order = value.get("order", [])
+    if not set(value) <= _PARTS or not (
+        set(value) & (_LISTS | {"order"} | ({"structured"} if "text" in value else set()))
+    ):
+        return False
+    if not isinstance(order, list) or not all(isinstance(each, dict) and each.get("kind") in _ORDER for each in order):
         return False
     return all(isinstance(items := value.get(name, []), list) and all(map(_is_part, items)) for name in _LISTS)
 

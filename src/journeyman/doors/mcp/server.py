@@ -14,7 +14,14 @@ from mcp.server.connection import Connection
 from mcp.server.lowlevel.server import NotificationOptions, Server
 from mcp.server.models import InitializationOptions
 from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
-from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ToolsListChanged
+from mcp.server.subscriptions import (
+    InMemorySubscriptionBus,
+    ListenHandler,
+    PromptsListChanged,
+    ResourcesListChanged,
+    ResourceUpdated,
+    ToolsListChanged,
+)
 from mcp.shared.exceptions import MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic_core import to_json
@@ -25,7 +32,10 @@ from journeyman.core.data import MCP_MESSAGE_BYTES, TOOL_NAME_CHARS, one_line
 from journeyman.core.policy import Principal, RiskLevel
 from journeyman.core.specification import ToolSpecification
 from journeyman.core.storing import RunRow
-from journeyman.doors.mcp.calls import Calls, Context, Places, cancellation_key, connection_of, declares_object
+from journeyman.doors.mcp.asking import LEVEL, Context
+from journeyman.doors.mcp.calls import Calls, Places, cancellation_key, connection_of, declares_object
+from journeyman.doors.mcp.content import Behind, Contents
+from journeyman.doors.mcp.results import contents, prompt
 
 TOO_LARGE = "journeyman/too-large"
 """The method of a request in the place of one that was dropped."""
@@ -35,6 +45,8 @@ SCHEME = "journeyman://runs/"
 JSON = "application/json"
 _NOT_FOUND = -32002
 """What the older protocol answers where there is no such resource; the newer one calls it a wrong parameter."""
+MOST_CHANGES = 1_000
+"""Changes that wait to be told."""
 LOOK_SECONDS = 1.0
 """How often it is looked whether the tools have changed."""
 INSTRUCTIONS = (
@@ -47,12 +59,23 @@ class Gateway:
     """Answers the requests of MCP clients from a service."""
 
     def __init__(
-        self, service: Service, *, principal: Callable[[Context], Principal], places: Places, elicit: bool = True
+        self,
+        service: Service,
+        *,
+        principal: Callable[[Context], Principal],
+        places: Places,
+        elicit: bool = True,
+        bare_names: bool = False,
     ) -> None:
         self._service = service
         self._principal = principal
-        self._calls = Calls(places, elicit=elicit)
+        self._bare = bare_names
+        self._contents = Contents()
+        self._calls = Calls(places, elicit=elicit, note_links=self._contents.note_links)
+        self._subscribers: dict[str, WeakSet[Connection]] = {}
+        self._changes: asyncio.Queue[tuple[str, str | None]] = asyncio.Queue(MOST_CHANGES)
         self._bus = InMemorySubscriptionBus()
+        self._listening = ListenHandler(self._bus)
         self._connections: WeakSet[Connection] = WeakSet()
         self._names: tuple[int, Mapping[str, str]] = (-1, {})
         self.server = _Server(
@@ -66,9 +89,14 @@ class Gateway:
             on_read_resource=self._read_resource,
             on_list_prompts=self._list_prompts,
             on_get_prompt=self._get_prompt,
-            on_subscriptions_listen=ListenHandler(self._bus),
+            on_subscribe_resource=self._subscribe,
+            on_unsubscribe_resource=self._unsubscribe,
+            on_completion=self._complete,
+            on_subscriptions_listen=self._listen,
             get_tool_input_schema=self._input_schema,
         )
+        # Not by its name: the package warns of what the newer protocol has given up.
+        self.server.add_request_handler("logging/setLevel", types.SetLevelRequestParams, self._set_level)
         self.server.middleware.append(self._refuse_large)
         self.server.middleware.append(self._note_cancellations)
         self.server.middleware.append(
@@ -78,25 +106,46 @@ class Gateway:
     @asynccontextmanager
     async def watching(self) -> AsyncIterator[None]:
         """Tell clients when the tools change, as long as it is open."""
-        task = asyncio.create_task(self._watch(), name="tools of the MCP server")
+        tasks = [
+            asyncio.create_task(work, name="changes of the MCP server") for work in (self._watch(), self._pass_on())
+        ]
         try:
             yield
         finally:
-            task.cancel()
-            await asyncio.wait((task,))
+            for task in tasks:
+                task.cancel()
+            await asyncio.wait(tasks)
 
     async def _watch(self) -> None:
         library = self._service.app.library
-        known = library.version
+        known = -1
         while True:
+            if library.version != known:
+                for item in library:
+                    if (content := getattr(item.function, "content", None)) is not None:
+                        content.listeners.add(self._changed)
+                if known >= 0:
+                    self._changed("tools", None)
+                known = library.version
             await asyncio.sleep(LOOK_SECONDS)
-            if library.version == known:
-                continue
-            known = library.version
-            await self._bus.publish(ToolsListChanged())
-            for connection in tuple(self._connections):
+
+    def _changed(self, kind: str, uri: str | None) -> None:
+        with suppress(asyncio.QueueFull):  # a client that hears of some of them looks again anyway
+            self._changes.put_nowait((kind, uri))
+
+    async def _pass_on(self) -> None:
+        """Tell clients of both protocols what has changed, here or at a server behind."""
+        while True:
+            kind, uri = await self._changes.get()
+            event: Any = {"tools": ToolsListChanged, "prompts": PromptsListChanged, "resources": ResourcesListChanged}
+            await self._bus.publish(event[kind]() if uri is None else ResourceUpdated(uri))
+            connections = self._connections if uri is None else self._subscribers.get(uri, ())
+            for connection in tuple(connections):
                 with suppress(Exception):  # it is gone
-                    await connection.send_tool_list_changed()
+                    if uri is not None:
+                        await connection.notify("notifications/resources/updated", {"uri": uri})
+                    else:
+                        await connection.notify(f"notifications/{kind}/list_changed", None)
 
     async def _refuse_large(self, ctx: Context, call_next: Any) -> Any:
         if ctx.method == TOO_LARGE:
@@ -117,8 +166,7 @@ class Gateway:
     # --- tools
 
     async def _list_tools(self, ctx: Context, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
-        if ctx.protocol_version not in MODERN_PROTOCOL_VERSIONS:
-            self._connections.add(connection_of(ctx))
+        self._hears(ctx)
         desk, start = self._desk(ctx), _offset(params)
         offered = list(filter(desk.may_use, self._service.app.library.specifications()))
         return types.ListToolsResult(
@@ -147,8 +195,11 @@ class Gateway:
         if self._names[0] != library.version:
             made: dict[str, str] = {}
             taken: set[str] = set()
+            bare = [_bare_name(item) for item in library.specifications()]
             for item in sorted(library.specifications(), key=lambda each: each.name != each.name_for_models):
                 alias = item.name_for_models
+                if self._bare and bare.count(_bare_name(item)) == 1:
+                    alias = _bare_name(item)
                 made[item.name] = item.name if alias in taken else alias
                 taken.add(alias)
             self._names = (library.version, made)
@@ -158,12 +209,14 @@ class Gateway:
         """The tool that a client calls by the name it was told, or by ours."""
         library = self._service.app.library
         known = name if name in library else next((ours for ours, told in self._aliases().items() if told == name), "")
-        found = library.lookup(known)
+        found = library.lookup(known or self._by_bare_name(name))
         return None if found is None else found.specification
 
-    async def _call_tool(
-        self, ctx: Context, params: types.CallToolRequestParams
-    ) -> types.CallToolResult | types.InputRequiredResult:
+    def _by_bare_name(self, name: str) -> str:
+        found = [item.name for item in self._service.app.library.specifications() if _bare_name(item) == name]
+        return found[0] if len(found) == 1 else ""
+
+    async def _call_tool(self, ctx: Context, params: types.CallToolRequestParams) -> Any:
         desk = self._desk(ctx)
         item = self._found(params.name)
         if item is None or not desk.may_use(item):
@@ -181,11 +234,13 @@ class Gateway:
     async def _list_resources(
         self, ctx: Context, params: types.PaginatedRequestParams | None
     ) -> types.ListResourcesResult:
-        """The runs that the caller may see, newest first."""
-        offset = _offset(params)
-        rows = await self._desk(ctx).runs(limit=RUNS_PAGE + 1, offset=offset)
+        """What the servers behind have, and then the runs that the caller may see, newest first."""
+        offset, desk = _offset(params), self._desk(ctx)
+        self._hears(ctx)
+        rows = await desk.runs(limit=RUNS_PAGE + 1, offset=offset)
+        theirs = [] if offset else await self._contents.resources(desk)
         return types.ListResourcesResult(
-            resources=[_resource(row) for row in rows[:RUNS_PAGE]],
+            resources=[*theirs, *(_resource(row) for row in rows[:RUNS_PAGE])],
             next_cursor=str(offset + RUNS_PAGE) if len(rows) > RUNS_PAGE else None,
         )
 
@@ -195,16 +250,23 @@ class Gateway:
         template = types.ResourceTemplate(
             uri_template=f"{SCHEME}{{run_id}}", name="run", description="A run by its id.", mime_type=JSON
         )
-        return types.ListResourceTemplatesResult(resource_templates=[template])
+        theirs = await self._contents.templates(self._desk(ctx))
+        return types.ListResourceTemplatesResult(resource_templates=[*theirs, template])
 
-    async def _read_resource(self, ctx: Context, params: types.ReadResourceRequestParams) -> types.ReadResourceResult:
-        """A run as JSON: how it stands, what it waits for, its calls and its answer."""
+    async def _read_resource(self, ctx: Context, params: types.ReadResourceRequestParams) -> Any:
+        """What a server behind has; or a run as JSON: how it stands, what it waits for, its calls and its answer."""
         desk, uri = self._desk(ctx), str(params.uri)
         try:
             if not uri.startswith(SCHEME):
-                raise DeskError("NOT_FOUND", "")
+                if (each := await self._contents.holding(desk, uri)) is None:
+                    raise DeskError("NOT_FOUND", "")
+                return await self._read(
+                    ctx, desk, each, {"uri": uri}, params, lambda value, look_up: contents(value, uri, look_up)
+                )
             row = await desk.run(uri.removeprefix(SCHEME))
-        except DeskError:
+        except (DeskError, MCPError) as error:
+            if isinstance(error, MCPError) and error.code != types.INVALID_PARAMS:
+                raise
             code = types.INVALID_PARAMS if ctx.protocol_version in MODERN_PROTOCOL_VERSIONS else _NOT_FOUND
             raise MCPError(code, "Resource not found", data={"uri": uri}) from None
         handle = await desk.app.handle(row.id)
@@ -222,8 +284,76 @@ class Gateway:
         text = types.TextResourceContents(uri=uri, mime_type=JSON, text=to_json(told).decode())
         return types.ReadResourceResult(contents=[text])
 
+    async def _read(
+        self, ctx: Context, desk: Desk, each: Behind, arguments: dict[str, Any], params: Any, render: Any
+    ) -> Any:
+        """Read what a server has, as a call of the tool that reads it."""
+        call = types.CallToolRequestParams(
+            name=each.tool.name,
+            arguments=arguments,
+            meta=params.meta,
+            input_responses=params.input_responses,
+            request_state=params.request_state,
+        )
+        return await self._calls.call(ctx, desk, each.tool, call, render)
+
+    async def _subscribe(self, ctx: Context, params: types.SubscribeRequestParams) -> types.EmptyResult:
+        uri = str(params.uri)
+        if (each := await self._contents.holding(self._desk(ctx), uri)) is not None:
+            await each.content.subscribe(uri)
+        self._subscribers.setdefault(uri, WeakSet()).add(connection_of(ctx))
+        return types.EmptyResult()
+
+    async def _unsubscribe(self, ctx: Context, params: types.UnsubscribeRequestParams) -> types.EmptyResult:
+        uri = str(params.uri)
+        held = self._subscribers.get(uri, WeakSet())
+        held.discard(connection_of(ctx))
+        each = await self._contents.holding(self._desk(ctx), uri)
+        if not held and self._subscribers.pop(uri, None) is not None and each is not None:
+            await each.content.subscribe(uri, wanted=False)
+        return types.EmptyResult()
+
+    async def _listen(self, ctx: Context, params: types.SubscriptionsListenRequestParams) -> Any:
+        for uri in params.notifications.resource_subscriptions or ():
+            if (each := await self._contents.holding(self._desk(ctx), str(uri))) is not None:
+                await each.content.subscribe(str(uri))
+        return await self._listening(ctx, params)
+
+    async def _complete(self, ctx: Context, params: types.CompleteRequestParams) -> types.CompleteResult:
+        """What a server behind suggests for an argument. Whoever may not read there is suggested nothing."""
+        desk, ref = self._desk(ctx), params.ref
+        if isinstance(ref, types.PromptReference):
+            found = await self._prompt(desk, ref.name)
+            each = None if found is None else found[0]
+            if found is not None:
+                ref = ref.model_copy(update={"name": found[1].name})
+        else:
+            entries = await self._contents.listed(desk, "read_resource", lambda content: content.templates())
+            each = next((each for each, entry in entries if entry.uri_template == ref.uri), None)
+        if each is None:
+            return types.CompleteResult(completion=types.Completion(values=[]))
+        result: types.CompleteResult = await each.content.complete(params.model_copy(update={"ref": ref, "meta": None}))
+        return result
+
+    async def _set_level(self, ctx: Context, params: types.SetLevelRequestParams) -> types.EmptyResult:
+        connection_of(ctx).state[LEVEL] = params.level
+        return types.EmptyResult()
+
+    def _hears(self, ctx: Context) -> None:
+        """Clients of the older protocol that look at lists are told when these change."""
+        if ctx.protocol_version not in MODERN_PROTOCOL_VERSIONS:
+            self._connections.add(connection_of(ctx))
+
+    async def _prompt(self, desk: Desk, name: str) -> tuple[Behind, types.Prompt] | None:
+        """A server's prompt by the name it is told under, or by its own where only one server has it."""
+        for bare in (self._bare, True):
+            if (found := (await self._contents.prompts(desk, bare=bare)).get(name)) is not None:
+                return found
+        return None
+
     async def _list_prompts(self, ctx: Context, params: types.PaginatedRequestParams | None) -> types.ListPromptsResult:
-        """One for each agent."""
+        """One for each agent, and those of the servers behind."""
+        self._hears(ctx)
         task = types.PromptArgument(name="task", description="What to do.", required=True)
         prompts = [
             types.Prompt(
@@ -231,12 +361,18 @@ class Gateway:
             )
             for agent in self._service.agents.values()
         ]
+        theirs = await self._contents.prompts(self._desk(ctx), bare=self._bare)
+        prompts += [entry.model_copy(update={"name": name}) for name, (_, entry) in theirs.items()]
         return types.ListPromptsResult(prompts=prompts)
 
-    async def _get_prompt(self, ctx: Context, params: types.GetPromptRequestParams) -> types.GetPromptResult:
-        """An agent's instruction with a task, for the client's own model."""
-        agents = self._service.agents
+    async def _get_prompt(self, ctx: Context, params: types.GetPromptRequestParams) -> Any:
+        """An agent's instruction with a task, for the client's own model; or what a server behind has."""
+        agents, desk = self._service.agents, self._desk(ctx)
         agent = agents.get(params.name)
+        if agent is None and (found := await self._prompt(desk, params.name)) is not None:
+            each, entry = found
+            given = {"name": entry.name, **({"arguments": params.arguments} if params.arguments else {})}
+            return await self._read(ctx, desk, each, given, params, prompt)
         if agent is None:
             raise MCPError(types.INVALID_PARAMS, f"there is no agent {params.name!r}; there are {', '.join(agents)}")
         task = (params.arguments or {}).get("task", "").strip()
@@ -246,6 +382,11 @@ class Gateway:
         return types.GetPromptResult(
             description=agent.description or None, messages=[types.PromptMessage(role="user", content=text)]
         )
+
+
+def _bare_name(item: ToolSpecification) -> str:
+    """What a server behind calls its tool; of any other its name."""
+    return item.name.partition(".")[2] if "mcp" in item.metadata else item.name
 
 
 def _offset(params: types.PaginatedRequestParams | None) -> int:
@@ -268,7 +409,7 @@ def _resource(row: RunRow) -> types.Resource:
 
 
 class _Server(Server[Any]):
-    """Says that its tools may change, whichever transport asks."""
+    """Says that its lists may change, whichever transport asks."""
 
     def create_initialization_options(
         self,
@@ -276,5 +417,7 @@ class _Server(Server[Any]):
         experimental_capabilities: dict[str, dict[str, Any]] | None = None,
         extensions: dict[str, dict[str, Any]] | None = None,
     ) -> InitializationOptions:
-        changing = notification_options or NotificationOptions(tools_changed=True)
+        changing = notification_options or NotificationOptions(
+            tools_changed=True, prompts_changed=True, resources_changed=True
+        )
         return super().create_initialization_options(changing, experimental_capabilities, extensions)

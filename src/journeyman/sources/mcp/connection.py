@@ -11,7 +11,7 @@ import contextlib
 import logging
 import math
 import random
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -21,10 +21,12 @@ from mcp.client.session import ClientSession
 from mcp.client.subscriptions import SubscriptionLost, listen
 from mcp.shared.dispatcher import ProgressFnT
 from mcp.shared.exceptions import MCPError
+from mcp.shared.subscriptions import PromptsListChanged, ResourcesListChanged, ResourceUpdated, ToolsListChanged
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import TypeAdapter, ValidationError
 
-from journeyman.core.data import LOG_FIELDS, MCP_PAGES, one_line, visible
+from journeyman.core.calls import ToolContext
+from journeyman.core.data import LOG_FIELDS, MCP_PAGES, one_line, visible, with_texts
 from journeyman.core.errors import ConfigurationError, ErrorCategory, OutcomeUnknownError, Severity, ToolError
 from journeyman.sensitive.tokens import redacted
 from journeyman.sources.mcp.guard import LOST, UNREACHABLE, UNREADABLE
@@ -40,6 +42,15 @@ FIRST_PAUSE, LONGEST_PAUSE = 0.5, 30.0
 STEADY_SECONDS = 30.0
 """A server that was up for so long starts again without much of a pause."""
 _LONGEST_ERROR = 2_000
+MOST_ROUNDS = 20
+"""How often a server may ask for more before it answers one request."""
+SAMPLED_TOKENS = 4_096
+"""The longest text that a server may ask of a client's model at once."""
+_ASKED: dict[str, tuple[str, type[Any]]] = {
+    "elicitation/create": ("elicitation", types.ElicitResult),
+    "sampling/createMessage": ("sampling", types.CreateMessageResult),
+    "roots/list": ("roots", types.ListRootsResult),
+}
 _LOG_LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "notice": logging.INFO, "warning": logging.WARNING}
 
 Link: TypeAlias = StdioLink | HttpLink
@@ -72,10 +83,19 @@ class Connection:
     start_seconds: float
     client: types.Implementation
     secrets: tuple[str, ...] = ()
+    allowed: frozenset[str] = frozenset()
+    """What of ``sampling`` and ``roots`` the operator lets the server ask for."""
+    protocol: str | None = None
+    """The only version of the protocol to speak; the newest that both know unless given."""
     changed: asyncio.Event = field(default_factory=asyncio.Event)
     """The tools may be others by now, or the server is gone or back."""
     trouble: str | None = None
     """Why the server is not there."""
+    listeners: set[Callable[[str, str | None], None]] = field(default_factory=set)
+    """Told of changes: ``prompts``, ``resources``, or ``resource`` with its address."""
+    subscribed: set[str] = field(default_factory=set)
+    _subscriptions: asyncio.Event = field(default_factory=asyncio.Event)
+    _under_way: list[ToolContext] = field(default_factory=list)
     _owner: asyncio.Task[None] | None = None
     _live: _Live | None = None
     _up: asyncio.Event = field(default_factory=asyncio.Event)
@@ -136,7 +156,7 @@ class Connection:
         try:
             with limit:
                 async with link.connect() as (read, write), self._session(read, write) as session:
-                    await _negotiate(session, link.probe_seconds)
+                    await _negotiate(session, link.probe_seconds, self.protocol)
                     limit.deadline, up = math.inf, True
                     self._put_up(_Live(session, link), started)
                     async with anyio.create_task_group() as tasks:
@@ -162,26 +182,83 @@ class Connection:
             started.set_result(None)
 
     def _session(self, read: Any, write: Any) -> ClientSession:
-        # What a server may ask of a client (sampling, elicitation, roots) is not declared and refused.
-        return ClientSession(read, write, client_info=self.client, logging_callback=self._log, log_level="warning")
+        # Where the operator does not allow it, sampling and roots are not declared, and refused.
+        async def roots(context: Any) -> Any:
+            return await self._pass_on("roots/list", None)
+
+        return ClientSession(
+            read,
+            write,
+            client_info=self.client,
+            logging_callback=self._log,
+            log_level="info",
+            message_handler=self._heard,
+            elicitation_callback=lambda _, params: self._pass_on("elicitation/create", params),
+            sampling_callback=(lambda _, params: self._pass_on("sampling/createMessage", params))
+            if "sampling" in self.allowed
+            else None,
+            list_roots_callback=roots if "roots" in self.allowed else None,
+        )
 
     async def _follow_changes(self, session: ClientSession) -> None:
-        """Servers of the newer protocol tell of changes to whoever has asked for it."""
-        tools = None if session.server_capabilities is None else session.server_capabilities.tools
-        if session.protocol_version not in MODERN_PROTOCOL_VERSIONS or tools is None or not tools.list_changed:
+        """Servers of the newer protocol tell of changes to whoever has asked for it; older ones are asked once."""
+        can = session.server_capabilities or types.ServerCapabilities()
+        if session.protocol_version not in MODERN_PROTOCOL_VERSIONS:
+            for uri in sorted(self.subscribed):  # a server that was started again has forgotten them
+                with contextlib.suppress(MCPError, ValidationError):
+                    await session.send_request(_subscription(uri), types.EmptyResult)
             return
         pause = FIRST_PAUSE
         while True:
+            self._subscriptions.clear()
+            wanted: dict[str, Any] = {
+                "tools_list_changed": bool(can.tools and can.tools.list_changed),
+                "prompts_list_changed": bool(can.prompts and can.prompts.list_changed),
+                "resources_list_changed": bool(can.resources and can.resources.list_changed),
+            }
+            if not any(wanted.values()) and not self.subscribed:
+                await self._subscriptions.wait()
+                continue
             try:
-                async with listen(session, tools_list_changed=True) as changes:
+                async with (
+                    listen(session, **wanted, resource_subscriptions=sorted(self.subscribed)) as changes,
+                    anyio.create_task_group() as tasks,
+                ):
                     pause = FIRST_PAUSE
-                    async for _ in changes:
-                        self.changed.set()
-            except (MCPError, SubscriptionLost, RuntimeError, TimeoutError):
+                    tasks.start_soon(self._until_subscribed, tasks.cancel_scope)
+                    async for event in changes:
+                        self._tell(_KINDS[type(event)], getattr(event, "uri", None))
+                    tasks.cancel_scope.cancel()
+            except (MCPError, SubscriptionLost, RuntimeError, TimeoutError, BaseExceptionGroup):
                 pass
+            if self._subscriptions.is_set():
+                continue
             await asyncio.sleep(pause)
             self.changed.set()  # whatever has changed meanwhile was not told
             pause = min(pause * 2, LONGEST_PAUSE)
+
+    async def _until_subscribed(self, scope: anyio.CancelScope) -> None:
+        await self._subscriptions.wait()
+        scope.cancel()
+
+    async def subscribe(self, uri: str, *, wanted: bool = True) -> None:
+        """Hear of changes of one resource, or no more."""
+        (self.subscribed.add if wanted else self.subscribed.discard)(uri)
+        if self.protocol_version in MODERN_PROTOCOL_VERSIONS:
+            self._subscriptions.set()
+        else:
+            await self.request(_subscription(uri, wanted=wanted), types.EmptyResult)
+
+    async def _heard(self, message: Any) -> None:
+        if (kind := _KINDS.get(type(message))) is not None:
+            self._tell(kind, str(message.params.uri) if kind == "resource" else None)
+
+    def _tell(self, kind: str, uri: str | None) -> None:
+        if kind == "tools":
+            self.changed.set()
+            return
+        for listener in tuple(self.listeners):
+            listener(kind, uri)
 
     async def _log(self, params: types.LoggingMessageNotificationParams) -> None:
         fields: dict[str, Any] = {"severity": params.level}
@@ -189,6 +266,85 @@ class Connection:
         if any(0 < each.level <= logging.DEBUG for each in (logger, logging.getLogger("journeyman"))):
             fields["message"] = self._masked(visible(str(params.data)[:500]))
         _log(_LOG_LEVELS.get(params.level, logging.ERROR), "an MCP server logs", self.name, **fields)
+        if (context := self._only_caller()) is not None and context.caller is not None:
+            data = with_texts(params.data, lambda text: self._masked(visible(text)))
+            context.caller.log(
+                params.level, data, f"{self.name}.{visible(params.logger[:80])}" if params.logger else self.name
+            )
+
+    # --- what a server asks of whoever has made a call
+
+    def _only_caller(self) -> ToolContext | None:
+        """Whom a server speaks to. It does not say of which call it speaks, so there must be one caller alone."""
+        contexts = [context for context in self._under_way if context.caller is not None]
+        return contexts[0] if len({id(context.caller) for context in contexts}) == 1 else None
+
+    async def _pass_on(self, method: str, params: Any) -> Any:
+        """A question that a server of the older protocol asks during a call."""
+        context = self._only_caller()
+        if context is None:
+            why = "nobody can be asked: no call is under way, or several are"
+            return types.ErrorData(code=types.INVALID_REQUEST, message=why)
+        asked = {} if params is None else params.model_dump(by_alias=True, mode="json", exclude_none=True)
+        try:
+            answers = await self._answers({"question": {"method": method, "params": asked}}, context)
+        except ToolError as error:
+            return types.ErrorData(code=types.INVALID_REQUEST, message=error.message)
+        return _ASKED[method][1].model_validate(answers["question"], by_name=False)
+
+    async def _answers(
+        self, asked: Mapping[str, Mapping[str, Any]], context: ToolContext | None
+    ) -> Mapping[str, Mapping[str, Any]]:
+        """What the caller answers to a server's questions; each is marked as the server's. Raises ToolError."""
+        marked: dict[str, Mapping[str, Any]] = {}
+        for key, request in asked.items():
+            kind, _ = _ASKED[request["method"]]
+            if kind != "elicitation" and kind not in self.allowed:
+                why = f"the MCP server {self.name!r} asks for {kind}, which the operator does not allow"
+                raise ToolError("MCP_INPUT_REFUSED", why, user_guidance=f"'allow: [{kind}]' of the server allows it")
+            params = dict(request.get("params") or {})
+            if kind == "elicitation":
+                params["message"] = f"The MCP server {self.name!r} asks: {self._shown(str(params.get('message', '')))}"
+            elif kind == "sampling":
+                params["maxTokens"] = min(int(params.get("maxTokens", SAMPLED_TOKENS)), SAMPLED_TOKENS)
+            marked[key] = {**request, "params": params} if params else request
+        return await (context or ToolContext()).put(marked)
+
+    async def exchange(
+        self,
+        request: Any,
+        adapter: TypeAdapter[Any],
+        context: ToolContext | None,
+        *,
+        progress: ProgressFnT | None = None,
+        once: bool = False,
+    ) -> Any:
+        """A request and its result, with whatever the server asks in between. Raises as ``request`` does."""
+        for _ in range(MOST_ROUNDS):
+            with self._serving(context):
+                result = await self.request(request, adapter, progress=progress, once=once)
+            if not isinstance(result, types.InputRequiredResult):
+                return result
+            asked = {
+                key: item.model_dump(by_alias=True, mode="json", exclude_none=True)
+                for key, item in (result.input_requests or {}).items()
+            }
+            answers = await self._answers(asked, context) if asked else {}
+            responses = {key: _ASKED[asked[key]["method"]][1].model_validate(said) for key, said in answers.items()}
+            more = {"input_responses": responses or None, "request_state": result.request_state}
+            request = request.model_copy(update={"params": request.params.model_copy(update=more)})
+        raise ToolError("MCP_INPUT_REQUIRED", f"the MCP server {self.name!r} asked for more {MOST_ROUNDS} times")
+
+    @contextlib.contextmanager
+    def _serving(self, context: ToolContext | None) -> Iterator[None]:
+        if context is None:
+            yield
+            return
+        self._under_way.append(context)
+        try:
+            yield
+        finally:
+            self._under_way.remove(context)
 
     # --- requests
 
@@ -327,8 +483,28 @@ class _SessionEndedError(Exception):
     """The server does not know the session any more."""
 
 
-async def _negotiate(session: ClientSession, probe_seconds: float | None) -> None:
+_KINDS: dict[type[Any], str] = {
+    ToolsListChanged: "tools",
+    PromptsListChanged: "prompts",
+    ResourcesListChanged: "resources",
+    ResourceUpdated: "resource",
+    types.PromptListChangedNotification: "prompts",
+    types.ResourceListChangedNotification: "resources",
+    types.ResourceUpdatedNotification: "resource",
+}
+
+
+def _subscription(uri: str, *, wanted: bool = True) -> Any:
+    if wanted:
+        return types.SubscribeRequest(params=types.SubscribeRequestParams(uri=uri))
+    return types.UnsubscribeRequest(params=types.UnsubscribeRequestParams(uri=uri))
+
+
+async def _negotiate(session: ClientSession, probe_seconds: float | None, protocol: str | None) -> None:
     """Agree on a version: the newer protocol where the server knows it, else the older one's handshake."""
+    if protocol is not None:
+        await (session.discover() if protocol in MODERN_PROTOCOL_VERSIONS else session.initialize())
+        return
     slow = False
     try:
         async with asyncio.timeout(probe_seconds):

@@ -6,15 +6,17 @@ They belong to the server like its tools, and are graded like tools that declare
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import mcp_types as types
 from pydantic import TypeAdapter
 
+from journeyman.core.calls import ToolContext
 from journeyman.core.data import visible
 from journeyman.core.specification import ToolSpecification
-from journeyman.sources.mcp.tools import complete, prompt_value, resource_value
-from journeyman.tools.tool import Tool
+from journeyman.sources.mcp.tools import CONTEXT, prompt_value, resource_value
+from journeyman.tools.tool import ForeignSchema, Tool
 
 if TYPE_CHECKING:
     from journeyman.sources.mcp.connection import Connection
@@ -28,74 +30,118 @@ _LONGEST_TEXT = 500
 
 def extra_tools(connection: Connection, options: Options, *, resources: bool, prompts: bool) -> list[Tool[..., Any]]:
     """Those that the server's capabilities ask for."""
-    capabilities = connection.capabilities
+    capabilities, content = connection.capabilities, Content(connection)
     found = []
     if resources and capabilities.resources is not None:
-        found += _resource_tools(connection, options)
+        found += _resource_tools(content, options)
     if prompts and capabilities.prompts is not None:
-        found += _prompt_tools(connection, options)
+        found += _prompt_tools(content, options)
     return found
 
 
-def _resource_tools(connection: Connection, options: Options) -> list[Tool[..., Any]]:
-    async def list_resources() -> Any:
-        held = await _all(connection, types.ListResourcesRequest, types.ListResourcesResult, "resources")
-        templates = await _all(
-            connection, types.ListResourceTemplatesRequest, types.ListResourceTemplatesResult, "resource_templates"
+@dataclass(slots=True, eq=False)
+class Content:
+    """What a server has besides tools, as the protocol has it; for doors that pass it on as it is."""
+
+    connection: Connection
+
+    @property
+    def listeners(self) -> set[Callable[[str, str | None], None]]:
+        return self.connection.listeners
+
+    async def resources(self) -> list[types.Resource]:
+        return await _all(self.connection, types.ListResourcesRequest, types.ListResourcesResult, "resources")
+
+    async def templates(self) -> list[types.ResourceTemplate]:
+        request, result = types.ListResourceTemplatesRequest, types.ListResourceTemplatesResult
+        return await _all(self.connection, request, result, "resource_templates")
+
+    async def prompts(self) -> list[types.Prompt]:
+        return await _all(self.connection, types.ListPromptsRequest, types.ListPromptsResult, "prompts")
+
+    async def complete(self, params: types.CompleteRequestParams) -> types.CompleteResult:
+        if self.connection.capabilities.completions is None:
+            return types.CompleteResult(completion=types.Completion(values=[]))
+        found: types.CompleteResult = await self.connection.request(
+            types.CompleteRequest(params=params), types.CompleteResult
         )
+        return found
+
+    async def subscribe(self, uri: str, *, wanted: bool = True) -> None:
+        can = self.connection.capabilities.resources
+        if can is not None and can.subscribe:
+            await self.connection.subscribe(uri, wanted=wanted)
+
+    # --- as tools
+
+    async def list_resources(self, context: ToolContext | None) -> Any:
+        held, templates = await self.resources(), await self.templates()
         return {
             "resources": [_told(item, "uri", "name", "description", "mime_type", "size") for item in held],
             "templates": [_told(item, "uri_template", "name", "description", "mime_type") for item in templates],
         }
 
-    async def read_resource(uri: str) -> Any:
-        params = types.ReadResourceRequestParams(uri=uri)
-        result = await connection.request(types.ReadResourceRequest(params=params), _READ)
-        return resource_value(complete(result))
+    async def read_resource(self, context: ToolContext | None, uri: str) -> Any:
+        request = types.ReadResourceRequest(params=types.ReadResourceRequestParams(uri=uri))
+        return resource_value(await self.connection.exchange(request, _READ, context), uri)
 
+    async def list_prompts(self, context: ToolContext | None) -> Any:
+        return {"prompts": [_prompt(item) for item in await self.prompts()]}
+
+    async def get_prompt(self, context: ToolContext | None, name: str, arguments: dict[str, str] | None = None) -> Any:
+        request = types.GetPromptRequest(params=types.GetPromptRequestParams(name=name, arguments=arguments))
+        return prompt_value(await self.connection.exchange(request, _PROMPT, context))
+
+
+@dataclass(slots=True, eq=False)
+class ContentTool:
+    """Calls one of the methods above."""
+
+    content: Content
+    method: Callable[..., Any]
+
+    async def __call__(self, **values: Any) -> Any:
+        return await self.method(values.pop(CONTEXT), **values)
+
+
+def _resource_tools(content: Content, options: Options) -> list[Tool[..., Any]]:
     server = options.namespace
     return [
-        _tool(options, list_resources, f"List what can be read from {server!r}: resources and address templates. "
-              "Use when you need a resource and do not know its address.", {}),
-        _tool(options, read_resource, f"Read a resource of {server!r}. Use when you know its address.",
+        _tool(options, content, content.list_resources, f"List what can be read from {server!r}: resources and address "
+              "templates. Use when you need a resource and do not know its address.", {}),
+        _tool(options, content, content.read_resource, f"Read a resource of {server!r}. Use when you know its address.",
               {"uri": {"type": "string", "description": "The resource's address, as listed or made of a template."}},
               required=["uri"]),
     ]  # fmt: skip
 
 
-def _prompt_tools(connection: Connection, options: Options) -> list[Tool[..., Any]]:
-    async def list_prompts() -> Any:
-        found = await _all(connection, types.ListPromptsRequest, types.ListPromptsResult, "prompts")
-        return {"prompts": [_prompt(item) for item in found]}
-
-    async def get_prompt(name: str, arguments: dict[str, str] | None = None) -> Any:
-        params = types.GetPromptRequestParams(name=name, arguments=arguments)
-        result = await connection.request(types.GetPromptRequest(params=params), _PROMPT)
-        return prompt_value(complete(result))
-
+def _prompt_tools(content: Content, options: Options) -> list[Tool[..., Any]]:
     server = options.namespace
     named = {
         "name": {"type": "string", "description": "As listed."},
         "arguments": {"type": "object", "additionalProperties": {"type": "string"}, "description": "By name."},
     }
     return [
-        _tool(options, list_prompts, f"List the prompt templates of {server!r}. Use when you look for one.", {}),
-        _tool(options, get_prompt, f"Fill in a prompt template of {server!r}. Use when the user wants one.", named,
-              required=["name"]),
+        _tool(options, content, content.list_prompts, f"List the prompt templates of {server!r}. Use when you look for "
+              "one.", {}),
+        _tool(options, content, content.get_prompt, f"Fill in a prompt template of {server!r}. Use when the user wants "
+              "one.", named, required=["name"]),
     ]  # fmt: skip
 
 
 def _tool(
     options: Options,
-    function: Callable[..., Any],
+    content: Content,
+    method: Callable[..., Any],
     description: str,
     properties: dict[str, Any],
     *,
     required: list[str] | None = None,
 ) -> Tool[..., Any]:
     trusted = options.trust_annotations
+    name = f"{options.namespace}.{method.__name__}"
     specification = ToolSpecification(
-        name=f"{options.namespace}.{function.__name__}",
+        name=name,
         description=description,
         parameters={
             "type": "object",
@@ -105,10 +151,17 @@ def _tool(
         },
         read_only=trusted,
         **options.declared,
-        metadata={"mcp": {"server": options.fingerprint}},
+        metadata={"mcp": {"server": options.fingerprint, "content": method.__name__}},
     )
-    cache_seconds = options.cache_seconds if trusted else None
-    return Tool.from_specification(specification, function, cache_seconds=cache_seconds)
+    schema = ForeignSchema(specification.parameters, where=f"tool {name!r}")
+    schema.context_parameter = CONTEXT
+    return Tool(
+        specification=specification,
+        function=ContentTool(content, method),
+        schema=schema,
+        cache_seconds=options.cache_seconds if trusted else None,
+        is_async=True,
+    )
 
 
 async def _all(connection: Connection, request: type[Any], result: type[Any], field: str) -> list[Any]:

@@ -20,6 +20,7 @@ from journeyman.tools.tool import Tool
 if TYPE_CHECKING:
     from journeyman.sources.mcp.connection import Connection, Link
 
+PROTOCOLS = ("2025-11-25", "2026-07-28")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,31}")
 _SHORTEST_SECRET = 6
 _LIST_PAUSE = 1.0
@@ -77,6 +78,8 @@ class McpServer:
         only: Iterable[str] | None = None,
         resources: bool = True,
         prompts: bool = True,
+        allow: Iterable[str] = (),
+        protocol: str | None = None,
         message_bytes: int | None = None,
     ) -> None:
         where = f"MCP server {name!r}"
@@ -112,6 +115,11 @@ class McpServer:
         )
         self._only = None if only is None else frozenset(only)
         self._resources, self._prompts = resources, prompts
+        self._allowed, self._protocol = frozenset(allow), protocol
+        if wrong := self._allowed - {"sampling", "roots"}:
+            raise ConfigurationError(f"{where}: allow takes 'sampling' and 'roots', not {', '.join(sorted(wrong))}")
+        if protocol is not None and protocol not in PROTOCOLS:
+            raise ConfigurationError(f"{where}: protocol is {' or '.join(PROTOCOLS)}, got {protocol!r}")
         self._message_bytes = MCP_MESSAGE_BYTES if message_bytes is None else message_bytes
         self._connection: Connection | None = None
         self._known: dict[str, tuple[str, Tool[..., Any] | UnusableTool]] = {}
@@ -193,6 +201,8 @@ class McpServer:
             self._link,
             start_seconds=self._start,
             client=types.Implementation(name="journeyman", version=version("journeyman")),
+            allowed=self._allowed,
+            protocol=self._protocol,
             secrets=(*secrets, *(value.removeprefix("Bearer ") for value in secrets)),
         )
 

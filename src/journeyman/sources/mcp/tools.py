@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import mcp_types as types
 from pydantic import TypeAdapter
+from pydantic_core import from_json
 
 from journeyman.core.calls import ToolContext
 from journeyman.core.data import (
@@ -56,10 +57,10 @@ class RemoteTool:
         context: ToolContext = values.pop(CONTEXT)
         params = types.CallToolRequestParams(name=self.name, arguments=values)
         progress = None if context is None else _reporting(context)
-        result = await self.connection.request(
-            types.CallToolRequest(params=params), _RESULT, progress=progress, once=self.once
+        result = await self.connection.exchange(
+            types.CallToolRequest(params=params), _RESULT, context, progress=progress, once=self.once
         )
-        value = value_of(complete(result))
+        value = value_of(result)
         if self.output is not None:
             await self._check(result.structured_content)
         return value
@@ -74,13 +75,6 @@ class RemoteTool:
                 f"the result of {self.name!r} does not fit the schema that its server declares",
                 recover_action="Do not repeat the call: it has run. Go on without its result",
             )
-
-
-def complete(result: Any) -> Any:
-    """The result, if it is one. Raises ToolError where the server asks for something first."""
-    if isinstance(result, types.InputRequiredResult):
-        raise ToolError("MCP_INPUT_REQUIRED", "the server asks the client for input, which is not supported")
-    return result
 
 
 def _reporting(context: ToolContext) -> Any:
@@ -218,7 +212,8 @@ def _told(hints: types.ToolAnnotations) -> dict[str, Any]:
 # --- results as plain JSON: text as text, structure as it is, images and other media apart
 #
 # A result with media is an object with a list ``media``; each entry says its ``mime_type``, its size in ``bytes`` and
-# its ``data`` in base64. Models are told of kind and size only, and stores keep large data apart.
+# its ``data`` in base64. Models are told of kind and size only, and stores keep large data apart. Where the blocks of a
+# result came in another order, in several texts, or annotated, ``order`` says so: who passes the result on restores it.
 
 
 _LONGEST_ERROR = 4_000
@@ -235,11 +230,12 @@ def value_of(result: types.CallToolResult) -> Any:
     return parts.value(result.structured_content)
 
 
-def resource_value(result: types.ReadResourceResult) -> Any:
-    """The contents of a resource."""
+def resource_value(result: types.ReadResourceResult, uri: str) -> Any:
+    """The contents of a resource: its text, where it is one plain text."""
     parts = _Parts()
     for item in result.contents:
-        parts.add_contents(item, named=len(result.contents) > 1)
+        plain = str(item.uri) == uri and item.mime_type in (None, "text/plain") and item.meta is None
+        parts.add_contents(item, named=len(result.contents) > 1 or not plain)
     return parts.value(None)
 
 
@@ -265,18 +261,32 @@ class _Parts:
         self._media: list[dict[str, Any]] = []
         self._links: list[dict[str, Any]] = []
         self._resources: list[dict[str, Any]] = []
+        self._order: list[dict[str, Any]] = []
 
     def add(self, block: Any) -> None:
+        known = len(self._order)
+        self._add(block)
+        if len(self._order) > known:
+            said = {"annotations": block.annotations, "meta": block.meta}
+            told = {key: _plain(value) for key, value in said.items() if value is not None}
+            self._order[-1] |= told if not isinstance(block, types.ResourceLink) else {}
+
+    def _add(self, block: Any) -> None:
         match block:
             case types.TextContent(text=text):
-                self._texts.append(text)
+                self._add_text(text)
             case types.ImageContent(data=data, mime_type=kind) | types.AudioContent(data=data, mime_type=kind):
                 self._media.append(_medium(kind, data))
+                self._order.append({"kind": "media"})
             case types.EmbeddedResource(resource=contents):
                 self.add_contents(contents, named=True)
             case types.ResourceLink():
-                told = {"uri": str(block.uri), "name": block.name, "mime_type": block.mime_type}
-                self._links.append({key: value for key, value in told.items() if value is not None})
+                self._links.append(block.model_dump(mode="json", exclude_none=True, exclude={"type"}))
+                self._order.append({"kind": "links"})
+
+    def _add_text(self, text: str) -> None:
+        self._texts.append(text)
+        self._order.append({"kind": "text", "chars": len(text)})
 
     def add_contents(self, contents: Any, *, named: bool) -> None:
         uri = str(contents.uri)
@@ -284,25 +294,56 @@ class _Parts:
             if named:
                 told = {"uri": uri, "mime_type": contents.mime_type, "text": contents.text}
                 self._resources.append({key: value for key, value in told.items() if value is not None})
+                self._order.append({"kind": "resources"})
             else:
-                self._texts.append(contents.text)
+                self._add_text(contents.text)
         else:
             kind = contents.mime_type or "application/octet-stream"
             self._media.append({"uri": uri, **_medium(kind, contents.blob)})
+            self._order.append({"kind": "media"})
 
     def value(self, structured: Any) -> Any:
         text = "\n".join(self._texts)
-        if not (self._media or self._links or self._resources):
+        told = self._annotated() or not self._usual()
+        if not (self._media or self._links or self._resources or (told and structured is None)):
             # Servers repeat what is structured as text, for clients that know no structure.
-            return text if structured is None else structured
+            if structured is None:
+                return text
+            if _repeats(text, structured):
+                return structured
         parts = {
             "structured": structured,
             "text": text or None,
+            "media": self._media,
             "resources": self._resources,
             "links": self._links,
-            "media": self._media,
+            "order": self._order if told else None,
         }
         return {key: value for key, value in parts.items() if value not in (None, [])}
+
+    def _annotated(self) -> bool:
+        return any("annotations" in block or "meta" in block for block in self._order)
+
+    def _usual(self) -> bool:
+        """Whether the blocks come as they would be put together without being told of their order."""
+        kinds = [block["kind"] for block in self._order]
+        usual = ("text", "media", "resources", "links")
+        return kinds.count("text") < 2 and kinds == sorted(kinds, key=usual.index)
+
+
+def _plain(value: Any) -> Any:
+    return value.model_dump(mode="json", exclude_none=True) if isinstance(value, types.Annotations) else value
+
+
+def _repeats(text: str, structured: Any) -> bool:
+    """Whether a text says no more than the structure beside it."""
+    if not text or (isinstance(structured, dict) and structured == {"result": text}):
+        return True
+    try:
+        read = from_json(text)
+    except ValueError:
+        return False
+    return bool(read == structured or {"result": read} == structured)
 
 
 def _medium(kind: str, data: str) -> dict[str, Any]:
