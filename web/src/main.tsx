@@ -107,4 +107,6 @@ function Logo() {
 }
 
 escapeDirections();
-render(<App />, document.getElementById("app")!);
+const place = document.getElementById("app")!;
+place.replaceChildren();
+render(<App />, place);

@@ -259,7 +259,8 @@ export function doing(run: RunState, decides: boolean): string {
   if (asking.length) return `Waiting for ${decides ? "your" : "somebody's"} decision: ${asking.join(", ")}`;
   const open = all.filter((call) => unsettled(call, run)).map((call) => call.tool);
   if (open.length) return `Outcome unknown, ${decides ? "your" : "somebody's"} word is needed: ${open.join(", ")}`;
-  if (ended(run.status)) return STATUS[run.status];
+  // Whether it did what was asked is told beside the answer.
+  if (ended(run.status)) return run.status === "completed" ? "Finished" : STATUS[run.status];
   if (run.status === "stuck") return `Stuck: ${run.error?.message ?? "processes die on it"}`;
   const running = all.filter((call) => call.status === "running").map((call) => call.tool);
   if (running.length) return `Running ${running.join(", ")}…`;

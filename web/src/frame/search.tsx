@@ -56,7 +56,7 @@ export function SearchDialog({ close }: { close: () => void }) {
   useEffect(() => {
     const before = document.activeElement;
     dialog.current!.showModal();
-    return () => void setTimeout(() => document.activeElement === document.body && before instanceof HTMLElement && before.isConnected && before.focus());
+    return () => void setTimeout(() => document.activeElement === document.body && before instanceof HTMLElement && before.isConnected && before.focus({ preventScroll: true }));
   }, []);
   useEffect(() => {
     const pages = PAGES.filter((page) => !wanted || fits(page.title, wanted)).map((page) => ({ kind: "Pages", text: page.title, more: "", to: href(page.name) }));
@@ -88,6 +88,10 @@ export function SearchDialog({ close }: { close: () => void }) {
     } else if (event.key === "Enter") {
       event.preventDefault();
       open(hits[at]);
+    } else if (event.key === "Escape") {
+      // A field for searching would be emptied by it first.
+      event.preventDefault();
+      close();
     }
   };
   useEffect(() => dialog.current?.querySelector(`#hit-${at}`)?.scrollIntoView({ block: "nearest" }), [at]);

@@ -52,7 +52,7 @@ function SettingsDialog({ close, children }: { close: () => void; children: prea
   useEffect(() => {
     const before = document.activeElement;
     dialog.current!.showModal();
-    return () => void setTimeout(() => before instanceof HTMLElement && before.isConnected && before.focus());
+    return () => void setTimeout(() => before instanceof HTMLElement && before.isConnected && before.focus({ preventScroll: true }));
   }, []);
   return (
     <dialog ref={dialog} aria-labelledby="settings-title" onCancel={(event) => { event.preventDefault(); close(); }}>

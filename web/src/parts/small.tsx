@@ -85,7 +85,7 @@ export function Confirm({ title, verb, children, yes, no }: {
     const before = document.activeElement;
     dialog.current!.showModal();
     // Afterwards: as long as the dialog is there, nothing else can have the focus.
-    return () => void setTimeout(() => before instanceof HTMLElement && before.isConnected && before.focus());
+    return () => void setTimeout(() => before instanceof HTMLElement && before.isConnected && before.focus({ preventScroll: true }));
   }, []);
   return (
     <dialog ref={dialog} aria-labelledby="confirm-title" onCancel={(event) => { event.preventDefault(); no(); }}>

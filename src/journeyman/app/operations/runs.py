@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import AsyncIterator, Mapping
 from functools import cache
-from types import MappingProxyType
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, SerializeAsAny
@@ -183,28 +182,27 @@ async def list_runs(
     after: After = None,
     offset: Offset = 0,
 ) -> Runs:
-    only = {
-        "agent": agent,
-        "tool": tool,
-        "outcome": outcome,
-        "text": q,
-        **{name: time and time.timestamp() for name, time in (("since", since), ("until", until))},
-    }
-    rows, page = await _rows(desk, status, session_id, principal, only, limit=limit, after=after, offset=offset)
+    rows, page = await _rows(
+        desk,
+        principal,
+        {"limit": limit, "after": after, "offset": offset},
+        statuses=status or None,
+        session_id=session_id,
+        agent=agent,
+        tool=tool,
+        outcome=outcome,
+        text=q,
+        since=since and since.timestamp(),
+        until=until and until.timestamp(),
+    )
     return Runs(runs=[await view_of(row, desk) for row in rows], **page)
 
 
 async def _rows(
-    desk: Desk,
-    status: list[RunStatus] | None,
-    session_id: str | None,
-    principal: str | None,
-    only: Mapping[str, Any] = MappingProxyType({}),
-    **place: Any,
+    desk: Desk, principal: str | None, place: Mapping[str, Any], **only: Any
 ) -> tuple[list[RunRow], dict[str, Any]]:
     await desk.app.approvals.expire()
-    asked = {"statuses": status or None, "session_id": session_id, "principal_id": desk.visible(only=principal)}
-    asked.update(only)
+    asked = {**only, "principal_id": desk.visible(only=principal)}
     return await paged(desk.app.store.runs.list, desk.app.store.runs.count, asked, **place)
 
 
@@ -227,7 +225,9 @@ async def run_rows(
     after: After = None,
 ) -> KeptRuns:
     """For whoever looks after the store."""
-    rows, page = await _rows(desk, status, session_id, principal, limit=limit, after=after)
+    rows, page = await _rows(
+        desk, principal, {"limit": limit, "after": after}, statuses=status or None, session_id=session_id
+    )
     found = [KeptRun.model_construct(**dict(row), task=await task_of(desk, row.id)) for row in rows]
     return KeptRuns.model_construct(runs=found, **page)
 
