@@ -13,6 +13,7 @@ import pytest
 
 from journeyman import ConfigurationError, Journeyman, Policy, RunStatus
 from journeyman.core.events import Fact
+from journeyman.learning.episodes import from_facts
 from journeyman.testing import ScriptedModel, call, crash_and_recover, crash_points, say, together
 from tests.marking import daily
 from tests.replay.shop import AGENT, EFFECTS, LIBRARY
@@ -131,6 +132,14 @@ async def test_a_fork_after_the_answer_goes_on_with_the_conversation(app: Journe
         await app.fork(parent, at=9)
     again = await app.fork(fork.run_id, at=4)  # a fork of a fork
     assert (await again.result()).answer == "Refunded."
+
+
+async def test_nothing_is_learned_from_a_fork(app: Journeyman) -> None:
+    parent = await refunded(app)
+    fork = await app.fork(parent, at=2, result={"refunded": 1_000_000})
+    assert await settled(app, fork.run_id) is RunStatus.COMPLETED
+    assert from_facts(await facts_of(app, parent)) is not None
+    assert from_facts(await facts_of(app, fork.run_id)) is None
 
 
 async def test_a_fork_of_a_waiting_run_and_of_a_chain(app: Journeyman) -> None:

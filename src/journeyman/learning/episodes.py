@@ -22,6 +22,7 @@ from journeyman.core.events import (
     MessageReceived,
     RunFailed,
     RunFinished,
+    RunForked,
     RunStarted,
     StepFinished,
     StrategiesInjected,
@@ -108,10 +109,13 @@ def seems_to_read(tool_name: str) -> bool:
 
 
 def from_facts(facts: Sequence[Fact], *, labels: Sequence[Label] = ()) -> Episode | None:
-    """The episode of an ended run; None where nothing was asked, or the run has not ended."""
+    """The episode of an ended run; None where nothing was asked, the run has not ended, or is a fork.
+
+    What a fork did before it is its parent's, and its results may be somebody's "what if".
+    """
     started = next((fact for fact in facts if isinstance(fact, RunStarted)), None)
     end = next((fact for fact in reversed(facts) if isinstance(fact, RunFinished | RunFailed)), None)
-    if started is None or end is None:
+    if started is None or end is None or any(isinstance(fact, RunForked) for fact in facts):
         return None
     reads = {str(item.get("name")): bool(item.get("read_only")) for item in started.agent.get("tools") or ()}
     decisions: dict[str, bool] = {}
