@@ -22,7 +22,7 @@ from journeyman.core.protocols import ModelResponse
 from journeyman.core.runs import Message, Role, ToolCall
 from journeyman.models.providers import ProviderModel, key_variable
 from journeyman.models.resolve import PROVIDERS, model_from_name
-from journeyman.testing import FakeClock, ScriptedServer, call, cut, say, together
+from journeyman.testing import FakeClock, ScriptedServer, call, cut, raw, say, together
 from journeyman.testing.server import Reply
 from tests.models.asking import Heard, asked, tool
 from tests.models.provider_servers import (
@@ -137,13 +137,22 @@ async def test_streams_give_deltas_and_the_same_answer(server: type[ProviderServ
 
 
 async def test_what_came_with_a_call_goes_back_with_it(reach: Reach) -> None:
-    with GoogleServer(call("get_time", zone="CET"), say("noon"), say("noon")) as serving:
+    with GoogleServer(call("get_time", zone="CET"), *[say("noon")] * 3) as serving:
         async with reach(serving) as model:
             memo: dict[Any, Any] = {}
             first = await model.respond(asked(*ASKED, tools=TOOLS, memo=memo))
             await model.respond(asked(*after(first, "12:00"), tools=TOOLS, memo=memo))
             assert "'thoughtSignature': 'c2lnbmF0dXJl'" in str(serving.bodies[-1])
-            # After a restart the memo is empty; the call itself still goes out.
+            # After a restart the memo is empty; the facts still have it.
+            *asked_before, result = after(first, "12:00")
+            said = asked_before.pop()
+            ours = tuple(made.model_copy(update={"id": "call_1_1"}) for made in said.calls)
+            stored = said.model_copy(update={"returned": first.returned, "calls": ours}).model_dump_json()
+            told = result.model_copy(update={"call_id": "call_1_1"})
+            await model.respond(asked(*asked_before, Message.model_validate_json(stored), told, tools=TOOLS))
+            assert "'thoughtSignature': 'c2lnbmF0dXJl'" in str(serving.bodies[-1])
+            assert "call_1_1" not in str(serving.bodies[-1])
+            # Without it the call itself still goes out.
             await model.respond(asked(*after(first, "12:00"), tools=TOOLS))
             assert "'name': 'get_time'" in str(serving.bodies[-1]["contents"][1])
 
@@ -268,7 +277,7 @@ async def test_ids_are_made_to_fit_a_provider_that_wants_a_certain_length(monkey
     from pydantic_ai.models.mistral import MistralModel
     from pydantic_ai.providers.mistral import MistralProvider
 
-    async with ScriptedServer([say("an answer without an id, which its SDK refuses")]) as server:
+    async with ScriptedServer([raw(b'{"choices": []}')]) as server:
         provider = MistralProvider(api_key="secret", base_url=server.url.removesuffix("/v1"))
         model = ProviderModel("mistral:mistral-large")
         monkeypatch.setattr(model, "_load", lambda: MistralModel("mistral-large", provider=provider))

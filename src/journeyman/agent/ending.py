@@ -6,6 +6,7 @@ Also what ends are labelled with, answers that must be data, and whether nothing
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import inspect
 import logging
 import re
@@ -18,7 +19,7 @@ from pydantic_core import to_json
 
 from journeyman.agent.agent import Agent, Verify
 from journeyman.agent.state import REPEATED, UNFIT, RunState, Turn
-from journeyman.agent.turn import composed_thought, nudge_for
+from journeyman.agent.turn import ENDS, composed_thought, nudge_for
 from journeyman.core.approvals import Label, LabelSource
 from journeyman.core.calls import CallStatus, ToolCallRecord
 from journeyman.core.data import LARGE_TEXT, LOG_FIELDS
@@ -54,12 +55,46 @@ _LIMIT_HINTS = {
 }
 
 
+_ENDINGS = {
+    "length": (
+        "ANSWER_CUT_OFF",
+        "the model's answer was cut off at the limit of its output tokens",
+        "Raise max_output_tokens of the model's settings, or ask for less at a time",
+    ),
+    "refusal": ("ANSWER_REFUSED", "the model refused to answer", "Ask for something else, or in other words"),
+    "filter": (
+        "ANSWER_FILTERED",
+        "the provider's content filter stopped the answer",
+        "Ask for something else, or in other words; the same again would be stopped again",
+    ),
+}
+
+
 async def finish(run: Run, answer: Answered) -> None:
-    if run.state.answer is None:
-        if run.agent.output is not None:
+    why = run.state.finish
+    if run.state.answer is None and why != "filter":
+        if run.agent.output is not None and why not in ENDS:
             answer = await with_output(run, answer)
-        await run.recorder.record(answer)
-    await _end(run, RunStatus.COMPLETED)
+        elif run.agent.output is not None and why == "length":
+            with contextlib.suppress(ModelError):  # it may have been whole by then
+                answer, why = await with_output(run, answer), None
+        if answer.text.strip():
+            await run.recorder.record(answer)
+    if why not in ENDS or (why == "refusal" and run.state.answer is not None and run.agent.output is None):
+        await _end(run, RunStatus.COMPLETED)
+        return
+    code, message, guidance = _ENDINGS[why or ""]
+    error = ErrorInfo(
+        code=code,
+        message=message,
+        category=ErrorCategory.SYSTEM_ERROR,
+        severity=Severity.MEDIUM,
+        user_guidance=guidance,
+    )
+    if why == "length":
+        await _end(run, RunStatus.LIMIT_REACHED, error, limit="tokens")
+    else:
+        await fail(run, error)
 
 
 async def stop(run: Run, limit: LimitName) -> None:
@@ -182,7 +217,9 @@ def response(
         outcome=outcome(state, status),
         structured_trace=tuple(state.steps),
         limit_reached=limit or state.limit_reached,
+        finish_reason=state.finish,
         usage=state.usage,
+        seconds=state.active_seconds,
         model=state.model,
         messages=tuple(state.messages),
         error=error,
@@ -253,6 +290,8 @@ def outcome(state: RunState, status: RunStatus) -> Outcome:
     Without any call, only a model that says how sure it is tells something: one that is not has found no tool.
     """
     steps = [[call for call in step.calls if call.tool_name not in RESERVED_NAMES] for step in state.steps]
+    if state.finish == "refusal":
+        return "partly" if any(call.success for calls in steps for call in calls) else "not"
     if status is RunStatus.COMPLETED and any(steps) and all(call.success for calls in steps for call in calls):
         return "achieved"
     if not status.ended or any(_uncertain(call) for calls in steps for call in calls):
@@ -331,6 +370,8 @@ def _is_async(verify: Verify) -> bool:
 
 async def output_nudge(run: Run, turn: Turn) -> str | None:
     """What to tell a model whose text is not the data that was asked for; None where it is."""
+    if turn.finish in ENDS:
+        return None
     if not turn.text.strip():
         return nudge_for(run, turn) and _EMPTY
     try:

@@ -306,6 +306,8 @@ async def plan(run: Run) -> bool:
         confidence=planned.confidence,
         model=planned.model,
         started=asked_at,
+        finish=planned.finish,
+        returned=planned.returned if planned.calls else None,
     )
     if planned.calls:
         await run.recorder.record(message, CallsPlanned.unchecked(iteration=iteration, calls=planned.calls))

@@ -21,6 +21,7 @@ from journeyman.core.playbook import REMINDER, Advice
 from journeyman.core.policy import Principal
 from journeyman.core.runs import (
     AgentResponse,
+    FinishReason,
     LimitName,
     Limits,
     Message,
@@ -57,6 +58,8 @@ class Turn:
     calls: tuple[ToolCall, ...]
     asked_at: float
     confidence: float | None = None
+    finish: FinishReason | None = None
+    returned: dict[str, Any] | None = None
     records: dict[str, ToolCallRecord] = field(default_factory=dict)
     pasts: dict[str, CallPast] = field(default_factory=dict)
 
@@ -93,6 +96,8 @@ class RunState:
         self.usage = Usage()
         self.model = ""
         """Which model answered last."""
+        self.finish: FinishReason | None = None
+        """Why it stopped."""
         self.conclusion: events.Answered | None = None
         """The answer that the last step gave, before it is recorded as the run's."""
         self.answer: events.Answered | None = None
@@ -261,8 +266,9 @@ class RunState:
         self.status = RunStatus.RUNNING
         self.usage += fact.usage
         self.model = fact.model or self.model
-        self.last_confidence = fact.confidence
-        self.turn = Turn(fact.iteration, fact.text, fact.calls, fact.started or fact.time, fact.confidence)
+        self.last_confidence, self.finish = fact.confidence, fact.finish
+        asked_at = fact.started or fact.time
+        self.turn = Turn(fact.iteration, fact.text, fact.calls, asked_at, fact.confidence, fact.finish, fact.returned)
         for call in fact.calls:
             self.call_ids.add(call.id)
 
@@ -295,9 +301,12 @@ class RunState:
             if call.id not in turn.records and (past := turn.pasts.get(call.id)) and past.unknown is not None:
                 turn.records[call.id] = past.unknown  # the run went on: nobody was there to settle it
         if turn.calls:
+            self.finish = None  # whatever it was, there is something to go on with
             said = tuple(self._bearable(call, turn.records[call.id]) for call in turn.calls)
             self.messages.append(
-                Message.unchecked(role=Role.ASSISTANT, content=turn.text, calls=said, label=self.taint)
+                Message.unchecked(
+                    role=Role.ASSISTANT, content=turn.text, calls=said, label=self.taint, returned=turn.returned
+                )
             )
             self.fruitless = 0
         for call in turn.calls:
@@ -331,6 +340,7 @@ class RunState:
                 observation=(answer.text if answer else "\n".join(told) or turn.text.strip()) or EMPTY,
                 timestamp=turn.asked_at,
                 duration_ms=fact.duration_ms,
+                finish_reason=turn.finish,
             )
         )
 

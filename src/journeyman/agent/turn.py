@@ -7,6 +7,7 @@ import logging
 import re
 import traceback
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from journeyman.agent.agent import Agent
@@ -35,6 +36,8 @@ NOTHING_DONE = (
     "now, with values from the request or from results. Else give your answer again."
 )
 """Said once, where every demonstration that the model was shown ends in a change."""
+ENDS = ("length", "refusal", "filter")
+"""Reasons for which a model stops that end a run, whatever it has written by then."""
 MOST_FRUITLESS = 3
 """Replies in a row without a call or an answer before a run is given up."""
 _OURS = re.compile(r"call_\d+_\d+")
@@ -125,7 +128,12 @@ class ModelPlanner:
             call_ids=self._call_ids,
             suggested=None if hint is None else hint.call,
             output=None if run.agent.output is None else run.agent.expected.parameters,
+            asked_again=partial(_asked_again, run, run.iteration),
         )
+
+
+def _asked_again(run: Run, iteration: int, reason: str, seconds: float) -> None:
+    run.recorder.signal(StepRestarted(iteration=iteration, reason=reason, seconds=seconds))
 
 
 def _hint(run: Run) -> Hint | None:
@@ -339,6 +347,8 @@ def _left_undone(run: Run) -> bool:
 
 def nudge_for(run: Run, turn: Turn) -> str | None:
     """What to tell a model whose reply calls nothing and is no answer; None when the text is the answer."""
+    if turn.finish in ENDS:
+        return None  # asking again would come to the same
     if turn.text.strip() and not run.agent.finish:
         return NOTHING_DONE if _left_undone(run) else None
     if run.state.fruitless + 1 >= MOST_FRUITLESS:

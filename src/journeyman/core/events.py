@@ -23,6 +23,7 @@ from journeyman.core.playbook import Advice
 from journeyman.core.policy import Principal
 from journeyman.core.runs import (
     AgentResponse,
+    FinishReason,
     LimitName,
     Limits,
     Message,
@@ -130,6 +131,10 @@ class MessageReceived(_Event):
     model: str = ""
     started: float = 0.0
     """When the model was asked, in seconds since the epoch."""
+    finish: FinishReason | None = Field(default=None, exclude_if=lambda reason: reason is None)
+    """Why the model stopped, where its server says so."""
+    returned: dict[str, Any] | None = Field(default=None, exclude_if=lambda kept: kept is None, repr=False)
+    """What the provider wants back with the calls; see ``Message``."""
 
 
 class CallsPlanned(_Event):
@@ -220,6 +225,10 @@ class StepRestarted(_Event):
 
     type: Literal["step_restarted"] = "step_restarted"
     iteration: int
+    reason: str = ""
+    """What went wrong when the model was asked, where that is why."""
+    seconds: float = 0.0
+    """How long until it is asked again."""
 
 
 class Answered(_Event):

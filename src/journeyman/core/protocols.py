@@ -18,7 +18,7 @@ from journeyman.core.calls import ToolCallRecord
 from journeyman.core.data import Entity
 from journeyman.core.events import CallStarted, Event, Fact
 from journeyman.core.policy import BreakerRule, RateLimit
-from journeyman.core.runs import Message, ToolCall, Usage
+from journeyman.core.runs import FinishReason, Message, ToolCall, Usage
 from journeyman.core.specification import ToolSpecification
 
 if TYPE_CHECKING:
@@ -70,6 +70,8 @@ class ModelRequest:
     The same object at every step. ``tools`` then has ``finish``, whose parameters it is: an adapter need do no more
     than offer it. One whose server can be held to a schema may leave ``finish`` out and ask for the object as text.
     """
+    asked_again: Callable[[str, float], None] | None = None
+    """Told before an adapter asks again: why, and in how many seconds. It stands for ``restart`` of the deltas, too."""
 
 
 class ModelResponse(Entity):
@@ -81,6 +83,10 @@ class ModelResponse(Entity):
     confidence: float | None = Field(default=None, ge=0, le=1)
     """Calibrated by the adapter, where it can; never parsed out of the text."""
     model: str = ""
+    finish: FinishReason | None = None
+    """Why it stopped, where the server says so."""
+    returned: dict[str, Any] | None = None
+    """What the server wants back with the calls at the next step, under the adapter's name; plain JSON."""
     from_results: bool = False
     """The adapter writes no prose and has nothing more to call: what its calls came to, rendered for people, is the
     answer."""

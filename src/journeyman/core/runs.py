@@ -62,6 +62,10 @@ class Usage(Entity):
     input_tokens: int = Field(default=0, ge=0)
     output_tokens: int = Field(default=0, ge=0)
     requests: int = Field(default=0, ge=0)
+    cached_tokens: int = Field(default=0, ge=0, exclude_if=lambda count: count == 0)
+    """Of the input, what the provider had read before."""
+    reasoning_tokens: int = Field(default=0, ge=0, exclude_if=lambda count: count == 0)
+    """Of the output, what the model thought."""
 
     @property
     def total_tokens(self) -> int:
@@ -72,6 +76,8 @@ class Usage(Entity):
             input_tokens=self.input_tokens + other.input_tokens,
             output_tokens=self.output_tokens + other.output_tokens,
             requests=self.requests + other.requests,
+            cached_tokens=self.cached_tokens + other.cached_tokens,
+            reasoning_tokens=self.reasoning_tokens + other.reasoning_tokens,
         )
 
 
@@ -86,6 +92,8 @@ class Message(Entity):
     """Which call a function message answers."""
     calls: tuple[ToolCall, ...] = ()
     """The calls an assistant message asks for."""
+    returned: dict[str, Any] | None = Field(default=None, exclude_if=lambda kept: kept is None, repr=False)
+    """What the model's provider wants back with these calls, by the adapter that can read it: thinking, signatures."""
     label: DataLabel | None = Field(default=None, exclude_if=lambda label: label is None)
     """Whose words it holds, where others' were read: of a function message, and of what the model says after it."""
 
@@ -136,6 +144,9 @@ T = TypeVar("T")
 CHAT_MESSAGE_LIMIT = 2_000
 """Doors where people type refuse longer messages; programs are not limited."""
 
+
+FinishReason = Literal["stop", "length", "refusal", "filter"]
+"""Why a model stopped: it was done, its answer was cut off, it refuses, or the provider's filter stopped it."""
 
 Outcome = Literal["achieved", "partly", "not", "unknown"]
 """What became of what was asked, as far as the calls show it. A run can complete without having achieved anything."""
@@ -248,6 +259,8 @@ class ReasoningStep(Derived):
     observation: str | None = None
     timestamp: float
     duration_ms: float = Field(ge=0)
+    finish_reason: FinishReason | None = None
+    """Why the model stopped, where its server says so."""
 
     @model_validator(mode="after")
     def _consistent(self) -> ReasoningStep:
@@ -294,8 +307,12 @@ class AgentResponse(Derived, Generic[OutputT]):
     """What people and the verifier say about the run, the most reliable first."""
     structured_trace: tuple[ReasoningStep, ...] = ()
     limit_reached: LimitName | None = None
-    """Which limit ended the run, where one did."""
+    """Which limit ended the run, where one did; ``tokens`` also where the last answer was cut off."""
+    finish_reason: FinishReason | None = None
+    """Why the model stopped last, where its server says so. Only ``stop`` is an answer as it was meant."""
     usage: Usage = Usage()
+    seconds: float = Field(default=0.0, ge=0)
+    """How long the run was worked on; waiting for a person does not count."""
     model: str = ""
     """The model that answered last, by the name its adapter gives."""
     messages: tuple[Message, ...] = ()
@@ -353,6 +370,11 @@ class AgentResponse(Derived, Generic[OutputT]):
     def label(self) -> Label | None:
         """The most reliable label there is; without one, the grounded judge's. None where nothing can be said."""
         return best_label(self.labels) or judge(self.tool_calls, ended=self.status is RunStatus.COMPLETED)
+
+    @property
+    def cost(self) -> float | None:
+        """US dollars by the list prices of the model that answered; None where it has none."""
+        return cost_of(self.model, self.usage, list_prices())
 
     @derived
     def tool_calls(self) -> tuple[ToolCallRecord, ...]:

@@ -20,7 +20,7 @@ from journeyman.core.data import (
     check_containers,
 )
 from journeyman.core.protocols import ModelResponse
-from journeyman.core.runs import ToolCall, Usage
+from journeyman.core.runs import FinishReason, ToolCall, Usage
 
 MALFORMED_KEPT = 10_000
 
@@ -28,6 +28,12 @@ DIGITS_OF_INFINITY = 309
 has_exponent = re.compile(r"\d[eE]").search
 refuse_infinity = json.JSONEncoder(allow_nan=False).encode
 """The parser reads ``1e999`` as infinity, which JSON cannot say; this raises ValueError."""
+
+
+FINISHES: Mapping[str, FinishReason] = {"stop": "stop", "length": "length", "content_filter": "filter"}
+WIRE = "chat_completions"
+THOUGHTS = ("reasoning_content", "reasoning_details")
+"""Fields of a message that are sent back with its calls; the second is a list of objects."""
 
 
 class BadAnswerError(ValueError):
@@ -76,7 +82,15 @@ def read_answer(body: Mapping[str, Any], *, names: Mapping[str, str], model: str
         calls=tuple(read_call(fragment, names) for fragment in fragments if isinstance(fragment, dict)),
         usage=read_usage(body.get("usage")),
         model=as_text(body.get("model")) or model,
+        finish="refusal" if message.get("refusal") else FINISHES.get(as_text(choices[0].get("finish_reason"))),
+        returned=_returned(message) if fragments else None,
     )
+
+
+def _returned(message: Mapping[str, Any]) -> dict[str, Any] | None:
+    """What some servers want back with their calls: what the model thought before it made them."""
+    kept = {name: message[name] for name in THOUGHTS if message.get(name)}
+    return {WIRE: kept} if kept else None
 
 
 def too_many_calls(count: int) -> OverBudgetError:
@@ -123,7 +137,14 @@ def read_usage(reported: Any) -> Usage:
         input_tokens=as_count(reported.get("prompt_tokens")),
         output_tokens=as_count(reported.get("completion_tokens")),
         requests=1,
+        cached_tokens=_detail(reported, "prompt_tokens_details", "cached_tokens"),
+        reasoning_tokens=_detail(reported, "completion_tokens_details", "reasoning_tokens"),
     )
+
+
+def _detail(reported: Mapping[str, Any], group: str, name: str) -> int:
+    details = reported.get(group)
+    return as_count(details.get(name)) if isinstance(details, dict) else 0
 
 
 def text_parts(content: Any) -> Iterable[str]:
@@ -167,6 +188,9 @@ class StreamedAnswer:
         self._size = 0
         self._events = 0
         self._rest: dict[str, Any] = {}
+        self._thoughts: dict[str, Any] = {}
+        self._finish: Any = None
+        self._refuses = False
 
     def take(self, events: Iterable[bytes]) -> bool:
         """Add events; True after the last one."""
@@ -186,7 +210,8 @@ class StreamedAnswer:
             {"id": call.id, "function": {"name": call.name, "arguments": "".join(call.arguments)}}
             for call in self._calls
         ]
-        return {**self._rest, "choices": [{"message": {"content": "".join(self._text), "tool_calls": calls}}]}
+        message = {"content": "".join(self._text), "tool_calls": calls, "refusal": self._refuses, **self._thoughts}
+        return {**self._rest, "choices": [{"message": message, "finish_reason": self._finish}]}
 
     def _add(self, chunk: Mapping[str, Any]) -> None:
         for key in ("model", "usage"):
@@ -199,12 +224,18 @@ class StreamedAnswer:
             if isinstance(delta, dict):
                 self._add_delta(delta)
             if choice.get("finish_reason"):
-                self.complete = True
+                self.complete, self._finish = True, choice["finish_reason"]
 
     def _add_delta(self, delta: Mapping[str, Any]) -> None:
         content = delta.get("content")
         text = content if isinstance(content, str) else "".join(text_parts(content))
-        text = text or as_text(delta.get("refusal"))
+        if refusal := as_text(delta.get("refusal")):
+            text, self._refuses = text or refusal, True
+        for name in THOUGHTS:
+            thought = delta.get(name)
+            if isinstance(thought, str | list) and thought:
+                self._count(thought if isinstance(thought, str) else to_json(thought, fallback=str).decode())
+                self._thoughts[name] = self._thoughts.get(name, type(thought)()) + thought
         if text:
             self._count(text)
             self._text.append(text)

@@ -172,7 +172,8 @@ class OpenAIModel(RemoteModel):
             async with await client.post(body, timeouts) as answer:
                 if answer.status >= 300:
                     raise await self._refusal(answer)
-                if stream is not None and answer.content_type != "application/json":
+                # A page is no stream that broke off: it is the answer of something else at that address.
+                if stream is not None and answer.content_type not in ("application/json", "text/html"):
                     answered = await self._read_stream(answer, stream)
                     return read_answer(answered, names=offer.names, model=self.name)
                 raw = await answer.read(ANSWER_BYTES)

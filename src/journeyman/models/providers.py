@@ -24,7 +24,7 @@ from journeyman.core.errors import ConfigurationError, ModelError
 from journeyman.core.lazy import install_command
 from journeyman.core.model_settings import ModelSettings, Timeouts
 from journeyman.core.protocols import Clock, Deltas, ModelRequest, ModelResponse, SystemClock
-from journeyman.core.runs import Message, Role, ToolCall, Usage
+from journeyman.core.runs import FinishReason, Message, Role, ToolCall, Usage
 from journeyman.core.specification import name_for_models
 from journeyman.core.words import packaged_json
 from journeyman.models.answer import read_arguments
@@ -40,6 +40,9 @@ if TYPE_CHECKING:
     from pydantic_ai.models import Model as AiModel
     from pydantic_ai.models import ModelRequestParameters
     from pydantic_ai.providers import Provider
+
+ADAPTER = "pydantic_ai"
+"""Under which an answer is kept for the next step."""
 
 logger = logging.getLogger(__name__)
 
@@ -207,6 +210,8 @@ class ProviderModel(RemoteModel):
         except exceptions.UserError as error:
             # pydantic-ai knows what some models refuse, and does not send it.
             raise AttemptError(self._faults.refused(400, error.message.encode())) from None
+        except exceptions.ContentFilterError:
+            return ModelResponse(usage=Usage(requests=1), model=self.name, finish="filter")
         except exceptions.UnexpectedModelBehavior as error:
             raise AttemptError(self._faults.bad_answer(error.message, (error.body or "").encode())) from None
         except Exception as error:
@@ -223,9 +228,15 @@ class ProviderModel(RemoteModel):
             text="".join(part.content for part in response.parts if part.part_kind == "text"),
             calls=calls,
             usage=Usage(
-                input_tokens=response.usage.input_tokens, output_tokens=response.usage.output_tokens, requests=1
+                input_tokens=response.usage.input_tokens,
+                output_tokens=response.usage.output_tokens,
+                requests=1,
+                cached_tokens=response.usage.cache_read_tokens,
+                reasoning_tokens=response.usage.output_reasoning_tokens,
             ),
             model=response.model_name or self.name,
+            finish=_finish(response),
+            returned=_returned(response) if calls else None,
         )
 
     def _error(self, error: Any, seconds: float) -> ModelError:
@@ -259,7 +270,7 @@ class ProviderRequest:
         self._aliases = alias_names(tool.name for tool in request.tools)
         self._names = {alias: name for name, alias in self._aliases.items()}
         self._answers: dict[tuple[str, ...], ai.ModelResponse] = request.memo.setdefault("provider_answers", {})
-        self._call_ids = request.call_ids
+        self._call_ids = dict(request.call_ids)
         self.messages = self._convert(request.messages)
         self.parameters: ModelRequestParameters = ModelRequestParameters(
             function_tools=[
@@ -326,6 +337,13 @@ class ProviderRequest:
         known = self._answers.get(tuple(self._id(call.id) for call in message.calls)) if message.calls else None
         if known is not None:
             return known
+        if message.returned is not None and ADAPTER in message.returned:
+            [kept] = ai.ModelMessagesTypeAdapter.validate_python([message.returned[ADAPTER]])
+            theirs = [part.tool_call_id for part in kept.parts if part.part_kind == "tool-call"]
+            if isinstance(kept, ai.ModelResponse) and len(theirs) == len(message.calls):
+                # In another process; the results that follow must name the provider's own ids, too.
+                self._call_ids |= {call.id: their for call, their in zip(message.calls, theirs, strict=True)}
+                return kept
         parts: list[ai.ModelResponsePart] = [ai.TextPart(message.content)] if message.content else []
         for call in message.calls:
             # Providers refuse a history whose arguments are not JSON, so a malformed call is quoted.
@@ -333,6 +351,24 @@ class ProviderRequest:
             name, given = self._alias(call.tool_name), quoted or call.arguments
             parts.append(ai.ToolCallPart(name, given, tool_call_id=self._id(call.id)))
         return ai.ModelResponse(parts)
+
+
+def _finish(response: ai.ModelResponse) -> FinishReason | None:
+    details = response.provider_details or {}
+    if details.get("finish_reason") == "refusal" or "refusal" in details:
+        return "refusal"
+    known: dict[str, FinishReason] = {"stop": "stop", "length": "length", "content_filter": "filter"}
+    return known.get(response.finish_reason or "")
+
+
+def _returned(response: ai.ModelResponse) -> dict[str, Any] | None:
+    """The whole answer, as plain data, where it has what our messages do not hold: thinking, and signatures."""
+    from pydantic_ai import messages as ai
+
+    if not any(part.part_kind == "thinking" or getattr(part, "provider_details", None) for part in response.parts):
+        return None
+    kept: dict[str, Any] = ai.ModelMessagesTypeAdapter.dump_python([response], mode="json")[0]
+    return {ADAPTER: kept}
 
 
 def _options(settings: ModelSettings, provider: str) -> dict[str, Any]:

@@ -39,10 +39,10 @@ class AttemptDeltas:
         self._sent = True
         self._deltas.text(delta)
 
-    def restart(self) -> None:
-        if self._sent:
-            self._sent = False
+    def restart(self, *, told: bool = False) -> None:
+        if self._sent and not told:
             self._deltas.restart()
+        self._sent = False
 
 
 Attempt: TypeAlias = Callable[[AttemptDeltas | None, float | None], Awaitable[ModelResponse]]
@@ -55,7 +55,7 @@ async def with_retries(
     """Ask, and ask again after errors that may pass, within the time that the run has left."""
     stream = None if deltas is None else AttemptDeltas(deltas)
     ends = None if request.timeout is None else clock.monotonic() + request.timeout
-    retried = 0
+    retried, began = 0, clock.monotonic()
     while True:
         left = None if ends is None else ends - clock.monotonic()
         try:
@@ -64,13 +64,23 @@ async def with_retries(
             left = None if ends is None else ends - clock.monotonic()
             pause = _pause(failed, retried, left=left) if retried < retries else None
             if pause is None:
-                raise failed.error from None
+                raise _counted(failed.error, retried + 1, clock.monotonic() - began) from None
             retried += 1
             code = failed.error.info.code
             logger.info("run %s: %s; asking again in %.1f s (%d)", request.run_id, code, pause, retried)
+            if request.asked_again is not None:
+                request.asked_again(failed.error.info.message, pause)
         if stream is not None:
-            stream.restart()
+            stream.restart(told=request.asked_again is not None)
         await clock.sleep(pause)
+
+
+def _counted(error: ModelError, times: int, seconds: float) -> ModelError:
+    """The error, with how often and how long the model was asked, where that was more than once."""
+    if times == 1:
+        return error
+    told = error.info.model_dump(include={"code", "category", "retryable", "user_guidance"})
+    return ModelError(message=f"{error.info.message}; asked {times} times in {seconds:.0f} s", **told)
 
 
 def _pause(failed: AttemptError, retried: int, *, left: float | None) -> float | None:

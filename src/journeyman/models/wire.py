@@ -110,7 +110,8 @@ def wire_message(message: Message, aliases: Mapping[str, str], call_ids: Mapping
         return {"role": "tool", "tool_call_id": call_ids.get(call_id, call_id), "content": message.content}
     if message.calls:
         calls = [wire_call(call, aliases, call_ids) for call in message.calls]
-        return {"role": "assistant", "content": message.content or None, "tool_calls": calls}
+        returned = {} if message.returned is None else message.returned.get("chat_completions", {})
+        return {"role": "assistant", "content": message.content or None, "tool_calls": calls, **returned}
     return {"role": message.role.value, "content": message.content}
 
 

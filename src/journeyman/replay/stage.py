@@ -64,7 +64,12 @@ class RecordedPlanner(ModelPlanner):
                 category=ErrorCategory.SYSTEM_ERROR,
             )
         return ModelResponse(
-            text=said.text, calls=said.calls, usage=said.usage, confidence=said.confidence, model=said.model
+            text=said.text,
+            calls=said.calls,
+            usage=said.usage,
+            confidence=said.confidence,
+            model=said.model,
+            finish=said.finish,
         )
 
     def refusal(self, run: Run, turn: Turn, call: ToolCall) -> Refusal | None:

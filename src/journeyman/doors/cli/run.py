@@ -157,7 +157,8 @@ def print_response(response: AgentResponse, *, as_json: bool, talking: bool = Fa
             console.print()
         print_answer(response.answer)
     if response.status is not RunStatus.COMPLETED and response.error is not None:
-        screen.note(response.error.message, response.error.user_guidance)
+        took = f" (after {screen.duration(response.seconds * 1000)})" if response.status is RunStatus.FAILED else ""
+        screen.note(f"{response.error.message}{took}", response.error.user_guidance)
     elif ExitCode.of(response) is ExitCode.FAILED and not talking:
         screen.note("nothing of what was asked was done")
     if response.gap is not None and not talking:

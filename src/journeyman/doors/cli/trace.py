@@ -130,6 +130,8 @@ class Trace:
     def show(self, event: events.Event) -> None:
         match event:
             case events.RunStarted() | events.StepRestarted():
+                if isinstance(event, events.StepRestarted) and event.reason:
+                    self._line(f"! asked again: {event.reason}, in {event.seconds:.0f} s", style="yellow")
                 self._think()
             case events.StrategiesInjected(advice=strategies):
                 self._line(f"· {screen.counted(len(strategies), 'piece')} of advice from earlier runs", style="dim")
