@@ -191,7 +191,7 @@ class RunState:
                 past = self._open(event.call_id)
                 past.approval = past.decision = None
             case events.ApprovalDecided():
-                self._open(event.call_id).decision = _decision(event)
+                self._open(event.call_id).decision = decision_of(event)
                 if (label := _decision_label(event)) is not None:
                     self.decisions[event.call_id] = label
             case events.Answered():
@@ -426,7 +426,8 @@ def _decision_label(fact: events.ApprovalDecided) -> Label | None:
     )
 
 
-def _decision(fact: events.ApprovalDecided) -> Decision:
+def decision_of(fact: events.ApprovalDecided) -> Decision:
+    """What a person, or time, has decided."""
     match fact.status:
         case ApprovalStatus.APPROVED:
             return Approve(arguments=fact.arguments, by=fact.by)

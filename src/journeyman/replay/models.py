@@ -158,7 +158,6 @@ async def _freely(recording: Recording, today: Today, model: Model, found: _Foun
     found.counts["steps"] += len(again.steps)
     found.counts["not_recorded"] += len(played.not_recorded)
     found.counts["left_the_recording"] += bool(played.not_recorded)
-    found.counts["same_status"] += again.status is recording.status
     apart = diff(recording, again)
     found.counts["runs_that_agree"] += all(item.what == "text" for item in apart.differences)
     for tool in played.not_recorded:

@@ -115,29 +115,17 @@ class Tally:
     """Counts differences by kind, so that what is kept does not grow with the runs."""
 
     def __init__(self) -> None:
-        self._found: dict[tuple[str, str, str], list[int]] = {}
-        self._first: dict[tuple[str, str, str], tuple[str, str, str]] = {}
-        self._last_run: dict[tuple[str, str, str], str] = {}
+        self._found: dict[tuple[str, str, str], Finding] = {}
+        self._latest: dict[tuple[str, str, str], str] = {}
+        """The run in which each was seen last."""
 
     def add(self, change: str, tool: str, kind: str, rule: str, *, run_id: str, call_id: str = "") -> None:
         key = (change, tool, kind)
-        counts = self._found.setdefault(key, [0, 0])
-        counts[0] += 1
-        counts[1] += self._last_run.get(key) != run_id
-        self._last_run[key] = run_id
-        self._first.setdefault(key, (rule, run_id, call_id))
+        new = Finding(change=change, tool=tool, rule=rule, calls=0, runs=0, run_id=run_id, call_id=call_id)
+        found, again = self._found.get(key, new), self._latest.get(key) == run_id
+        counted = {"calls": found.calls + 1, "runs": found.runs + (not again)}
+        self._found[key], self._latest[key] = found.model_copy(update=counted), run_id
 
     def findings(self) -> tuple[Finding, ...]:
-        ordered = sorted(self._found.items(), key=lambda item: (-item[1][0], item[0]))
-        return tuple(
-            Finding(
-                change=key[0],
-                tool=key[1],
-                rule=self._first[key][0],
-                calls=counts[0],
-                runs=counts[1],
-                run_id=self._first[key][1],
-                call_id=self._first[key][2],
-            )
-            for key, counts in ordered[:MOST_FINDINGS]
-        )
+        ordered = sorted(self._found.items(), key=lambda item: (-item[1].calls, item[0]))
+        return tuple(finding for _, finding in ordered[:MOST_FINDINGS])

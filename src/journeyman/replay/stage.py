@@ -13,12 +13,13 @@ from typing import Any
 from journeyman.agent.agent import Agent
 from journeyman.agent.offer import Offer
 from journeyman.agent.run import Planner, Run, effective_limits
-from journeyman.agent.state import RunState, Turn
+from journeyman.agent.state import RunState, Turn, decision_of
 from journeyman.agent.turn import ModelPlanner
-from journeyman.core.approvals import Approval, ApprovalStatus, Approve, Decision, Deny, Expired
-from journeyman.core.calls import CallStatus, ToolContext
+from journeyman.core.approvals import Approval, Decision
+from journeyman.core.calls import CallStatus, ToolCallRecord, ToolContext
 from journeyman.core.data import canonical_json
 from journeyman.core.errors import ErrorCategory, ModelError
+from journeyman.core.events import ApprovalDecided
 from journeyman.core.policy import Policy, RateLimit
 from journeyman.core.protocols import Deltas, ModelRequest, ModelResponse, SystemClock
 from journeyman.core.runs import TaskInput, ToolCall
@@ -31,7 +32,7 @@ from journeyman.execution.recorder import MemoryJournal, Recorder
 from journeyman.execution.results import MOST_BYTES
 from journeyman.execution.threads import default_pool
 from journeyman.provenance.ledger import Ledger
-from journeyman.replay.recording import RecordedCall, Recording, call_key
+from journeyman.replay.recording import Recording, call_key
 from journeyman.tools.library import AnyTool, ToolLibrary
 from journeyman.tools.tool import FrozenArguments, Tool
 
@@ -89,14 +90,16 @@ class RecordedInvoker(Invoker):
     def __init__(self, recording: Recording, *, live: Container[str] = ()) -> None:
         super().__init__(threads=default_pool())
         self._live = live
-        self._recorded: dict[str, list[RecordedCall]] = {}
+        self._recorded: dict[str, list[ToolCallRecord]] = {}
         self.not_recorded: list[str] = []
         """The tools of calls that the recording does not hold."""
         self.left: Callable[[], object] = list
         """Called when one is asked for."""
         for item in recording.calls:
             if item.ran and item.record is not None:
-                self._recorded.setdefault(call_key(item.record.tool_name, item.record.arguments), []).append(item)
+                self._recorded.setdefault(call_key(item.record.tool_name, item.record.arguments), []).append(
+                    item.record
+                )
 
     async def attempt(
         self,
@@ -121,9 +124,8 @@ class RecordedInvoker(Invoker):
                 f"the recording has no call of {tool.name!r} with these arguments",
                 "Answer with what you have",
             )
-        reads = tool.specification.read_only
-        record = (recorded[0] if reads and len(recorded) == 1 else recorded.pop(0)).record
-        assert record is not None
+        last_read = tool.specification.read_only and len(recorded) == 1
+        record = recorded[0] if last_read else recorded.pop(0)
         if record.error is not None:
             return Refusal(record.status, record.error)
         return Success(record.result, cached=record.cached, artifact=record.artifact)
@@ -137,24 +139,16 @@ class RecordedGate:
 
     def __init__(self, recording: Recording) -> None:
         self.asked: list[Approval] = []
-        self._decided: dict[str, list[RecordedCall]] = {}
+        self._decided: dict[str, list[ApprovalDecided]] = {}
         for item in recording.calls:
             if item.approval is not None and item.decision is not None:
                 key = call_key(item.approval.tool_name, item.approval.arguments)
-                self._decided.setdefault(key, []).append(item)
+                self._decided.setdefault(key, []).append(item.decision)
 
     async def ask(self, approval: Approval) -> Decision | None:
         self.asked.append(approval)
         decided = self._decided.get(call_key(approval.tool_name, approval.arguments))
-        if not decided or (said := decided.pop(0).decision) is None:
-            return None
-        match said.status:
-            case ApprovalStatus.APPROVED:
-                return Approve(arguments=said.arguments, by=said.by)
-            case ApprovalStatus.EXPIRED:
-                return Expired()
-            case _:
-                return Deny(reason=said.reason or "", by=said.by)
+        return decision_of(decided.pop(0)) if decided else None
 
 
 class _NoLimits:
