@@ -97,3 +97,15 @@ async def test_a_run_that_is_kept_is_begun_though_the_queue_fails(
         assert (await handle.result()).answer == "Done."
         stop.set()
         await working
+
+
+async def test_who_shows_a_run_is_told_when_it_goes_on_elsewhere(postgres_url: str) -> None:
+    queue, heard = JobQueue(postgres_url), asyncio.Queue[str]()
+    async with Journeyman(store=postgres_url) as app:
+        listening = asyncio.create_task(queue.listen(heard.put_nowait))
+        await until(lambda: queue.listening)
+        await app.store.signals.put([], changed=["run_1"])
+        assert await asyncio.wait_for(heard.get(), WAIT_SECONDS) == "run_1"
+        listening.cancel()
+        await asyncio.wait((listening,))
+    assert not queue.listening

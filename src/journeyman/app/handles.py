@@ -55,6 +55,8 @@ T = TypeVar("T")
 
 RELAY_SECONDS = 0.25
 """How often signals are sent while they are read elsewhere."""
+GATHER_SECONDS = 0.05
+"""How long what happens gathers, after it was sent, where readers can be told of it."""
 READING_SECONDS = 30.0
 """How long a reader counts as one who reads after it has said so."""
 KEPT_SECONDS = 3600.0
@@ -67,6 +69,8 @@ MOST_BATCHES = 32
 """Batches of events kept for a reader who is slow; then the runs are read no further until it takes some."""
 _POLL_SECONDS = 0.25
 """How often a run that another process works on is looked at."""
+_TOLD_SECONDS = 2.0
+"""The same where the database tells of it."""
 _IDLE_SECONDS = 5.0
 """How often a run is looked at that waits for a person, or that is worked on here: of those one is told."""
 _SECONDS_A_PLACE = 0.01
@@ -222,16 +226,25 @@ class Signals:
 
 
 async def send_signals(runner: Runner) -> None:
-    """Send the signals of the runs worked on here to the processes that show them, for as long as this one lives."""
+    """Send the signals of the runs worked on here to the processes that show them, for as long as this one lives.
+
+    And tell them of facts, where the database can tell anybody of anything.
+    """
     while True:
-        await asyncio.sleep(RELAY_SECONDS)
-        if not runner.busy:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(RELAY_SECONDS):
+                await runner.news.wait()
+        runner.news.clear()
+        changed, runner.changed = runner.changed, set()
+        if not (runner.busy or changed):
             continue
         try:
             read = {run_id: runner.under_way(run_id) for run_id in await runner.store.signals.readers()}
             taken = (signals.unsent(run_id) for run_id, signals in read.items() if signals is not None)
-            if batches := [batch for batch in taken if batch is not None]:
-                await runner.store.signals.put(batches)
+            batches = [batch for batch in taken if batch is not None]
+            if batches or changed & read.keys():
+                await runner.store.signals.put(batches, changed=changed & read.keys())
+            await asyncio.sleep(GATHER_SECONDS)
         except StoreError as error:
             logger.debug("signals were lost: %s", error)  # facts are not
         except Exception:
@@ -250,18 +263,22 @@ class Inbox:
     async def read(self, row: RunRow, after: int) -> list[tuple[int, Event]]:
         """What has come since, each with the number of the fact before it; nothing of before the fact ``after``."""
         runner = self._runner
-        if row.owner is None or row.owner == runner.shared.owner:
+        if (row.owner is None and runner.queue is None) or row.owner == runner.shared.owner:
             return []
-        now = runner.clock.monotonic()
-        if now > self._said_until - READING_SECONDS / 2:
-            self._said_until = now + READING_SECONDS
-            await runner.store.signals.read(self._run_id, seconds=READING_SECONDS)
+        await self.announce()
         self._latest = max(self._latest, (after, 0))
         found: list[tuple[int, Event]] = []
         for batch in await runner.store.signals.after(self._run_id, *self._latest):
             self._latest = (batch.after_seq, batch.number)
             found += [(batch.after_seq, event) for event in _read(batch.content)]
         return found
+
+    async def announce(self) -> None:
+        """Say to whoever works on the run that it is watched from here."""
+        now = self._runner.clock.monotonic()
+        if now > self._said_until - READING_SECONDS / 2:
+            self._said_until = now + READING_SECONDS
+            await self._runner.store.signals.read(self._run_id, seconds=READING_SECONDS)
 
 
 def _joined(events: Sequence[Event]) -> list[Event]:
@@ -391,8 +408,11 @@ class Handle(Generic[OutputT]):
 
     async def _rest(self) -> tuple[RunStatus, AgentResponse | None]:
         """Where the run came to rest, and what it amounts to if it ended here just now."""
+        inbox = Inbox(self._runner, self.run_id, after=0)
         with self._runner.watches.on(self.run_id) as watch:
             while True:
+                if self._runner.queue is not None:
+                    await inbox.announce()
                 await self._runner.at_rest(self.run_id)
                 if (trouble := self._runner.trouble(self.run_id)) is not None:
                     raise trouble
@@ -405,7 +425,12 @@ class Handle(Generic[OutputT]):
                 status = row.status
                 if status.ended or (status.waiting and await self._waits(row)):
                     return status, None
-                await watch.wait(_POLL_SECONDS)
+                await watch.wait(self._poll_seconds)
+
+    @property
+    def _poll_seconds(self) -> float:
+        queue = self._runner.queue
+        return _TOLD_SECONDS if queue is not None and queue.listening else _POLL_SECONDS
 
     async def _waits(self, row: RunRow) -> bool:
         """Whether a waiting run has not been given what it waits for, nor taken up by somebody who knows of it."""
@@ -526,7 +551,7 @@ class Handle(Generic[OutputT]):
                 if here or row.status.waiting:
                     await watch.wait(_IDLE_SECONDS)
                 else:
-                    await watch.wait(_POLL_SECONDS + min(_IDLE_SECONDS, (position or 0) * _SECONDS_A_PLACE))
+                    await watch.wait(self._poll_seconds + min(_IDLE_SECONDS, (position or 0) * _SECONDS_A_PLACE))
 
     async def _facts(self, row: RunRow, after: int) -> Sequence[Fact]:
         if row.last_seq <= after:

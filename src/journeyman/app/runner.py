@@ -274,6 +274,9 @@ class Runner:
         self.streams_text = False
         """Whether models stream although nobody listens here: in a worker, whose runs others show."""
         self._sending: asyncio.Task[None] | None = None
+        self.changed: set[str] = set()
+        """Runs of which there is something new since signals were sent; with ``news``, where readers can be told."""
+        self.news = asyncio.Event()
         self._line: dict[str, int] = {}
         self._line_until = 0.0
 
@@ -282,8 +285,8 @@ class Runner:
     async def open(self) -> None:
         await self._announce()
         self._housekeeping = asyncio.create_task(self._keep())
-        if self.queue is None:
-            self._sending = asyncio.create_task(send_signals(self))
+        told = send_signals(self) if self.queue is None else self.queue.listen(self.watches.tell)
+        self._sending = asyncio.create_task(told)
 
     async def close(self) -> None:
         """Finish the steps under way and release what is left."""
@@ -644,6 +647,9 @@ class Runner:
             if work.unproved and isinstance(event, _PROGRESS):
                 work.unproved = False
                 self._aside(self._prove(run_id, work.epoch))
+        if self.store.shared_limits:
+            self.changed.add(run_id)
+            self.news.set()
         if event.seq is not None:
             self.watches.hear(event)
 

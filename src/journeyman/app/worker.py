@@ -17,10 +17,13 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 from procrastinate import App, PsycopgConnector
 from procrastinate.exceptions import AlreadyEnqueued, ConnectorException
 from procrastinate.jobs import Status
+from psycopg import AsyncConnection
+from psycopg import Error as PsycopgError
 
 from journeyman.core.data import LOG_FIELDS
 from journeyman.core.errors import ConfigurationError, StoreError
 from journeyman.stores.postgres import conninfo, split_pool_size
+from journeyman.stores.processes import RUN_CHANNEL
 from journeyman.stores.store import SqlStore
 
 if TYPE_CHECKING:
@@ -55,8 +58,9 @@ class JobQueue:
         if not url.startswith(("postgresql://", "postgres://")):
             raise ConfigurationError("workers need PostgreSQL; give a store such as postgresql://user@host/name")
         plain, _ = split_pool_size(url)
+        self._conninfo = conninfo(plain)
         connector = PsycopgConnector(
-            conninfo=conninfo(plain),
+            conninfo=self._conninfo,
             min_size=1,
             max_size=1,
             # After a long outage the pool would try again after ever longer pauses: it gives up, and is asked again.
@@ -68,6 +72,8 @@ class JobQueue:
         self.app = App(connector=connector)
         self.pooled = False
         """Whether a pooler stands before the server. Then nobody can be told of new jobs, and they are looked for."""
+        self.listening = False
+        """Whether this process is told when a run that it shows goes on elsewhere."""
         self._opened = contextlib.AsyncExitStack()
 
     async def open(self) -> None:
@@ -93,6 +99,21 @@ class JobQueue:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(max(seconds, 0.1)):
                 await self._opened.aclose()
+
+    async def listen(self, heard: Callable[[str], None]) -> None:
+        """Tell of runs that go on in other processes, for as long as this one lives."""
+        while not self.pooled:
+            try:
+                async with await AsyncConnection.connect(self._conninfo, autocommit=True) as connection:
+                    await connection.execute(f"LISTEN {RUN_CHANNEL}".encode())
+                    self.listening = True
+                    async for notice in connection.notifies():
+                        heard(notice.payload)
+            except PsycopgError as error:
+                logger.debug("runs are looked at, since nobody tells of them: %s", error)
+            finally:
+                self.listening = False
+            await asyncio.sleep(RECONNECT_SECONDS)
 
     async def put(self, run_id: str, *, priority: int = 0, place: int = 1) -> None:
         """See to it that some worker looks at this run. A job that waits already is enough.

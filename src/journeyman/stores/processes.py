@@ -2,7 +2,7 @@
 signals (deltas, progress) for whoever shows a run, duties of one at a time, requests that were made before.
 
 Signals are rows for a moment, which readers poll: that works on SQLite, and through a connection pool that a
-notification would not pass.
+notification would not pass. Where one does, they are told when to look.
 """
 
 from __future__ import annotations
@@ -146,6 +146,9 @@ class SqlPrograms(Aggregate):
 
 # --- signals
 
+RUN_CHANNEL = "journeyman_runs"
+"""On which PostgreSQL tells of runs."""
+
 
 class SqlSignals(Aggregate):
     """Signals in a database."""
@@ -168,8 +171,11 @@ class SqlSignals(Aggregate):
         return {run_id for (run_id,) in rows}
 
     @writes(sync=False)
-    def put(self, connection: Connection, batches: Sequence[SignalBatch]) -> None:
-        """Send signals. Those of the same run that came before an earlier fact are dropped."""
+    def put(self, connection: Connection, batches: Sequence[SignalBatch], *, changed: Collection[str] = ()) -> None:
+        """Send signals. Those of the same run that came before an earlier fact are dropped.
+
+        Whoever listens is told of these runs, and of those that have ``changed``.
+        """
         for batch in batches:
             # What came before an earlier fact is in that fact, or of no more use.
             connection.execute("DELETE FROM signals WHERE run_id = ? AND after_seq < ?", batch.run_id, batch.after_seq)
@@ -178,6 +184,10 @@ class SqlSignals(Aggregate):
                 "ON CONFLICT (run_id, after_seq, number) DO NOTHING",
                 *(batch.run_id, batch.after_seq, batch.number, batch.content),
             )
+        if connection.dialect == "postgresql":
+            # Commits that notify wait for each other: a few a second of each process, and no journal's.
+            for run_id in {*changed, *(batch.run_id for batch in batches)}:
+                connection.query("SELECT pg_notify(?, ?)", RUN_CHANNEL, run_id)
 
     async def after(self, run_id: str, after_seq: int, number: int) -> Sequence[SignalBatch]:
         """What was sent after a batch, in order."""
