@@ -51,9 +51,22 @@ class Part(_Lenient):
     text: str
 
 
+def _texts_alone(value: Any) -> Any:
+    """Refuses pictures, sound and files in words; the types beside it would name each form that they are not."""
+    for part in value if isinstance(value, list) else ():
+        kind = part.get("type") if isinstance(part, dict) else None
+        if isinstance(kind, str) and kind != "text":
+            raise ValueError(
+                f"an agent reads text, and this has a part of the type {kind!r}; say in words what it shows"
+            )
+    return value
+
+
 class Said(_Lenient):
     role: Literal["system", "developer", "user", "assistant", "tool", "function"]
-    content: str | Annotated[list[Part], Field(max_length=1_000)] | None = None
+    content: Annotated[str | Annotated[list[Part], Field(max_length=1_000)] | None, BeforeValidator(_texts_alone)] = (
+        None
+    )
 
     @property
     def text(self) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from pathlib import Path
 
 import pytest
@@ -272,5 +273,5 @@ async def test_which_of_many_tools_were_offered_can_be_looked_up(page: Page, tmp
         await expect(page.locator("[data-answer]")).to_be_visible()
         offers = page.locator("details", has_text="Tools that were offered")
         await offers.locator("summary").click()
-        await expect(offers).to_contain_text("Step 1, they fit the request: weigh")
+        await expect(offers).to_contain_text(re.compile("Step 1, they fit the request: .*weigh"))
         await expect(offers).to_contain_text("Step 2, the model called it: lookup_order")
