@@ -14,6 +14,7 @@ import pytest
 from journeyman import ConfigurationError, Journeyman, Policy, RunStatus
 from journeyman.core.events import Fact
 from journeyman.learning.episodes import from_facts
+from journeyman.replay.recording import Recording
 from journeyman.testing import ScriptedModel, call, crash_and_recover, crash_points, say, together
 from tests.marking import daily
 from tests.replay.shop import AGENT, EFFECTS, LIBRARY
@@ -154,6 +155,7 @@ async def test_a_fork_of_a_waiting_run_and_of_a_chain(app: Journeyman) -> None:
         {"tool": "find_order", "args": {"customer": "$customer"}},
     ]
     await app.chain(steps, run_id="chained")
+    assert Recording("chained", await facts_of(app, "chained")).is_chain
     EFFECTS.clear()
     chained = await app.fork("chained", at=2)
     assert (await chained.result()).status is RunStatus.COMPLETED

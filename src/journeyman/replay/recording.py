@@ -41,8 +41,8 @@ MOST_BYTES = 64_000_000
 """Of a file with a recording."""
 ANY = {"type": "object"}
 """The schema of a tool of which nothing is known but its name."""
-CHAIN = "chain"
-"""The name of the agent of runs that ask no model."""
+CHAIN = ("chain", "Carry out the steps.")
+"""Name and instruction of the agent of runs that ask no model."""
 
 
 @dataclass(slots=True)
@@ -95,7 +95,8 @@ class Recording:
     @property
     def is_chain(self) -> bool:
         """Whether somebody wrote its calls down: no model is asked, nor where values come from."""
-        return self.started.agent.get("name") == CHAIN
+        agent = self.started.agent
+        return (agent.get("name"), agent.get("instruction")) == CHAIN
 
     @cached_property
     def steps(self) -> list[RecordedStep]:

@@ -12,7 +12,6 @@ from journeyman.app.operations.table import Body, Id, Object, Storable, Worded, 
 from journeyman.app.replays import ForkOptions, ReplayOptions, replay
 from journeyman.core.errors import ConfigurationError, InvalidDataError
 from journeyman.core.policy import WRITE_ALL, Policy
-from journeyman.core.storing import RunRow
 from journeyman.replay.diff import RunDiff, diff
 from journeyman.replay.recording import Recording
 from journeyman.replay.report import ReplayReport
@@ -71,19 +70,6 @@ async def fork_run(desk: Desk, run_id: Id, body: ForkBody) -> RunView:
     except ConfigurationError as error:
         raise refused("at", str(error)) from None
     return await view_of(await desk.run(handle.run_id), desk)
-
-
-async def fork_tree(desk: Desk, row: RunRow) -> list[tuple[int, RunRow]]:
-    """The run with all that share a past with it, the first of them first, each with how many are above it."""
-    kept = desk.app.store.runs
-    while row.parent_id is not None and (parent := await kept.get(row.parent_id)) is not None:
-        row = parent
-    tree, left = list[tuple[int, RunRow]](), [(0, row)]
-    while left and len(tree) < MOST_RUNS:
-        depth, item = left.pop()
-        tree.append((depth, item))
-        left += [(depth + 1, fork) for fork in reversed(await kept.forks(item.id))]
-    return tree if len(tree) > 1 else []
 
 
 @operation("runs.diff", "Where two runs part, and what each did, answered and cost")

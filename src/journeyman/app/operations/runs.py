@@ -46,6 +46,8 @@ from journeyman.core.storing import RunOrder, RunRow
 
 ARTIFACT_CHARS = 262_144
 """Of a large result, read at a time."""
+MOST_FORKS = 1_000
+"""That are shown of one run."""
 MOST_STEPS = 500
 """Of one run in one answer, the latest ones. Writing tens of thousands would hold up everybody else."""
 
@@ -236,6 +238,19 @@ async def task_of(desk: Desk, run_id: str) -> str:
     """What a run was asked to do."""
     order = await desk.order(run_id)
     return "" if order is None else order.task.description
+
+
+async def fork_tree(desk: Desk, row: RunRow) -> list[tuple[int, RunRow]]:
+    """The run with all that share a past with it, the first of them first, each with how many are above it."""
+    kept = desk.app.store.runs
+    while row.parent_id is not None and (parent := await kept.get(row.parent_id)) is not None:
+        row = parent
+    tree, left = list[tuple[int, RunRow]](), [(0, row)]
+    while left and len(tree) < MOST_FORKS:
+        depth, item = left.pop()
+        tree.append((depth, item))
+        left += [(depth + 1, fork) for fork in reversed(await kept.forks(item.id))]
+    return tree if len(tree) > 1 else []
 
 
 @operation("runs.show", "One run with its trace")

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
-from typing import Annotated, Protocol, TypeVar
+from typing import Annotated
 
 import typer
 from rich.text import Text
@@ -14,22 +14,19 @@ from rich.text import Text
 from journeyman.app import Experiment, Progress, Report
 from journeyman.app.desk import Desk
 from journeyman.app.operations import experiments as operations
-from journeyman.core.data import safe_json
 from journeyman.core.errors import StoreError
 from journeyman.doors.cli import screen
 from journeyman.doors.cli.loading import at_desk, command, imported
 from journeyman.doors.cli.operated import Listing, operated
 from journeyman.doors.cli.options import DEFAULT_STORE, ExitCode, Json, Store, WrongUsageError
 from journeyman.doors.cli.printed import printing_to_stderr
+from journeyman.doors.cli.reports import Html, Markdown, check_output, present
 from journeyman.doors.cli.screen import progress_shown
 
 NAME = "experiment"
 EXAMPLE = f"{NAME} = Experiment(agent, arms, inputs, score=..., runner=run)"
 LEAST_P = 0.0001
 """What is less likely is shown as less than this."""
-
-Html = Annotated[Path | None, typer.Option(metavar="PATH", help="Also write the report with plots, as one page.")]
-Markdown = Annotated[bool, typer.Option("--markdown", help="Print the report as Markdown on stdout, and nothing else.")]
 
 experiment = typer.Typer(no_args_is_help=True)
 
@@ -97,13 +94,6 @@ def show_experiment(
     )
 
 
-def check_output(html: Path | None, *, markdown: bool, as_json: bool) -> None:
-    if markdown and as_json:
-        raise WrongUsageError("--markdown and --json both want stdout for themselves; give one of them")
-    if html is not None and (html.is_dir() or not html.parent.is_dir()):
-        raise WrongUsageError(f"--html {str(html)!r} cannot be written: give a file in a folder that is there")
-
-
 def _load(file: Path) -> Experiment:
     """The ``experiment`` of a Python file."""
     if file.suffix != ".py" or not file.is_file():
@@ -138,38 +128,6 @@ def _progress_shown() -> Iterator[Callable[[Progress], None]]:
 
 
 # --- reports
-
-
-class Printable(Protocol):
-    """A report of an experiment or a replay."""
-
-    def to_json(self) -> str: ...
-
-    def to_markdown(self) -> str: ...
-
-    def to_html(self, path: str | Path | None = None) -> str: ...
-
-
-R = TypeVar("R", bound=Printable)
-
-
-def present(report: R, printed: Callable[[R], None], *, html: Path | None, markdown: bool, as_json: bool) -> ExitCode:
-    """Print a report as it is wanted, and write its page."""
-    if as_json:
-        screen.write(safe_json(report.to_json()))
-    elif markdown:
-        screen.write(report.to_markdown(), end="")
-    else:
-        printed(report)
-    if html is None:
-        return ExitCode.DONE
-    try:
-        report.to_html(html)
-    except OSError as error:
-        screen.note(f"the page could not be written: {error}")
-        return ExitCode.FAILED
-    screen.note(f"wrote {html}")
-    return ExitCode.DONE
 
 
 def _print(report: Report) -> None:

@@ -7,36 +7,32 @@ import os
 from collections.abc import Awaitable, Callable
 from difflib import unified_diff
 from pathlib import Path
-from typing import Annotated, TypeVar, get_args
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 from rich.text import Text
 
-from journeyman.app.configuration import rules_of
+from journeyman.app.desk import Desk
 from journeyman.app.journeyman import Journeyman
 from journeyman.app.loading import open_at
-from journeyman.app.operations import replays as operations
-from journeyman.app.replays import ReplayOptions, recorded, recording_of, today
 from journeyman.core.policy import Policy
 from journeyman.doors.cli import options, screen
 from journeyman.doors.cli.configured import configuration, named_file, unusable
-from journeyman.doors.cli.experiments import Html, Markdown, check_output, present
-from journeyman.doors.cli.loading import load_library, must_exist, opened
-from journeyman.doors.cli.operated import Call, Typed, operated
+from journeyman.doors.cli.loading import at_desk, load_library, must_exist, opened
 from journeyman.doors.cli.options import DEFAULT_STORE, ExitCode, WrongUsageError
-from journeyman.replay.diff import RunDiff
-from journeyman.replay.gate import CHANGES
-from journeyman.replay.models import estimate
-from journeyman.replay.playing import Played, Strictness, play, told
-from journeyman.replay.report import ReplayReport
-from journeyman.replay.written import Redaction, written_test
-from journeyman.settings.problems import SettingsError
-from journeyman.settings.reading import read_settings
+from journeyman.doors.cli.reports import Html, Markdown, check_output, present
+
+if TYPE_CHECKING:  # what only these commands need is loaded when one of them is typed
+    from journeyman.app.replays import ReplayOptions
+    from journeyman.replay.diff import RunDiff
+    from journeyman.replay.playing import Played
+    from journeyman.replay.report import ReplayReport
 
 T = TypeVar("T")
 NOTED_EVERY = 1_000
 SHOWN_WIDTH = 100
-PAIR = {"run_id": Typed(metavar="A", help="A run."), "other": Typed(metavar="B", argument=True, help="Another.")}
+CHANGES = ("now_asked", "now_denied", "now_free")
+STRICTNESS = ("exact", "subset", "contains")
 
 Runs = Annotated[list[str] | None, typer.Argument(metavar="[RUN]...", help="Only these runs; else --since.")]
 Since = Annotated[str | None, typer.Option(metavar="TIME", help="Only runs that began since then, e.g. 7d.")]
@@ -56,22 +52,37 @@ def add_commands(runs: typer.Typer) -> None:
     runs.command("check")(check_runs)
     runs.command("test")(make_test)
 
-    @operated(runs, "runs diff", operations.compare_runs, typed=PAIR)
-    def show_diff(found: RunDiff, _: Call) -> None:
-        """Step by step: calls, arguments, results, answers."""
-        sides = screen.listing("", screen.escaped(found.a.run_id), screen.escaped(found.b.run_id))
-        for name in ("status", "steps", "calls", "tokens", "cost", "answer"):
-            values = (getattr(side, name) for side in (found.a, found.b))
-            sides.add_row(name, *("–" if value is None else screen.shortened(value, SHOWN_WIDTH) for value in values))
-        screen.console().print(sides)
-        if found.first is None:
-            return screen.say("they do not differ")
-        screen.say(Text(f"they part at step {found.first}", style="bold"))
-        for item in found.differences:
-            screen.say(Text(f"step {item.step}, {item.what}", style="dim"))
-            for mark, value in (("-", item.a), ("+", item.b)):
-                screen.say(f"  {mark} {screen.shortened(value, SHOWN_WIDTH * 2)}")
-        return None
+    runs.command("diff")(compare_runs)
+
+
+def compare_runs(
+    a: Annotated[str, typer.Argument(metavar="A", help="A run.")],
+    b: Annotated[str, typer.Argument(metavar="B", help="Another.")],
+    store: options.Store = DEFAULT_STORE,
+    as_json: options.Json = False,
+) -> None:
+    """Where two runs part, and what each did, answered and cost. Step by step: calls, arguments, results, answers."""
+    from journeyman.app.operations.replays import compare_runs as compare
+
+    async def compared(desk: Desk) -> RunDiff:
+        return await compare(desk, a, other=b)
+
+    found = at_desk(store, compared)
+    if as_json:
+        return screen.print_json(found.model_dump(mode="json"))
+    sides = screen.listing("", screen.escaped(found.a.run_id), screen.escaped(found.b.run_id))
+    for name in ("status", "steps", "calls", "tokens", "cost", "answer"):
+        values = (getattr(side, name) for side in (found.a, found.b))
+        sides.add_row(name, *("–" if value is None else screen.shortened(value, SHOWN_WIDTH) for value in values))
+    screen.console().print(sides)
+    if found.first is None:
+        return screen.say("they do not differ")
+    screen.say(Text(f"they part at step {found.first}", style="bold"))
+    for item in found.differences:
+        screen.say(Text(f"step {item.step}, {item.what}", style="dim"))
+        for mark, value in (("-", item.a), ("+", item.b)):
+            screen.say(f"  {mark} {screen.shortened(value, SHOWN_WIDTH * 2)}")
+    return None
 
 
 def with_store(url: str, work: Callable[[Journeyman], Awaitable[T]]) -> T:
@@ -185,8 +196,12 @@ def make_test(
 
     The test runs offline, through the whole pipeline, under the rules and tools of --config if it is named.
     """
-    if strictness not in get_args(Strictness):
-        raise WrongUsageError(f"--strictness {strictness!r} is none of {', '.join(get_args(Strictness))}")
+    from journeyman.app.replays import recording_of, today
+    from journeyman.replay.playing import play, told
+    from journeyman.replay.written import Redaction, written_test
+
+    if strictness not in STRICTNESS:
+        raise WrongUsageError(f"--strictness {strictness!r} is none of {', '.join(STRICTNESS)}")
     folder = (Path("tests") if Path("tests").is_dir() else Path()) if output is None else output.parent
     kept = recording or folder / "recordings" / f"{run_id}.json"
     redaction = Redaction(private or ())
@@ -232,6 +247,9 @@ def _replayed(
     chosen["policy"] = None if policy is None else _policy_of(policy)
 
     async def work(app: Journeyman) -> ReplayReport:
+        from journeyman.app.replays import recorded
+        from journeyman.replay.models import estimate
+
         if isinstance(model := chosen.get("model"), str):
             asked = await estimate(recorded(app, runs or (), since=seconds), model)
             cost = "no price is known" if asked.cost is None else f"about {asked.cost:.4f} US$"
@@ -255,6 +273,10 @@ def _note_progress(count: int) -> None:
 
 def _policy_of(file: Path) -> Policy:
     """The rules of a configuration file. Its tools are not loaded: it names nothing that is run."""
+    from journeyman.app.configuration import rules_of
+    from journeyman.settings.problems import SettingsError
+    from journeyman.settings.reading import read_settings
+
     try:
         return rules_of(read_settings(file)).policy
     except SettingsError as error:

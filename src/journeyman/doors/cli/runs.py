@@ -17,8 +17,6 @@ from journeyman.app.desk import LOCAL, Desk
 from journeyman.app.journeyman import Journeyman
 from journeyman.app.loading import open_at
 from journeyman.app.operations import runs as operations
-from journeyman.app.operations.replays import fork_tree
-from journeyman.app.replays import ForkOptions
 from journeyman.core.approvals import Label
 from journeyman.core.calls import DataLabel
 from journeyman.core.errors import BindingError, JourneymanError
@@ -115,7 +113,7 @@ def show_run(
         task, response = await operations.task_of(desk, run_id), await desk.response(run_id)
         needed = [] if row.status.ended else await needs(desk.app, run_id, url=store)
         waits, holder = await (await desk.app.handle(run_id)).waits(), desk.holder(row)
-        forks = await fork_tree(desk, row)
+        forks = await operations.fork_tree(desk, row)
         resume = None if row.status.ended or holder else command(store, "runs resume", row.id)
         if as_json:
             told = {
@@ -293,7 +291,7 @@ def fork_run(
     Nothing of the past is done again; what follows is governed afresh, and nothing that was allowed before is allowed
     now. --model names another model to go on with.
     """
-    edit: ForkOptions = {"say": say, "call_id": call, "model": given.model}
+    edit: dict[str, Any] = {"say": say, "call_id": call, "model": given.model}
     if arguments is not None:
         edit["arguments"] = options.json_object(arguments, option="--arguments")
     if result is not None:
