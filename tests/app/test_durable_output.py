@@ -73,7 +73,7 @@ async def test_one_that_never_fits_is_kept_as_such(tmp_path: Path) -> None:
         again = await (await app.handle(handle.run_id)).result()
     for found in (response, again):
         assert (found.output, found.outcome, found.answer) == (None, "not", "12.50")
-        assert (found.status, found.error and found.error.code) == (RunStatus.LIMIT_REACHED, "OUTPUT_INVALID")
+        assert (found.status, found.error and found.error.code) == (RunStatus.FAILED, "OUTPUT_INVALID")
 
 
 @pytest.mark.slow

@@ -67,7 +67,7 @@ def test_a_key_is_in_no_dump_and_in_no_fact() -> None:
     shown += [repr(agent), agent.model_dump_json(), json.dumps(agent.snapshot), agent.to_gram()]
     assert KEY not in "".join(shown)
     assert "X-Team" in str(settings)
-    assert agent.holds_secrets
+    assert agent.carries
     assert agent.with_output(int).model_settings.api_key == settings.api_key
     assert agent.model_copy(update={"model": "embedded"}).model_settings == ModelSettings(name="embedded")
 

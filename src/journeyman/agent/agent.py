@@ -6,6 +6,7 @@ they are not part of the data.
 
 from __future__ import annotations
 
+import inspect
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from functools import cached_property
@@ -15,12 +16,13 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from journeyman.core.data import FORMAT, Entity, reads_stored
-from journeyman.core.errors import InvalidDataError, ToolDefinitionError
+from journeyman.core.errors import InvalidDataError, ModelError, ToolDefinitionError
 from journeyman.core.model_settings import ModelSettings
 from journeyman.core.specification import RESERVED_NAMES, ToolSpecification
 from journeyman.tools.tool import Tool
 
 if TYPE_CHECKING:
+    from journeyman.core.calls import ToolContext
     from journeyman.core.runs import AgentResponse
     from journeyman.tools.library import ToolLibrary
     from journeyman.tools.output import Output
@@ -28,6 +30,10 @@ if TYPE_CHECKING:
 
 Verify: TypeAlias = Callable[["AgentResponse[Any]"], "bool | Awaitable[bool | None] | None"]
 """Given to an agent or a run: takes the response of a run that has ended, says whether it is right; None: no idea."""
+Instruct: TypeAlias = Callable[["ToolContext[Any]"], "str | Awaitable[str]"]
+"""An instruction that is made when a run begins, from who asks and what the program has given the run."""
+MADE = "made by "
+"""Begins what stands in the place of such an instruction: the function that makes it."""
 
 
 class Agent(Entity):
@@ -54,7 +60,7 @@ class Agent(Entity):
             self,
             *,
             name: str,
-            instruction: str,
+            instruction: str | Instruct,
             description: str = "",
             model: str | ModelSettings = "auto",
             tools: Iterable[ToolSpecification | Tool[..., Any] | Callable[..., Any]] = (),
@@ -78,6 +84,10 @@ class Agent(Entity):
 
                 schema, kind = output_schema(values["output"])
                 values = {**values, "output": schema}
+            instruct = values.get("instruction")
+            if callable(instruct):
+                name = getattr(instruct, "__qualname__", type(instruct).__qualname__)
+                values = {**values, "instruction": f"{MADE}{instruct.__module__}:{name}"}
             settings = values.get("model")
             if isinstance(settings, ModelSettings):
                 values = {**values, "model": str(settings)}
@@ -87,6 +97,8 @@ class Agent(Entity):
             super().__init__(**values)
             if verify is not None:
                 self.__dict__["_verify"] = verify
+            if callable(instruct):
+                self.__dict__["_instruct"] = instruct
             if isinstance(settings, ModelSettings):
                 self.__dict__["_model_settings"] = settings
             if own:
@@ -108,9 +120,27 @@ class Agent(Entity):
         return self.__dict__.get("_model_settings") or ModelSettings.of(self.model)
 
     @property
-    def holds_secrets(self) -> bool:
-        """Whether a key or headers were given that no store has."""
-        return "_model_settings" in self.__dict__ and ModelSettings.of(self.model).key != self.model_settings.key
+    def carries(self) -> bool:
+        """Whether it was given what no store has: functions, a type, a key."""
+        given = ("_own_tools", "_output_type", "_verify", "_model_settings", "_instruct")
+        return any(name in self.__dict__ for name in given)
+
+    async def instruction_for(self, context: ToolContext[Any]) -> str:
+        """The instruction of one run. Raises ModelError where it cannot be made."""
+        instruct: Instruct | None = self.__dict__.get("_instruct")
+        if instruct is None and not self.instruction.startswith(MADE):
+            return self.instruction
+        problem = "which this program has not got; run it with the agent of the program that began it"
+        if instruct is not None:
+            try:
+                made = instruct(context)
+                said: object = await made if inspect.isawaitable(made) else made
+                if isinstance(said, str) and said.strip():
+                    return said
+                problem = f"which gave {said!r} and not a text"
+            except Exception as error:
+                problem = f"which raised {type(error).__name__}: {error}"
+        raise ModelError("INSTRUCTION_MISSING", f"the instruction of {self.name!r} is {self.instruction}, {problem}")
 
     @property
     def verify(self) -> Verify | None:
@@ -148,6 +178,7 @@ class Agent(Entity):
         output = self.output if self.output_type is None else self.output_type
         held = [own.get(item.name, item) for item in self.tools]
         given["model"] = self.__dict__.get("_model_settings", self.model)
+        given["instruction"] = self.__dict__.get("_instruct", self.instruction)
         return Agent(**given, output=output, verify=self.verify, tools=[*held, *tools])
 
     @cached_property
@@ -200,6 +231,8 @@ class Agent(Entity):
             stale.append("_output_type")
         if update is not None and "model" in update:
             stale.append("_model_settings")
+        if update is not None and "instruction" in update:
+            stale.append("_instruct")
         for name in stale:
             copied.__dict__.pop(name, None)
         return copied

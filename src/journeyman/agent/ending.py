@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("journeyman.agent")
 
-MOST_INVALID = 10
-"""Answers that do not fit before a run is given up, where its iterations are more or have no limit."""
+MOST_INVALID = 4
+"""Answers that do not fit before a run is given up: it is corrected three times."""
 INVALID = "OUTPUT_INVALID"
 _EMPTY = "Your reply was empty. Call a tool, or give the answer in the form that is asked for."
 _SHOWN = 8_000

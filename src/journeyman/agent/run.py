@@ -79,6 +79,8 @@ class Run:
     """The policy as it is now; without it, the one that the run began with."""
     verify: Verify | None = None
     """Says of the run, when it has ended, whether it is right."""
+    instruction: str = ""
+    """What the model was told, once it was."""
     gaps: FindGap | None = None
     """Tells what is missing where the run ends without having done what was asked."""
     _begun: bool = False
@@ -124,7 +126,7 @@ class Run:
         What a playbook advises vouches for nothing.
         """
         task = self.state.task
-        told = (self.agent.instruction, *(() if task is None else task.playbook_bullets))
+        told = (self.instruction or self.agent.instruction, *(() if task is None else task.playbook_bullets))
         return Ledger(self.state, system="\n".join(told), said=self.said, label_of=self._label_of)
 
     def _label_of(self, tool_name: str) -> DataLabel | None:

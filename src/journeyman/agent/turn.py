@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from journeyman.agent.agent import Agent
 from journeyman.agent.state import RunState, Turn
-from journeyman.core.calls import UNNAMED
+from journeyman.core.calls import UNNAMED, ToolContext
 from journeyman.core.data import ANSWER_BYTES, LOG_FIELDS, TOOL_NAME_CHARS, TURN_CALLS, check_arguments, storable_json
 from journeyman.core.errors import ErrorCategory, ModelError
 from journeyman.core.events import StepRestarted, TextDelta
@@ -86,6 +86,10 @@ class ModelPlanner:
 
     async def _respond(self, run: Run) -> ModelResponse | None:
         deltas = _Deltas(run, run.iteration) if run.wants_text else None
+        if not run.instruction:
+            scope = run.calls
+            context = ToolContext[Any](principal=scope.principal, run_id=run.id, deps=scope.deps)
+            run.instruction = await run.agent.instruction_for(context)
         try:
             if (left := run.remaining()) is None:
                 return _checked(await self._model.respond(self._request(run), deltas))
@@ -108,7 +112,7 @@ class ModelPlanner:
         state = run.state
         if self._system is None:
             given = [advice for advice in state.advice if not advice.holdout]
-            self._system = Message.system(instruction(run.agent, given))
+            self._system = Message.system(instruction(run.agent, given, run.instruction))
             self._demonstrations = tuple(_marked(turn) for advice in given for turn in advice.turns)
         recent = window(
             state.messages,
@@ -149,9 +153,9 @@ def _marked(turn: Message) -> Message:
     return turn.model_copy(update={"name": DEMONSTRATION}) if turn.role is Role.USER else turn
 
 
-def instruction(agent: Agent, advice: list[Advice]) -> str:
+def instruction(agent: Agent, advice: list[Advice], told: str = "") -> str:
     """The system message: the agent's instruction, then the advice that is given in this form."""
-    parts = [agent.instruction]
+    parts = [told or agent.instruction]
     if lines := [item.text for item in advice if item.form in ("system", "steps")]:
         listed = "\n".join(f"- {line}" for line in lines)
         parts.append(f"{ADVICE}\n{listed}")

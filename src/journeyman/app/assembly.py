@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from inspect import isawaitable
 from typing import TYPE_CHECKING, Any, Literal
 from weakref import WeakKeyDictionary
 
@@ -287,6 +288,7 @@ def build(
     listener: Listener | None = None,
     past: tuple[RunState, int] | None = None,
     verify: Verify | None = None,
+    deps: Any = None,
     tools: Literal["bind", "all", "none"] = "bind",
     shared: Shared | None = None,
 ) -> Run:
@@ -330,6 +332,7 @@ def build(
             principal=order.principal,
             deadline=None if limits.seconds is None else clock.monotonic() + limits.seconds - state.active_seconds,
             around=None if spans is None else spans.running,
+            deps=deps,
         ),
         state=state,
         limits=limits,
@@ -474,6 +477,8 @@ class Shared:
     """Why nothing in the store may run."""
     format: int = FORMAT
     """What every program at work on the store can read; brought up to date while the app is open."""
+    deps: Callable[[Principal | None], Any] | None = None
+    """Makes what the tools of a run are given."""
     _verifiers: dict[str, Verify] = field(default_factory=dict)
     """By run: who judges it when it ends, where that was said when it was started here."""
     _agents: dict[str, Agent] = field(default_factory=dict)
@@ -538,6 +543,7 @@ class Shared:
             listener=listener,
             past=past,
             verify=self._verifiers.get(run_id),
+            deps=await self._deps_for(order.principal) if advancing else None,
             tools="none" if not advancing else "all" if self.libraries.others(order) else "bind",
             shared=self,
         )
@@ -562,6 +568,10 @@ class Shared:
                 # The model will be asked (again) for this step: whatever was shown of its text is void.
                 await run.recorder.record(StepRestarted(iteration=run.iteration))
         return run
+
+    async def _deps_for(self, principal: Principal | None) -> Any:
+        made = None if self.deps is None else self.deps(principal)
+        return await made if isawaitable(made) else made
 
     async def _fork(self, run: Run, fork: Fork) -> None:
         """Record where the run leaves its parent, with what it begins with, all at once."""

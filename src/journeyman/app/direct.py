@@ -50,6 +50,8 @@ class RunOptions(TypedDict, total=False):
     limits: Limits | None
     playbook: StrategySource | None
     journal: Journal | None
+    deps: Any
+    """What tools and instructions get as ``context.deps``: a connection, a client, who is logged in. Never stored."""
     verify: Verify | None
     """Says of the run, when it has ended, whether it is right. Wins over the agent's."""
 
@@ -73,7 +75,7 @@ async def run(
 
     With ``output``, a type or a JSON Schema, the answer is data that fits it: ``response.output``. It wins over the
     agent's. Options: library, model, planner, policy, approver, principal, history, limits, playbook, journal,
-    verify; see ``RunOptions``.
+    deps, verify; see ``RunOptions``.
     """
     return await _whole(_for_output(agent, output), task, options)
 
@@ -266,6 +268,7 @@ async def _prepared(
             planner=planner,
             listener=listener if feed is None else _collected(seen, listener),
             verify=options.get("verify"),
+            deps=options.get("deps"),
         )
         prepared.wants_text = listener is not None
         await begin(prepared, order, playbook, history=tuple(options.get("history", ())))

@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import fields, replace
 from functools import cached_property
 from pathlib import Path
+from pkgutil import resolve_name
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack, overload
 
@@ -75,6 +76,8 @@ class Journeyman:
     ``principal_concurrency`` those of one principal anywhere; further options are lease_seconds, poll_seconds,
     grace_seconds, retention_seconds and max_recoveries. ``origin`` says how a command line named the agent and the
     library, and is kept with the runs; ``find_tools`` finds those of a run that was begun with others.
+    ``deps`` makes what tools and instructions get as ``context.deps``, for each run and its principal: a function, or
+    the import path of one (``shop:connect``), so that every worker makes its own.
     A ``gate`` is asked whether anything in the store may run; without one the program vouches for the store it names.
     """
 
@@ -85,6 +88,7 @@ class Journeyman:
         policy: Policy | None = None,
         store: SqlStore | str = "sqlite:///journeyman.db",
         model: Model | ModelSettings | str | None = None,
+        deps: Callable[[Principal | None], Any] | str | None = None,
         playbook: StrategySource | None = None,
         learning: LearningSettings | bool | None = None,
         split: Split | None = None,
@@ -129,6 +133,7 @@ class Journeyman:
             libraries=Libraries(given=library, split=split, origin=origin, find=find_tools),
             executors=Executors(self.clock, self.store, now=principals),
             models=Models(model),
+            deps=resolve_name(deps) if isinstance(deps, str) else deps,
             gate=gate,
             playbook=lambda domain: playbook,
             environments=None if configuration is None else configuration.in_environment,
@@ -335,7 +340,7 @@ class Journeyman:
         )
         # A run that could never begin is refused here.
         Offer(agent, self._shared.libraries.own(agent, given), given, order.principal, most=None).begin()
-        if agent.own_tools or agent.output_type is not None or agent.verify is not None or agent.holds_secrets:
+        if agent.carries:
             self._shared.remember(agent)
         order, new = await self._shared.keep(order)
         if verify is not None and new:

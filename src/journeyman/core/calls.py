@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from functools import cached_property, partial
-from typing import Annotated, Any, Literal, Protocol, TypeAlias
+from typing import Annotated, Any, Generic, Literal, Protocol, TypeAlias
 
 from pydantic import (
     Field,
@@ -21,6 +21,7 @@ from pydantic import (
     field_validator,
     model_validator,
 )
+from typing_extensions import TypeVar
 
 from journeyman.core.data import Derived, Entity, derived, reads_stored
 from journeyman.core.errors import ErrorCategory, ErrorInfo, ToolError
@@ -164,8 +165,14 @@ class Caller(Protocol):
         """Pass on what is logged during the call, where they want to hear it."""
 
 
-class ToolContext:
-    """Passed to a tool that has a parameter annotated ``ToolContext``; the model never sees that parameter."""
+DepsT = TypeVar("DepsT", default=Any)
+
+
+class ToolContext(Generic[DepsT]):
+    """Passed to a tool that has a parameter annotated ``ToolContext``; the model never sees that parameter.
+
+    ``ToolContext[Shop]`` tells type checkers that ``deps`` is a ``Shop``.
+    """
 
     def __init__(
         self,
@@ -183,8 +190,11 @@ class ToolContext:
         settings: Mapping[str, Any] | None = None,
         label: DataLabel | None = None,
         caller: Caller | None = None,
+        deps: Any = None,
     ) -> None:
         self.principal = principal
+        self.deps: DepsT = deps
+        """What the program gave the run: ``run(…, deps=…)``, or what the factory of the app made. Never stored."""
         self.caller = caller
         """Whoever can be reached while the call runs; None where nobody can."""
         self.asking = False

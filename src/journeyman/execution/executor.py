@@ -110,6 +110,8 @@ class CallScope:
     flow: Flow | None = None
     """Judges where values may flow, by the ledger; made with the first call that has something to judge."""
     asking: asyncio.Lock = field(default_factory=asyncio.Lock)
+    deps: Any = None
+    """What the program gave the run for its tools."""
     demonstrated: bool = False
     """Whether the model was shown demonstrations: then a call may carry one of their placeholders."""
 
@@ -589,6 +591,7 @@ class Executor:
             settings=tool.settings,
             label=None if scope.ledger is None or current.in_their_words else scope.ledger.taint,
             caller=self.callers.get(scope.run_id),
+            deps=scope.deps,
         )
         with _NOTHING_AROUND if scope.around is None else scope.around(call.id, tool.name):
             limit, content = policy.max_result_bytes, policy.capture_content

@@ -6,6 +6,7 @@ union, a number) is wrapped: ``{"output": …}``.
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import re
 from collections.abc import Mapping
@@ -165,8 +166,19 @@ class Output:
         return {}, {WRAPPER: self._checked(given[WRAPPER])}
 
     def answer(self, text: str) -> Any:
-        """A model's text in, the answer as plain data out. Raises ArgumentsError, which lists every problem."""
-        text = _bare(text)
+        """A model's text in, the answer as plain data out. Raises ArgumentsError, which lists every problem.
+
+        Where a text is wanted, what was written is one, whether or not it stands in quotes.
+        """
+        try:
+            return self._from_json(_bare(text))
+        except ArgumentsError:
+            if self.wrapped:
+                with contextlib.suppress(ArgumentsError):
+                    return self._checked(text.strip())
+            raise
+
+    def _from_json(self, text: str) -> Any:
         try:
             check_containers(text)
             given = from_json(text, allow_inf_nan=False)
