@@ -37,21 +37,19 @@ EXTENSION = "extension"
 Side = Literal["server", "client"]
 VERDICTS = {"pass": "passed", "FAIL": "failed", "skip": "skipped by the suite"}
 
-NO_LOGS = "Logging over the protocol is not offered (and leaves it with 2026-07-28): logs go to the operator"
+NO_LOGS = "Only servers behind the gateway log to a client (and logging leaves the protocol with 2026-07-28)"
 NO_SAMPLING = "A server of ours never asks a client's model for anything"
 OWN_FORM = "The only question a server of ours asks is whether a call may run; the suite expects forms of its own"
 OWN_RESOURCES = "Resources are the caller's runs; the suite expects files of its own at `test://`"
 OWN_PROMPTS = "Prompts are agents with a task; the suite expects texts of its own"
 NO_TASKS = "The extension for tasks is not offered: a long call reports progress, and its run is a resource"
 NO_SKILLS = "The extension for skills is not offered"
-NO_ASKING = "The client declares no elicitation: a server's questions are refused, not answered"
+NO_ASKING = "A server's questions reach the client of a gateway; a program of its own has nobody who is asked"
 OTHER_GRANT = "An extension of OAuth that the package `mcp` does not have; `auth=` takes any implementation"
 
 NOT_APPLICABLE: dict[Side, dict[str, str]] = {
     "server": {
-        "logging-set-level": NO_LOGS,
         "tools-call-with-logging": NO_LOGS,
-        "completion-complete": "Completion of arguments is not offered",
         "tools-call-sampling": NO_SAMPLING,
         "input-required-result-basic-sampling": NO_SAMPLING,
         "input-required-result-basic-list-roots": "A server of ours never asks for a client's folders",
@@ -67,8 +65,6 @@ NOT_APPLICABLE: dict[Side, dict[str, str]] = {
         "resources-read-text": OWN_RESOURCES,
         "resources-read-binary": OWN_RESOURCES,
         "resources-templates-read": OWN_RESOURCES,
-        "resources-subscribe": "Subscriptions to single resources are not offered",
-        "resources-unsubscribe": "Subscriptions to single resources are not offered",
         "prompts-get-simple": OWN_PROMPTS,
         "prompts-get-with-args": OWN_PROMPTS,
         "prompts-get-embedded-resource": OWN_PROMPTS,

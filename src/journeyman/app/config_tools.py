@@ -5,6 +5,7 @@ Configuration only ever narrows: permissions are added, a declared risk is raise
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,11 +18,13 @@ import jsonschema_rs
 from pydantic import BaseModel, ValidationError
 from pydantic_core import from_json
 
-from journeyman.core.data import canonical_json
+from journeyman.choosing.actions import LOOKED_UP, actions_of
+from journeyman.core.data import canonical_json, digest
 from journeyman.core.errors import ConfigurationError, ToolDefinitionError, problem_text, validation_problems
 from journeyman.core.gaps import wrong_type_name
 from journeyman.core.policy import Policy, RiskLevel, is_pattern
 from journeyman.core.specification import Environment, ToolCategory, ToolConfiguration, ToolSpecification
+from journeyman.core.words import word_lists, words
 from journeyman.execution.checks import base_risk
 from journeyman.settings.problems import Key, Problem, nearest
 from journeyman.settings.reading import Loaded
@@ -403,7 +406,8 @@ def configured(item: AnyTool, said: ToolSettings, category: str, shared: Categor
             changes[name] = given
     if said.timeout_seconds is not None:
         changes["timeout_seconds"] = said.timeout_seconds
-    if said.risk is not None and specification.risk is None and not specification.read_only:
+    same = said.digest is None or said.digest == tool_digest(specification)
+    if said.risk is not None and same and specification.risk is None and not specification.read_only:
         changes["risk"] = said.risk  # the policy raises what is declared
     made: Tool[..., Any] = item.with_changes(**changes) if changes else item
     fields: dict[str, Any] = {}
@@ -416,6 +420,12 @@ def configured(item: AnyTool, said: ToolSettings, category: str, shared: Categor
     if shared.global_config:
         fields["settings"] = shared.global_config
     return replace(made, **fields) if fields else made
+
+
+def tool_digest(specification: ToolSpecification) -> str:
+    """Of all that a server says of a tool, and of what is started or connected to: a grade is bound to it."""
+    told = {"description", "parameters", "returns", "metadata"}
+    return digest(specification.model_dump_json(include=told))[:16]
 
 
 def _filled(defaults: str, adapt: Adapter | None, given: dict[str, Any]) -> dict[str, Any]:
@@ -433,26 +443,42 @@ class ServerReport:
 
     protocol_version: str | None
     tools: Sequence[tuple[ToolSpecification, RiskLevel]]
+    reads: Mapping[str, str]
+    """Tools that seem only to read, and why that seems so."""
     findings: Sequence[Finding]
     """Only those that a person should see before a model does."""
     problems: Sequence[SourceProblem]
 
 
 async def look_at_server(
-    name: str,
-    *,
-    command: Sequence[str] | None = None,
-    url: str | None = None,
-    trust_annotations: bool = False,
-    start_seconds: float = 60.0,
-    policy: Policy | None = None,
+    name: str, *, start_seconds: float = 60.0, policy: Policy | None = None, **options: Any
 ) -> ServerReport:
-    """Start or reach a server once. Raises ConfigurationError, which says why that failed."""
-    source = McpServer(
-        name=name, command=command, url=url, trust_annotations=trust_annotations, start_seconds=start_seconds
-    )
+    """Start or reach a server once; ``options`` are ``McpServer``'s. Raises ConfigurationError, which says why not."""
+    source = McpServer(name=name, start_seconds=start_seconds, **options)
     rules = policy or Policy()
     async with ToolLibrary(sources=[source]) as library:
         tools = [(item, base_risk(item, rules)) for item in library.specifications()]
         findings = [found for found in library.lint() if found.rule == "description-instructs"]
-        return ServerReport(source.protocol_version, tools, findings, library.problems())
+        suspicious = {found.tool for found in findings}
+        reads = {item.name: why for item, _ in tools if item.name not in suspicious and (why := why_a_read(item))}
+        return ServerReport(source.protocol_version, tools, reads, findings, library.problems())
+
+
+def why_a_read(item: ToolSpecification) -> str | None:
+    """Why a server's tool seems only to read, for a person to confirm; None where anything speaks against it."""
+    told = item.metadata.get("mcp", {})
+    hints = told.get("annotations", {})
+    if item.risk is not None or hints.get("readOnlyHint") is False or hints.get("destructiveHint"):
+        return None
+    if "content" in told:
+        return "the protocol has it as a read"
+    name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", item.name.partition(".")[2]).casefold()
+    parts = [part for part in re.split(r"[\W_]+", name) if part]
+    against = word_lists("journeyman.app", "reads.txt")
+    if against["changing"] & {*parts} or against["carried_out"] & {*item.parameters.get("properties", {})}:
+        return None
+    # The first word is the verb: later ones are often nouns that could be verbs, as in read_file.
+    looks = [any(found <= LOOKED_UP for found in actions_of(said[:1])) for said in (parts, words(item.description))]
+    if hints.get("readOnlyHint"):
+        return "the server says so, and its name does not gainsay it"
+    return "its name and its description begin with looking something up" if all(looks) else None

@@ -33,7 +33,7 @@ CHANGES = frozenset(("create", "update", "delete", "send", *FAMILIES))
 
 
 _SPECIAL = frozenset(("summarize", "analyze", "explain", "compare", "compute", "translate"))
-_LOOKED_UP = frozenset(("get", "list", "search"))
+LOOKED_UP = frozenset(("get", "list", "search"))
 
 
 def mood_of(text: str) -> str:
@@ -98,11 +98,11 @@ def asked_actions(text: str) -> tuple[frozenset[str], frozenset[str]]:
     special = every & _SPECIAL
     if wording.asks.match(bare):
         # A question names what it asks about with verbs of all kinds: "is it resolved?", "who opened it?".
-        return special or _LOOKED_UP, every | _LOOKED_UP
+        return special or LOOKED_UP, every | LOOKED_UP
     if not asked:
         return frozenset(), frozenset()
     # "Give me the gist", "show me why": the verb says less than what is to be given.
-    return (special if special and asked[0] <= _LOOKED_UP else asked[0]), every
+    return (special if special and asked[0] <= LOOKED_UP else asked[0]), every
 
 
 def tool_actions(tool: ToolSpecification) -> frozenset[str]:

@@ -15,6 +15,7 @@ from journeyman.core.data import digest
 from journeyman.core.errors import broken_rule, shortened_json
 from journeyman.core.model_settings import ModelSettings
 from journeyman.settings.document import MOST_BYTES, Document, DocumentError, Position, read_document, without
+from journeyman.settings.pasted import PASTED, with_pasted
 from journeyman.settings.problems import Key, Problem, SettingsError, key_text, nearest
 from journeyman.settings.schema import VARIABLES, VERSION, Settings
 from journeyman.settings.secrets import UnresolvedError, literal_secret, references, resolve
@@ -196,6 +197,9 @@ def examine(
     if not isinstance(values, dict):
         why = f"a configuration consists of keys and values such as 'version: 1', got {shortened_json(values)}"
         return None, [Problem(_at(file, Position(1, 1)), "", why)]
+    values = with_pasted(values)
+    pasted = {key: place for key, place in document.positions.items() if key[:1] == (PASTED,)}
+    document.positions |= {("mcp", *key[1:]): place for key, place in pasted.items()}
     origins: dict[Key, Origin] = {}
     for name, key in VARIABLES.items():
         if environ.get(name):

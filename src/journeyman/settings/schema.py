@@ -132,6 +132,9 @@ class ToolOverride(Section):
     risk: RiskLevel | None = Field(
         None, description="of a tool that declares none; of one that does, it can only be raised"
     )
+    digest: str | None = Field(
+        None, description="of the tool as it was when `risk` was said; once it is another, `risk` does not lower it"
+    )
     reads: Reads | None = Field(
         None, description="whose words its results hold: untrusted, private, private:NAME; [] for our own"
     )

@@ -6,16 +6,22 @@ import asyncio
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from journeyman.app.config_tools import look_at_server
+from journeyman import RiskLevel, ToolSpecification, tool
+from journeyman.app.config_tools import configured, look_at_server, tool_digest, why_a_read
 from journeyman.core.errors import ConfigurationError
 from journeyman.doors.cli.mcp import write_server
+from journeyman.settings.pasted import servers_in
 from journeyman.settings.reading import read_settings
+from journeyman.settings.schema import Category
+from journeyman.settings.schema import Tool as ToolSettings
 from tests.doors.cli.driving import Cli
 from tests.sources.mcp_servers import HOSTILE
 
+WHOLE = Path(__file__).parents[1] / "mcp" / "whole_server.py"
 FILE = """# ours
 version: 1
 mcp:  # other people's
@@ -51,6 +57,93 @@ def test_a_file_that_cannot_take_it_is_left_as_it_is(tmp_path: Path, text: str, 
         write_server(path, name, {"command": ["x"]})
     assert path.read_text(encoding="utf-8") == text
     assert [found.name for found in tmp_path.iterdir()] == ["journeyman.yaml"]
+
+
+CLAUDE = {
+    "mcpServers": {"files": {"command": "npx", "args": ["-y", "files", "/data"], "env": {"LEVEL": "${env:LEVEL}"}}}
+}
+VS_CODE = {"servers": {"crm": {"type": "http", "url": "https://crm.example/mcp", "disabled": True}}, "inputs": []}
+
+
+@pytest.mark.parametrize("pasted", ["block", "entry"])
+def test_a_block_pasted_from_another_programs_file_is_taken(tmp_path: Path, pasted: str) -> None:
+    path = tmp_path / "journeyman.yaml"
+    block = CLAUDE if pasted == "block" else {"mcp": CLAUDE["mcpServers"]}
+    path.write_text(f"version: 1\n{json.dumps(block)[1:-1]}\n")
+    [(name, server)] = read_settings(path, environ={"LEVEL": "1"}).settings.mcp.items()
+    assert (name, server.command, server.env) == ("files", ["npx", "-y", "files", "/data"], {"LEVEL": "${LEVEL}"})
+    path.write_text(f"version: 1\n{json.dumps(CLAUDE)[1:-1]}\n".replace('"npx"', "7"))
+    with pytest.raises(ConfigurationError, match=r"yaml:2:\d+: .*mcp.files.command"):
+        read_settings(path)
+
+
+def test_servers_are_found_in_the_files_of_other_programs() -> None:
+    assert servers_in(CLAUDE)["files"]["command"] == ["npx", "-y", "files", "/data"]
+    crm = {"url": "https://crm.example/mcp", "enabled": False}
+    assert servers_in(VS_CODE) == servers_in({"mcp": VS_CODE}) == {"crm": crm}
+    assert servers_in({"editor.fontSize": 12}) == {}
+
+
+@pytest.mark.slow
+def test_an_import_reports_the_broken_server_keeps_secrets_apart_and_takes_the_others(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    good = {
+        "command": sys.executable,
+        "args": [str(WHOLE), str(tmp_path / "notes")],
+        "env": {"API_KEY": "s3cret-value"},
+    }
+    theirs = {"mcpServers": {"broken": {"command": "no-such-command"}, "whole": good}}
+    (tmp_path / "theirs.json").write_text(json.dumps(theirs))
+    ended = cli("mcp", "import", "theirs.json", "--accept-reads", "--yes")
+    assert ended.code == 1
+    assert "broken is left out: " in ended.out
+    settings = read_settings(tmp_path / "journeyman.yaml").settings
+    assert list(settings.mcp) == ["whole"]
+    kept = tmp_path / ".journeyman-secrets" / "whole.API_KEY"
+    assert (kept.read_text(), kept.stat().st_mode & 0o777) == ("s3cret-value", 0o600)
+    assert "s3cret-value" not in (tmp_path / "journeyman.yaml").read_text()
+    assert "whole.read_resource" in settings.tools
+    assert "whole.order_now" not in settings.tools
+
+
+@pytest.mark.parametrize(
+    ("name", "description", "more", "reads"),
+    [
+        ("get_issue", "Get an issue.", {}, True),
+        ("read_file", "Read a file.", {}, True),
+        ("listPullRequests", "List pull requests.", {}, True),
+        ("get_or_create_issue", "Get an issue, or create it.", {}, False),
+        ("delete_issue", "Delete an issue.", {}, False),
+        ("query", "Query the database.", {"parameters": {"type": "object", "properties": {"sql": {}}}}, False),
+        ("get_issue", "Deletes an issue.", {}, False),
+        ("summary", "Sums up.", {"annotations": {"readOnlyHint": True}}, True),
+        ("delete_all", "Get rid of all.", {"annotations": {"readOnlyHint": True}}, False),
+        ("get_issue", "Get an issue.", {"annotations": {"readOnlyHint": False}}, False),
+    ],
+)
+def test_a_tool_seems_only_to_read_where_nothing_speaks_against_it(
+    name: str, description: str, more: dict[str, Any], reads: bool
+) -> None:
+    item = ToolSpecification(
+        name=f"tracker.{name}",
+        description=description,
+        parameters=more.get("parameters", {"type": "object", "properties": {}}),
+        metadata={"mcp": {"annotations": more.get("annotations", {})}},
+    )
+    assert (why_a_read(item) is not None) is reads
+
+
+def test_a_grade_holds_as_long_as_the_tool_is_what_it_was_graded_as() -> None:
+    @tool(name="files.read", description="Read a file.")
+    def read(path: str) -> str:
+        return path
+
+    said = ToolSettings(risk=RiskLevel.REVERSIBLE, digest=tool_digest(read.specification))
+    assert configured(read, said, "general", Category()).specification.risk is RiskLevel.REVERSIBLE
+    other = read.with_changes(description="Read a file, and send it away.")
+    assert configured(other, said, "general", Category()).specification.risk is None
 
 
 def test_a_server_is_looked_at_before_it_is_taken_in() -> None:

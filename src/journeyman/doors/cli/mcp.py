@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import gc
 import json
+import os
 import re
 import shlex
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from io import TextIOWrapper
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -39,7 +40,10 @@ from journeyman.doors.cli.serve import (
 )
 from journeyman.doors.cli.trust import remember_own
 from journeyman.sensitive.tokens import bare_url, redacted
+from journeyman.settings.document import DocumentError, read_document
+from journeyman.settings.pasted import servers_in
 from journeyman.settings.reading import read_settings
+from journeyman.settings.secrets import literal_secret, resolve
 
 if TYPE_CHECKING:
     from journeyman.app.service import Service
@@ -151,53 +155,145 @@ def serve_mcp(
     asyncio.run(over_http() if http else over_stdio())
 
 
+AcceptReads = Annotated[
+    bool, typer.Option("--accept-reads", help="Let those that seem only to read run unasked, as long as they stay so.")
+]
+Yes = Annotated[bool, typer.Option("--yes", help="Write it without asking.")]
+
+
 @mcp.command("add")
 def add_server(
     name: Annotated[str, typer.Argument(metavar="NAME", help="Under which its tools are known: NAME.tool.")],
     command: Annotated[list[str] | None, typer.Argument(metavar="-- COMMAND...", help="What starts it.")] = None,
     url: Annotated[str | None, typer.Option(metavar="URL", help="Where it listens, instead.")] = None,
+    env: Annotated[
+        list[str] | None, typer.Option(metavar="NAME=VALUE", help="A variable of a command; secrets as '${NAME}'.")
+    ] = None,
+    header: Annotated[
+        list[str] | None, typer.Option(metavar="'NAME: VALUE'", help="Sent to a URL; secrets as '${NAME}'.")
+    ] = None,
+    cwd: Annotated[str | None, typer.Option(metavar="FOLDER", help="Where a command is started.")] = None,
     trust_annotations: Annotated[
         bool, typer.Option("--trust-annotations", help="Let what it says of its tools lower their risk.")
     ] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="Write it without asking.")] = False,
+    accept_reads: AcceptReads = False,
+    yes: Yes = False,
 ) -> None:
     """Start an MCP server once, show its tools, risks and what is suspicious, and write it into journeyman.yaml."""
-    from journeyman.app.config_tools import look_at_server
-
     if bool(command) == (url is not None):
         raise WrongUsageError("say what starts the server, after '--', or give --url")
+    entry: dict[str, Any] = {"command": command} if command else {"url": url}
+    entry |= {key: _pairs(given, sign) for key, given, sign in (("env", env, "="), ("headers", header, ":")) if given}
+    entry |= {"cwd": cwd} if cwd else {}
+    if trust_annotations:
+        entry["trust_annotations"] = True
+    _take_in(name, entry, accept_reads=accept_reads, yes=yes)
+
+
+def _pairs(given: list[str], sign: str) -> dict[str, str]:
+    pairs = [item.partition(sign) for item in given]
+    if wrong := next((name for name, found, _ in pairs if not found or not name.strip()), None):
+        raise WrongUsageError(f"write NAME{sign}VALUE, got {wrong!r}")
+    return {name.strip(): value.strip() for name, _, value in pairs}
+
+
+@mcp.command("import")
+def import_servers(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Of Claude Desktop, Cursor, VS Code or the like.")],
+    accept_reads: AcceptReads = False,
+    yes: Yes = False,
+) -> None:
+    """Take the MCP servers of another program's file over, one by one, as 'mcp add' does."""
+    try:
+        text = re.sub(r"^\s*//.*$", "", file.read_text(encoding="utf-8-sig"), flags=re.MULTILINE)
+        found = servers_in(read_document(text).value)
+    except (OSError, UnicodeDecodeError, DocumentError) as error:
+        raise ConfigurationError(f"{file} cannot be read: {getattr(error, 'message', error)}") from None
+    if not found:
+        raise ConfigurationError(f"{file} has no servers: neither 'mcpServers' nor 'servers' is there")
+    failed = 0
+    for name, entry in found.items():
+        for place in ("env", "headers"):
+            for key, value in (entry.get(place) or {}).items():
+                if literal_secret(key, str(value)) is not None:
+                    entry[place][key] = _kept_apart(f"{name}.{key}", str(value))
+        try:
+            _take_in(name, entry, accept_reads=accept_reads, yes=yes)
+        except ConfigurationError as error:  # one broken server breaks no other
+            failed += 1
+            screen.say(f"{name} is left out: {visible(str(error))}")
+    if failed:
+        raise typer.Exit(options.ExitCode.FAILED)
+
+
+def _kept_apart(name: str, secret: str) -> str:
+    """Put a secret into a file that only its owner reads; what stands for it in a configuration file."""
+    loaded = file_settings()
+    folder = (Path() if loaded is None else loaded.path.parent) / ".journeyman-secrets"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    (folder / ".gitignore").write_text("*\n", encoding="utf-8")
+    kept = folder / re.sub(r"[^\w.-]", "_", name)
+    with os.fdopen(os.open(kept, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
+        file.write(secret)
+    screen.say(f"{visible(name)} is a secret: it is kept in {kept}")
+    return f"file:{folder.name}/{kept.name}"
+
+
+def _take_in(name: str, entry: dict[str, Any], *, accept_reads: bool, yes: bool) -> None:
+    """Look at a server, show what it has, and write it down where that is wanted."""
+    from journeyman.app.config_tools import look_at_server, tool_digest
+
     loaded = file_settings()
     path = Path("journeyman.yaml") if loaded is None else loaded.path
-    report = asyncio.run(look_at_server(name, command=command, url=url, trust_annotations=trust_annotations))
+    taken = ("command", "url", "cwd", "trust_annotations")
+    given = {key: entry[key] for key in taken if entry.get(key)}
+    if "url" in given:
+        given["url"] = resolve(str(entry["url"]), os.environ, folder=path.parent)
+    for key in ("env", "headers"):
+        if entry.get(key):
+            said = {
+                variable: resolve(str(text), os.environ, folder=path.parent) for variable, text in entry[key].items()
+            }
+            given[key] = said
+    report = asyncio.run(look_at_server(name, **given))
+    reads = report.reads if not entry.get("trust_annotations") else {}
     for item, risk in report.tools:
-        screen.say(f"{item.name}  {risk.value}  {one_line(item.description, most=80)}")
+        why = f"  seems only to read: {reads[item.name]}" if item.name in reads else ""
+        screen.say(f"{item.name}  {risk.value}  {one_line(item.description, most=80)}{why}")
     for finding in report.findings:
         screen.say(f"look at this: {finding.tool}: {visible(finding.message)}")
     for problem in report.problems:
         screen.say(f"refused: {visible(problem.message)}")
     if not yes and not typer.confirm(f"Write {name!r} into {path}?"):
         raise typer.Exit(options.ExitCode.FAILED)
-    entry: dict[str, object] = {"command": command} if command else {"url": url}
-    if trust_annotations:
-        entry["trust_annotations"] = True
+    if reads and not accept_reads and not yes:
+        accept_reads = typer.confirm(
+            f"Let the {screen.counted(len(reads), 'tool')} that seem only to read run unasked?"
+        )
     new = not path.exists()
     write_server(path, name, entry)
+    if accept_reads:
+        for item, _ in report.tools:
+            if item.name in reads:
+                write_server(path, item.name, {"risk": "reversible", "digest": tool_digest(item)}, section="tools")
     remember_own(path, None if new else [server_name(read_settings(path).settings.mcp[name])])
-    screen.say(f"{path}: {name} is there, with {screen.counted(len(report.tools), 'tool')}")
+    graded = f", {len(reads)} of them graded as reads" if accept_reads else ""
+    screen.say(f"{path}: {name} is there, with {screen.counted(len(report.tools), 'tool')}{graded}")
 
 
-def write_server(path: Path, name: str, entry: dict[str, object]) -> None:
-    """Add an entry under ``mcp:``, leaving everything else of the file as it is. JSON is YAML, too."""
+def write_server(path: Path, name: str, entry: dict[str, Any], *, section: str = "mcp") -> None:
+    """Add an entry under ``mcp:`` or ``tools:``, leaving the rest of the file as it is. JSON is YAML, too."""
     line = f"  {json.dumps(name)}: {json.dumps(entry, ensure_ascii=False)}\n"
     text = path.read_text(encoding="utf-8") if path.exists() else "version: 1\n"
     text = text if text.endswith("\n") else f"{text}\n"
-    found = re.search(r"^mcp:[ \t]*(?P<rest>[^\n]*)\n", text, re.MULTILINE)
+    found = re.search(rf"^{section}:[ \t]*(?P<rest>[^\n]*)\n", text, re.MULTILINE)
     if found is None:
-        text += f"mcp:\n{line}"
+        text += f"{section}:\n{line}"
     elif found["rest"] and not found["rest"].startswith("#"):
-        raise ConfigurationError(f"{path}: 'mcp' is written on one line; write it as a block, and add:\n{line}")
+        raise ConfigurationError(f"{path}: {section!r} is written on one line; write it as a block, and add:\n{line}")
     elif re.search(rf"^ +[\"']?{re.escape(name)}[\"']?:", text[found.end() :], re.MULTILINE):
-        raise ConfigurationError(f"{path}: there is a server {name!r} already; give another name")
+        kind = "a server" if section == "mcp" else "an entry"
+        raise ConfigurationError(f"{path}: there is {kind} {name!r} already; give another name")
     else:
         text = text[: found.end()] + line + text[found.end() :]
     new = path.with_name(f".{path.name}.new")
