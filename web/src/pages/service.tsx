@@ -24,6 +24,7 @@ export function ServicePage() {
     <>
       <h1 tabIndex={-1}>Configuration</h1>
       <Problem text={problem ?? failed} />
+      <h2>File</h2>
       {configuration ? <State state={configuration} /> : null}
       <h2>Agents</h2>
       {agents?.agents.map((agent) => (

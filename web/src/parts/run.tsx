@@ -66,7 +66,7 @@ class Step extends Component<{ step: StepView; run: RunState; over: boolean }> {
     const { step, run } = this.props;
     const said = step.text || step.draft;
     return (
-      <section class="step" aria-label={`Step ${step.iteration}`}>
+      <div class="step" role="group" aria-label={`Step ${step.iteration}`}>
         <header>
           <span class="number" aria-hidden="true">{step.iteration}</span>
           <div class="thought">{said ? <Markdown text={said} /> : <span class="quiet">{thoughtOf(step)}</span>}</div>
@@ -74,7 +74,7 @@ class Step extends Component<{ step: StepView; run: RunState; over: boolean }> {
         </header>
         {step.calls.map((call) => <Call key={call.id} call={call} run={run} />)}
         {step.nudge ? <p class="note">The reply neither called a tool nor answered, so the model was asked again.</p> : null}
-      </section>
+      </div>
     );
   }
 }
