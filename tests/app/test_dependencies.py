@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from journeyman import Agent, Journeyman, Principal, RunStatus, ToolContext, run, tool
+from journeyman import Agent, Approve, Journeyman, Principal, RunStatus, ToolContext, ToolLibrary, run, tool
 from journeyman.testing import ScriptedModel, call, say
 
 
@@ -74,3 +75,30 @@ async def test_another_program_does_not_take_the_place_of_an_instruction_for_one
     response = await run(stored.model_copy(update={"tools": ()}), "Hello", model=ScriptedModel([say("Hi")]))
     assert response.error is not None
     assert "which this program has not got" in response.error.message
+
+
+async def test_a_plain_function_that_nobody_can_agree_to_is_told_in_the_first_line(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def ship(order: str) -> str:
+        """Ship an order."""
+        return f"shipped {order}"
+
+    agent = Agent(name="shop", instruction="Ship orders.", tools=[ship])
+    turns: list[Any] = [call("ship", order="W-17"), say("Shipped.")]
+    response = await run(agent, "Ship W-17", model=ScriptedModel(turns))
+    assert "calls of ship will be denied: pass approver=" in caplog.text
+    assert (response.outcome, response.reasoning.partition("'ship'")[0]) == ("not", "Not done: ")
+    assert "@tool(read_only=True)" in response.reasoning
+    asked = await run(agent, "Ship W-17", model=ScriptedModel(turns), approver=lambda _: Approve())
+    assert (asked.outcome, asked.tool_calls[0].result) == ("achieved", "shipped W-17")
+
+
+def test_a_read_by_its_name_is_suggested_as_one() -> None:
+    @tool
+    def get_order(order: str) -> str:
+        """Look up an order."""
+        return order
+
+    [found] = [finding for finding in ToolLibrary([get_order]).lint() if finding.rule == "risk-undeclared"]
+    assert "read_only=True" in found.message

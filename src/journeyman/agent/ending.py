@@ -28,6 +28,7 @@ from journeyman.core.events import Answered, RunFailed, RunFinished, StepFinishe
 from journeyman.core.gaps import ToolGapReport
 from journeyman.core.runs import UNSURE, AgentResponse, LimitName, Outcome, ReasoningStep, RunStatus
 from journeyman.core.specification import FINISH, RESERVED_NAMES
+from journeyman.execution.approval import CURE, NOBODY
 from journeyman.execution.outcome import cancelled
 
 if TYPE_CHECKING:
@@ -253,7 +254,9 @@ def _last_words(state: RunState, *, finishing: bool = False) -> str:
 def _reasoning(state: RunState, status: RunStatus, error: ErrorInfo | None) -> str:
     if state.answer is not None and state.answer.reasoning:
         return state.answer.reasoning
-    thoughts = [step.thought for step in state.steps if step.calls]
+    unasked = [call for step in state.steps for call in step.calls if call.error and NOBODY in call.error.message]
+    thoughts = [f"Not done: {call.error.message}; {CURE}." for call in unasked[:1] if call.error]
+    thoughts += [step.thought for step in state.steps if step.calls]
     if error is not None:
         thoughts.append(f"Ended early: {error.message}.")
     if status.waiting:

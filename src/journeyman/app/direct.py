@@ -271,6 +271,8 @@ async def _prepared(
             deps=options.get("deps"),
         )
         prepared.wants_text = listener is not None
+        if approver is None:
+            _warn_of_denials(prepared)
         await begin(prepared, order, playbook, history=tuple(options.get("history", ())))
         yield prepared
         if feed is not None:
@@ -279,6 +281,21 @@ async def _prepared(
         if model is not None and (last or (given is not model and not is_shared(model))):
             await close_model(model)
         await library.close()
+
+
+def _warn_of_denials(run: Run) -> None:
+    """Say at once which tools nobody can agree to, and what to do: their calls will be denied."""
+    import logging
+
+    from journeyman.core.policy import RiskLevel
+    from journeyman.execution.approval import CURE
+    from journeyman.execution.checks import base_risk
+
+    own = [tool.specification for tool in run.agent.own_tools]
+    if denied := [item.name for item in own if base_risk(item, run.policy) is RiskLevel.IRREVERSIBLE]:
+        logging.getLogger("journeyman.app").warning(
+            "nobody can be asked in this run, so calls of %s will be denied: %s", ", ".join(denied), CURE
+        )
 
 
 def _collected(seen: list[Fact], listener: Listener | None) -> Listener:

@@ -16,16 +16,13 @@ from journeyman.agent.agent import Agent
 from journeyman.agent.documents import AgentFile, files_noted, load_agents
 from journeyman.app.configuration import SLACK_VARIABLE, Configuration
 from journeyman.app.service import (
-    ASSISTANT,
-    PLAIN_INSTRUCTION,
-    following_assistant,
+    assistant,
     hello_library,
     local_library,
     research_assistant,
     research_library,
     slack_library,
     slack_pace,
-    task_assistant,
     task_library,
 )
 from journeyman.core.errors import ConfigurationError
@@ -75,7 +72,7 @@ class Loader:
         model: str | None = None,
         folder: Path | None = None,
     ) -> tuple[Agent, ToolLibrary]:
-        """The agent and what it may call. Without an agent, an assistant with the library's tools.
+        """The agent and what it may call. Without an agent, the library's own, or an assistant with its tools.
 
         Without a library, an agent has the tools of its module and its own, one that a document describes has those
         that come with Journeyman, and the assistant those over the tasks in ``store``. A document that sends what it
@@ -85,10 +82,10 @@ class Loader:
         if agent is None:
             tools = self.library(library, store=store, folder=folder)
             if self.configuration(store) is not None:
-                return following_assistant(tools), tools
+                return assistant(tools, follows=True), tools
             if library == RESEARCH:
                 return research_assistant(tools), tools
-            return task_assistant(tools) if library is None else assistant(tools), tools
+            return self._own_agent(library, folder) or assistant(tools), tools
         if is_document(agent):
             path, name = split_document(agent)
             with files_noted() as files:
@@ -107,6 +104,14 @@ class Loader:
             return found, self.library(library, store=store, folder=folder)
         module = self.imported(place, ModuleType, option="--agent", folder=folder)
         return found, self._governed(ToolLibrary(_tools_of(module)) | found.own_library, store)
+
+    def _own_agent(self, library: str | None, folder: Path | None) -> Agent | None:
+        """The agent of a module of tools, where it has just one."""
+        if library is None or library in SHIPPED or split_path(library)[1]:
+            return None
+        module = self.imported(library, ModuleType, option="--library", folder=folder)
+        agents = {item.name: item for item in vars(module).values() if isinstance(item, Agent)}
+        return next(iter(agents.values())) if len(agents) == 1 else None
 
     def _governed(self, library: ToolLibrary, store: SqlStore | None) -> ToolLibrary:
         """A library under the rules of the configuration file, with the tools that this brings."""
@@ -192,11 +197,6 @@ def agent_files(path: Path) -> Sequence[AgentFile]:
     with files_noted() as found:
         load_agents(path)
     return found
-
-
-def assistant(library: ToolLibrary) -> Agent:
-    """The agent that answers when none is named, with any library."""
-    return Agent(name=ASSISTANT, instruction=PLAIN_INSTRUCTION, tools=tuple(library.specifications()))
 
 
 def shipped_library(store: SqlStore, *, folder: Path | None = None) -> ToolLibrary:

@@ -22,6 +22,7 @@ from journeyman.core.errors import ConfigurationError
 from journeyman.core.model_settings import ModelSettings
 from journeyman.core.policy import Policy, Principal, RateLimit, RiskLevel
 from journeyman.core.protocols import Embedder, Model
+from journeyman.core.specification import ToolSpecification
 from journeyman.core.storing import Origin, RunOrder, StoredExperiment
 from journeyman.execution.checks import grade
 from journeyman.experiments import Report
@@ -101,6 +102,11 @@ class Service:
             return None
         seen = await self.store.programs.executing(silent_seconds=ALIVE_SECONDS)
         return len(seen) - len(dead_owners(seen))
+
+    def tools_of(self, agent: Agent) -> list[ToolSpecification]:
+        """What an agent can call: those it names, and where it has all, the library's."""
+        others = self.app.library.specifications() if agent.all_tools else ()
+        return list({tool.name: tool for tool in (*others, *agent.tools)}.values())
 
     def no_model(self, agent: Agent) -> str | None:
         """Why nobody could answer in this agent's name here; None when somebody can."""
@@ -213,7 +219,7 @@ def _by_name(agents: Iterable[Agent], library: ToolLibrary, *, follows: bool) ->
             raise ConfigurationError(f"agents need names of their own, {agent.name!r} is taken")
         named[agent.name] = agent
     if not named:
-        named[ASSISTANT] = following_assistant(library) if follows else task_assistant(library)
+        named[ASSISTANT] = assistant(library, follows=follows)
     return named
 
 
@@ -245,11 +251,14 @@ def task_assistant(library: ToolLibrary) -> Agent:
     return Agent(name=ASSISTANT, instruction=INSTRUCTION, tools=tuple(library.specifications()))
 
 
-def following_assistant(library: ToolLibrary) -> Agent:
-    """The same with whatever tools a library has at each step: those of a configuration file come and go."""
-    if "create_task" in library:
-        return Agent(name=ASSISTANT, instruction=INSTRUCTION, all_tools=True)
-    return Agent(name=ASSISTANT, instruction=PLAIN_INSTRUCTION, all_tools=True)
+def assistant(library: ToolLibrary, *, follows: bool = False) -> Agent:
+    """The agent that answers when none is named. One that ``follows`` has whatever tools there are at each step: those
+    of a configuration file come and go."""
+    if not follows and "create_task" in library:
+        return task_assistant(library)
+    told = INSTRUCTION if "create_task" in library else PLAIN_INSTRUCTION
+    tools = () if follows else tuple(library.specifications())
+    return Agent(name=ASSISTANT, instruction=told, all_tools=follows, tools=tools)
 
 
 def model_name(app: Journeyman, agent: Agent) -> str:
@@ -257,10 +266,12 @@ def model_name(app: Journeyman, agent: Agent) -> str:
     return str(getattr(app.model_for(agent), "name", None) or agent.model_settings.name)
 
 
-def starters(agent: Agent) -> tuple[str, ...]:
-    """What one could say to an agent to begin."""
+def starters(agent: Agent, tools: Iterable[ToolSpecification] = ()) -> tuple[str, ...]:
+    """What one could say to an agent to begin: in the words of its tools' examples, one of each."""
     if agent.name == ASSISTANT and agent.instruction == INSTRUCTION:
         return STARTERS
+    if said := [tool.requests[0] for tool in tools if tool.requests]:
+        return tuple(said[: len(STARTERS)])
     return ("What can you do for me?", "Which tools do you have, and when do you use them?")
 
 

@@ -37,6 +37,10 @@ LONGEST_ABOUT = 200
 """Characters of what it says."""
 
 
+CURE = "pass approver=…, or declare what it does: @tool(read_only=True) or @tool(risk='reversible')"
+"""For the developer whose tools nobody can agree to; the model is not told."""
+
+
 class NoApprover:
     """Denies every call that needs approval."""
 

@@ -53,7 +53,8 @@ def _problems(item: ToolSpecification) -> Iterable[tuple[str, str]]:
         if isinstance(schema, dict) and not schema.get("description"):
             yield "parameter-undescribed", f"parameter {name!r} has no description"
     if item.risk is None and not item.read_only:
-        yield "risk-undeclared", "no risk is declared; the policy's default (irreversible) will ask a person each time"
+        seems = "; by its name it only reads: then say read_only=True" if _READS.match(item.name) else ""
+        yield "risk-undeclared", f"no risk is declared, so a person is asked before each call{seems}"
     if item.reads is None and _OF_OTHERS.search(item.name) and (item.read_only or _READS.match(item.name)):
         yield "reads-undeclared", "it seems to read what others write; declare reads='untrusted', or reads=() if not"
     if item.deprecated:

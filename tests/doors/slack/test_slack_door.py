@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 from journeyman import Agent, Model, Principal, ToolLibrary, tool
-from journeyman.app.loading import assistant
-from journeyman.app.service import Service, open_service, slack_library
+from journeyman.app.service import Service, assistant, open_service, slack_library
 from journeyman.core.errors import ConfigurationError
 from journeyman.core.runs import Role, RunStatus, TaskInput
 from journeyman.doors.slack import People, SlackDoor, find_workspaces, over_http, over_socket

@@ -208,15 +208,15 @@ async def list_agents(desk: Desk, *, limit: Most = MOST_AT_HAND, after: After = 
     service, views = desk.service, []
     rows, page = part_of(list(service.agents.values()), limit, after, key=lambda agent: agent.name)
     for agent in rows:
-        problem = service.no_model(agent)
+        problem, tools = service.no_model(agent), service.tools_of(agent)
         views.append(
             AgentView(
                 name=agent.name,
                 description=agent.description,
                 model=agent.model_settings.name,
                 model_name=None if problem is not None else model_name(service.app, agent),
-                starters=list(starters(agent)),
-                tools=[item.name for item in agent.tools],
+                starters=list(starters(agent, tools)),
+                tools=[item.name for item in tools],
                 ready=problem is None,
                 problem=problem,
             )

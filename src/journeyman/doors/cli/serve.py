@@ -18,7 +18,7 @@ import typer
 from journeyman.app import Agent, SqlStore, ToolLibrary, split_path
 from journeyman.app.configuration import operation_of
 from journeyman.app.journeyman import Journeyman
-from journeyman.app.loading import RESEARCH, file_of, is_document, open_at
+from journeyman.app.loading import file_of, is_document, open_at
 from journeyman.app.service import model_name
 from journeyman.app.splits import Split as LiveSplit
 from journeyman.core.errors import ConfigurationError
@@ -221,10 +221,10 @@ def for_this_machine(token: str | None) -> Tokens:
 
 def agents_and_tools(given: RunOptions, store: SqlStore) -> tuple[list[Agent], ToolLibrary | None]:
     """Without an agent and a library, nothing: then the service has the assistant over the tasks toolkit."""
-    if given.agent is not None or given.library == RESEARCH:
-        found, tools = load_agent(given.agent, given.library, store=store, model=given.model)
-        return [found], tools
-    return [], load_library(given.library, store=store) if given.library is not None else None
+    if given.agent is None and given.library is None:
+        return [], None
+    found, tools = load_agent(given.agent, given.library, store=store, model=given.model)
+    return [found], tools
 
 
 def opening(given: RunOptions, database: SqlStore, **parts: Any) -> contextlib.AbstractAsyncContextManager[Service]:

@@ -13,8 +13,8 @@ import typer
 
 from journeyman.app import ToolLibrary
 from journeyman.app.configuration import SLACK_VARIABLE, operation_of
-from journeyman.app.loading import SLACK, assistant, open_at
-from journeyman.app.service import slack_library, slack_pace
+from journeyman.app.loading import SLACK, open_at
+from journeyman.app.service import assistant, slack_library, slack_pace
 from journeyman.core.calls import SECRET_PREFIX
 from journeyman.core.errors import ConfigurationError
 from journeyman.core.lazy import install_command

@@ -15,7 +15,8 @@ from rich.text import Text
 
 from journeyman.app import ToolLibrary
 from journeyman.app.chains import OneCall
-from journeyman.app.loading import assistant, audited_journal, open_at, tools_document
+from journeyman.app.loading import audited_journal, open_at, tools_document
+from journeyman.app.service import assistant
 from journeyman.core.calls import CallStatus, ToolCallRecord
 from journeyman.core.policy import RiskLevel
 from journeyman.core.runs import AgentResponse
