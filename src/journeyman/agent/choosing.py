@@ -85,8 +85,10 @@ async def _fill(run: Run, made: _Changes) -> None:
     if (room := offer.room - sum(map(offer.there, offer.chosen))) > 0:
         text = "" if task is None else task.description
         ranked = await offer.rank(text, k=room, without=offer.chosen)
-        others = (item.name for item in offer.permitted if item.name not in offer.chosen)
-        made.add(list(dict.fromkeys([*ranked, *others]))[:room], "chosen")
+        if len(ranked) < room:
+            others = (item.name for item in offer.permitted if item.name not in offer.chosen)
+            ranked = list(dict.fromkeys([*ranked, *others]))
+        made.add(ranked[:room], "chosen")
 
 
 def _of_history(run: Run) -> list[str]:

@@ -13,10 +13,10 @@ import logging
 import math
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import mul
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from journeyman.choosing import value_kinds, wording
 from journeyman.choosing.actions import (
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from journeyman.core.protocols import Vectors
 
 logger = logging.getLogger(__name__)
+K = TypeVar("K")
 
 MOST_COMPARED = 250
 """Tools that are compared in full: of more, those that seem nearest at first sight."""
@@ -105,7 +106,8 @@ class Signals(NamedTuple):
     statement_changes: float = 0.0
 
 
-_NO_MEANING = (0.0,) * 4
+_SHARED, _PREFIX = Signals._fields.index("same_action"), Signals._fields.index("prefix")
+_NO_MEANING, _NOTHING = (0.0,) * 4, (0.0,) * _SHARED
 """The first signals, where there is no embedder; else those of ``Catalogue.meanings``."""
 
 
@@ -114,12 +116,19 @@ class _Profile:
 
     def __init__(self, tool: ToolSpecification, place: int, *, name: str, said: str, first: str) -> None:
         self.tool, self.place = tool, place
-        self.name_words, self.name_terms = tuple(words(tool.name)), frozenset(terms(name))
+        self.name_terms = frozenset(terms(name))
         self.actions, self.needs = tool_actions(tool), Needs.of(tool)
         self.meant, self.meant_first, self.meant_name = concepts(said), concepts(first), concepts(name)
         self.takes, self.requires = value_kinds.kinds_taken(tool), value_kinds.kinds_required(tool)
         self.identified, self.takes_one = value_kinds.needs_identifier(tool), value_kinds.takes_identifier(tool)
         self.shapes, self.options = value_kinds.example_shapes(tool), value_kinds.optional_values(tool)
+        self.alike = (
+            *(tool.read_only, self.identified, self.takes_one, self.takes, self.requires),
+            *(self.needs, self.shapes, self.options, self.actions),
+        )
+        """All that the evidence beside words and concepts depends on: many tools of a library have the same."""
+        self.kind = place
+        """The same for all tools that are alike."""
 
 
 class _Asked:
@@ -136,13 +145,30 @@ class _Asked:
         self.kinds = value_kinds.kinds_said(text)
         self.shapes, self.prefixes = value_kinds.shapes_of(text), tuple(value_kinds.identifier_prefixes(text))
         self.identified = "key" in self.kinds or bool(self.prefixes)
-        self._agreements: dict[frozenset[str], tuple[float, float, float]] = {}
+        self._fitting: dict[int, tuple[float, ...]] = {}
 
-    def agreement(self, does: frozenset[str]) -> tuple[float, float, float]:
-        """How far a tool's actions are those of the first verb, of any verb, and those that turns of phrase ask for."""
-        if (kept := self._agreements.get(does)) is None:
-            cued = (near(self.cues, does) or OTHER_CUE) if self.cues and does else 0.0
-            kept = self._agreements[does] = near(self.first_verb, does), near(self.verbs, does), cued
+    def fitting(self, each: _Profile) -> tuple[float, ...]:
+        """The signals from ``same_action`` on, for all tools that are alike; ``prefix``, which is no such, as 0."""
+        if (kept := self._fitting.get(each.kind)) is None:
+            does, changes = each.actions, not each.tool.read_only
+            kept = self._fitting[each.kind] = Signals(
+                same_action=near(self.first_verb, does),
+                any_action=near(self.verbs, does),
+                reads=float(each.tool.read_only and bool(self.first_verb) and not self.changes),
+                identified=1.0 if self.identified and each.identified else -float(self.identified != each.identified),
+                numbers_missing=each.needs.numbers_missing(self.values),
+                values_missing=each.needs.values_missing(self.values),
+                choices_said=each.needs.choices_said(self.values),
+                options_said=float(any(one <= self.said for one in each.options)),
+                kinds_taken=share(len(self.kinds & each.takes), len(self.kinds)),
+                kinds_missing=share(len(each.requires - self.kinds), len(each.requires)),
+                shape=float(not self.shapes.isdisjoint(each.shapes)),
+                takes_identifier=(1.0 if each.takes_one else -1.0) if self.identified else 0.0,
+                cued=(near(self.cues, does) or OTHER_CUE) if self.cues and does else 0.0,
+                question_changes=float(self.mood == "question" and changes),
+                order_changes=float(self.mood == "order" and changes),
+                statement_changes=float(self.mood == "statement" and changes),
+            )[_SHARED:]
         return kept
 
 
@@ -159,12 +185,23 @@ class Catalogue:
             name: _Profile(tool, place, name=self._names[name], said=self._said[name], first=self._first[name])
             for place, (name, tool) in enumerate(self.tools.items())
         }
+        kinds: dict[tuple[object, ...], int] = {}
+        for each in self._profiles.values():
+            each.kind = kinds.setdefault(each.alike, each.place)
         named = Counter(one for each in self._profiles.values() for one in each.name_terms)
         spoken = Counter(one for each in self._profiles.values() for one in each.meant_first)
         self._rarity = {one: math.log(1 + len(self.tools) / count) for one, count in named.items()}
         self._concept_rarity = {one: math.log(1 + len(self.tools) / count) for one, count in spoken.items()}
         self._unspoken = math.log(1 + len(self.tools))
-        self._name_rarity = {name: self._named(each.name_terms) for name, each in self._profiles.items()}
+        self._name_rarity = {
+            name: sum(self._rarity[one] for one in each.name_terms) for name, each in self._profiles.items()
+        }
+        each_of = self._profiles.items()
+        self._by_name_word = _holders((name, frozenset(words(name))) for name in self.tools)
+        self._by_name_term = _holders((name, each.name_terms) for name, each in each_of)
+        self._by_meant = _holders((name, each.meant) for name, each in each_of)
+        self._by_meant_name = _holders((name, each.meant_name) for name, each in each_of)
+        self._by_meant_first = _holders((name, each.meant_first) for name, each in each_of)
         self._name_weight = {name: self._weight(each.meant_name) for name, each in self._profiles.items()}
         self._vectors: Vectors | None = None
         self._making: asyncio.Task[None] | None = None
@@ -224,9 +261,6 @@ class Catalogue:
         # Nearly always there is nothing in common.
         return sum(self._concept_rarity.get(one, self._unspoken) for one in spoken) if spoken else 0.0
 
-    def _named(self, those: frozenset[str]) -> float:
-        return sum(self._rarity[one] for one in those) if those else 0.0
-
     def covers(self, tools: Sequence[ToolSpecification]) -> bool:
         """Whether it holds all of these, as they are."""
         return all(self.tools.get(tool.name) is tool for tool in tools)
@@ -255,40 +289,61 @@ class Catalogue:
         rows = None if meanings is None else meanings.tolist()
         near_ones, rest = self._at_first_sight(list(dict.fromkeys(among)), asked, by_words, rows)
         weight, begins = self._weight(asked.meant) + self._unspoken, self._weight(asked.begins) + self._unspoken
-        evidence = {}
+        named = _found(self._by_name_term, asked.said, self._rarity, 0.0)
+        meant = _found(self._by_meant, asked.meant, self._concept_rarity, self._unspoken)
+        meant_name = _found(self._by_meant_name, asked.meant, self._concept_rarity, self._unspoken)
+        meant_first = _found(self._by_meant_first, asked.begins, self._concept_rarity, self._unspoken)
+        prefixed = {
+            name
+            for word, names in (self._by_name_word.items() if asked.prefixes else ())
+            if word.startswith(asked.prefixes)
+            for name in names
+        }
+        evidence, strangers = {}, dict[int, Signals]()
+        shares_something = (
+            {*by_words, *named, *meant, *meant_name, *meant_first, *prefixed} if rows is None else set(near_ones)
+        )
         for name in near_ones:
             each = self._profiles[name]
-            plain, clause, parameters, example = _NO_MEANING if rows is None else rows[each.place]
-            same, any_one, cued = asked.agreement(each.actions)
-            evidence[name] = Signals(
-                plain=plain,
-                clause=clause,
-                parameters=parameters,
-                example=example,
-                words=by_words.get(name, 0.0),
-                name_said=share(self._named(each.name_terms & asked.said), self._name_rarity[name]),
-                concepts=self._weight(asked.meant & each.meant) / weight,
-                name_meant=self._weight(asked.meant & each.meant_name) / (self._name_weight[name] + self._unspoken / 2),
-                opening=self._weight(asked.begins & each.meant_first) / begins,
-                same_action=same,
-                any_action=any_one,
-                reads=float(each.tool.read_only and bool(asked.first_verb) and not asked.changes),
-                identified=1.0 if asked.identified and each.identified else -float(asked.identified != each.identified),
-                numbers_missing=each.needs.numbers_missing(asked.values),
-                values_missing=each.needs.values_missing(asked.values),
-                choices_said=each.needs.choices_said(asked.values),
-                options_said=float(any(one <= asked.said for one in each.options)),
-                kinds_taken=share(len(asked.kinds & each.takes), len(asked.kinds)),
-                kinds_missing=share(len(each.requires - asked.kinds), len(each.requires)),
-                shape=float(not asked.shapes.isdisjoint(each.shapes)),
-                prefix=float(any(word.startswith(asked.prefixes) for word in each.name_words)),
-                takes_identifier=(1.0 if each.takes_one else -1.0) if asked.identified else 0.0,
-                cued=cued,
-                question_changes=float(asked.mood == "question" and not each.tool.read_only),
-                order_changes=float(asked.mood == "order" and not each.tool.read_only),
-                statement_changes=float(asked.mood == "statement" and not each.tool.read_only),
+            if name not in shares_something:
+                if each.kind not in strangers:
+                    strangers[each.kind] = Signals._make((*_NOTHING, *asked.fitting(each)))
+                evidence[name] = strangers[each.kind]
+                continue
+            fits = asked.fitting(each)
+            if name in prefixed:
+                fits = (*fits[: _PREFIX - _SHARED], 1.0, *fits[_PREFIX - _SHARED + 1 :])
+            # In the order of the fields; by their names it takes three times as long.
+            said = (
+                by_words.get(name, 0.0),
+                share(named.get(name, 0.0), self._name_rarity[name]),
+                meant.get(name, 0.0) / weight,
+                meant_name.get(name, 0.0) / (self._name_weight[name] + self._unspoken / 2),
+                meant_first.get(name, 0.0) / begins,
             )
+            evidence[name] = Signals._make((*(_NO_MEANING if rows is None else rows[each.place]), *said, *fits))
         return evidence, rest
+
+
+def _holders(spoken: Iterable[tuple[str, frozenset[K]]]) -> dict[K, list[str]]:
+    """The names that have each of these: for a request only those are looked at that share something with it."""
+    holders: dict[K, list[str]] = {}
+    for name, those in spoken:
+        for one in those:
+            holders.setdefault(one, []).append(name)
+    return holders
+
+
+def _found(
+    holders: Mapping[K, Sequence[str]], asked: Iterable[K], weights: Mapping[K, float], otherwise: float
+) -> dict[str, float]:
+    """How much of what is asked each name has, by weight; those that have nothing are left out."""
+    found: dict[str, float] = {}
+    for one in asked:
+        weight = weights.get(one, otherwise)
+        for name in holders.get(one, ()):
+            found[name] = found.get(name, 0.0) + weight
+    return found
 
 
 def opening(text: str) -> str:
@@ -363,9 +418,10 @@ class ToolRanking:
         known = packaged_json("journeyman.choosing", "ranking.json")
         weights = known["by_words" if by_words else "by_meaning"].values()
         said = frozenset(_NUMBER.findall(text))
-        scores = {
-            name: sum(map(mul, weights, each)) + NAMED * _is_named(name, text, said) for name, each in signals.items()
-        }
+        # Tools that share nothing with the request have one evidence for all of a kind.
+        different = {id(each): each for each in signals.values()}
+        weighed = {key: sum(map(mul, weights, each)) for key, each in different.items()}
+        scores = {name: weighed[id(each)] + NAMED * _is_named(name, text, said) for name, each in signals.items()}
         best = max(scores.values(), default=0.0)
         chances = {name: math.exp(score - best) for name, score in scores.items()}
         total = sum(chances.values())
