@@ -102,7 +102,8 @@ def default_reads(name: str, *, elsewhere: bool, reads_only: bool) -> tuple[str,
     if not elsewhere and not reads_only and not (parts and parts[0] in lists.reading):
         return ()
     told = {*parts, "_".join(parts[-2:])}
-    untrusted = elsewhere or bool(told & lists.untrusted)
+    # Somebody's address is no mail.
+    untrusted = elsewhere or (bool(told & lists.untrusted) and told.isdisjoint({"address", "addresses"}))
     return (*(("untrusted",) if untrusted else ()), *(("private",) if told & lists.private else ()))
 
 
@@ -551,6 +552,8 @@ def _holds(row: Any, value: str) -> bool:
 
 
 def _is_number(value: Any) -> bool:
+    if isinstance(value, str):
+        return value.strip().replace(".", "", 1).isdigit()
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
