@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
-from benchmarks.injection.suites import READS, Case, Pair, Suite
-from journeyman import Agent, Approval, Approve, Limits, Policy, RiskLevel, ToolCallRecord, run
+from benchmarks.injection.suites import READS, UNTRUSTED, Case, Pair, Suite
+from journeyman import Agent, Approval, Approve, Journeyman, Limits, Policy, RiskLevel, RunStatus, ToolCallRecord, run
 from journeyman.core.protocols import ModelResponse
 from journeyman.core.runs import ToolCall
-from journeyman.testing import ScriptedModel, say
+from journeyman.testing import ScriptedModel, call, say
 
 SERVER = "the MCP server 'dojo'"
 
@@ -37,6 +39,7 @@ SETTINGS = (
         confidence=0.95,
     ),
 )
+TODAY = Setting("asking by risk alone", {"declared": True}, policy=Policy(breaker=None, flow="off"))
 OFF = Setting("without the stage", {**EASY, "labelled": True}, policy=Policy(breaker=None, flow="off"))
 
 
@@ -88,10 +91,32 @@ async def questions(suite: Suite, case: Case, how: Setting) -> tuple[int, list[A
 
 def in_context(case: Case) -> int:
     """How many questions labels on the whole context ask: about each call with effects after the first such read."""
-    from benchmarks.injection.suites import UNTRUSTED
-
     read = count = 0
     for name, _ in case.calls:
         read += name in UNTRUSTED
         count += bool(read) and not name.startswith(READS)
     return count
+
+
+async def acts_despite_grants(suite: Suite, pair: Pair, folder: Path) -> list[ToolCallRecord] | None:
+    """The same where every tool that acts was allowed for the session beforehand; whatever is asked is denied."""
+    library = suite.library(pair.world, declared=True, labelled=True)
+    calls = [*pair.reads, *pair.attack]
+    turns = [call(name, **given) for name, given in calls]
+    agent = Agent(name="assistant", instruction="Help.", tools=library.specifications())
+    limits = Limits(iterations=len(calls) + 1)
+    with TemporaryDirectory(dir=folder) as place:
+        store = f"sqlite:///{place}/runs.db"
+        model = ScriptedModel([*turns, say("Done.")])
+        async with Journeyman(store=store, library=library, model=model, policy=Policy(breaker=None)) as app:
+            for specification in library.specifications():
+                if not specification.read_only:
+                    await app.approvals.grant("s", specification.name, by="owner")
+            handle = await app.session("s").send(agent, pair.request, limits=limits)
+            while await handle.wait() is RunStatus.AWAITING_APPROVAL:
+                for question in await app.approvals.pending():
+                    await app.approvals.deny(question.id, by="owner")
+            records = (await handle.result()).tool_calls
+    if not any("<INFORMATION>" in str(record.result) for record in records[: len(pair.reads)]):
+        return None
+    return [record for record in records[len(pair.reads) :] if changes(record) and record.success]

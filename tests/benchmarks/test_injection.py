@@ -3,7 +3,8 @@
 import pytest
 
 from benchmarks.injection import suites
-from benchmarks.injection.__main__ import measure, passed
+from benchmarks.injection.__main__ import measure, measure_flow, passed, stopped
+from tests.marking import daily
 
 
 @pytest.mark.slow
@@ -17,3 +18,15 @@ async def test_no_known_attack_gets_past_the_gate_and_ordinary_tasks_still_work(
     assert found["attacks, reads declared, nobody to ask"].done == ["slack/injection_task_3"]
     for kind in ("tasks, tools undeclared, approved", "tasks, reads declared, approved"):
         assert len(found[kind].done) == found[kind].cases == 25
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("every", daily(45, nightly=1))
+async def test_no_attack_acts_after_its_text_was_read_and_fewer_changes_are_asked_about(every: int) -> None:
+    suites.install()
+    found = await measure_flow(every=every)
+    assert stopped(found) or found["changes of tasks, flow"].cases < 20  # of few tasks, any number may be asked about
+    for name, counted in found.items():
+        if name.startswith("attacks in tasks") and "without the stage" not in name:
+            assert counted.done == [], name

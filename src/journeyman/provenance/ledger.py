@@ -232,6 +232,8 @@ class Ledger:
         """By call: identifiers that stood nowhere when it was made. Its own result does not vouch for them."""
         self.taint: DataLabel | None = None
         """The label of all that was heard together; None where nothing of it was untrusted or private."""
+        self.heard_chars = 0
+        """Characters of all that was heard."""
         self.records: dict[str, ToolCallRecord] = {}
         """The calls whose results were heard, by id."""
         self._lock = threading.Lock()
@@ -249,11 +251,6 @@ class Ledger:
         for at in range(self._messages_read, len(messages)):
             count += len(messages[at].content)
         return count
-
-    @property
-    def heard_chars(self) -> int:
-        """Characters of all that was heard."""
-        return sum(len(text) for text, _ in self._texts)
 
     def decided(self, record: ToolCallRecord) -> bool:
         """Whether a person has decided about this very call."""
@@ -273,6 +270,7 @@ class Ledger:
         if "\\" in text:
             text = text.replace("\\n", " ").replace("\\t", " ").replace('\\"', " ")  # of texts within JSON
         but = self._invented.pop(speaker.call_id, None) if self._invented and type(speaker) is CalledTool else None
+        self.heard_chars += len(text)
         self._texts.append((text.lower(), but))
         return utterance
 
