@@ -82,10 +82,7 @@ async def test_a_run_that_waits_for_its_turn_can_be_cancelled(opens: Opens, agen
     assert ledger.lines() == []
 
 
-async def test_runs_of_others_do_not_hide_our_own(
-    opens: Opens, agent: Agent, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("journeyman.app.runner._DUE_AT_ONCE", 2)
+async def test_runs_of_others_do_not_hide_our_own(opens: Opens, agent: Agent, ledger: Ledger) -> None:
     async with opens(deletes("W-1")) as app, opens(deletes("W-1")) as desk:
         handle = await app.start(agent, "Delete W-1", principal=ADA)
         assert await handle.wait() == "awaiting_approval"

@@ -247,7 +247,7 @@ async def test_a_wrong_clock_takes_no_run_from_the_living(
 async def test_what_a_wrong_clock_has_claimed_is_free_when_its_lease_is_over(
     opens: Opens, till: Till, monkeypatch: pytest.MonkeyPatch, offset: float
 ) -> None:
-    monkeypatch.setattr("journeyman.app.journeyman.new_owner", lambda: "elsewhere/7/1/1")
+    monkeypatch.setattr("journeyman.app.owners.new_owner", lambda: "elsewhere/7/1/1")
     wrong = opens(PAYS, library=till.library, clock=SkewedClock(offset), lease_seconds=LEASE)
     monkeypatch.undo()
     async with wrong, opens(PAYS, library=till.library, lease_seconds=LEASE) as app:

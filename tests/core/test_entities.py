@@ -149,6 +149,7 @@ FACTS: list[BaseModel] = [
     events.ToolsOffered(iteration=2, reason="fallback", added=("b",), dropped=("a",), because="c"),
     events.Answered(text="yes", reasoning="seen", confidence=0.9),
     events.RunSuspended(status=RunStatus.AWAITING_APPROVAL, waiting_for=("a",)),
+    events.RunForked(parent_id="r", parent_seq=3, iteration=2, say="and then?"),
     events.RunFinished(status=RunStatus.LIMIT_REACHED, error=ERROR),
     events.RunFailed(error=ERROR),
 ]

@@ -30,7 +30,7 @@ async def test_a_playbook_is_seen_changed_and_rolled_back(tmp_path: Path) -> Non
         ada = server.client(headers={"Authorization": "Bearer ada-token-0123456789"})
         chief = server.client(headers={"Authorization": "Bearer chief-token-0123456789"})
         async with ada, chief:
-            assert (await ada.get("/api/v1/playbooks")).json() == {"domains": ["shop"]}
+            assert (await ada.get("/api/v1/playbooks")).json()["domains"] == ["shop"]
             found = (await ada.get("/api/v1/playbooks/shop")).json()
             assert {item["strategy"]["id"] for item in found["strategies"]} == {"everybodys", "adas"}
             assert (found["version"], found["can_change"], found["strategies"][0]["effect"]) == (1, False, None)
