@@ -39,7 +39,7 @@ VERDICTS = {"pass": "passed", "FAIL": "failed", "skip": "skipped by the suite"}
 
 NO_LOGS = "Only servers behind the gateway log to a client (and logging leaves the protocol with 2026-07-28)"
 NO_SAMPLING = "A server of ours never asks a client's model for anything"
-OWN_FORM = "The only question a server of ours asks is whether a call may run; the suite expects forms of its own"
+OWN_FORM = "Tools of ours ask one form at a time; the suite expects names, or several questions at once, of its own"
 OWN_RESOURCES = "Resources are the caller's runs; the suite expects files of its own at `test://`"
 OWN_PROMPTS = "Prompts are agents with a task; the suite expects texts of its own"
 NO_TASKS = "The extension for tasks is not offered: a long call reports progress, and its run is a resource"
@@ -53,11 +53,8 @@ NOT_APPLICABLE: dict[Side, dict[str, str]] = {
         "tools-call-sampling": NO_SAMPLING,
         "input-required-result-basic-sampling": NO_SAMPLING,
         "input-required-result-basic-list-roots": "A server of ours never asks for a client's folders",
-        "elicitation-sep1034-defaults": OWN_FORM,
-        "elicitation-sep1330-enums": OWN_FORM,
         "input-required-result-basic-elicitation": OWN_FORM,
         "input-required-result-multiple-input-requests": OWN_FORM,
-        "input-required-result-multi-round": OWN_FORM,
         "input-required-result-non-tool-request": OWN_FORM,
         "input-required-result-capability-check": OWN_FORM,
         "server-stateless": "26 of its 28 checks pass; the other two need a tool that demands a capability of the "

@@ -75,6 +75,39 @@ def _asks(name: str) -> Tool[..., Any]:
     return tool(agreed, name=name, description="Tests that a person is asked.", risk=RiskLevel.IRREVERSIBLE)
 
 
+STATUS = ["active", "inactive", "pending"]
+DEFAULTS = {
+    "name": {"type": "string", "default": "John Doe"},
+    "age": {"type": "integer", "default": 30},
+    "score": {"type": "number", "default": 95.5},
+    "status": {"type": "string", "enum": STATUS, "default": "active"},
+    "verified": {"type": "boolean", "default": True},
+}
+ENUMS = {
+    "untitledSingle": {"type": "string", "enum": STATUS},
+    "titledSingle": {"type": "string", "oneOf": [{"const": "low", "title": "Low"}, {"const": "high", "title": "High"}]},
+    "untitledMulti": {"type": "array", "items": {"type": "string", "enum": ["read", "write"]}},
+    "titledMulti": {"type": "array", "items": {"anyOf": [{"const": "bug", "title": "Bug"}]}},
+    "legacyEnum": {"type": "string", "enum": ["small", "large"], "enumNames": ["Small", "Large"]},
+}
+NAME = {"name": {"type": "string"}}
+COLOUR = {"color": {"type": "string"}}
+
+
+def _form(properties: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "object", "properties": properties, "required": list(properties)}
+
+
+def _asking(name: str, *forms: dict[str, Any]) -> Tool[..., Any]:
+    """A tool that asks the person, one form after the other, while it runs."""
+
+    async def asking(context: ToolContext) -> str:
+        answers = [await context.ask("Please say", _form(form)) for form in forms]
+        return f"Elicitation completed: {answers}"
+
+    return tool(asking, name=name, description="Tests that a tool asks the person.", read_only=True)
+
+
 SCHEMA = {
     "$schema": "https://json-schema.org/draft/2020-12/schema",
     "type": "object",
@@ -116,7 +149,6 @@ def _described(name: str, parameters: dict[str, Any]) -> Tool[..., Any]:
 
 ASKING = (
     "test_streaming_elicitation",
-    "test_input_required_result_elicitation",
     "test_input_required_result_capabilities",
     "test_input_required_result_tampered_state",
     "test_input_required_result_request_state",
@@ -133,6 +165,10 @@ library = ToolLibrary(
         test_elicitation,
         test_simple_text.with_changes(name="test_logging_tool"),
         *map(_asks, ASKING),
+        _asking("test_elicitation_sep1034_defaults", DEFAULTS),
+        _asking("test_elicitation_sep1330_enums", ENUMS),
+        _asking("test_input_required_result_elicitation", NAME),
+        _asking("test_input_required_result_multi_round", NAME, COLOUR),
         _described("json_schema_2020_12_tool", SCHEMA),
         _described("test_custom_headers", HEADERS),
     ]

@@ -68,6 +68,15 @@ class Box:
             await asyncio.sleep(0.05)
             return "done"
 
+        @tool(read_only=True)
+        async def choose(context: ToolContext) -> str:
+            """Ask for a size, and then for a colour."""
+            said = [
+                await context.ask(f"Which {what}?", {"type": "object", "properties": {what: {"type": "string"}}})
+                for what in ("size", "colour")
+            ]
+            return f"chosen: {said}"
+
         @tool(risk=RiskLevel.REVERSIBLE)
         async def hang() -> str:
             """Never end."""
@@ -75,7 +84,7 @@ class Box:
             await asyncio.Event().wait()
             return ""
 
-        library = ToolLibrary([look, delete, open_box, picture, work, hang])
+        library = ToolLibrary([look, delete, open_box, picture, work, choose, hang])
         library.register(library["look"].with_changes(name="box.look-at"))
         return library
 
@@ -232,6 +241,27 @@ async def test_a_long_call_reports_progress(tmp_path: Path) -> None:
         assert text_of(result) == "done"
         await until(lambda: bool(heard))
     assert heard == [(0.5, 1.0, "begun")]
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("user", "told"),
+    [
+        (User("accept", size="large"), "chosen: [{'size': 'large'}, {'size': 'large'}]"),
+        (User("decline"), "chosen: [None, None]"),
+        (None, "NOBODY_TO_ASK"),
+    ],
+)
+async def test_a_tool_asks_whoever_has_made_the_call(tmp_path: Path, mode: str, user: User | None, told: str) -> None:
+    async with (
+        serving(tmp_path) as (gateway, service),
+        Client(gateway.server, mode=mode, elicitation_callback=user) as client,
+    ):
+        result = await client.call_tool("choose", {})
+        assert told in text_of(result)
+        assert not service.app.runner.shared.executors.callers  # nobody is kept longer than their call
+    if user is not None:
+        assert user.asked[-2:] == ["Which size?", "Which colour?"]
 
 
 @asynccontextmanager

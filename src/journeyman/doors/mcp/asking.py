@@ -56,6 +56,8 @@ class Asking:
         self.question = ""
         self.requests: dict[str, Any] = {}
         self._level = level
+        self._one = asyncio.Lock()
+        """One question at a time: a client of the newer protocol is told of one."""
         self._answers: asyncio.Future[dict[str, Any]] | None = None
         self._sending: set[asyncio.Task[None]] = set()
 
@@ -67,7 +69,7 @@ class Asking:
                 raise ToolError("NOBODY_TO_ASK", why)
         typed = {key: _REQUEST.validate_python(request, by_name=False) for key, request in requests.items()}
         try:
-            async with asyncio.timeout(ANSWER_SECONDS):
+            async with asyncio.timeout(ANSWER_SECONDS), self._one:
                 found = await (self._later(typed) if self._modern else self._now(typed))
         except TimeoutError:
             raise ToolError("NO_ANSWER", f"nobody answered the server's question in {ANSWER_SECONDS:g} s") from None

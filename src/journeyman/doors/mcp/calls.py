@@ -145,7 +145,7 @@ class Calls:
         waits = False
         try:
             if params.request_state is not None:
-                await self._take_answer(desk, params)
+                await self._take_answer(desk, params, link)
             if link.begun:
                 handle = await desk.app.handle(link.run_id)
             else:
@@ -168,13 +168,19 @@ class Calls:
                 desk.app.runner.shared.executors.callers.pop(link.run_id, None)
 
     def _reached(self, ctx: Context, desk: Desk, run_id: str) -> Asking:
-        """How a run's calls reach its client: by its latest request."""
+        """How a run's calls reach its client: by its latest request. Clients that never came back are forgotten."""
+        callers = desk.app.runner.shared.executors.callers
+        for left in [
+            left for left, each in self._asking.items() if left not in self._answering and not each.asked.is_set()
+        ]:
+            del self._asking[left]
+            callers.pop(left, None)
         level = connection_of(ctx).state.get(
             LEVEL, "debug" if ctx.protocol_version in MODERN_PROTOCOL_VERSIONS else "info"
         )
         asking = self._asking.setdefault(run_id, Asking(ctx, level=level))
         asking.ctx = ctx
-        desk.app.runner.shared.executors.callers[run_id] = asking
+        callers[run_id] = asking
         return asking
 
     async def _link(self, desk: Desk, steps: Steps, params: types.CallToolRequestParams) -> Link:
@@ -224,10 +230,10 @@ class Calls:
         except ConfigurationError as error:
             raise MCPError(types.INVALID_PARAMS, str(error)) from None
 
-    async def _take_answer(self, desk: Desk, params: types.CallToolRequestParams) -> None:
-        """Do what the user has answered to the question of an approval, if anything."""
+    async def _take_answer(self, desk: Desk, params: types.CallToolRequestParams, link: Link) -> None:
+        """Hand over what the user has answered to a server's question, or do it where that was about an approval."""
         run_id, _, question = (params.request_state or "").partition(" ")
-        if run_id in self._asking and self._asking[run_id].answer(question, params.input_responses or {}):
+        if run_id == link.run_id and self._asking[run_id].answer(question, params.input_responses or {}):
             return
         answered = (params.input_responses or {}).get(APPROVAL)
         if answered is None:

@@ -46,7 +46,7 @@ JSON = "application/json"
 _NOT_FOUND = -32002
 """What the older protocol answers where there is no such resource; the newer one calls it a wrong parameter."""
 MOST_CHANGES = 1_000
-"""Changes that wait to be told."""
+"""Changes that wait to be told, and resources that clients subscribe to."""
 LOOK_SECONDS = 1.0
 """How often it is looked whether the tools have changed."""
 INSTRUCTIONS = (
@@ -299,9 +299,10 @@ class Gateway:
 
     async def _subscribe(self, ctx: Context, params: types.SubscribeRequestParams) -> types.EmptyResult:
         uri = str(params.uri)
-        if (each := await self._contents.holding(self._desk(ctx), uri)) is not None:
+        each = await self._contents.holding(self._desk(ctx), uri)
+        if each is not None and len(self._subscribers) < MOST_CHANGES:
             await each.content.subscribe(uri)
-        self._subscribers.setdefault(uri, WeakSet()).add(connection_of(ctx))
+            self._subscribers.setdefault(uri, WeakSet()).add(connection_of(ctx))
         return types.EmptyResult()
 
     async def _unsubscribe(self, ctx: Context, params: types.UnsubscribeRequestParams) -> types.EmptyResult:
@@ -314,10 +315,13 @@ class Gateway:
         return types.EmptyResult()
 
     async def _listen(self, ctx: Context, params: types.SubscriptionsListenRequestParams) -> Any:
-        for uri in params.notifications.resource_subscriptions or ():
+        readable = []
+        for uri in (params.notifications.resource_subscriptions or ())[:MOST_CHANGES]:
             if (each := await self._contents.holding(self._desk(ctx), str(uri))) is not None:
                 await each.content.subscribe(str(uri))
-        return await self._listening(ctx, params)
+                readable.append(uri)
+        wanted = params.notifications.model_copy(update={"resource_subscriptions": readable or None})
+        return await self._listening(ctx, params.model_copy(update={"notifications": wanted}))
 
     async def _complete(self, ctx: Context, params: types.CompleteRequestParams) -> types.CompleteResult:
         """What a server behind suggests for an argument. Whoever may not read there is suggested nothing."""
