@@ -78,33 +78,25 @@ class Agent(Entity):
             values = _renamed(values)
             if isinstance(given := values.get("tools"), list | tuple):
                 values = {**values, "tools": tuple(_specification(item, own) for item in given)}
-            kind = None
+            carried: dict[str, Any] = {"_own_tools": tuple(own)} if own else {}
             if values.get("output") is not None:
                 from journeyman.tools.output import output_schema  # only agents that answer with data pay for it
 
                 schema, kind = output_schema(values["output"])
                 values = {**values, "output": schema}
-            instruct = values.get("instruction")
-            if callable(instruct):
+                carried |= {} if kind is None else {"_output_type": kind}
+            if callable(instruct := values.get("instruction")):
+                carried["_instruct"] = instruct
                 name = getattr(instruct, "__qualname__", type(instruct).__qualname__)
                 values = {**values, "instruction": f"{MADE}{instruct.__module__}:{name}"}
-            settings = values.get("model")
-            if isinstance(settings, ModelSettings):
+            if isinstance(settings := values.get("model"), ModelSettings):
+                carried["_model_settings"] = settings
                 values = {**values, "model": str(settings)}
             verify = values.pop("verify", None)
             if verify is not None and not callable(verify):
                 raise InvalidDataError("Agent", [("verify", f"must be a function, got {verify!r}")])
             super().__init__(**values)
-            if verify is not None:
-                self.__dict__["_verify"] = verify
-            if callable(instruct):
-                self.__dict__["_instruct"] = instruct
-            if isinstance(settings, ModelSettings):
-                self.__dict__["_model_settings"] = settings
-            if own:
-                self.__dict__["_own_tools"] = tuple(own)
-            if kind is not None:
-                self.__dict__["_output_type"] = kind
+            self.__dict__.update(carried if verify is None else {**carried, "_verify": verify})
 
         __init__.__pydantic_base_init__ = True  # see Entity
 
@@ -226,14 +218,9 @@ class Agent(Entity):
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
         copied = super().model_copy(update=update, deep=deep)
-        stale = ["snapshot", "own_library", "expected"]  # the original's
-        if update is not None and "output" in update:
-            stale.append("_output_type")
-        if update is not None and "model" in update:
-            stale.append("_model_settings")
-        if update is not None and "instruction" in update:
-            stale.append("_instruct")
-        for name in stale:
+        given = {"output": "_output_type", "model": "_model_settings", "instruction": "_instruct"}
+        others = [carried for name, carried in given.items() if name in (update or ())]
+        for name in ("snapshot", "own_library", "expected", *others):  # the original's
             copied.__dict__.pop(name, None)
         return copied
 

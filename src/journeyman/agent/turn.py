@@ -7,7 +7,6 @@ import logging
 import re
 import traceback
 from collections.abc import Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from journeyman.agent.agent import Agent
@@ -53,6 +52,8 @@ class ModelPlanner:
         self._memo: dict[Any, Any] = {}
         self._call_ids: dict[str, str] = {}
         """What the model's server calls our calls; only its adapter is told."""
+        self._asking: Run | None = None
+        """The run for which the model is asked at this moment: a request that somebody keeps must not hold it."""
         self._system: Message | None = None
         self._demonstrations: tuple[Message, ...] = ()
         """They stand in the conversation before the task."""
@@ -90,6 +91,7 @@ class ModelPlanner:
             scope = run.calls
             context = ToolContext[Any](principal=scope.principal, run_id=run.id, deps=scope.deps)
             run.instruction = await run.agent.instruction_for(context)
+        self._asking = run
         try:
             if (left := run.remaining()) is None:
                 return _checked(await self._model.respond(self._request(run), deltas))
@@ -106,6 +108,12 @@ class ModelPlanner:
             raise _model_failed(run, error) from error
         except Exception as error:
             raise _model_failed(run, error) from error
+        finally:
+            self._asking = None
+
+    def _asked_again(self, reason: str, seconds: float) -> None:
+        if (run := self._asking) is not None:
+            run.recorder.signal(StepRestarted(iteration=run.iteration, reason=reason, seconds=seconds))
 
     def _request(self, run: Run) -> ModelRequest:
         """The next question to the model."""
@@ -132,12 +140,8 @@ class ModelPlanner:
             call_ids=self._call_ids,
             suggested=None if hint is None else hint.call,
             output=None if run.agent.output is None else run.agent.expected.parameters,
-            asked_again=partial(_asked_again, run, run.iteration),
+            asked_again=self._asked_again,
         )
-
-
-def _asked_again(run: Run, iteration: int, reason: str, seconds: float) -> None:
-    run.recorder.signal(StepRestarted(iteration=iteration, reason=reason, seconds=seconds))
 
 
 def _hint(run: Run) -> Hint | None:
