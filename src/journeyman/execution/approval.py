@@ -63,6 +63,11 @@ class AskApprover:
         self._open = 0
         self._reported_until = 0.0
 
+    @property
+    def caller(self) -> Any:
+        """The approver where it also answers questions, as a ``Caller`` does."""
+        return self._approver if hasattr(self._approver, "ask") else None
+
     async def ask(self, approval: Approval) -> Decision | None:
         asked_at = self._clock.monotonic()
         if self._open == 0:

@@ -590,7 +590,7 @@ class Executor:
             report=_progress(scope.recorder, call.id) if watched else None,
             settings=tool.settings,
             label=None if scope.ledger is None or current.in_their_words else scope.ledger.taint,
-            caller=self.callers.get(scope.run_id),
+            caller=self.callers.get(scope.run_id) or getattr(scope.gate, "caller", None),
             deps=scope.deps,
         )
         with _NOTHING_AROUND if scope.around is None else scope.around(call.id, tool.name):

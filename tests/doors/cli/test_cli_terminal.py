@@ -136,3 +136,34 @@ def test_an_answer_from_elsewhere_ends_the_question(cli: Cli, serve: Serve, term
         assert cli("approvals", "approve", approval["id"], "--by", "grace").code == 0
         assert program.end() == 0
     assert ("approved by grace" in program.shown, effects(tmp_path)) == (True, ["burnt a"])
+
+
+ASKS = '''
+from journeyman import ToolContext, ToolLibrary, tool
+
+
+@tool(read_only=True)
+async def order(context: ToolContext) -> str:
+    """Order something. Use when the user wants something."""
+    fields = {"size": {"type": "string", "enum": ["small", "large"]}, "count": {"type": "integer"}}
+    return f"ordered {await context.ask('What shall it be?', {'type': 'object', 'properties': fields})}"
+
+
+library = ToolLibrary([order])
+'''
+
+
+@pytest.mark.parametrize(
+    ("size", "count", "told"), [("large", "3", "{'size': 'large', 'count': 3}"), ("", "", "ordered None")]
+)
+def test_a_tool_asks_whoever_sits_at_the_terminal(
+    tmp_path: Path, terminal: Open, size: str, count: str, told: str
+) -> None:
+    (tmp_path / "asks.py").write_text(ASKS)
+    program = terminal("tools", "call", "order", "--library", "asks:library", "--args", "{}")
+    program.answer(f"{size}\n")
+    assert "What shall it be?" in program.screen.text
+    assert "size (small, large) ›" in program.screen.text
+    program.answer(f"{count}\n")
+    assert program.end() == 0
+    assert told in program.shown

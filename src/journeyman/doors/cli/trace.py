@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any, TypeAlias
@@ -22,7 +22,7 @@ from rich.text import Text
 from journeyman.core import events
 from journeyman.core.approvals import Approval, ApprovalStatus, Approve, Deny
 from journeyman.core.calls import ToolCallRecord
-from journeyman.core.errors import ApprovalError, ErrorInfo
+from journeyman.core.errors import ApprovalError, ErrorInfo, ToolError
 from journeyman.core.runs import AgentResponse, ToolCall
 from journeyman.doors.cli import screen
 from journeyman.doors.cli.options import user_name
@@ -353,6 +353,30 @@ class TerminalApprover:
             with self._trace.held():
                 return await self._ask(approval)
 
+    async def ask(self, requests: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+        """What a tool or a server asks while a call runs: a form, field by field."""
+        async with self._one_at_a_time:
+            with self._trace.held():
+                return {key: await self._filled_in(request) for key, request in requests.items()}
+
+    def log(self, level: str, data: Any, logger: str | None) -> None:
+        """What servers log is in our own log."""
+
+    async def _filled_in(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        from journeyman.doors.cli.prompting import answer
+
+        params = request.get("params") or {}
+        fields = params.get("requestedSchema", {}).get("properties")
+        if request["method"] != "elicitation/create" or not isinstance(fields, dict):
+            raise ToolError("NOBODY_TO_ASK", f"{request['method']!r} is not answered at a terminal")
+        screen.show(self._console, screen.escaped(f"{params['message']} (to say nothing, leave it empty)"), indent=2)
+        content: dict[str, Any] = {}
+        for name, field in fields.items():
+            choices = f" ({', '.join(map(str, field['enum']))})" if isinstance(field.get("enum"), list) else ""
+            if text := (await answer(f"  {screen.escaped(name + choices)} › ")).strip():
+                content[name] = text if field.get("type") == "string" else _json_or_text(text)
+        return {"action": "accept", "content": content} if content else {"action": "decline"}
+
     async def _ask(self, approval: Approval) -> Approve | Deny:
         from journeyman.doors.cli.prompting import answer
 
@@ -396,6 +420,13 @@ class TerminalApprover:
             else:
                 return value
         return None
+
+
+def _json_or_text(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
 
 
 def question(approval: Approval) -> Panel:
