@@ -19,7 +19,8 @@ export const OUTCOMES = Object.entries(OUTCOME) as [Outcome, (typeof OUTCOME)[Ou
 export function OutcomeBadge({ status, outcome }: { status: RunStatus; outcome: Outcome | null | undefined }) {
   if (!ended(status)) return <StatusBadge status={status} />;
   const known = outcome && (outcome !== "unknown" || status === "completed") ? outcome : status === "completed" ? "unknown" : null;
-  if (!known) return <StatusBadge status={status} />;
+  // Of what somebody has ended it is no news that it was not done.
+  if (!known || (status === "cancelled" && known === "not")) return <StatusBadge status={status} />;
   const { label, kind, title } = OUTCOME[known];
   return <Badge kind={kind} title={title}>{label}</Badge>;
 }
