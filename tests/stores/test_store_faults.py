@@ -156,6 +156,31 @@ async def test_a_full_disk_is_an_error_and_what_was_committed_is_safe(tmp_path: 
 # --- PostgreSQL
 
 
+class Counted(PostgresDriver):
+    connects = 0
+
+    def connect(self, *, writes: bool) -> PostgresConnection:
+        self.connects += 1
+        return super().connect(writes=writes)
+
+
+@pytest.mark.slow
+async def test_who_waited_while_the_database_was_found_away_is_told_with_the_first(own_server: Any) -> None:
+    driver = Counted(own_server.get_uri())
+    store = SqlStore(driver, connections=2)
+    await store.open()
+    await store.runs.get("r1")
+    await asyncio.to_thread(own_server.stop)
+    store.retry_for(0.5)
+    driver.connects = 0
+    found = await asyncio.gather(*(store.runs.get(f"r{number}") for number in range(9)), return_exceptions=True)
+    assert [type(error) for error in found] == [StoreError] * 9
+    assert driver.connects <= 5  # what one of them tries in half a second
+    await asyncio.to_thread(own_server.ensure_postgres_running)
+    assert await store.runs.get("r1") is None
+    await store.close()
+
+
 @pytest.mark.slow
 async def test_a_restart_of_postgresql_loses_nothing(own_server: Any) -> None:
     patient, hasty = (

@@ -56,7 +56,9 @@ class TransactionRunner:
     def __init__(self, driver: Driver, *, writes: bool, retry_seconds: float) -> None:
         self._driver = driver
         self._writes = writes
-        self._retry_seconds = retry_seconds
+        self.retry_seconds = retry_seconds
+        self.away: tuple[float, StoreError] | None = None
+        """When the database was found away last, and how that was told."""
         self._connection: Connection | None = None
         self._hurried: float | None = None
 
@@ -72,7 +74,7 @@ class TransactionRunner:
 
     def run(self, begin: Callable[[Connection], None], work: Callable[[Connection], T]) -> T:
         """Begin, work, commit. ``work`` may run more than once; nothing remains of the runs before."""
-        deadline = time.monotonic() + self._retry_seconds
+        deadline = time.monotonic() + self.retry_seconds
         for pause in pauses(FIRST_PAUSE, LONGEST_PAUSE):
             committing = False
             try:
@@ -97,7 +99,10 @@ class TransactionRunner:
                 # A commit that was cut off may have succeeded: doing it all again is for the caller to decide.
                 until = deadline if self._hurried is None else min(deadline, self._hurried)
                 if committing or not fault.passing or time.monotonic() + pause > until:
-                    raise StoreError(fault.message) from error
+                    told = StoreError(fault.message)
+                    if fault.passing and fault.broken:
+                        self.away = time.monotonic(), told
+                    raise told from error
             time.sleep(pause)
         raise AssertionError("pauses do not end")
 
@@ -134,17 +139,21 @@ class Readers:
         self.count = count
         self.runners: list[TransactionRunner] = []
         self._driver = driver
-        self._retry_seconds = retry_seconds
+        self.retry_seconds = retry_seconds
         self._threads = ThreadPoolExecutor(count, thread_name_prefix="journeyman-read")
         self._own = threading.local()
 
     def submit(self, work: Callable[[Connection], T]) -> asyncio.Future[T]:
-        return asyncio.get_running_loop().run_in_executor(self._threads, self._read, work)
+        return asyncio.get_running_loop().run_in_executor(self._threads, self._read, work, time.monotonic())
 
-    def _read(self, work: Callable[[Connection], T]) -> T:
+    def _read(self, work: Callable[[Connection], T], since: float) -> T:
+        for other in self.runners:
+            if other.away is not None and other.away[0] > since:
+                # It was found away while this one waited for a thread: to wait for that once more helps nobody.
+                raise StoreError(*other.away[1].args)
         runner: TransactionRunner | None = getattr(self._own, "runner", None)
         if runner is None:
-            runner = self._own.runner = TransactionRunner(self._driver, writes=False, retry_seconds=self._retry_seconds)
+            runner = self._own.runner = TransactionRunner(self._driver, writes=False, retry_seconds=self.retry_seconds)
             self.runners.append(runner)
         return runner.run(_begin_reading, work)
 
@@ -177,6 +186,12 @@ class Database:
 
     def start(self) -> None:
         self._writer.start()
+
+    def retry_for(self, seconds: float) -> None:
+        """From now on give up after so long where the database is away."""
+        self._retry_seconds = self._readers.retry_seconds = seconds
+        for runner in (self._writer_runner, *self._readers.runners):
+            runner.retry_seconds = seconds
 
     @property
     def read_only(self) -> bool:

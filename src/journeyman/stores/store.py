@@ -116,6 +116,10 @@ class SqlStore:
         """Commit what is queued and let go of the database."""
         await self._database.close()
 
+    def retry_for(self, seconds: float) -> None:
+        """From now on give up after so long where the database is away; whoever works on runs tries again."""
+        self._database.retry_for(seconds)
+
     async def leave_room_for_queue(self) -> None:
         """Have so many connections fewer as a job queue beside it needs."""
         await self._database.limit(_beside_queue(self._driver))

@@ -44,6 +44,8 @@ FIRST_PAUSE, LONGEST_PAUSE = 1.0, 30.0
 """Before one that died is started again."""
 GRACE_SECONDS = 30.0
 """How long they may take to finish the steps under way."""
+AWAY_SECONDS = 1.0
+"""How long a request waits for a database that is away, before it is answered with 503."""
 
 TokenFile = Annotated[
     Path | None,
@@ -148,6 +150,8 @@ def serve(
             ) as service,
             _worker_processes(workers or 0, store=bag.store, given=theirs),
         ):
+            if database.shared_limits:  # while it starts, a server that starts beside it is waited for
+                database.retry_for(AWAY_SECONDS)
             bound = partial(ready, service)
             await http.serve(service, host=host, port=port, tokens=known, options=served, tls=tls, ready=bound)
 
