@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Collection, Coroutine, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial, wraps
 from typing import Any, ClassVar, Concatenate, Literal, NamedTuple, ParamSpec, TypeAlias, TypeVar
 
@@ -362,6 +362,7 @@ class Job:
     loop: asyncio.AbstractEventLoop
     done: Callable[[Any, BaseException | None], None]
     """Is told the result or the error, on the loop, in the jobs' order. A future would cost a turn of the loop."""
+    since: float = field(default_factory=time.monotonic)
 
 
 class Writer:
@@ -411,6 +412,12 @@ class Writer:
         self._runner.close()
 
     def _commit(self, batch: Sequence[Job]) -> list[Outcome]:
+        if (away := self._runner.away) is not None and batch[0].since < away[0]:
+            # What was queued while the database was found away is not tried for as long once more.
+            late = [job for job in batch if job.since < away[0]]
+            rest = batch[len(late) :]
+            told = StoreError(*away[1].args)
+            return [(job, None, told) for job in late] + (self._commit(rest) if rest else [])
         sync = any(job.sync for job in batch)
         try:
             results = self._runner.run(
