@@ -13,7 +13,7 @@ from journeyman.app.trust import names_in
 from journeyman.core.errors import InvalidDataError, ModelError
 from journeyman.core.model_settings import Timeouts
 from journeyman.models.providers import ProviderModel
-from journeyman.models.resolve import address_of, model_from_name
+from journeyman.models.resolve import address_of, explain_choice, model_from_name
 from journeyman.settings.problems import SettingsError
 from journeyman.settings.reading import read_settings
 from journeyman.testing import ScriptedServer, say
@@ -70,6 +70,23 @@ def test_a_key_is_in_no_dump_and_in_no_fact() -> None:
     assert agent.carries
     assert agent.with_output(int).model_settings.api_key == settings.api_key
     assert agent.model_copy(update={"model": "embedded"}).model_settings == ModelSettings(name="embedded")
+
+
+def test_what_is_found_in_the_environment_is_shown_without_its_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    given = {"name": "openai:m", "base_url": f"http://u:{KEY}@127.0.0.1:1/v1", "api_key": KEY}
+    monkeypatch.setenv("JOURNEYMAN_MODEL", json.dumps(given))
+    told = explain_choice()
+    assert told[-1] == "auto: openai:m with base_url, api_key"
+    assert KEY not in "".join(told)
+
+
+@pytest.mark.parametrize(
+    "text", ['{"name": "openai:m", "api_key": "KEY"', '{"api_key": ["KEY"]}', '{"api_key": "KEY", "a": 1}']
+)
+def test_a_mistake_in_json_shows_no_key(text: str) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        ModelSettings.of(text.replace("KEY", KEY))
+    assert KEY not in str(caught.value)
 
 
 def test_settings_without_a_name_are_laid_over_what_is_named_below() -> None:

@@ -156,9 +156,9 @@ class ModelSettings(Entity):
         except InvalidDataError as error:
             raise ConfigurationError(f"model {model!r}: {problem_text(error.problems)}") from None
         except ValidationError as error:
-            problems = problem_text(validation_problems(error))
-            # Not the text itself: it may hold a key.
-            raise ConfigurationError(f"model: {problems}") from None
+            # Neither the text nor a value of it: they may hold a key.
+            problems = [(path, rule.partition(", got ")[0]) for path, rule in validation_problems(error)]
+            raise ConfigurationError(f"model: {problem_text(problems)}") from None
 
 
 _NOTHING = ModelSettings.unchecked(timeout=Timeouts.unchecked(), headers={}, extra={})

@@ -175,7 +175,8 @@ def explain_choice() -> list[str]:
     """What was looked at when no model is named, in order, and what is taken; a line each. Shows no key."""
     steps = list(_steps())
     lines = [step.told for step in steps]
-    return [*lines, f"auto: {steps[-1].chosen or 'nothing found'}"]
+    chosen = steps[-1].chosen
+    return [*lines, f"auto: {_shown(chosen) if chosen else 'nothing found'}"]
 
 
 # --- choosing
@@ -200,7 +201,7 @@ def _steps() -> Iterator[_Step]:
 def _places() -> Iterator[_Step]:
     environment = os.environ
     named = environment.get(MODEL_VARIABLE, "")
-    yield _Step(f"{MODEL_VARIABLE}: {_redacted(named)}", named if named not in ("", "auto") else None, MODEL_VARIABLE)
+    yield _Step(f"{MODEL_VARIABLE}: {_shown(named)}", named if named not in ("", "auto") else None, MODEL_VARIABLE)
     model, key = environment.get("OPENAI_MODEL", ""), environment.get("OPENAI_API_KEY")
     by = "OPENAI_MODEL" if model else ""
     yield _Step(
@@ -221,6 +222,17 @@ def _places() -> Iterator[_Step]:
     yield _Step(f"{GGUF_VARIABLE}: {_redacted(path)}", f"gguf:{path}" if path else None, GGUF_VARIABLE)
     trouble = _embedded_trouble()
     yield _Step(trouble or "the embedded model: installed", None if trouble else "embedded")
+
+
+def _shown(model: str) -> str:
+    """A model for people; of settings that may hold a key, what is set."""
+    if not model.lstrip().startswith("{"):
+        return _redacted(model)
+    try:
+        settings = ModelSettings.of(model)
+    except ConfigurationError as error:
+        return str(error)
+    return f"{_redacted(settings.name)} with {', '.join(settings.given) or 'no settings'}"
 
 
 def _redacted(value: str) -> str:
