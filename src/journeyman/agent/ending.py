@@ -128,20 +128,24 @@ async def interrupted(run: Run) -> None:
 
 async def fail(run: Run, error: ErrorInfo) -> None:
     await _close_turn(run)
-    failed = typed(await response_of(run.id, run.state, status=RunStatus.FAILED, error=error), run.agent)
+    seconds = run.state.seconds_until(run.clock.time())
+    made = await response_of(run.id, run.state, status=RunStatus.FAILED, error=error, seconds=seconds)
+    failed = typed(made, run.agent)
     labels = await end_labels(run, failed)
     failed = failed.with_labels(labels) if labels else failed
-    await run.recorder.record(RunFailed(error=error, labels=labels, response=failed), sync=True)
+    await run.recorder.record(RunFailed(error=error, labels=labels, seconds=seconds, response=failed), sync=True)
 
 
 async def _end(run: Run, status: RunStatus, error: ErrorInfo | None = None, *, limit: LimitName | None = None) -> None:
     # Synced: nothing looks after a run that has ended, so an end that is lost would not be noticed.
     gap = await _gap(run, status)
-    made = await response_of(run.id, run.state, status=status, error=error, limit=limit, gap=gap)
+    seconds = run.state.seconds_until(run.clock.time())
+    made = await response_of(run.id, run.state, status=status, error=error, limit=limit, gap=gap, seconds=seconds)
     ended = typed(made, run.agent)
     labels = await end_labels(run, ended) if run.verify is not None or run.state.decisions else ()
     ended = ended.with_labels(labels) if labels else ended
-    fact = RunFinished.unchecked(status=status, limit=limit, error=error, gap=gap, labels=labels, response=ended)
+    about: dict[str, Any] = {"status": status, "limit": limit, "error": error, "gap": gap, "labels": labels}
+    fact = RunFinished.unchecked(**about, seconds=seconds, response=ended)
     await run.recorder.record(fact, sync=True)
 
 
@@ -200,6 +204,7 @@ def response(
     error: ErrorInfo | None = None,
     limit: LimitName | None = None,
     gap: ToolGapReport | None = None,
+    seconds: float | None = None,
 ) -> AgentResponse:
     """What a run's facts amount to."""
     status = status or state.status
@@ -220,7 +225,7 @@ def response(
         limit_reached=limit or state.limit_reached,
         finish_reason=state.finish,
         usage=state.usage,
-        seconds=state.active_seconds,
+        seconds=state.active_seconds if seconds is None else seconds,
         model=state.model,
         messages=tuple(state.messages),
         error=error,

@@ -150,6 +150,10 @@ class RunState:
             return frozenset()
         return frozenset(str(item["name"]) for item in tools if item.get("read_only"))
 
+    def seconds_until(self, now: float) -> float:
+        """How long the run was worked on, if it is until now."""
+        return self.active_seconds + max(0.0, now - (now if self._last_time is None else self._last_time))
+
     def apply(self, event: events.Event) -> None:
         """Take in one event; signals change nothing."""
         if event.seq is not None:
@@ -205,6 +209,7 @@ class RunState:
                 else:
                     self.status = RunStatus.FAILED
                 self.error, self.labels, self.response = event.error, event.labels, event.response
+                self.active_seconds = self.active_seconds if event.seconds is None else event.seconds
             case _:
                 pass
 

@@ -265,6 +265,8 @@ class RunFinished(_Event):
     """What people decided on its calls, and what its verifier says."""
     gap: ToolGapReport | None = None
     """What no tool could do, where the run ended without having done what was asked."""
+    seconds: float | None = Field(default=None, exclude_if=lambda seconds: seconds is None)
+    """How long the run was worked on."""
     response: AgentResponse | None = Field(default=None, exclude=True)
     """For whoever is listening live; not journalled, since it can be made from the facts."""
 
@@ -275,6 +277,8 @@ class RunFailed(_Event):
     type: Literal["run_failed"] = "run_failed"
     error: ErrorInfo
     labels: tuple[Label, ...] = ()
+    seconds: float | None = Field(default=None, exclude_if=lambda seconds: seconds is None)
+    """How long the run was worked on."""
     response: AgentResponse | None = Field(default=None, exclude=True)
 
 
