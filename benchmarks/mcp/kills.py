@@ -26,6 +26,7 @@ from benchmarks.mcp import registry
 from journeyman.core.events import CallFinished, CallStarted
 from journeyman.core.runs import RunStatus
 from journeyman.stores.store import open_store
+from tests.doors.cli.driving import AT_A_TERMINAL
 
 Victim = Literal["server", "gateway", "client"]
 VICTIMS: tuple[Victim, ...] = ("server", "gateway", "client")
@@ -118,7 +119,7 @@ class Campaign:
                 await self._settle(tool, line, text)
             elif WAITS in text:
                 found.approved += 1
-                await self._journeyman(_printed(text, "approvals approve"))
+                await self._journeyman(["approvals", "approve", _named(text, r"'(appr_\w+)' waits")[0]])
             elif NOT_SENT in text:
                 attempt += 1  # which is another call
                 await asyncio.sleep(0.2)
@@ -164,7 +165,8 @@ class Campaign:
     async def _settle(self, tool: str, line: str, text: str) -> None:
         """A person looks whether it has happened."""
         happened = self._written(line) > 0
-        command = _printed(text, "runs resolve", "done" if happened else "rerun")
+        call_id, run_id = _named(text, r"call '(\w+)' of run '(\w+)'")
+        command = ["runs", "resolve", run_id, call_id, "done" if happened else "rerun"]
         await self._journeyman([*command, "--result", json.dumps(f"{tool} {line}")] if happened else command)
 
     # --- kills
@@ -261,7 +263,8 @@ class Campaign:
         )
 
     async def _journeyman(self, command: list[str]) -> None:
-        words = registry.journeyman(*command, "--config", "journeyman.yaml")
+        # Only a person decides: at a terminal.
+        words = [sys.executable, "-c", AT_A_TERMINAL, *registry.journeyman(*command, "--config", "journeyman.yaml")]
         process = await asyncio.create_subprocess_exec(
             *words, cwd=self._folder, env=registry.environment(), stdout=asyncio.subprocess.DEVNULL
         )
@@ -280,9 +283,9 @@ async def _killed(process: asyncio.subprocess.Process | None) -> None:
     await process.wait()
 
 
-def _printed(text: str, words: str, choice: str = "") -> list[str]:
-    """The command that an answer gives, without the program's name."""
-    found = re.search(rf"'journeyman ({words} [^']*?{choice})'", text)
+def _named(text: str, pattern: str) -> tuple[str, ...]:
+    """What an answer tells the user about."""
+    found = re.search(pattern, text)
     if found is None:
-        raise RuntimeError(f"no command {words!r} in: {text}")
-    return shlex.split(found[1])
+        raise RuntimeError(f"nothing like {pattern!r} in: {text}")
+    return found.groups()
