@@ -13,9 +13,9 @@ from journeyman.sources import ImportPaths, ToolSource
 async def test_what_import_paths_name_is_there_while_the_library_is_open(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "shop_tools.py").write_text("def count_boxes(shelf: str) -> int:\n    'Count.'\n    return 1\n")
+    (tmp_path / "imported_shop.py").write_text("def count_boxes(shelf: str) -> int:\n    'Count.'\n    return 1\n")
     monkeypatch.syspath_prepend(str(tmp_path))
-    source: ToolSource = ImportPaths(["shop_tools:count_boxes", "journeyman.toolkits.hello:say_hello"])
+    source: ToolSource = ImportPaths(["imported_shop:count_boxes", "journeyman.toolkits.hello:say_hello"])
     library = ToolLibrary(sources=[source])
     async with library:
         assert library.names() == ["count_boxes", "sayHello"]

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from journeyman.doors.cli import main, program
+from journeyman.doors.cli import main, program, screen  # noqa: F401  # screen holds the real check of a terminal
 from journeyman.models import local_servers
 from journeyman.models.embedded import files
 from journeyman.testing import call

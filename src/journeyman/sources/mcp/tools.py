@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -309,7 +309,7 @@ class _Parts:
             # Servers repeat what is structured as text, for clients that know no structure.
             if structured is None:
                 return text
-            if _repeats(text, structured):
+            if _repeats(self._texts, structured):
                 return structured
         parts = {
             "structured": structured,
@@ -335,15 +335,20 @@ def _plain(value: Any) -> Any:
     return value.model_dump(mode="json", exclude_none=True) if isinstance(value, types.Annotations) else value
 
 
-def _repeats(text: str, structured: Any) -> bool:
-    """Whether a text says no more than the structure beside it."""
-    if not text or (isinstance(structured, dict) and structured == {"result": text}):
+def _repeats(texts: Sequence[str], structured: Any) -> bool:
+    """Whether texts say no more than the structure beside them: all of it in one, or each item of a list in one."""
+    value = structured.get("result", structured) if isinstance(structured, dict) else structured
+    if not texts or (len(texts) == 1 and _says(texts[0], (structured, value))):
         return True
+    items = value if isinstance(value, list) else []
+    return len(items) == len(texts) and all(_says(text, (item,)) for text, item in zip(texts, items, strict=True))
+
+
+def _says(text: str, values: Sequence[Any]) -> bool:
     try:
-        read = from_json(text)
+        return not text or text in values or from_json(text) in values
     except ValueError:
         return False
-    return bool(read == structured or {"result": read} == structured)
 
 
 def _medium(kind: str, data: str) -> dict[str, Any]:
