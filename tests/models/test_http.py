@@ -6,7 +6,7 @@ import asyncio
 import datetime
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import TypeAlias
 
@@ -34,15 +34,21 @@ async def read_request(reader: asyncio.StreamReader) -> bytes:
 async def server(play: Play, tls: ssl.SSLContext | None = None) -> AsyncIterator[tuple[URL, list[int]]]:
     """Its address, and a number for each connection that was made."""
     connections: list[int] = []
+    playing: list[asyncio.Future[None]] = []
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         connections.append(len(connections))
+        ended = asyncio.get_running_loop().create_future()
+        playing.append(ended)
         try:
             await play(reader, writer, connections[-1])
         except (asyncio.IncompleteReadError, ConnectionError):
             pass
         finally:
             writer.close()
+            with suppress(ConnectionError, ssl.SSLError):
+                await writer.wait_closed()
+            ended.set_result(None)
 
     running = await asyncio.start_server(serve, "127.0.0.1", 0, ssl=tls)
     port = running.sockets[0].getsockname()[1]
@@ -50,6 +56,7 @@ async def server(play: Play, tls: ssl.SSLContext | None = None) -> AsyncIterator
         yield URL(f"{'https' if tls else 'http'}://127.0.0.1:{port}/v1"), connections
     finally:
         running.close()
+        await asyncio.gather(*playing)  # what is left open would be found by another test
 
 
 def saying(*parts: bytes) -> Play:

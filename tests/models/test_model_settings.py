@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from pathlib import Path
 from typing import Any
@@ -189,13 +190,18 @@ async def test_an_answer_that_goes_on_is_one_request() -> None:
             await writer.drain()
         writer.write(b"data: [DONE]\n\n")
         writer.close()
+        with contextlib.suppress(ConnectionError):
+            await writer.wait_closed()
+        closed.set()
 
+    closed = asyncio.Event()
     serving = await asyncio.start_server(drip, "127.0.0.1", 0)
     async with serving:
         url = f"http://127.0.0.1:{serving.sockets[0].getsockname()[1]}/v1"
         model: Any = model_from_name(ModelSettings(name="openai:m", base_url=url, timeout=Timeouts(idle=2)))
         async with model:
             answer = await model.respond(asked(), Heard())
+        await closed.wait()
     assert answer.text == "One word after the other."
     assert asked_for == 1
 

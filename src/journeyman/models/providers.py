@@ -122,7 +122,10 @@ class ProviderModel(RemoteModel):
     async def _open(self) -> AsyncGenerator[AiModel]:
         async with await asyncio.to_thread(self._load) as model:
             await bound(model)
-            yield model
+            try:
+                yield model
+            finally:
+                await _close_given(model)
 
     def _load(self) -> AiModel:
         try:
@@ -369,6 +372,14 @@ def _returned(response: ai.ModelResponse) -> dict[str, Any] | None:
         return None
     kept: dict[str, Any] = ai.ModelMessagesTypeAdapter.dump_python([response], mode="json")[0]
     return {ADAPTER: kept}
+
+
+async def _close_given(model: AiModel) -> None:
+    """Close a client that was made here for an address: pydantic-ai closes its own."""
+    provider = getattr(model, "_provider", None)
+    close = getattr(getattr(provider, "client", None), "close", None)
+    if getattr(provider, "_own_http_client", None) is None and asyncio.iscoroutinefunction(close):
+        await close()
 
 
 def _options(settings: ModelSettings, provider: str) -> dict[str, Any]:

@@ -50,6 +50,8 @@ EXPECTED = {
     (REFUSED, "POST /api/v1/approvals/{approval_id}/approve"): "arguments_json is a text that holds a JSON object",
     (REFUSED, "POST /api/v1/chat"): "Last-Event-ID must be of a run that the request has begun before",
     (REFUSED, "POST /api/v1/playbooks/{domain}/rollback"): "which versions there are is not in the document",
+    (REFUSED, "POST /api/v1/runs/replay"): "which fields a policy has is not in the document",
+    (REFUSED, "POST /api/v1/runs/{run_id}/fork"): "which steps a run has is not in the document",
     (REFUSED, "POST /v1/chat/completions"): "the last message must be the user's, and say something",
 }
 """What schemathesis reports and is meant to be so: the kind of failure, the operation, and the reason."""

@@ -30,7 +30,7 @@ ROUTES: Mapping[str, tuple[Row, ...]] = {
     ),
     "runs": (
         ("GET", "/runs", runs.list_runs),
-        ("POST", "/runs/replay", replays.replay_runs),
+        ("POST", "/runs/replay", replays.replay_runs, 404),
         ("GET", "/runs/{run_id}", runs.show_run),
         ("POST", "/runs/{run_id}/cancel", runs.cancel_run, 409),
         ("POST", "/runs/{run_id}/resume", runs.resume_run, 409),
@@ -119,7 +119,7 @@ def routers() -> list[APIRouter]:
 
 def _add(router: APIRouter, method: str, path: str, operation: Operation[..., Any], *statuses: int) -> None:
     status = 204 if operation.output is type(None) else 201 if 201 in statuses else 200
-    errors = [*([404] if "{" in path else []), *([409] if 409 in statuses else [])]
+    errors = [*([404] if "{" in path or 404 in statuses else []), *([409] if 409 in statuses else [])]
 
     async def endpoint(desk: Desk, response: Response, **values: Any) -> Any:
         made = await operation(desk, **values)
