@@ -8,17 +8,37 @@ from pathlib import Path
 import pytest
 
 from benchmarks.learning.live import __main__ as live
-from benchmarks.learning.live import templates
-from benchmarks.learning.live.office import TOOLS
+from benchmarks.learning.live.measure import Hearing
+from benchmarks.learning.live.world import World
+from journeyman.core.playbook import NEXT_STEP
+from journeyman.core.protocols import ModelRequest
+from journeyman.core.runs import Message, Role
+from journeyman.testing import ScriptedModel, say
 
 
-async def test_every_task_can_be_done_and_changes_something() -> None:
-    assert len(TOOLS) >= 25
-    assert len(templates.TEMPLATES) >= 12
-    for task in templates.every():
+@pytest.mark.parametrize("world", live.WORLDS.values(), ids=lambda world: world.name)
+async def test_every_task_can_be_done_and_changes_something(world: World) -> None:
+    assert len(world.tools) >= 25
+    assert len(world.templates) >= 18
+    for task in world.every():
         if task.instance % 5 == 0:
-            assert await task.wanted() != task.office.state
-    assert not set(templates.SPLITS["dev"]) & set(templates.SPLITS["test"])
+            assert await task.wanted() != task.furnished().state
+    assert not set(world.split("dev")) & set(world.split("test"))
+    for name in world.templates:  # other words for the same task, and others with another seed
+        assert len(world.wordings[name]) >= 3
+        plain, other = world.task(name, 7), world.task(name, 7, reworded=True)
+        assert plain.calls == other.calls
+        assert plain.request != other.request
+        assert world.task(name, 7, seed=1).calls != plain.calls
+
+
+async def test_the_words_of_a_hint_are_told_from_the_values_in_it() -> None:
+    model = Hearing(ScriptedModel([say("yes")]))
+    hint = 'If this is like it, call send with name: "Anna Berg", title: from the user\'s request.'
+    told = [Message.user("Do it"), Message(role=Role.USER, name=NEXT_STEP, content=hint)]
+    await model.respond(ModelRequest(messages=told, tools=(), step=1))
+    assert model.says("from the user's request")
+    assert not any(map(model.says, ("Anna Berg", 7, "in other words")))
 
 
 @pytest.mark.slow

@@ -7,8 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from benchmarks.learning.live.office import LIBRARY, OFFICE, TOOLS
-from benchmarks.learning.live.templates import INSTRUCTION, Task, practice
+from benchmarks.learning.live.world import Task
 from journeyman import Agent, AgentResponse, Limits, Policy, run
 from journeyman.core.approvals import Label, LabelSource
 from journeyman.core.protocols import Model
@@ -20,7 +19,6 @@ from journeyman.testing import ScriptedModel, call, say
 
 ARMS = ("none", "own", "own_truth", "teacher", "prose", "wrong", "poisoned")
 ITERATIONS = 8
-READS = frozenset(item.name for item in TOOLS if item.specification.read_only)
 
 Ask = Callable[[Task, Any], Awaitable[AgentResponse]]
 
@@ -80,17 +78,14 @@ class Misleading:
         return await self.playbook.advise(self._requests[text], tools=tools)
 
 
-def agent(model: str, *, finish: bool) -> Agent:
-    return Agent(name="office", model=model, instruction=INSTRUCTION, tools=TOOLS, finish=finish)
-
-
 async def ask(task: Task, model: Model, arm: Arm, advice: Any) -> AgentResponse:
-    """One run in an office of its own; the office is left in ``OFFICE``."""
+    """One run in the state that its context holds."""
     options: dict[str, Any] = {} if advice is None else {"playbook": advice}
+    world = task.world
     return await run(
-        agent("auto", finish=arm.finish),
+        Agent(name=world.name, model="auto", instruction=world.instruction, tools=world.tools, finish=arm.finish),
         task.request,
-        library=LIBRARY,
+        library=world.library,
         model=model,
         policy=arm.policy,
         limits=Limits(iterations=ITERATIONS),
@@ -101,15 +96,15 @@ async def ask(task: Task, model: Model, arm: Arm, advice: Any) -> AgentResponse:
 async def taught(task: Task) -> Episode:
     """A master's run of a task: the right calls, made for real."""
     script = [call(name, **arguments) for name, arguments in task.calls]
-    OFFICE.set(task.office)
+    task.furnished()
     response = await ask(task, ScriptedModel([*script, say("Done.")]), Arm.parse("none"), None)
     return episode(task, response)
 
 
 def episode(task: Task, response: AgentResponse, *labels: Label) -> Episode:
-    made = from_response(response, domain="office")
+    made = from_response(response, domain=task.world.name)
     assert made is not None
-    calls = tuple(replace(item, effect=item.tool_name not in READS) for item in made.calls)
+    calls = tuple(replace(item, effect=item.tool_name not in task.world.reads) for item in made.calls)
     return replace(made, request=task.request, calls=calls, run_id=task.id, labels=labels)
 
 
@@ -134,8 +129,8 @@ def _template(item: Episode) -> str:
 class Memories:
     """Makes what arms need, each kind once."""
 
-    def __init__(self, split: str, model: Model, tasks: Sequence[Task], gate: asyncio.Semaphore) -> None:
-        self._split, self._model, self._tasks, self._gate = split, model, tasks, gate
+    def __init__(self, practice: Sequence[Task], model: Model, tasks: Sequence[Task], gate: asyncio.Semaphore) -> None:
+        self._practice, self._model, self._tasks, self._gate = practice, model, tasks, gate
         self._made: dict[str, list[Episode]] = {}
         self.practised: list[dict[str, Any]] = []
 
@@ -143,14 +138,14 @@ class Memories:
         """What an arm's runs are given: a source of advice, or None."""
         if arm.kind == "none":
             return None
-        playbook = Playbook("office", settings=arm.settings)
+        playbook = Playbook(self._tasks[0].world.name, settings=arm.settings)
         if arm.kind in ("own", "own_truth"):
             await self._practise(playbook, arm)
             return Frozen(playbook)
         await playbook.learn(await self._episodes(arm.kind), taught=True)
         if arm.kind != "wrong":
             return Frozen(playbook)
-        draw, others = random.Random(1), practice(self._split)
+        draw, others = random.Random(1), self._practice
         requests = {
             task.request: draw.choice([item for item in others if item.template != task.template]).request
             for task in self._tasks
@@ -160,14 +155,14 @@ class Memories:
     async def _episodes(self, kind: str) -> list[Episode]:
         source = {"prose": "teacher", "wrong": "teacher"}.get(kind, kind)
         if source not in self._made:
-            masters = [await taught(task) for task in practice(self._split)]
+            masters = [await taught(task) for task in self._practice]
             self._made[source] = poison(masters) if source == "poisoned" else masters
         return self._made[source]
 
     async def _practise(self, playbook: Playbook, arm: Arm) -> None:
         """The model's own runs, with what the playbook has learned so far: one instance of every template at a time."""
         rounds: dict[int, list[Task]] = defaultdict(list)
-        for task in practice(self._split):
+        for task in self._practice:
             rounds[task.instance].append(task)
         for tasks in rounds.values():
             made = await asyncio.gather(*(self._practised(task, playbook, arm) for task in tasks))
@@ -175,11 +170,10 @@ class Memories:
 
     async def _practised(self, task: Task, playbook: Playbook, arm: Arm) -> list[Episode]:
         async with self._gate:
-            wanted, office = await task.wanted(), task.office
-            OFFICE.set(office)
+            wanted, place = await task.wanted(), task.furnished()
             practising = Practising(playbook)
             await ask(task, self._model, arm, practising)
-            right = office.state == wanted
+            right = place.state == wanted
         self.practised.append({"arm": arm.name, "task": task.id, "right": right})
         if arm.kind == "own":  # without labels: the playbook must judge for itself
             return practising.episodes

@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+import re
 import statistics
 import time
 from collections import defaultdict
@@ -9,11 +10,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from benchmarks.learning.live.arms import Arm, Memories, ask
-from benchmarks.learning.live.office import OFFICE
-from benchmarks.learning.live.templates import Task
-from journeyman.core.protocols import Model
+from benchmarks.learning.live.world import Task
+from journeyman.core.playbook import NEXT_STEP
+from journeyman.core.protocols import Deltas, Model, ModelRequest, ModelResponse
 
 RESAMPLES = 2_000
+_QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"')
 Row = dict[str, Any]
 
 
@@ -21,6 +23,7 @@ async def measure(
     model: Model,
     arms: Sequence[Arm],
     tasks: Sequence[Task],
+    practice: Sequence[Task],
     *,
     split: str,
     concurrency: int,
@@ -29,7 +32,7 @@ async def measure(
 ) -> Row:
     """All rows and their summary."""
     gate = asyncio.Semaphore(concurrency)
-    memories = Memories(split, model, tasks, gate)
+    memories = Memories(practice, model, tasks, gate)
     begun = time.monotonic()
     advice = {arm.name: await memories.advice(arm) for arm in arms}
     tell(f"memories made in {time.monotonic() - begun:.0f} s")
@@ -61,29 +64,48 @@ async def measure(
 
 
 async def _one(model: Model, task: Task, arm: Arm, advice: Any) -> Row:
-    wanted, office = await task.wanted(), task.office
-    before = office.state
-    OFFICE.set(office)
+    wanted, place = await task.wanted(), task.furnished()
+    before, heard = place.state, Hearing(model)
     row: Row = {"arm": arm.name, "task": task.id, "template": task.template}
     try:
-        response = await ask(task, model, arm, advice)
+        response = await ask(task, heard, arm, advice)
     except Exception as error:  # a model that fails is a run that failed
         return {**row, "right": False, "error": f"{type(error).__name__}: {error}"[:300], "iterations": 0, "calls": 0}
     codes = [item.error.code for item in response.tool_calls if item.error is not None]
     return {
         **row,
-        "right": office.state == wanted,
-        "changed": office.state != before,
+        "right": place.state == wanted,
+        "changed": place.state != before,
         "status": response.status.value,
         "iterations": response.total_iterations,
         "calls": len(response.tool_calls),
         "least_calls": len(task.calls),
         "tools": [item.tool_name for item in response.tool_calls],
         "errors": codes,
+        "hint_words": sum(heard.says(value) for item in response.tool_calls for value in item.arguments.values()),
         "tokens": response.usage.total_tokens,
         "answer": response.answer[:200],
         "error": None if response.error is None else response.error.message[:300],
     }
+
+
+class Hearing:
+    """A model, and what its runs were told in hints beside values: words that are nobody's value."""
+
+    def __init__(self, model: Model) -> None:
+        self._model, self._told = model, set[str]()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._model, name)
+
+    async def respond(self, request: ModelRequest, deltas: Deltas | None = None) -> ModelResponse:
+        said = (message.content for message in request.messages if message.name == NEXT_STEP)
+        self._told |= {_QUOTED.sub(" ", text) for text in said}
+        return await self._model.respond(request, deltas)
+
+    def says(self, value: Any) -> bool:
+        """Whether a value is made of a hint's own words."""
+        return isinstance(value, str) and " " in value.strip() and any(value.strip() in text for text in self._told)
 
 
 def summary(rows: Sequence[Row], arms: Sequence[str]) -> Row:
@@ -120,6 +142,7 @@ def _arm(rows: dict[str, Row], base: dict[str, Row]) -> Row:
         "without_calls": sum(not row["calls"] for row in rows.values()),
         "placeholders_refused": sum(row.get("errors", []).count("PLACEHOLDER_ARGUMENT") for row in rows.values()),
         "ungrounded_refused": sum(row.get("errors", []).count("UNGROUNDED_ARGUMENT") for row in rows.values()),
+        "hint_words": sum(row.get("hint_words", 0) for row in rows.values()),
         "tokens": statistics.fmean(row.get("tokens", 0) for row in rows.values()),
         "failed": sum(row.get("status") == "failed" or "status" not in row for row in rows.values()),
     }
@@ -144,8 +167,9 @@ def interval(pairs: Sequence[tuple[float, str]], *, seed: int = 0) -> tuple[floa
 def text(report: Row) -> str:
     lines = [
         f"{report['tasks']} tasks of {report['templates']} templates ({report['split']}), {report['seconds']:.0f} s",
-        "| arm | success | difference | 95 % | won/lost | iterations (both solve) | no call | placeholders | tokens |",
-        "|---|---|---|---|---|---|---|---|---|",
+        "| arm | success | difference | 95 % | won/lost | iterations (both solve) | no call | placeholders "
+        "| hint as value | tokens |",
+        "|---|---|---|---|---|---|---|---|---|---|",
     ]
     for name, found in report["summary"].items():
         low, high = found["interval"] or (0.0, 0.0)
@@ -156,7 +180,7 @@ def text(report: Row) -> str:
         lines.append(
             f"| {name} | {found['success']:.3f} | {found['difference']:+.3f} | {low:+.3f} … {high:+.3f} "
             f"| {found['won']}/{found['lost']} | {shown} | {found['without_calls']} | {found['placeholders_refused']} "
-            f"| {found['tokens']:.0f} |"
+            f"| {found['hint_words']} | {found['tokens']:.0f} |"
         )
     lines.append(f"headroom of the first arm: {next(iter(report['summary'].values()))['headroom']:.3f}")
     return "\n".join(lines)

@@ -11,7 +11,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
 
-from journeyman import RiskLevel, ToolError, ToolLibrary, tool
+from journeyman import RiskLevel, ToolError, tool
 from journeyman.tools.library import AnyTool
 
 TODAY = "2026-03-04"
@@ -415,5 +415,4 @@ TOOLS: list[AnyTool] = [
     *(tool(function, risk=RiskLevel.REVERSIBLE, read_only=True) for function in _READS),
     *(tool(function, risk=RiskLevel.REVERSIBLE) for function in _CHANGES),
 ]
-LIBRARY = ToolLibrary(TOOLS)
 FUNCTIONS = {function.__name__: function for function in (*_READS, *_CHANGES)}

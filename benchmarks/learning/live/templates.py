@@ -1,49 +1,21 @@
-"""What is asked of the office: templates, instances of each, and the calls that serve them. Written before any tuning.
+"""What is asked of the office: templates, instances of each, and the calls that serve them. Written before tuning."""
 
-Templates alternate between the half that forms are tuned on (``dev``) and the half that is reported (``test``).
-Instances below ``PRACTICE`` are what memories are made from; the others are asked.
-"""
-
-import copy
 import random
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Any
 
-from benchmarks.learning.live.office import FUNCTIONS, JOBS, LISTS, OFFICE, PRODUCTS, TODAY, Office, Row, furnished
+from benchmarks.learning.live.office import (
+    FUNCTIONS,
+    JOBS,
+    LISTS,
+    OFFICE,
+    PRODUCTS,
+    TODAY,
+    TOOLS,
+    Office,
+    Row,
+    furnished,
+)
 from benchmarks.learning.live.wordings import WORDINGS
-
-PRACTICE = 6
-ASKED = 10
-
-Call = tuple[str, dict[str, Any]]
-Made = tuple[str, list[Call]]
-
-
-@dataclass(frozen=True)
-class Task:
-    """One request with an office of its own and what the office should be in the end."""
-
-    template: str
-    instance: int
-    request: str
-    calls: tuple[Call, ...]
-
-    @property
-    def id(self) -> str:
-        return f"{self.template}#{self.instance}"
-
-    @property
-    def office(self) -> Office:
-        return furnished(self.id)
-
-    async def wanted(self) -> Row:
-        """The state that the right calls lead to."""
-        office = self.office
-        OFFICE.set(office)
-        for name, arguments in self.calls:
-            await FUNCTIONS[name](**copy.deepcopy(arguments))
-        return office.state
+from benchmarks.learning.live.world import Call, Made, World
 
 
 class Draw:
@@ -279,38 +251,25 @@ def share(d: Draw) -> Made:
     ]
 
 
-TEMPLATES: dict[str, Callable[[Draw], Made]] = {
-    function.__name__: function
-    for function in (
-        cancel_meeting, move_meeting, book_meeting, forward_mail, reply_to_latest, delete_mail, reassign_customer,
-        lose_customer, new_customer, complete_task, empty_list, new_task, cancel_last_order, refund, redirect_order,
-        plot, traffic_alarm, share,
-    )
-}  # fmt: skip
-SPLITS = {"dev": list(TEMPLATES)[::2], "test": list(TEMPLATES)[1::2], "all": list(TEMPLATES)}
 INSTRUCTION = (
     f"You are an office assistant. Today is {TODAY}. Carry out the user's request with the tools, without asking back. "
     "Look up ids and addresses with the search tools; never make them up. When all is done, say so in one sentence."
 )
-
-
-def task(template: str, instance: int, *, reworded: bool = False) -> Task:
-    seed = f"{template}#{instance}"
-    wordings = WORDINGS[template] if reworded else ()
-    request, calls = TEMPLATES[template](Draw(furnished(seed), seed, wordings))
-    return Task(template, instance, request, tuple(calls))
-
-
-def practice(split: str) -> list[Task]:
-    """What memories are made from."""
-    return [task(name, number) for name in SPLITS[split] for number in range(PRACTICE)]
-
-
-def asked(split: str, most: int | None = None, *, reworded: bool = False) -> list[Task]:
-    """What is asked; a smaller number is spread over all templates. ``reworded``: as nobody asked it in practice."""
-    found = [task(name, PRACTICE + number, reworded=reworded) for number in range(ASKED) for name in SPLITS[split]]
-    return found[:most]
-
-
-def every() -> Iterator[Task]:
-    return (task(name, number) for name in TEMPLATES for number in range(PRACTICE + ASKED))
+OFFICE_WORLD = World(
+    name="office",
+    instruction=INSTRUCTION,
+    tools=TOOLS,
+    functions=FUNCTIONS,
+    place=OFFICE,
+    furnished=furnished,
+    draw=lambda seed, wordings: Draw(furnished(seed), seed, wordings),
+    templates={
+        function.__name__: function
+        for function in (
+            cancel_meeting, move_meeting, book_meeting, forward_mail, reply_to_latest, delete_mail, reassign_customer,
+            lose_customer, new_customer, complete_task, empty_list, new_task, cancel_last_order, refund, redirect_order,
+            plot, traffic_alarm, share,
+        )
+    },
+    wordings=WORDINGS,
+)  # fmt: skip
