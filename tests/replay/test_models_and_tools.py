@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from journeyman import Approve, ConfigurationError, Journeyman, RiskLevel, ToolLibrary, Usage, run, tool
+from journeyman import Approve, ConfigurationError, Deny, Journeyman, RiskLevel, ToolLibrary, Usage, run, tool
+from journeyman.core.playbook import StrategyState, ToolCallingStrategy
 from journeyman.core.protocols import Deltas, ModelRequest, ModelResponse
 from journeyman.execution.recorder import MemoryJournal
-from journeyman.replay.models import estimate, replay_model
+from journeyman.replay.models import RememberingModel, estimate, replay_model
 from journeyman.replay.recording import Recording
 from journeyman.replay.stage import Today
 from journeyman.replay.tools import differences, replay_tools
@@ -151,6 +153,87 @@ async def test_an_app_asks_a_model_that_is_named(tmp_path: Path) -> None:
         await handle.result()
         report = await app.replay(handle.run_id, model=ScriptedModel(OLD[:1] + OLD[2:]), mode="free")
         assert report.shares["runs_that_agree"].part == 1
-        assert (await app.replay(tools=LIBRARY)).counts["calls"] == 1
+        assert (await app.replay(library=LIBRARY)).counts["calls"] == 1
         with pytest.raises(ConfigurationError, match="name a model"):
             await app.replay(instruction="Be brief.")
+
+
+class Counted:
+    """Counts how often it is asked, and may break off."""
+
+    def __init__(self, turns: list[Any], *, most: int = 1_000) -> None:
+        self.scripted, self.most, self.asked = ScriptedModel(turns), most, list[ModelRequest]()
+
+    async def respond(self, request: ModelRequest, deltas: Deltas | None = None) -> ModelResponse:
+        if len(self.asked) == self.most:
+            raise asyncio.CancelledError
+        self.asked.append(request)
+        return await self.scripted.respond(request, deltas)
+
+
+async def test_a_replay_that_was_cut_short_asks_nothing_twice(tmp_path: Path) -> None:
+    recording, answers = await recorded(), tmp_path / "answers.jsonl"
+    first, second = Counted(OLD, most=2), Counted(OLD)
+    with pytest.raises(asyncio.CancelledError):
+        await replay_model(each(recording), Today(LIBRARY), RememberingModel(first, answers))
+    with answers.open("a") as file:
+        file.write('{"asked": "cut sho')
+    report = await replay_model(each(recording), Today(LIBRARY), RememberingModel(second, answers))
+    assert (len(first.asked), len(second.asked)) == (2, 1)
+    assert report.shares["steps_that_agree"].part == 3
+    other = Counted(OLD)
+    await replay_model(each(recording), Today(LIBRARY), RememberingModel(other, answers, name="another"))
+    assert len(other.asked) == 3
+
+
+async def test_the_other_decision_is_tried_without_an_effect() -> None:
+    recording = await recorded()
+    turns = [*OLD[:2], say("It was refused.")]
+    report = await replay_model(
+        each(recording), Today(LIBRARY), ScriptedModel(turns), mode="free", decision=Deny(reason="no")
+    )
+    assert [(item.change, item.rule) for item in report.findings] == [("parts", "first at step 2: status")]
+    assert (report.changed, report.not_recorded) == (1, 0)
+    assert not EFFECTS
+
+
+async def test_another_version_of_a_playbook_advises(tmp_path: Path) -> None:
+    strategy = ToolCallingStrategy(
+        id="s1",
+        content="Look the order up first.",
+        domain="shop",
+        tool_sequence=["find_order"],
+        state=StrategyState.ACTIVE,
+        helpful_count=5,
+        example_task="Find the order of Ada",
+    )
+    store = f"sqlite:///{tmp_path}/a.db"
+    async with Journeyman(library=LIBRARY, store=store, model=ScriptedModel(OLD[:1] + OLD[2:])) as app:
+        handle = await app.start(AGENT, "Find the order of Ada")
+        await handle.result()
+        playbook = app.playbooks["shop"]
+        await playbook.put([], reason="nothing yet")
+        await playbook.put([strategy])
+        latest = (await playbook.history())[0].version
+        with_advice, without = Counted(OLD[:1] + OLD[2:]), Counted(OLD[:1] + OLD[2:])
+        await app.replay(handle.run_id, model=with_advice, playbook=("shop", latest))
+        await app.replay(handle.run_id, model=without, playbook=("shop", latest - 1))
+        said = ["".join(message.content for message in model.asked[0].messages) for model in (with_advice, without)]
+        assert ["Look the order up first." in text for text in said] == [True, False]
+        with pytest.raises(ConfigurationError, match="name a model"):
+            await app.replay(playbook=("shop", latest))
+
+
+async def test_another_agent_is_asked_and_two_runs_are_compared(tmp_path: Path) -> None:
+    async with Journeyman(
+        library=LIBRARY, store=f"sqlite:///{tmp_path}/a.db", model=ScriptedModel(OLD[:1] + OLD[2:])
+    ) as app:
+        a, b = [await app.start(AGENT, text) for text in ("Find Ada", "Find Grace")]
+        await a.result(), await b.result()
+        brief = AGENT.model_copy(update={"instruction": "Be brief."})
+        model = Counted([*OLD[:1], say("ORD-00003.")])
+        report = await app.replay(a.run_id, since="7d", agent=brief, model=model)
+        assert model.asked[0].messages[0].content.startswith("Be brief.")
+        assert report.changed == 0  # two answers in words agree
+        difference = await app.diff(a.run_id, b.run_id)
+        assert (difference.first, difference.steps) == (None, {})

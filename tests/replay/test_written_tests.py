@@ -48,7 +48,7 @@ async def recorded(turns: list[Any], *, deny: bool = False, task: str = "Refund 
 
 def expected(played: Played) -> dict[str, Any]:
     return {
-        "calls": [told(item) for item in played.calls],
+        "calls": [told(item) for item in played.made],
         "answer": played.again.answer,
         "status": played.again.status.value,
     }
@@ -61,7 +61,7 @@ async def test_a_recorded_run_goes_as_it_went_and_runs_nothing(library: ToolLibr
     played = await play(recording, Today(library))
     assert [told(item) for item in played.again.calls] == [told(item) for item in recording.calls]
     assert (played.again.answer, played.again.status) == (recording.answer, recording.status)
-    assert [item.approval is not None for item in played.calls] == [False, False, True, False]
+    assert [item.approval is not None for item in played.made] == [False, False, True, False]
     assert not EFFECTS
     played.check(**expected(await play(recording, Today(library))))
 
@@ -156,7 +156,7 @@ async def test_secrets_and_private_values_are_replaced_and_calls_still_match() -
     assert "ada@example.org" not in clean.to_json()
     assert len(redaction.replaced) == 2
     played = await play(clean, Today(LIBRARY))
-    [sent] = played.calls
+    [sent] = played.made
     assert sent.record is not None
     assert sent.record.arguments["to"] == "private-1"
     assert (sent.record.success, played.not_recorded) == (True, ())
@@ -207,5 +207,5 @@ async def test_a_conversation_of_another_program_is_played(tmp_path: Path) -> No
     played = await play(Recording.read(json.dumps(conversation)), Today(LIBRARY))
     found = {"tool": "find_order", "arguments": {"customer": "Ada"}, "result": "ORD-00003"}
     played.check(calls=[found], answer="It is ORD-00003.", strictness="contains")
-    assert [item.gate for item in played.calls] == ["free", "denied"]
+    assert [item.gate for item in played.made] == ["free", "denied"]
     assert not EFFECTS

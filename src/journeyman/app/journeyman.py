@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from journeyman.app.trust import TrustGate
     from journeyman.learning.forms import LearningSettings
     from journeyman.memory.manager import MemoryManager
+    from journeyman.replay.diff import RunDiff
     from journeyman.replay.report import ReplayReport
     from journeyman.stores.store import SqlStore
 
@@ -455,6 +456,13 @@ class Journeyman:
         self._check_open()
         self._shared.must_be_confirmed()
         return self._handle(await fork(self, run_id, at=at, **options))
+
+    async def diff(self, a: str, b: str) -> RunDiff:
+        """Where two stored runs part, and calls, results, answers and costs of both."""
+        from journeyman.app.replays import recorded
+        from journeyman.replay.diff import diff
+
+        return diff(*[item async for item in recorded(self, (a, b), since=None)])
 
     def model_for(self, agent: Agent) -> Model:
         """The model that answers for an agent here: the app's, or the one the agent names."""

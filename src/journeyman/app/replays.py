@@ -9,21 +9,25 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
 from journeyman.agent.agent import Agent
 from journeyman.app.assembly import close_model, model_named
 from journeyman.app.direct import RunOptions, run
+from journeyman.core.approvals import Decision
 from journeyman.core.data import new_id
 from journeyman.core.errors import ConfigurationError
 from journeyman.core.events import CallFinished
+from journeyman.core.playbook import StrategySource
 from journeyman.core.policy import ANY_PRINCIPAL, Policy, PrincipalFilter
 from journeyman.core.protocols import Model
 from journeyman.core.runs import TaskInput
 from journeyman.execution.recorder import MemoryJournal
+from journeyman.learning.playbook import Playbook
 from journeyman.replay.forking import fork_of
 from journeyman.replay.gate import replay_policy
-from journeyman.replay.models import Mode, replay_model
+from journeyman.replay.models import Mode, RememberingModel, replay_model
 from journeyman.replay.recording import Recording
 from journeyman.replay.report import ReplayReport
 from journeyman.replay.stage import Today
 from journeyman.replay.tools import replay_tools
 from journeyman.replay.written import Redaction
+from journeyman.settings.values import seconds_of
 from journeyman.tools.library import ToolLibrary
 
 if TYPE_CHECKING:
@@ -70,7 +74,7 @@ async def recording_of(app: Journeyman, run_id: str) -> Recording:
 
 def today(app: Journeyman, policy: Policy | None = None, library: ToolLibrary | None = None) -> Today:
     """What holds in an app now, or with another policy or library in the place of its own."""
-    found = app.configuration
+    configuration = app.configuration
 
     def rules(task: TaskInput, tools: ToolLibrary) -> tuple[ToolLibrary, Policy]:
         governed, holding = app._shared.in_environment(task, tools)
@@ -79,7 +83,7 @@ def today(app: Journeyman, policy: Policy | None = None, library: ToolLibrary | 
     return Today(
         library=app.library if library is None else library,
         policy=app.policy if policy is None else policy,
-        govern=(lambda tools: tools) if found is None else found.governing,
+        govern=(lambda tools: tools) if configuration is None else configuration.governing,
         rules=rules,
     )
 
@@ -148,20 +152,29 @@ async def really_recorded(agent: Agent, task: str, **options: Unpack[RunOptions]
 class ReplayOptions(TypedDict, total=False):
     """What ``app.replay`` takes besides the runs."""
 
-    since: float | None
-    """Seconds: only runs that began since then, where none are named."""
+    since: float | str | None
+    """Only runs that began since then, where none are named: seconds, or a duration such as ``7d``."""
     policy: Policy | None
     """In the place of the app's."""
     model: Model | str | None
     """Is asked where the recorded one was."""
+    agent: Agent | None
+    """In the place of the recorded one; its model is asked, unless another is named."""
     instruction: str | None
     """Of the agent, in the place of the recorded one; a ``model`` is to be named with it."""
+    playbook: tuple[str, int] | StrategySource | None
+    """Advises in the place of what runs were advised by: one of a program, or a domain of this store and its version; a
+    ``model`` is to be named with it."""
+    decision: Decision | None
+    """What a person says to every question of a free replay, in the place of what was said then."""
+    answers: Path | None
+    """A file that keeps what the model says: a replay that was cut short goes on from there."""
     mode: Mode
     """``steps``: at every step, with the recorded past. ``free``: on its own, until it leaves the recording."""
     reads: Literal["recorded", "live"]
     """``live``: tools that only read are called where the recording does not hold their result."""
-    tools: ToolLibrary | None
-    """Are compared with the recorded calls, and their reads made again."""
+    library: ToolLibrary | None
+    """Its tools are compared with the recorded calls, and their reads made again."""
     principal_id: PrincipalFilter
     """Whose runs, where none are named."""
     progress: Callable[[int], None] | None
@@ -169,27 +182,46 @@ class ReplayOptions(TypedDict, total=False):
 
 
 async def replay(app: Journeyman, runs: Sequence[str], **options: Unpack[ReplayOptions]) -> ReplayReport:
-    whose = options.get("principal_id", ANY_PRINCIPAL)
-    recordings = recorded(app, runs, since=options.get("since"), principal_id=whose)
-    model, tools, progress = options.get("model"), options.get("tools"), options.get("progress")
-    held = today(app, options.get("policy"), tools)
-    held.instruction = options.get("instruction")
-    if tools is not None:
+    whose, since = options.get("principal_id", ANY_PRINCIPAL), options.get("since")
+    recordings = recorded(app, runs, since=seconds_of(since), principal_id=whose)
+    model, library, progress = options.get("model"), options.get("library"), options.get("progress")
+    held = today(app, options.get("policy"), library)
+    held.agent, held.instruction = options.get("agent"), options.get("instruction")
+    if held.agent is not None:
+        own = [item for item in held.agent.own_tools if item.name not in held.library]
+        held.library = ToolLibrary([*held.library, *own])
+    held.playbook = await _playbook(app, options.get("playbook"))
+    if library is not None:
         return await replay_tools(recordings, held, progress=progress)
+    if model is None and held.agent is not None:
+        model = app.model_for(held.agent)
     if model is None:
-        if held.instruction is not None:
+        if held.instruction is not None or held.playbook is not None:
             raise ConfigurationError("name a model: a recording names none that is asked")
         return await replay_policy(recordings, held, progress=progress)
     asked = model_named(model) if isinstance(model, str) else model
+    answers, name = options.get("answers"), model if isinstance(model, str) else ""
     try:
         return await replay_model(
             recordings,
             held,
-            asked,
+            asked if answers is None else RememberingModel(asked, answers, name=name),
             mode=options.get("mode", "steps"),
             live=options.get("reads") == "live",
+            decision=options.get("decision"),
             progress=progress,
         )
     finally:
         if isinstance(model, str):
             await close_model(asked)
+
+
+async def _playbook(app: Journeyman, named: tuple[str, int] | StrategySource | None) -> StrategySource | None:
+    if not isinstance(named, tuple):
+        return named
+    domain, version = named
+    state = await app.playbooks[domain].at(version)
+    settings = app.playbooks.settings.model_copy(update={"holdout": 0.0})
+    playbook = Playbook(domain, settings=settings)
+    await playbook.put(state.bullets, reason=f"as it was in version {version}")
+    return playbook

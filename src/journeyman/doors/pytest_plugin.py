@@ -27,8 +27,9 @@ def recorded_run(request: pytest.FixtureRequest) -> Callable[..., Played]:
     """Plays the recording in a file, beside the test or below pytest's root folder. Nothing has an effect.
 
     Tools and rules are those of ``library`` and ``policy``, or of the configuration file ``config``; without any, tools
-    are what the recording says they were. With ``agent`` its instruction must be the recorded one. With ``--record``
-    the agent is really run first, on ``task`` and with the further options of ``run``, and the recording is written.
+    are what the recording says they were. With ``agent`` its tools are taken, and its instruction must be the recorded
+    one. The test fails where the run goes otherwise than it was recorded, unless it says that it ``diverges``. With
+    ``--record`` the agent is really run first, on ``task`` and with the further options of ``run``, and recorded.
     """
     folders = (request.path.parent, request.config.rootpath)
     records = request.config.getoption("--record")
@@ -44,13 +45,15 @@ def recorded_run(request: pytest.FixtureRequest) -> Callable[..., Played]:
         config: str | None = None,
         agent: Agent | None = None,
         task: str | None = None,
+        diverges: bool = False,
         **options: Any,
     ) -> Played:
         from journeyman.app.replays import configured, really_recorded
-        from journeyman.replay.playing import play
+        from journeyman.replay.playing import diverged, play
         from journeyman.replay.recording import Recording
 
-        file, today = found(name), configured(library, policy, None if config is None else found(config))
+        tools = agent.own_library if library is None and config is None and agent is not None else library
+        file, today = found(name), configured(tools, policy, None if config is None else found(config))
         today.instruction = None if agent is None else agent.instruction
 
         async def whole() -> Played:
@@ -61,6 +64,9 @@ def recorded_run(request: pytest.FixtureRequest) -> Callable[..., Played]:
             return await play(Recording.read(file.read_bytes()), today)
 
         with ThreadPoolExecutor(1) as thread:  # the test may have an event loop of its own
-            return thread.submit(asyncio.run, whole()).result()
+            run = thread.submit(asyncio.run, whole()).result()
+        if not diverges and run.problems:
+            pytest.fail(diverged(run.problems), pytrace=False)
+        return run
 
     return played

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import json
 from collections import Counter
 from collections.abc import AsyncIterable, Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Literal, TypeAlias
 
 from journeyman.agent.turn import ModelPlanner
-from journeyman.core.data import Entity, canonical_json
+from journeyman.core.approvals import Decision
+from journeyman.core.data import Entity, canonical_json, digest
 from journeyman.core.errors import JourneymanError, ModelError
-from journeyman.core.protocols import Model
+from journeyman.core.protocols import Deltas, Model, ModelRequest, ModelResponse
 from journeyman.core.runs import ToolCall, Usage, cost_of, list_prices
 from journeyman.replay.diff import diff
 from journeyman.replay.playing import play
@@ -22,6 +26,33 @@ from journeyman.replay.stage import Today
 Mode: TypeAlias = Literal["steps", "free"]
 CONCURRENCY = 4
 """Runs that are replayed at once, each with one question at a time."""
+
+
+class RememberingModel:
+    """Keeps what a model says in a file, by what it was asked: a replay that was cut short pays for nothing twice."""
+
+    def __init__(self, model: Model, file: Path, *, name: str = "") -> None:
+        self._model = model
+        self._name = name
+        self._file = file
+        self._said: dict[str, str] = {}
+        if file.exists():
+            for line in file.read_text(encoding="utf-8").splitlines():
+                with contextlib.suppress(ValueError, KeyError, TypeError):  # the last line may have been cut short
+                    kept = json.loads(line)
+                    self._said[kept["asked"]] = json.dumps(kept["said"])
+
+    async def respond(self, request: ModelRequest, deltas: Deltas | None = None) -> ModelResponse:
+        parts = [*request.messages, *request.tools]
+        asked = digest(self._name, canonical_json(request.output), *(item.model_dump_json() for item in parts))
+        if (kept := self._said.get(asked)) is not None:
+            return ModelResponse.model_validate_json(kept)
+        response = await self._model.respond(request, deltas)
+        line = json.dumps({"asked": asked, "said": response.model_dump(mode="json")})
+        with self._file.open("a", encoding="utf-8") as file:
+            file.write(f"{line}\n")
+        self._said[asked] = response.model_dump_json()
+        return response
 
 
 class Estimate(Entity):
@@ -62,6 +93,7 @@ async def replay_model(
     *,
     mode: Mode = "steps",
     live: bool = False,
+    decision: Decision | None = None,
     name: str = "",
     concurrency: int = CONCURRENCY,
     progress: Callable[[int], None] | None = None,
@@ -76,7 +108,7 @@ async def replay_model(
             if mode == "steps":
                 await _step_by_step(recording, today, model, found)
             else:
-                await _freely(recording, today, model, found, live=live)
+                await _freely(recording, today, model, found, live=live, decision=decision)
         except (JourneymanError, ValueError, LookupError) as error:
             found.counts["failed_runs"] += 1
             found.tally.add("failed", "", type(error).__name__, str(error), run_id=recording.run_id)
@@ -102,7 +134,8 @@ async def _step_by_step(recording: Recording, today: Today, model: Model, found:
     first: int | None = None
     for step in recording.steps:
         run = today.stage(recording, planner=lambda: ModelPlanner(model))
-        for fact in recording.facts[: step.before]:
+        past = await today.advised(recording, run)
+        for fact in past[: step.before + len(past) - len(recording.facts)]:
             run.state.apply(fact)
         run.offer.resume(run.state)
         run.refresh()
@@ -147,8 +180,10 @@ def _compared(before: tuple[ToolCall, ...], now: tuple[ToolCall, ...]) -> tuple[
     return "same", "", ""
 
 
-async def _freely(recording: Recording, today: Today, model: Model, found: _Found, *, live: bool) -> None:
-    played = await play(recording, today, planner=lambda: ModelPlanner(model), live=live)
+async def _freely(
+    recording: Recording, today: Today, model: Model, found: _Found, *, live: bool, decision: Decision | None
+) -> None:
+    played = await play(recording, today, planner=lambda: ModelPlanner(model), live=live, decision=decision)
     again = played.again
     found.before += recording.usage
     found.now += again.usage

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 from journeyman.agent.run import Planner, advance
+from journeyman.core.approvals import Decision
 from journeyman.core.data import canonical_json
 from journeyman.core.events import StrategiesInjected
 from journeyman.core.specification import RESERVED_NAMES
@@ -32,8 +33,33 @@ class Played:
     instruction: str
 
     @property
-    def calls(self) -> list[RecordedCall]:
+    def made(self) -> list[RecordedCall]:
+        """The calls of the agent's tools."""
         return [item for item in self.again.calls if item.call.tool_name not in RESERVED_NAMES]
+
+    @property
+    def calls(self) -> list[str]:
+        """The tools of the calls, in their order."""
+        return [item.call.tool_name for item in self.made]
+
+    @property
+    def asked(self) -> list[str]:
+        """The tools of the calls that a person was asked about."""
+        return [item.call.tool_name for item in self.made if item.approval is not None]
+
+    @property
+    def problems(self) -> Sequence[str]:
+        """Where it goes otherwise than it was recorded, the first divergence first."""
+        expected = [told(item) for item in self.recording.calls if item.call.tool_name not in RESERVED_NAMES]
+        return [*_compared(expected, [told(item) for item in self.made], "exact"), *self._unusable()]
+
+    def _unusable(self) -> list[str]:
+        problems = []
+        if self.not_recorded:
+            problems.append(f"the recording does not hold calls of {', '.join(self.not_recorded)}")
+        if self.instruction != self.recording.started.agent.get("instruction"):
+            problems.append("the agent's instruction is not the recorded one: record the run again")
+        return problems
 
     def check(
         self,
@@ -49,19 +75,18 @@ class Played:
         whether a person was (else not). ``exact``: as they are. ``subset``: the calls in order, each with at least the
         values that are named. ``contains``: the same, and other calls and words may stand between.
         """
-        found = [told(item) for item in self.calls]
-        problems = _compared(list(calls), found, strictness)
-        if self.not_recorded:
-            problems.append(f"the recording does not hold calls of {', '.join(self.not_recorded)}")
-        if self.instruction != self.recording.started.agent.get("instruction"):
-            problems.append("the agent's instruction is not the recorded one: record the run again")
+        problems = _compared(list(calls), [told(item) for item in self.made], strictness) + self._unusable()
         if self.again.status.value != status:
             problems.append(f"the run is {self.again.status.value!r}, expected {status!r}")
         said = self.again.answer or ""
         if answer is not None and (answer not in said if strictness == "contains" else answer != said):
             problems.append(f"the answer is {_short(said)}, expected {_short(answer)}")
         if problems:
-            raise AssertionError("the run does not go as it was recorded:\n- " + "\n- ".join(problems))
+            raise AssertionError(diverged(problems))
+
+
+def diverged(problems: Sequence[str]) -> str:
+    return "the run does not go as it was recorded:\n- " + "\n- ".join(problems)
 
 
 def told(item: RecordedCall) -> dict[str, Any]:
@@ -78,7 +103,7 @@ def told(item: RecordedCall) -> dict[str, Any]:
     return called
 
 
-def _compared(expected: list[Mapping[str, Any]], found: list[dict[str, Any]], strictness: Strictness) -> list[str]:
+def _compared(expected: Sequence[Mapping[str, Any]], found: list[dict[str, Any]], strictness: Strictness) -> list[str]:
     if strictness == "contains":
         left = iter(found)
         missing = [item for item in expected if not any(not _differences(item, one, strictness) for one in left)]
@@ -118,14 +143,23 @@ def _short(value: Any) -> str:
 
 
 async def play(
-    recording: Recording, today: Today, *, planner: Callable[[], Planner] | None = None, live: bool = False
+    recording: Recording,
+    today: Today,
+    *,
+    planner: Callable[[], Planner] | None = None,
+    live: bool = False,
+    decision: Decision | None = None,
 ) -> Played:
-    """Go through a recorded run again, until its end, a person, or what the recording does not hold."""
+    """Go through a recorded run again, until its end, a person, or what the recording does not hold.
+
+    With a ``decision`` every question gets it, whatever was decided then.
+    """
     journal, invoker = MemoryJournal(), RecordedInvoker(recording, live=today.library if live else ())
-    run = today.stage(recording, planner=planner, gate=RecordedGate(recording), invoker=invoker, journal=journal)
+    gate = RecordedGate(recording, decision)
+    run = today.stage(recording, planner=planner, gate=gate, invoker=invoker, journal=journal)
     invoker.left = lambda: setattr(run, "leaving", planner is not None)
     await run.recorder.record(recording.started.model_copy(update={"agent": run.agent.snapshot, "trace_parent": None}))
-    for fact in recording.facts:
+    for fact in await today.advised(recording, run):
         if isinstance(fact, StrategiesInjected):
             await run.recorder.record(fact.model_copy())
     await advance(run)

@@ -5,7 +5,6 @@ The same report for policies, models and tools; it prints itself as JSON, as Mar
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Literal
@@ -13,6 +12,7 @@ from typing import Literal
 from pydantic import Field
 
 from journeyman.core.data import Entity
+from journeyman.core.playbook import wilson
 from journeyman.experiments.report import page, row, table
 
 MOST_FINDINGS = 200
@@ -42,17 +42,8 @@ class Share(Entity):
     @classmethod
     def of(cls, part: int, whole: int) -> Share:
         """Wilson's interval, which holds for small numbers and for none at all."""
-        if not whole:
-            return cls(part=0, whole=0, low=0.0, high=1.0)
-        z, share = 1.96, part / whole
-        middle, spread = (
-            share + z * z / (2 * whole),
-            z * math.sqrt(share * (1 - share) / whole + z * z / (4 * whole**2)),
-        )
-        scale = 1 + z * z / whole
-        return cls(
-            part=part, whole=whole, low=max(0.0, (middle - spread) / scale), high=min(1.0, (middle + spread) / scale)
-        )
+        low, high = wilson(part, whole, 1.96)
+        return cls(part=part, whole=whole, low=low, high=high)
 
     def __str__(self) -> str:
         if not self.whole:
@@ -72,6 +63,18 @@ class ReplayReport(Entity):
     findings: tuple[Finding, ...] = ()
     notes: tuple[str, ...] = ()
     """What a reader must know beside the figures; above all what stays unknown."""
+
+    @property
+    def changed(self) -> int:
+        """How many calls, steps or runs would go otherwise than they were recorded."""
+        if self.kind == "policy":
+            return sum(count for name, count in self.counts.items() if name.startswith("now_"))
+        return sum(item.calls for item in self.findings if item.change not in ("failed", "not_recorded"))
+
+    @property
+    def not_recorded(self) -> int:
+        """How many calls would be made that the recordings do not hold: what becomes of them is unknown."""
+        return self.counts.get("not_recorded", 0)
 
     def to_json(self) -> str:
         return self.model_dump_json(indent=2)
@@ -105,10 +108,6 @@ _HEADS = ("change", "tool", "rule", "calls", "runs", "for example")
 def _cells(item: Finding) -> tuple[object, ...]:
     example = f"{item.run_id} {item.call_id}".strip()
     return item.change.replace("_", " "), item.tool, item.rule, f"{item.calls:,}", f"{item.runs:,}", example
-
-
-def _in_a_cell(value: object) -> str:
-    return " ".join(str(value).replace("|", "\\|").split())
 
 
 class Tally:

@@ -6,7 +6,7 @@ counts over time has nothing, and facts go to a list: so a replay has no effect,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,7 +19,8 @@ from journeyman.core.approvals import Approval, Decision
 from journeyman.core.calls import CallStatus, ToolCallRecord, ToolContext
 from journeyman.core.data import canonical_json
 from journeyman.core.errors import ErrorCategory, ModelError
-from journeyman.core.events import ApprovalDecided
+from journeyman.core.events import ApprovalDecided, Fact, RunStarted, StrategiesInjected
+from journeyman.core.playbook import StrategySource
 from journeyman.core.policy import Policy, RateLimit
 from journeyman.core.protocols import Deltas, ModelRequest, ModelResponse, SystemClock
 from journeyman.core.runs import TaskInput, ToolCall
@@ -135,10 +136,11 @@ class RecordedInvoker(Invoker):
 
 
 class RecordedGate:
-    """Answers questions as they were answered in the recording; what nobody was asked then stays open."""
+    """Answers questions as they were answered in the recording, or all alike; what nobody was asked then stays open."""
 
-    def __init__(self, recording: Recording) -> None:
+    def __init__(self, recording: Recording, decision: Decision | None = None) -> None:
         self.asked: list[Approval] = []
+        self._decision = decision
         self._decided: dict[str, list[ApprovalDecided]] = {}
         for item in recording.calls:
             if item.approval is not None and item.decision is not None:
@@ -147,6 +149,8 @@ class RecordedGate:
 
     async def ask(self, approval: Approval) -> Decision | None:
         self.asked.append(approval)
+        if self._decision is not None:
+            return self._decision
         decided = self._decided.get(call_key(approval.tool_name, approval.arguments))
         return decision_of(decided.pop(0)) if decided else None
 
@@ -181,8 +185,12 @@ class Today:
     """Puts tools under the rules of a configuration file."""
     rules: Callable[[TaskInput, ToolLibrary], tuple[ToolLibrary, Policy]] | None = None
     """What holds for a task that names its environment."""
+    agent: Agent | None = None
+    """In the place of the recorded one, with tools of the library."""
     instruction: str | None = None
-    """Wins over that of the recorded agent."""
+    """Wins over that of the agent."""
+    playbook: StrategySource | None = None
+    """Advises in the place of what a run was advised by."""
     _bound: dict[str, Bound] = field(default_factory=dict)
 
     def bind(self, snapshot: dict[str, Any]) -> Bound:
@@ -195,7 +203,7 @@ class Today:
         return found
 
     def _made(self, snapshot: dict[str, Any]) -> Bound:
-        agent = Agent.stored(snapshot)
+        agent = self.agent or Agent.stored(snapshot)
         gone = [item for item in agent.tools if item.name not in self.library]
         library = self.govern(ToolLibrary(map(_without_code, gone))) if gone else ToolLibrary()
         library = ToolLibrary([*library, *(item for item in self.library if item.name not in library)])
@@ -204,6 +212,17 @@ class Today:
         if self.instruction is not None:
             changes["instruction"] = self.instruction
         return Bound(agent.model_copy(update=changes), library, frozenset(item.name for item in gone))
+
+    async def advised(self, recording: Recording, run: Run) -> Sequence[Fact]:
+        """The facts of a recording, with the advice of another playbook in the place of the recorded one."""
+        if self.playbook is None:
+            return recording.facts
+        started = recording.started
+        advice = await self.playbook.advise(
+            started.task.description, tools=run.offer.names, principal=started.principal or started.task.principal
+        )
+        given = StrategiesInjected(advice=tuple(item for item in advice if not item.spare))
+        return [given if isinstance(fact, StrategiesInjected) else fact for fact in _with_advice(recording.facts)]
 
     def stage(
         self,
@@ -247,6 +266,14 @@ class Today:
             offer=offer,
             planner=RecordedPlanner(recording) if planner is None else planner(),
         )
+
+
+def _with_advice(facts: Sequence[Fact]) -> Sequence[Fact]:
+    """The facts with a place for advice, which a run that was given none does not have."""
+    if any(isinstance(fact, StrategiesInjected) for fact in facts):
+        return facts
+    at = next(at for at, fact in enumerate(facts, start=1) if isinstance(fact, RunStarted))
+    return [*facts[:at], StrategiesInjected(), *facts[at:]]
 
 
 def _without_code(specification: ToolSpecification) -> AnyTool:

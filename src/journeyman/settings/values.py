@@ -23,7 +23,8 @@ class Section(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", validate_default=False)
 
 
-def _seconds(value: Any) -> Any:
+def seconds_of(value: Any) -> Any:
+    """A duration in words as a number; what is no text is left for whoever validates it."""
     if isinstance(value, bool):
         raise ValueError("must be a duration such as 90s, 30m, 12h or 7d")
     if isinstance(value, str):
@@ -40,14 +41,14 @@ _DURATION_SCHEMA = {
 Duration = Annotated[
     float,
     Field(gt=0, le=MOST_SECONDS, allow_inf_nan=False),
-    BeforeValidator(_seconds),
+    BeforeValidator(seconds_of),
     WithJsonSchema(_DURATION_SCHEMA),
 ]
 """``90s``, ``30m``, ``12h``, ``7d``, or a number of seconds."""
 
 
 def _kept(value: Any) -> Any:
-    return float("inf") if value == FOREVER else _seconds(value)
+    return float("inf") if value == FOREVER else seconds_of(value)
 
 
 Retention = Annotated[

@@ -6,7 +6,6 @@ import getpass
 import json
 import logging
 import os
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum, StrEnum
@@ -271,10 +270,12 @@ def task_text(text: str, *, option: str = "TASK") -> str:
 
 def seconds(text: str, *, option: str) -> float:
     """A duration such as 90s, 30m, 12h, 7d or 2w."""
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)([smhdw])", text.strip())
-    if found is None:
-        raise WrongUsageError(f"{option} {text!r} is no span of time; write e.g. 90s, 30m, 12h, 7d or 2w")
-    return float(found[1]) * {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}[found[2]]
+    from journeyman.settings.values import seconds_of
+
+    try:
+        return float(seconds_of(text))
+    except ValueError:
+        raise WrongUsageError(f"{option} {text!r} isn't a duration; write e.g. 90s, 30m, 12h, 7d or 2w") from None
 
 
 def json_value(text: str, *, option: str, hint: str = "a text needs its quotes: '\"sent\"'") -> Any:

@@ -15,10 +15,11 @@ from rich.text import Text
 from journeyman.app.desk import Desk
 from journeyman.app.journeyman import Journeyman
 from journeyman.app.loading import open_at
+from journeyman.core.approvals import Approve, Decision, Deny
 from journeyman.core.policy import Policy
 from journeyman.doors.cli import options, screen
 from journeyman.doors.cli.configured import configuration, named_file, unusable
-from journeyman.doors.cli.loading import at_desk, load_library, must_exist, opened
+from journeyman.doors.cli.loading import at_desk, load_agent, load_library, must_exist, opened
 from journeyman.doors.cli.options import DEFAULT_STORE, ExitCode, WrongUsageError
 from journeyman.doors.cli.reports import Html, Markdown, check_output, present
 
@@ -33,6 +34,7 @@ NOTED_EVERY = 1_000
 SHOWN_WIDTH = 100
 CHANGES = ("now_asked", "now_denied", "now_free")
 STRICTNESS = ("exact", "subset", "contains")
+DECISIONS: dict[str, Decision] = {"approve": Approve(), "deny": Deny(reason="refused in a replay")}
 
 Runs = Annotated[list[str] | None, typer.Argument(metavar="[RUN]...", help="Only these runs; else --since.")]
 Since = Annotated[str | None, typer.Option(metavar="TIME", help="Only runs that began since then, e.g. 7d.")]
@@ -103,8 +105,16 @@ def replay_runs(
     model: Annotated[
         str | None, typer.Option(metavar="NAME", help="Ask this model where the recorded one was asked.")
     ] = None,
+    agent: Annotated[
+        str | None,
+        typer.Option(metavar="AGENT", help="This agent in the place of the recorded one; its model is asked."),
+    ] = None,
     instruction: Annotated[
         Path | None, typer.Option(metavar="FILE", help="The agent's instruction, in the place of the recorded one.")
+    ] = None,
+    playbook: Annotated[
+        str | None,
+        typer.Option(metavar="DOMAIN@VERSION", help="Let this version of a playbook advise, where another one did."),
     ] = None,
     free: Annotated[
         bool, typer.Option("--free", help="Let the model go on by itself until it leaves the recording.")
@@ -113,10 +123,21 @@ def replay_runs(
         str,
         typer.Option(metavar="recorded|live", help="With --free: call tools that only read where nothing is recorded."),
     ] = "recorded",
-    tools: Annotated[
+    decide: Annotated[
+        str | None,
+        typer.Option(metavar="approve|deny", help="With --free: what a person says to every question."),
+    ] = None,
+    answers: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Keep the model's answers there: a replay that was cut short goes on."),
+    ] = None,
+    library: Annotated[
         str | None,
         typer.Option(
-            metavar="FILE.py", help="Compare these tools with recorded calls: reads are made again, changes never."
+            "--library",
+            "--tools",
+            metavar="FILE.py",
+            help="Compare these tools with recorded calls: reads are made again, changes never.",
         ),
     ] = None,
     html: Html = None,
@@ -127,20 +148,29 @@ def replay_runs(
     """What would become of recorded runs today, without any effect.
 
     Every recorded call passes the gate: the same, now asked, now denied or now free. The rules and tools are those of
-    --config, or the rules of --policy. With --model it is asked what it would do; with --tools, tools are compared.
+    --config, or the rules of --policy. With --model it is asked what it would do; with --library, tools are compared.
     """
     check_output(html, markdown=markdown, as_json=as_json)
     if reads not in ("recorded", "live"):
         raise WrongUsageError(f"--reads {reads!r} is neither 'recorded' nor 'live'")
-    if model is None and (instruction is not None or free):
-        raise WrongUsageError("--instruction and --free ask a model: name it with --model")
+    if model is None and agent is None and (instruction is not None or playbook is not None or free):
+        raise WrongUsageError("--instruction, --playbook and --free ask a model: name it with --model")
+    if decide is not None and (decide not in DECISIONS or not free):
+        raise WrongUsageError(f"--decide {decide!r}: write --free with it, and 'approve' or 'deny'")
     given: ReplayOptions = {"model": model, "mode": "free" if free else "steps"}
     given["reads"] = "live" if reads == "live" else "recorded"
     if instruction is not None:
         given["instruction"] = _text_of(instruction)
-    if tools is not None:
-        given["tools"] = load_library(tools)
-    report = _replayed(runs, since, policy, store, given)
+    if playbook is not None:
+        domain, _, version = playbook.rpartition("@")
+        if not domain or not version.isdecimal():
+            raise WrongUsageError(f"--playbook {playbook!r} is no version of one; write e.g. general@12")
+        given["playbook"] = (domain, int(version))
+    given["decision"] = None if decide is None else DECISIONS[decide]
+    given["answers"] = answers
+    if library is not None:
+        given["library"] = load_library(library)
+    report = _replayed(runs, since, policy, store, given, agent)
     raise typer.Exit(present(report, _print, html=html, markdown=markdown, as_json=as_json))
 
 
@@ -238,7 +268,12 @@ def _write_new(file: Path, text: str, *, update: bool) -> None:
 
 
 def _replayed(
-    runs: list[str] | None, since: str | None, policy: Path | None, store: str, given: ReplayOptions | None = None
+    runs: list[str] | None,
+    since: str | None,
+    policy: Path | None,
+    store: str,
+    given: ReplayOptions | None = None,
+    agent: str | None = None,
 ) -> ReplayReport:
     if runs and since is not None:
         raise WrongUsageError("give runs, or --since for those that began since then")
@@ -250,6 +285,8 @@ def _replayed(
         from journeyman.app.replays import recorded
         from journeyman.replay.models import estimate
 
+        if agent is not None:
+            chosen["agent"] = load_agent(agent, None, store=app.store)[0]
         if isinstance(model := chosen.get("model"), str):
             asked = await estimate(recorded(app, runs or (), since=seconds), model)
             cost = "no price is known" if asked.cost is None else f"about {asked.cost:.4f} US$"
