@@ -58,6 +58,8 @@ PUBLIC = [
     "Usage",
     "dump_agents",
     "load_agents",
+    "prompt",
+    "resource",
     "run",
     "run_batch",
     "run_sync",

@@ -75,6 +75,8 @@ if TYPE_CHECKING:
     from journeyman.core.specification import ToolSpecification as ToolSpecification
     from journeyman.tools.decorator import tool as tool
     from journeyman.tools.library import ToolLibrary as ToolLibrary
+    from journeyman.tools.published import prompt as prompt
+    from journeyman.tools.published import resource as resource
     from journeyman.tools.tool import Tool as Tool
 
     __all__: list[str]

@@ -15,6 +15,8 @@ from journeyman.core.policy import Permissions, Reads, RiskLevel, Sends
 
 FINISH = "finish"
 FIND_TOOLS = "find_tools"
+RESOURCE, PROMPT = "resource", "prompt"
+"""Keys in the metadata of tools that a program publishes as such: MCP clients read these, and do not call them."""
 RESERVED_NAMES = frozenset({FINISH, "read_result", FIND_TOOLS})
 """Tools the loop itself offers."""
 

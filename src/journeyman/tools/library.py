@@ -88,6 +88,8 @@ class ToolLibrary:
         self._derive: Callable[[], Iterable[AnyTool]] = tuple
         self._derived: dict[str, AnyTool] = {}
         self._views: WeakSet[ToolLibrary] = WeakSet()
+        self.listeners: set[Callable[[str], None]] = set()
+        """Told the address of each published resource that has changed; a door's business."""
         self._sources: FollowedSources | None = None
         if sources is not None:
             from journeyman.tools.sources import FollowedSources
@@ -148,6 +150,13 @@ class ToolLibrary:
         self._bindings.clear()
         for view in tuple(self._views):
             view._follow_bases()
+
+    def updated(self, uri: str) -> None:
+        """Say that a resource has changed, e.g. "orders://7": clients in this process that subscribe to it are told."""
+        for listener in tuple(self.listeners):
+            listener(uri)
+        for view in tuple(self._views):
+            view.updated(uri)
 
     # --- sources
 

@@ -103,6 +103,8 @@ class Tool(Generic[P, R]):
     """What carries out its calls, where that is out of sight, e.g. an MCP server: no approval is bound to its code."""
     settings: Mapping[str, Any] = field(default_factory=dict)
     """What an operator has set for it, as JSON; ``ToolContext.settings`` of its calls."""
+    complete: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
+    """By parameter, what suggests values for it to whoever fills it in by hand."""
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         return self.function(*args, **kwargs)

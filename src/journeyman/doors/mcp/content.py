@@ -1,30 +1,37 @@
-"""What the servers behind the gateway have besides tools: resources, templates and prompts, under their own addresses.
+"""What there is besides tools: resources, templates and prompts, of this library and of the servers behind the gateway.
 
-Lists are passed on as they are, to whoever may read. What is read is a call of the server's ``read_resource`` or
-``get_prompt``, governed and recorded as any other.
+Lists are passed on as they are, to whoever may read. What is read is a call of the published function, or of the
+server's ``read_resource`` or ``get_prompt``, governed and recorded as any other.
 """
 
 from __future__ import annotations
 
 import asyncio
+import inspect
 import logging
-import re
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import mcp_types as types
+from mcp.shared.uri_template import InvalidUriTemplate, UriTemplate
+from pydantic_core import from_json
 
 from journeyman.app.desk import Desk
 from journeyman.core.data import LOG_FIELDS
-from journeyman.core.specification import ToolSpecification
+from journeyman.core.specification import PROMPT, RESOURCE, ToolSpecification
 
 logger = logging.getLogger("journeyman.mcp")
 
 LIST_SECONDS = 10.0
 """How long a list waits for one server; the others' entries are told without it."""
 MOST_LINKS = 10_000
-_EXPRESSION = re.compile(r"\{([+#./;?&]?)[^{}]*\}")
+MOST_SUGGESTED = 100
+"""Values of one completion, as the protocol has it."""
+BYTES = {"type": "string", "format": "binary"}
+"""The schema of what a function returns that returns bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +42,93 @@ class Behind:
     tool: ToolSpecification
     content: Any
 
+    def reading(self, uri: str) -> dict[str, Any] | None:
+        """The arguments that read an address; None where it is another's."""
+        return {"uri": uri}
+
+    def filling(self, name: str, arguments: dict[str, str] | None) -> dict[str, Any]:
+        """The arguments that fill in a prompt."""
+        return {"name": name, **({"arguments": arguments} if arguments else {})}
+
+
+@dataclass(frozen=True, slots=True)
+class Ours(Behind):
+    """A resource or a prompt of this library."""
+
+    def reading(self, uri: str) -> dict[str, Any] | None:
+        found = variables(self.content.uri, uri)
+        return None if found is None else self.filling("", found)
+
+    def filling(self, name: str, arguments: Mapping[str, Any] | None) -> dict[str, Any]:
+        """Addresses and prompts hold nothing but texts: what is to be a number or a list is read as one."""
+        typed = dict(arguments or {})
+        for name, schema in self.tool.parameters["properties"].items():
+            kinds = [each.get("type") for each in schema.get("anyOf", [schema])]
+            if isinstance(typed.get(name), str) and "string" not in kinds:
+                with suppress(ValueError):
+                    typed[name] = from_json(typed[name])
+        return typed
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """Tells of one of ours as a server behind tells of all that it has."""
+
+    item: Any
+    """The tool."""
+
+    @property
+    def uri(self) -> str:
+        return str(self.item.specification.metadata[RESOURCE]["uri"])
+
+    @property
+    def mime_type(self) -> str | None:
+        told, returns = self.item.specification.metadata[RESOURCE], self.item.specification.returns
+        usual = {None: None, "string": "application/octet-stream" if returns == BYTES else "text/plain"}
+        kind = None if returns is None else returns.get("type", "object")
+        return told.get("mime_type") or usual.get(kind, "application/json")
+
+    def _described(self) -> dict[str, Any]:
+        return {"name": self.item.name, "description": self.item.specification.description}
+
+    async def resources(self) -> list[types.Resource]:
+        told = {"mime_type": self.mime_type, **self._described()}
+        return [] if UriTemplate.is_template(self.uri) else [types.Resource(uri=self.uri, **told)]
+
+    async def templates(self) -> list[types.ResourceTemplate]:
+        told = {"mime_type": self.mime_type, **self._described()}
+        return [types.ResourceTemplate(uri_template=self.uri, **told)] if UriTemplate.is_template(self.uri) else []
+
+    async def prompts(self) -> list[types.Prompt]:
+        parameters = self.item.specification.parameters
+        arguments = [
+            types.PromptArgument(
+                name=name, description=schema.get("description"), required=name in parameters.get("required", ())
+            )
+            for name, schema in parameters["properties"].items()
+        ]
+        return [types.Prompt(arguments=arguments, **self._described())]
+
+    async def complete(self, params: types.CompleteRequestParams) -> types.CompleteResult:
+        """What the program suggests for an argument, or the choices of its type that begin so."""
+        name, value = params.argument.name, params.argument.value
+        if (suggest := self.item.complete.get(name)) is not None:
+            given = dict((params.context.arguments if params.context else None) or {})
+            takes = len(inspect.signature(suggest).parameters)
+            async with asyncio.timeout(LIST_SECONDS):
+                found: Any = await asyncio.to_thread(suggest, *(value, given)[:takes])
+                found = await found if inspect.isawaitable(found) else found
+        else:
+            schema = self.item.specification.parameters["properties"].get(name, {})
+            found = (each for each in schema.get("enum", ()) if str(each).startswith(value))
+        values = [str(each) for each in islice(found, MOST_SUGGESTED + 1)]
+        return types.CompleteResult(
+            completion=types.Completion(values=values[:MOST_SUGGESTED], has_more=len(values) > MOST_SUGGESTED)
+        )
+
+    async def subscribe(self, uri: str, *, wanted: bool = True) -> None:
+        """Nothing to do: the library says when it has changed."""
+
 
 class Contents:
     """Knows which server has what."""
@@ -44,10 +138,15 @@ class Contents:
         """Addresses that servers have named in results, and which server it was."""
 
     def servers(self, desk: Desk, reads: str) -> Iterator[Behind]:
-        """Those whose ``read_resource`` or ``get_prompt`` the caller may use."""
+        """Those whose ``read_resource`` or ``get_prompt`` the caller may use, and what of ours they may."""
+        ours = RESOURCE if reads == "read_resource" else PROMPT
         for item in desk.app.library:
             told = item.specification.metadata.get("mcp")
-            if isinstance(told, dict) and told.get("content") == reads and desk.may_use(item.specification):
+            if not desk.may_use(item.specification):
+                continue
+            if ours in item.specification.metadata:
+                yield Ours("", item.specification, Published(item))
+            elif isinstance(told, dict) and told.get("content") == reads:
                 yield Behind(item.origin, item.specification, getattr(item.function, "content", None))
 
     async def listed(
@@ -73,13 +172,19 @@ class Contents:
         found = await self.listed(desk, "get_prompt", lambda content: content.prompts())
         names = [entry.name for _, entry in found]
         return {
-            entry.name if bare and names.count(entry.name) == 1 else f"{each.server}.{entry.name}": (each, entry)
+            entry.name
+            if not each.server or (bare and names.count(entry.name) == 1)
+            else f"{each.server}.{entry.name}": (each, entry)
             for each, entry in found
         }
 
     async def holding(self, desk: Desk, uri: str) -> Behind | None:
-        """The server that has a resource: it lists it, has a template for it or has linked to it, or is alone."""
-        servers = list(self.servers(desk, "read_resource"))
+        """One of ours; or the server that lists it, has a template for it or has linked to it, or is alone."""
+        found = list(self.servers(desk, "read_resource"))
+        ours = [each for each in found if isinstance(each, Ours) and each.reading(uri) is not None]
+        if ours:
+            return min(ours, key=lambda each: UriTemplate.is_template(each.content.uri))
+        servers = [each for each in found if not isinstance(each, Ours)]
         named = [each for each in servers if each.server == self._links.get(uri)]
         if named or len(servers) < 2:
             return next(iter(named or servers), None)
@@ -87,7 +192,7 @@ class Contents:
             if str(entry.uri) == uri:
                 return each
         for each, entry in await self.listed(desk, "read_resource", lambda content: content.templates()):
-            if fits(entry.uri_template, uri):
+            if variables(entry.uri_template, uri) is not None:
                 return each
         return None
 
@@ -112,10 +217,9 @@ async def _answer(each: Behind, ask: Callable[[Any], Awaitable[list[Any]]]) -> l
         return []
 
 
-def fits(template: str, uri: str) -> bool:
-    """Whether an address may be made of a template (RFC 6570). Simple expressions hold no slash."""
-    pattern, rest = "", 0
-    for found in _EXPRESSION.finditer(template):
-        pattern += re.escape(template[rest : found.start()]) + ("[^/]*" if not found[1] else ".*")
-        rest = found.end()
-    return re.fullmatch(pattern + re.escape(template[rest:]), uri) is not None
+def variables(template: str, uri: str) -> dict[str, Any] | None:
+    """What stands in an address in the places of a template's variables; None where it is not made of it."""
+    try:
+        return UriTemplate.parse(template).match(uri)
+    except InvalidUriTemplate:
+        return None

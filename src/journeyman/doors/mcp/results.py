@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, TypeAlias
 
 import mcp_types as types
+from mcp.shared.exceptions import MCPError
 from pydantic_core import to_json
 
 from journeyman.core.calls import ToolCallRecord
@@ -67,25 +68,36 @@ async def blocks(value: Any, look_up: Look) -> list[types.ContentBlock]:
     return found
 
 
-async def contents(value: Any, uri: str, look_up: Look) -> types.ReadResourceResult:
+async def contents(value: Any, look_up: Look, *, uri: str, kind: str | None) -> types.ReadResourceResult:
     """What was read of a resource, as it was."""
-    if isinstance(value, str):
-        text = types.TextResourceContents(uri=uri, mime_type="text/plain", text=value)
-        return types.ReadResourceResult(contents=[text])
-    found = await blocks(value, look_up)
-    return types.ReadResourceResult(
-        contents=[block.resource for block in found if isinstance(block, types.EmbeddedResource)]
-    )
+    if isinstance(value, dict) and _has_parts(value):
+        found = [block.resource for block in await blocks(value, look_up) if isinstance(block, types.EmbeddedResource)]
+        return types.ReadResourceResult(contents=found)
+    plain = isinstance(value, str)
+    kind, text = kind or ("text/plain" if plain else "application/json"), value if plain else to_json(value).decode()
+    return types.ReadResourceResult(contents=[types.TextResourceContents(uri=uri, mime_type=kind, text=text)])
+
+
+async def blob(value: Any, look_up: Look, *, uri: str, kind: str) -> types.ReadResourceResult:
+    """The same of what a function of ours returned as bytes; they are kept in the alphabet for addresses."""
+    data = str(value).replace("-", "+").replace("_", "/")
+    return types.ReadResourceResult(contents=[types.BlobResourceContents(uri=uri, mime_type=kind, blob=data)])
 
 
 async def prompt(value: Any, look_up: Look) -> types.GetPromptResult:
-    """A prompt as the messages it consists of."""
-    messages = [
-        types.PromptMessage(role=message["role"], content=block)
-        for message in value["messages"]
-        for block in await blocks(message["content"], look_up)
-    ]
-    return types.GetPromptResult(description=value.get("description"), messages=messages)
+    """A prompt as the messages it consists of; a text is what the user says."""
+    whole = value if isinstance(value, dict) and "messages" in value else {"messages": value}
+    given = whole["messages"] if isinstance(whole["messages"], list) else [whole["messages"]]
+    try:
+        messages = [
+            types.PromptMessage(role=message["role"], content=block)
+            for message in (each if isinstance(each, dict) else {"role": "user", "content": each} for each in given)
+            for block in await blocks(message["content"], look_up)
+        ]
+    except (KeyError, ValueError) as error:
+        why = "a prompt is a text or a list of messages {'role': 'user' or 'assistant', 'content': …}"
+        raise MCPError(types.INTERNAL_ERROR, f"the prompt's function returned something else: {why}") from error
+    return types.GetPromptResult(description=whole.get("description"), messages=messages)
 
 
 def _has_parts(value: dict[str, Any]) -> bool:

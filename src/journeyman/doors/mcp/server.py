@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from importlib.metadata import version
 from typing import Any
 from weakref import WeakSet
@@ -30,12 +31,12 @@ from journeyman.app.desk import Desk, DeskError
 from journeyman.app.service import Service
 from journeyman.core.data import MCP_MESSAGE_BYTES, TOOL_NAME_CHARS, one_line
 from journeyman.core.policy import Principal, RiskLevel
-from journeyman.core.specification import ToolSpecification
+from journeyman.core.specification import PROMPT, RESOURCE, ToolSpecification
 from journeyman.core.storing import RunRow
 from journeyman.doors.mcp.asking import LEVEL, Context
 from journeyman.doors.mcp.calls import Calls, Places, cancellation_key, connection_of, declares_object
-from journeyman.doors.mcp.content import Behind, Contents
-from journeyman.doors.mcp.results import contents, prompt
+from journeyman.doors.mcp.content import BYTES, Behind, Contents
+from journeyman.doors.mcp.results import blob, contents, prompt
 
 TOO_LARGE = "journeyman/too-large"
 """The method of a request in the place of one that was dropped."""
@@ -118,16 +119,26 @@ class Gateway:
 
     async def _watch(self) -> None:
         library = self._service.app.library
-        known = -1
-        while True:
-            if library.version != known:
-                for item in library:
-                    if (content := getattr(item.function, "content", None)) is not None:
-                        content.listeners.add(self._changed)
-                if known >= 0:
-                    self._changed("tools", None)
-                known = library.version
-            await asyncio.sleep(LOOK_SECONDS)
+        loop, known, published = asyncio.get_running_loop(), -1, _published(library)
+
+        def listener(uri: str) -> None:
+            loop.call_soon_threadsafe(self._changed, "resources", uri)
+
+        library.listeners.add(listener)
+        try:
+            while True:
+                if library.version != known:
+                    for item in library:
+                        if (content := getattr(item.function, "content", None)) is not None:
+                            content.listeners.add(self._changed)
+                    now = _published(library)
+                    for kind in ("tools", *(kind for kind in now if now[kind] != published[kind])):
+                        if known >= 0:
+                            self._changed(kind, None)
+                    known, published = library.version, now
+                await asyncio.sleep(LOOK_SECONDS)
+        finally:
+            library.listeners.discard(listener)
 
     def _changed(self, kind: str, uri: str | None) -> None:
         with suppress(asyncio.QueueFull):  # a client that hears of some of them looks again anyway
@@ -168,7 +179,8 @@ class Gateway:
     async def _list_tools(self, ctx: Context, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
         self._hears(ctx)
         desk, start = self._desk(ctx), _offset(params)
-        offered = list(filter(desk.may_use, self._service.app.library.specifications()))
+        tools = self._service.app.library.specifications()
+        offered = [item for item in tools if desk.may_use(item) and not {RESOURCE, PROMPT} & item.metadata.keys()]
         return types.ListToolsResult(
             tools=[self._told(item) for item in offered[start : start + PAGE]],
             next_cursor=str(start + PAGE) if len(offered) > start + PAGE else None,
@@ -258,11 +270,13 @@ class Gateway:
         desk, uri = self._desk(ctx), str(params.uri)
         try:
             if not uri.startswith(SCHEME):
-                if (each := await self._contents.holding(desk, uri)) is None:
+                each = await self._contents.holding(desk, uri)
+                if each is None or (given := each.reading(uri)) is None:
                     raise DeskError("NOT_FOUND", "")
-                return await self._read(
-                    ctx, desk, each, {"uri": uri}, params, lambda value, look_up: contents(value, uri, look_up)
-                )
+                render = partial(contents, uri=uri, kind=getattr(each.content, "mime_type", None))
+                if each.tool.returns == BYTES:
+                    render = partial(blob, uri=uri, kind=each.content.mime_type)
+                return await self._read(ctx, desk, each, given, params, render)
             row = await desk.run(uri.removeprefix(SCHEME))
         except (DeskError, MCPError) as error:
             if isinstance(error, MCPError) and error.code != types.INVALID_PARAMS:
@@ -375,10 +389,10 @@ class Gateway:
         agent = agents.get(params.name)
         if agent is None and (found := await self._prompt(desk, params.name)) is not None:
             each, entry = found
-            given = {"name": entry.name, **({"arguments": params.arguments} if params.arguments else {})}
-            return await self._read(ctx, desk, each, given, params, prompt)
+            return await self._read(ctx, desk, each, each.filling(entry.name, params.arguments), params, prompt)
         if agent is None:
-            raise MCPError(types.INVALID_PARAMS, f"there is no agent {params.name!r}; there are {', '.join(agents)}")
+            known = ", ".join([*agents, *await self._contents.prompts(desk, bare=self._bare)]) or "none"
+            raise MCPError(types.INVALID_PARAMS, f"there is no prompt {params.name!r}; there are {known}")
         task = (params.arguments or {}).get("task", "").strip()
         if not task:
             raise MCPError(types.INVALID_PARAMS, "the argument 'task' must say what to do")
@@ -386,6 +400,13 @@ class Gateway:
         return types.GetPromptResult(
             description=agent.description or None, messages=[types.PromptMessage(role="user", content=text)]
         )
+
+
+def _published(library: Any) -> dict[str, list[Any]]:
+    """What there is of each kind whose list clients are told of when it changes."""
+    return {
+        f"{kind}s": [item for item in library if kind in item.specification.metadata] for kind in (RESOURCE, PROMPT)
+    }
 
 
 def _bare_name(item: ToolSpecification) -> str:
