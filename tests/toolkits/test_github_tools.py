@@ -15,7 +15,7 @@ from aiohttp.abc import AbstractResolver
 from journeyman import ConfigurationError, ToolCallRecord, ToolError
 from journeyman.app.chains import literal, start_chain
 from journeyman.app.service import Service, open_service
-from journeyman.toolkits.fetching import AddressRefusedError, guarded_connector
+from journeyman.sensitive.fetching import AddressRefusedError, guarded_connector
 from journeyman.toolkits.github import GitHub, PullOrIssue
 
 PULL = {

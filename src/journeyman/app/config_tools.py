@@ -474,7 +474,7 @@ def why_a_read(item: ToolSpecification) -> str | None:
         return "the protocol has it as a read"
     name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", item.name.partition(".")[2]).casefold()
     parts = [part for part in re.split(r"[\W_]+", name) if part]
-    against = word_lists("journeyman.app", "reads.txt")
+    against = word_lists("journeyman.sources", "reads.txt")
     if against["changing"] & {*parts} or against["carried_out"] & {*item.parameters.get("properties", {})}:
         return None
     # The first word is the verb: later ones are often nouns that could be verbs, as in read_file.

@@ -14,11 +14,11 @@ from pydantic import ValidationError
 from journeyman.core.data import digest
 from journeyman.core.errors import broken_rule, shortened_json
 from journeyman.core.model_settings import ModelSettings
+from journeyman.sensitive.references import UnresolvedError, literal_secret, references, resolve
 from journeyman.settings.document import MOST_BYTES, Document, DocumentError, Position, read_document, without
 from journeyman.settings.pasted import PASTED, with_pasted
 from journeyman.settings.problems import Key, Problem, SettingsError, key_text, nearest
 from journeyman.settings.schema import VARIABLES, VERSION, Settings
-from journeyman.settings.secrets import UnresolvedError, literal_secret, references, resolve
 from journeyman.settings.values import LATE, SECRET_MARK
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"

@@ -11,9 +11,9 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from journeyman.sensitive.references import shown
 from journeyman.settings.problems import Key, key_text
 from journeyman.settings.reading import Loaded, is_secret
-from journeyman.settings.secrets import shown
 from journeyman.settings.values import FOREVER, Rate
 
 DEFAULT = "default"

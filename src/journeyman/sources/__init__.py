@@ -9,11 +9,12 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 from typing import Any
 
 from journeyman.sources.mcp import McpServer
+from journeyman.sources.openapi import OpenApi
 from journeyman.tools.library import ToolLibrary
 from journeyman.tools.sources import SourceProblem, ToolSource, UnusableTool
 from journeyman.tools.tool import Tool
 
-__all__ = ["ImportPaths", "McpServer", "SourceProblem", "ToolSource", "UnusableTool"]
+__all__ = ["ImportPaths", "McpServer", "OpenApi", "SourceProblem", "ToolSource", "UnusableTool"]
 
 
 class ImportPaths:

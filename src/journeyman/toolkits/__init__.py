@@ -3,8 +3,6 @@
 from journeyman.core.errors import ErrorCategory, ToolError
 
 LONGEST_MESSAGE = 4_000
-FETCH_SECONDS = 15.0
-"""How long a server may take to answer a tool."""
 
 
 def invalid(code: str, message: str, recover: str, *, guidance: str | None = None) -> ToolError:

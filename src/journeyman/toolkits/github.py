@@ -19,8 +19,9 @@ from journeyman.core.errors import ErrorCategory, ToolError
 from journeyman.core.policy import RiskLevel
 from journeyman.core.protocols import SystemClock
 from journeyman.core.tasks import Attachment
+from journeyman.sensitive import FETCH_SECONDS
 from journeyman.sensitive.addresses import check_address
-from journeyman.toolkits import FETCH_SECONDS, invalid
+from journeyman.toolkits import invalid
 from journeyman.toolkits.tasks.inputs import attachment_not_found
 from journeyman.toolkits.tasks.service import TaskService
 from journeyman.toolkits.tasks.tools import CATEGORY, MaybeText, about_attachment
@@ -120,7 +121,7 @@ class GitHub:
         return [{name: summary[name] for name in kept} for summary in summaries]
 
     async def _ask(self, path: str, *, about: str, has: str, token: str | None) -> dict[str, Any]:
-        from journeyman.toolkits.fetching import fetch  # later than this module: most commands fetch nothing
+        from journeyman.sensitive.fetching import fetch  # later than this module: most commands fetch nothing
 
         headers = {"Accept": "application/vnd.github+json"} | ({"Authorization": f"Bearer {token}"} if token else {})
         url = self._base_url + path

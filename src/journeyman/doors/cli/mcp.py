@@ -39,11 +39,11 @@ from journeyman.doors.cli.serve import (
     token_file,
 )
 from journeyman.doors.cli.trust import remember_own
+from journeyman.sensitive.references import literal_secret, resolve
 from journeyman.sensitive.tokens import bare_url, redacted
 from journeyman.settings.document import DocumentError, read_document
 from journeyman.settings.pasted import servers_in
 from journeyman.settings.reading import read_settings
-from journeyman.settings.secrets import literal_secret, resolve
 
 if TYPE_CHECKING:
     from journeyman.app.service import Service

@@ -11,9 +11,9 @@ from typing import Any, Protocol
 from urllib.parse import urlencode, urlsplit
 
 from journeyman.core.errors import ConfigurationError, ErrorCategory, ToolError
+from journeyman.sensitive import FETCH_SECONDS
 from journeyman.sensitive.addresses import check_address
-from journeyman.toolkits import FETCH_SECONDS
-from journeyman.toolkits.fetching import fetch
+from journeyman.sensitive.fetching import fetch
 
 MOST_BYTES = 2_000_000
 MOST_RESULTS = 20

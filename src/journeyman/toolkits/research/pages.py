@@ -11,9 +11,10 @@ from urllib.parse import urljoin, urlsplit
 
 from journeyman.core.errors import ConfigurationError, ErrorCategory, ToolError
 from journeyman.core.words import WordLists
+from journeyman.sensitive import FETCH_SECONDS
 from journeyman.sensitive.addresses import check_address
-from journeyman.toolkits import FETCH_SECONDS, invalid
-from journeyman.toolkits.fetching import AddressRefusedError, Fetched, fetch
+from journeyman.sensitive.fetching import AddressRefusedError, Fetched, fetch
+from journeyman.toolkits import invalid
 
 MOST_BYTES = 2_000_000
 """Of one page, after decompression."""

@@ -18,8 +18,8 @@ from journeyman.core.calls import ToolContext
 from journeyman.core.errors import ErrorCategory, StoreError, ToolError
 from journeyman.core.policy import RateLimit
 from journeyman.core.protocols import Clock, RateLimiter, SystemClock
+from journeyman.sensitive import FETCH_SECONDS
 from journeyman.sensitive.addresses import check_address
-from journeyman.toolkits import FETCH_SECONDS
 
 _TIER_1, _TIER_3, _TIER_4 = (RateLimit(calls=calls) for calls in (1, 50, 100))
 METHODS: Mapping[str, RateLimit] = MappingProxyType(
@@ -186,7 +186,7 @@ class SlackReader:
             raise
 
     async def _ask(self, method: str, given: Mapping[str, str], *, token: str) -> dict[str, Any]:
-        from journeyman.toolkits.fetching import fetch  # later than this module: most commands fetch nothing
+        from journeyman.sensitive.fetching import fetch  # later than this module: most commands fetch nothing
 
         address = f"{self._base_url}{method}?{urlencode({name: value for name, value in given.items() if value})}"
         headers = {"Authorization": f"Bearer {token}"}

@@ -17,8 +17,8 @@ from pydantic_core import from_json
 
 from journeyman.core.data import check_containers, read_at_most
 from journeyman.core.errors import ToolError
+from journeyman.sensitive import FETCH_SECONDS
 from journeyman.sensitive.addresses import is_metadata, is_public
-from journeyman.toolkits import FETCH_SECONDS
 
 
 class AddressRefusedError(aiohttp.ClientError):
