@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from aiohttp import web
+from aiohttp import BodyPartReader, web
 
 from journeyman import ConfigurationError, Deny, RiskLevel, ToolLibrary
 from journeyman.sources import OpenApi
@@ -341,6 +341,7 @@ async def test_files_are_uploaded_in_parts(tmp_path: Path) -> None:
     async def answer(request: web.Request) -> web.Response:
         parts = []
         async for part in await request.multipart():
+            assert isinstance(part, BodyPartReader)
             kind = part.headers.get("content-type", "")
             parts.append([part.name, part.filename, kind, (await part.read()).decode()])
         return web.json_response(parts)
