@@ -46,6 +46,9 @@ if TYPE_CHECKING:
     from journeyman.core.calls import CallStatus as CallStatus
     from journeyman.core.calls import ToolCallRecord as ToolCallRecord
     from journeyman.core.calls import ToolContext as ToolContext
+    from journeyman.core.content import Audio as Audio
+    from journeyman.core.content import Document as Document
+    from journeyman.core.content import Image as Image
     from journeyman.core.errors import ApprovalError as ApprovalError
     from journeyman.core.errors import BindingError as BindingError
     from journeyman.core.errors import ConfigurationError as ConfigurationError

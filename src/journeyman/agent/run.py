@@ -22,7 +22,7 @@ from journeyman.agent.ending import MOST_INVALID, fail, finish, interrupted, nev
 from journeyman.agent.offer import Offer
 from journeyman.agent.state import RunState, Turn
 from journeyman.agent.turn import composed_thought, nudge_for
-from journeyman.core.calls import SAID, Artifact, DataLabel, ToolCallRecord
+from journeyman.core.calls import SAID, Artifact, ArtifactStore, DataLabel, ToolCallRecord
 from journeyman.core.errors import JournalConflictError, ModelError
 from journeyman.core.events import Answered, CallsPlanned, MessageReceived, RunSuspended, StepFinished
 from journeyman.core.gaps import FindGap
@@ -83,6 +83,8 @@ class Run:
     """What the model was told, once it was."""
     gaps: FindGap | None = None
     """Tells what is missing where the run ends without having done what was asked."""
+    artifacts: ArtifactStore | None = None
+    """Where the images and files of its messages are, if not where the executor keeps results."""
     _begun: bool = False
 
     @property

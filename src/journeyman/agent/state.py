@@ -237,7 +237,8 @@ class RunState:
         # The whole texts of an earlier run's results are gone: nothing may promise them.
         self.messages = [_without_promise(message) for message in fact.history]
         self.task_at = len(self.messages)
-        self.messages.append(Message.unchecked(role=Role.USER, content=fact.task.description))
+        task = fact.task
+        self.messages.append(Message.unchecked(role=Role.USER, content=task.description, media=task.media))
         for message in fact.history:
             self._note_label(message.label)
         self.call_ids = {call.id for message in fact.history for call in message.calls}
@@ -321,7 +322,7 @@ class RunState:
             content = whole if short else self._shortened(record, whole)
             self.guard.note(turn.iteration, call, record)
             told.append(content)
-            self.messages.append(_answer(call, content, record.label))
+            self.messages.append(_answer(call, content, record))
             self._note_label(record.label)
         if not turn.calls and fact.nudge is not None:
             if turn.text.strip():
@@ -406,10 +407,11 @@ def _without_promise(message: Message) -> Message:
     return message if content == message.content else message.model_copy(update={"content": content})
 
 
-def _answer(call: ToolCall, content: str, label: DataLabel | None) -> Message:
+def _answer(call: ToolCall, content: str, record: ToolCallRecord) -> Message:
     # A model may call a tool without saying which; that is answered, too, and every answer needs a name.
+    name = call.tool_name or "unnamed"
     return Message.unchecked(
-        role=Role.FUNCTION, content=content, name=call.tool_name or "unnamed", call_id=call.id, label=label
+        role=Role.FUNCTION, content=content, name=name, call_id=call.id, label=record.label, media=record.media
     )
 
 

@@ -7,9 +7,11 @@ import logging
 import re
 import traceback
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from journeyman.agent.agent import Agent
+from journeyman.agent.media import MediaLoader
 from journeyman.agent.state import RunState, Turn
 from journeyman.core.calls import UNNAMED, ToolContext
 from journeyman.core.data import ANSWER_BYTES, LOG_FIELDS, TOOL_NAME_CHARS, TURN_CALLS, check_arguments, storable_json
@@ -55,6 +57,7 @@ class ModelPlanner:
         self._asking: Run | None = None
         """The run for which the model is asked at this moment: a request that somebody keeps must not hold it."""
         self._system: Message | None = None
+        self._media: MediaLoader | None = None
         self._demonstrations: tuple[Message, ...] = ()
         """They stand in the conversation before the task."""
 
@@ -92,11 +95,12 @@ class ModelPlanner:
             context = ToolContext[Any](principal=scope.principal, run_id=run.id, deps=scope.deps)
             run.instruction = await run.agent.instruction_for(context)
         self._asking = run
+        request = await self._with_media(run, self._request(run))
         try:
             if (left := run.remaining()) is None:
-                return _checked(await self._model.respond(self._request(run), deltas))
+                return _checked(await self._model.respond(request, deltas))
             async with asyncio.timeout(max(0.0, left)) as limit:
-                return _checked(await self._model.respond(self._request(run), deltas))
+                return _checked(await self._model.respond(request, deltas))
         except ModelError as error:
             # An adapter that keeps to the run's time may notice its end first.
             if error.info.category is ErrorCategory.TIMEOUT and run.overdue:
@@ -110,6 +114,13 @@ class ModelPlanner:
             raise _model_failed(run, error) from error
         finally:
             self._asking = None
+
+    async def _with_media(self, run: Run, request: ModelRequest) -> ModelRequest:
+        if not any(message.media for message in request.messages):
+            return request
+        if self._media is None:
+            self._media = MediaLoader(getattr(self._model, "media", ()), changed=self._memo.clear)
+        return replace(request, messages=await self._media.ready(request.messages, run))
 
     def _asked_again(self, reason: str, seconds: float) -> None:
         if (run := self._asking) is not None:

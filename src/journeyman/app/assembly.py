@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
 from collections.abc import Callable, Sequence
@@ -602,13 +603,16 @@ class Shared:
         """The order as it is kept in the store, and whether it is new."""
         principal, runs = order.principal, self.store.runs
         any_session = principal is not None and principal.may(WRITE_ALL)
-        if await runs.create(order, any_session=any_session):
+        whole = order
+        order, texts = await asyncio.to_thread(order.by_reference) if order.task.media else order.by_reference()
+        if await runs.create(order, any_session=any_session, artifacts=texts):
             return order, True
         row = await runs.get(order.run_id)
         if row is None or row.principal_id == order.principal_id:
             return order, False
-        order = order.model_copy(update={"run_id": own_run_id(order.principal_id, order.run_id)})
-        return order, await runs.create(order, any_session=any_session)
+        order = whole.model_copy(update={"run_id": own_run_id(order.principal_id, order.run_id)})
+        order, texts = order.by_reference()
+        return order, await runs.create(order, any_session=any_session, artifacts=texts)
 
     async def fold(self, run_id: str) -> tuple[RunState, int]:
         """What a run's facts amount to, and how many there are."""

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from journeyman.core.playbook import StrategySource
     from journeyman.core.policy import Policy, Principal
     from journeyman.core.protocols import ApprovalGate, Journal, Listener, Model
-    from journeyman.core.runs import AgentResponse, Limits, Message, TaskInput
+    from journeyman.core.runs import AgentResponse, Limits, Message, TaskInput, Wanted
     from journeyman.tools.library import ToolLibrary
 
 SHUTDOWN_SECONDS = 2.0
@@ -57,20 +57,14 @@ class RunOptions(TypedDict, total=False):
 
 
 @overload
-async def run(
-    agent: Agent, task: TaskInput | str, *, output: type[T], **options: Unpack[RunOptions]
-) -> AgentResponse[T]: ...
+async def run(agent: Agent, task: Wanted, *, output: type[T], **options: Unpack[RunOptions]) -> AgentResponse[T]: ...
 
 
 @overload
-async def run(
-    agent: Agent, task: TaskInput | str, *, output: Any = None, **options: Unpack[RunOptions]
-) -> AgentResponse: ...
+async def run(agent: Agent, task: Wanted, *, output: Any = None, **options: Unpack[RunOptions]) -> AgentResponse: ...
 
 
-async def run(
-    agent: Agent, task: TaskInput | str, *, output: Any = None, **options: Unpack[RunOptions]
-) -> AgentResponse:
+async def run(agent: Agent, task: Wanted, *, output: Any = None, **options: Unpack[RunOptions]) -> AgentResponse:
     """Run an agent to its end and return what came out, whatever the end was.
 
     With ``output``, a type or a JSON Schema, the answer is data that fits it: ``response.output``. It wins over the
@@ -81,20 +75,14 @@ async def run(
 
 
 @overload
-def run_sync(
-    agent: Agent, task: TaskInput | str, *, output: type[T], **options: Unpack[RunOptions]
-) -> AgentResponse[T]: ...
+def run_sync(agent: Agent, task: Wanted, *, output: type[T], **options: Unpack[RunOptions]) -> AgentResponse[T]: ...
 
 
 @overload
-def run_sync(
-    agent: Agent, task: TaskInput | str, *, output: Any = None, **options: Unpack[RunOptions]
-) -> AgentResponse: ...
+def run_sync(agent: Agent, task: Wanted, *, output: Any = None, **options: Unpack[RunOptions]) -> AgentResponse: ...
 
 
-def run_sync(
-    agent: Agent, task: TaskInput | str, *, output: Any = None, **options: Unpack[RunOptions]
-) -> AgentResponse:
+def run_sync(agent: Agent, task: Wanted, *, output: Any = None, **options: Unpack[RunOptions]) -> AgentResponse:
     """``run()`` for programs without an event loop."""
     import asyncio
 
@@ -108,7 +96,7 @@ def run_sync(
 @overload
 async def run_batch(
     agent: Agent,
-    tasks: Sequence[TaskInput | str],
+    tasks: Sequence[Wanted],
     *,
     output: type[T],
     concurrency: int = 10,
@@ -119,7 +107,7 @@ async def run_batch(
 @overload
 async def run_batch(
     agent: Agent,
-    tasks: Sequence[TaskInput | str],
+    tasks: Sequence[Wanted],
     *,
     output: Any = None,
     concurrency: int = 10,
@@ -129,7 +117,7 @@ async def run_batch(
 
 async def run_batch(
     agent: Agent,
-    tasks: Sequence[TaskInput | str],
+    tasks: Sequence[Wanted],
     *,
     output: Any = None,
     concurrency: int = 10,
@@ -143,11 +131,11 @@ async def run_batch(
     import asyncio
 
     from journeyman.core.errors import InvalidDataError
-    from journeyman.core.runs import TaskInput
+    from journeyman.core.runs import task_of
 
     if concurrency < 1:
         raise InvalidDataError("run_batch", [("concurrency", f"must be at least 1, got {concurrency}")])
-    inputs = [TaskInput(description=task) if isinstance(task, str) else task for task in tasks]
+    inputs = [task_of(task) for task in tasks]
     first: dict[str, int] = {}
     doubled = [
         (f"tasks[{at}].task_id", f"{task.task_id!r} is also the id of tasks[{first[task.task_id]}]")
@@ -169,7 +157,7 @@ async def run_batch(
 
 
 async def stream(
-    agent: Agent, task: TaskInput | str, *, output: Any = None, **options: Unpack[RunOptions]
+    agent: Agent, task: Wanted, *, output: Any = None, **options: Unpack[RunOptions]
 ) -> AsyncIterator[Event]:
     """The same run, as events. The last one carries the response; leaving the loop early cancels the run."""
     import asyncio
@@ -187,7 +175,7 @@ async def stream(
 
 
 async def _whole(
-    agent: Agent, task: TaskInput | str, options: RunOptions, *, listener: Listener | None = None, last: bool = False
+    agent: Agent, task: Wanted, options: RunOptions, *, listener: Listener | None = None, last: bool = False
 ) -> AgentResponse:
     if unknown := options.keys() - RunOptions.__annotations__:
         known = ", ".join(("output", *RunOptions.__annotations__))
@@ -207,7 +195,7 @@ def _for_output(agent: Agent, output: Any) -> Agent:
 
 @asynccontextmanager
 async def _prepared(
-    agent: Agent, wanted: TaskInput | str, options: RunOptions, *, listener: Listener | None, last: bool
+    agent: Agent, wanted: Wanted, options: RunOptions, *, listener: Listener | None, last: bool
 ) -> AsyncIterator[Run]:
     """A run with its first facts recorded. A model that was made for this run alone is closed in the end.
 
@@ -219,12 +207,12 @@ async def _prepared(
     from journeyman.core.data import new_id
     from journeyman.core.model_settings import ModelSettings
     from journeyman.core.policy import Policy
-    from journeyman.core.runs import TaskInput
+    from journeyman.core.runs import task_of
     from journeyman.core.storing import RunOrder
     from journeyman.execution.approval import AskApprover, NoApprover
     from journeyman.execution.recorder import MemoryJournal
 
-    task = TaskInput(description=wanted) if isinstance(wanted, str) else wanted
+    task = task_of(wanted)
     library = options.get("library")
     library = agent.own_library if library is None else library
     playbook = options.get("playbook")

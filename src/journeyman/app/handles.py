@@ -37,7 +37,7 @@ from journeyman.core.events import (
     TextDelta,
 )
 from journeyman.core.policy import ANY_PRINCIPAL, WRITE_ALL, PrincipalFilter
-from journeyman.core.runs import AgentResponse, Message, OutputT, RunStatus, TaskInput, Wait
+from journeyman.core.runs import AgentResponse, Message, OutputT, RunStatus, Wait, Wanted
 from journeyman.core.storing import RunRow, SignalBatch
 from journeyman.execution.outcome import Refusal, Success, skipped, whole
 from journeyman.execution.results import UnserialisableResultError, json_value
@@ -644,17 +644,15 @@ class Session:
 
     @overload
     async def send(
-        self, agent: Agent, task: TaskInput | str, *, output: type[T], **options: Unpack[SendOptions]
+        self, agent: Agent, task: Wanted, *, output: type[T], **options: Unpack[SendOptions]
     ) -> Handle[T]: ...
 
     @overload
     async def send(
-        self, agent: Agent, task: TaskInput | str, *, output: Any = None, **options: Unpack[SendOptions]
+        self, agent: Agent, task: Wanted, *, output: Any = None, **options: Unpack[SendOptions]
     ) -> Handle: ...
 
-    async def send(
-        self, agent: Agent, task: TaskInput | str, *, output: Any = None, **options: Unpack[SendOptions]
-    ) -> Handle:
+    async def send(self, agent: Agent, task: Wanted, *, output: Any = None, **options: Unpack[SendOptions]) -> Handle:
         """Say something. The run begins when the session's earlier ones have ended, with all that was said by then.
 
         ``output`` as for ``start``. A ``run_id`` of the caller's makes saying it twice harmless.

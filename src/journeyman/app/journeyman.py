@@ -26,7 +26,7 @@ from journeyman.core.model_settings import ModelSettings
 from journeyman.core.playbook import StrategySource
 from journeyman.core.policy import Policy, Principal
 from journeyman.core.protocols import Clock, Model, SystemClock
-from journeyman.core.runs import UNFINISHED, Limits, Message, TaskInput
+from journeyman.core.runs import UNFINISHED, Limits, Message, Wanted, task_of
 from journeyman.core.storing import ChainStep, Origin, RunOrder
 from journeyman.telemetry import current_span, tracing
 from journeyman.tools.library import ToolLibrary
@@ -281,18 +281,18 @@ class Journeyman:
 
     @overload
     async def start(
-        self, agent: Agent, task: TaskInput | str, *, output: type[T], **options: Unpack[StartOptions]
+        self, agent: Agent, task: Wanted, *, output: type[T], **options: Unpack[StartOptions]
     ) -> Handle[T]: ...
 
     @overload
     async def start(
-        self, agent: Agent, task: TaskInput | str, *, output: Any = None, **options: Unpack[StartOptions]
+        self, agent: Agent, task: Wanted, *, output: Any = None, **options: Unpack[StartOptions]
     ) -> Handle: ...
 
     async def start(
         self,
         agent: Agent,
-        task: TaskInput | str,
+        task: Wanted,
         *,
         output: Any = None,
         principal: Principal | None = None,
@@ -320,7 +320,7 @@ class Journeyman:
         self._shared.must_be_confirmed()
         if output is not None:
             agent = agent.with_output(output)
-        given = TaskInput(description=task) if isinstance(task, str) else task
+        given = task_of(task)
         if session_id is not None:
             given = given.model_copy(update={"session_id": session_id})
         if self.split is not None:

@@ -85,6 +85,7 @@ def today(app: Journeyman, policy: Policy | None = None, library: ToolLibrary | 
         policy=app.policy if policy is None else policy,
         govern=(lambda tools: tools) if configuration is None else configuration.governing,
         rules=rules,
+        artifacts=app.store.artifacts,
     )
 
 

@@ -23,6 +23,7 @@ from pydantic import (
 )
 from typing_extensions import TypeVar
 
+from journeyman.core.content import Medium
 from journeyman.core.data import Derived, Entity, derived, reads_stored
 from journeyman.core.errors import ErrorCategory, ErrorInfo, ToolError
 from journeyman.core.policy import Principal, RiskLevel
@@ -438,6 +439,8 @@ class ToolCallRecord(Derived):
     result: Any = None
     artifact: Artifact | None = None
     """In the place of a large result of a durable run; ``Handle.whole(record)`` looks it up."""
+    media: tuple[Medium, ...] = Field(default=(), exclude_if=lambda media: not media)
+    """The images and files in the result, as a model gets them; of many the first."""
     error: ErrorInfo | None = None
     start_time: datetime
     end_time: datetime

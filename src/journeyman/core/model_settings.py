@@ -17,6 +17,7 @@ from pydantic import (
 )
 from pydantic_core import to_json
 
+from journeyman.core.content import MediaKind
 from journeyman.core.data import Entity, canonical_json
 from journeyman.core.errors import ConfigurationError, InvalidDataError, problem_text, validation_problems
 
@@ -65,6 +66,9 @@ class ModelSettings(Entity):
     api_key: Annotated[SecretStr, _MARKED] | None = Field(default=None, description="in a file only by `${NAME}`")
     extra: dict[str, Any] = Field(default_factory=dict, description="further fields of the request's body")
     cache_prompt: bool | None = Field(default=None, description="keep what was read, where the provider has that")
+    media: tuple[MediaKind, ...] | None = Field(
+        default=None, description="what it takes besides text: image, audio, document; else known by its name"
+    )
 
     @field_validator("timeout", mode="before")
     @classmethod

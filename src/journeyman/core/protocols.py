@@ -102,7 +102,11 @@ class Deltas(Protocol):
 
 
 class Model(Protocol):
-    """Anything that answers. One method; ``deltas`` is None when nobody wants to see the text grow."""
+    """Anything that answers. One method; ``deltas`` is None when nobody wants to see the text grow.
+
+    One that takes more than text says so in an attribute ``media`` (image, audio, document): these are then in
+    ``media`` of the messages, with their bytes. Others are told of them in words.
+    """
 
     async def respond(self, request: ModelRequest, deltas: Deltas | None = None) -> ModelResponse: ...
 

@@ -26,6 +26,7 @@ from typing_extensions import TypeVar
 from journeyman.core.aliases import task_fields
 from journeyman.core.approvals import DECISIVE, Label, LabelSource, best_label, judge
 from journeyman.core.calls import DataLabel, ToolCallRecord
+from journeyman.core.content import Medium, check_media
 from journeyman.core.data import Derived, Entity, derived, new_id
 from journeyman.core.errors import ErrorInfo, InvalidDataError, validation_problems
 from journeyman.core.gaps import ToolGapReport
@@ -96,6 +97,8 @@ class Message(Entity):
     """What the model's provider wants back with these calls, by the adapter that can read it: thinking, signatures."""
     label: DataLabel | None = Field(default=None, exclude_if=lambda label: label is None)
     """Whose words it holds, where others' were read: of a function message, and of what the model says after it."""
+    media: tuple[Medium, ...] = Field(default=(), exclude_if=lambda media: not media)
+    """The images and files that are said with it, or stand in the tool's result."""
 
     @model_validator(mode="after")
     def _check(self) -> Message:
@@ -229,6 +232,8 @@ class TaskInput(Entity):
     principal: Principal | None = None
     session_id: str | None = None
     environment: Environment | None = None
+    media: tuple[Medium, ...] = Field(default=(), exclude_if=lambda media: not media)
+    """The images and files that belong to it."""
 
     @model_validator(mode="before")
     @classmethod
@@ -244,6 +249,31 @@ class TaskInput(Entity):
         if not value.strip():
             raise ValueError("description: a task must say what to do, this one is blank")
         return value
+
+    @field_validator("media")
+    @classmethod
+    def _bounded(cls, value: tuple[Medium, ...]) -> tuple[Medium, ...]:
+        check_media(value)
+        return value
+
+
+Wanted: TypeAlias = TaskInput | str | Sequence[str | Medium]
+"""What a run is asked for: a task, its text, or texts with images and files."""
+
+
+def task_of(wanted: Wanted) -> TaskInput:
+    """The task that is meant."""
+    if isinstance(wanted, TaskInput):
+        return wanted
+    if isinstance(wanted, str):
+        return TaskInput(description=wanted)
+    wrong = [item for item in wanted if not isinstance(item, str | Medium)]
+    if wrong:
+        rule = f"a task is texts, images and files (Image, Audio, Document), got {type(wrong[0]).__name__}"
+        raise InvalidDataError("TaskInput", [("task", rule)])
+    media = tuple(item for item in wanted if isinstance(item, Medium))
+    said = "\n".join(item for item in wanted if isinstance(item, str))
+    return TaskInput(description=said if said.strip() else "\n".join(item.words() for item in media), media=media)
 
 
 _PLAIN = "_plain_output"

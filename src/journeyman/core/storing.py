@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from pydantic import Field, field_validator
 
 from journeyman.core.calls import ToolCallRecord
+from journeyman.core.content import Medium
 from journeyman.core.data import Entity, Moment, digest
 from journeyman.core.errors import ConfigurationError
 from journeyman.core.policy import Principal
@@ -90,6 +92,21 @@ class RunOrder(Entity):
     def principal_id(self) -> str | None:
         principal = self.principal or self.task.principal
         return None if principal is None else principal.id
+
+    def by_reference(self) -> tuple[RunOrder, dict[str, str]]:
+        """The order without the bytes of its images and files, and these by the ids of the artifacts they are to be."""
+        texts: dict[str, str] = {}
+
+        def kept(media: Sequence[Medium]) -> tuple[Medium, ...]:
+            made = [medium.kept_in(self.run_id) for medium in media]
+            texts.update({each.artifact: text for each, text in made if each.artifact and text is not None})
+            return tuple(each for each, _ in made)
+
+        if not self.task.media and not any(message.media for message in self.history):
+            return self, texts
+        history = [said.model_copy(update={"media": kept(said.media)}) if said.media else said for said in self.history]
+        task = self.task.model_copy(update={"media": kept(self.task.media)})
+        return self.model_copy(update={"task": task, "history": tuple(history)}), texts
 
 
 def own_run_id(principal_id: str | None, *names: str) -> str:

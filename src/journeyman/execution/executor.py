@@ -14,7 +14,7 @@ import sys
 import threading
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -74,7 +74,7 @@ from journeyman.execution.outcome import (
     rate_limited,
 )
 from journeyman.execution.recorder import Recorder
-from journeyman.execution.results import weigh
+from journeyman.execution.results import media_items, weigh
 from journeyman.provenance.flow import Flow, with_source
 from journeyman.provenance.ledger import Ledger, edited_sources
 from journeyman.tools.library import AnyTool
@@ -207,8 +207,8 @@ class Executor:
         current = self._begin(call, scope, past or CallPast())
         try:
             outcome = await self._govern(current)
-            if self.artifacts is not None and isinstance(outcome, Success):
-                outcome = await self._kept(current, outcome, self.artifacts)
+            if isinstance(outcome, Success):
+                outcome = await self._kept(current, outcome)
         except asyncio.CancelledError:
             # Nothing may be left started without an outcome.
             await self._finish(current, cancelled(call.tool_name, under_way=current.attempts > 0))
@@ -222,18 +222,18 @@ class Executor:
             return Suspended(call.id, call.id, unknown=True)
         return record
 
-    async def _kept(self, current: _CallInProgress, outcome: Success, artifacts: ArtifactStore) -> Success:
-        """A large result is put where it can be read in parts; its record only says where."""
-        policy = current.scope.policy
-        if outcome.size <= policy.inline_bytes:
+    async def _kept(self, current: _CallInProgress, outcome: Success) -> Success:
+        """A large result is put where it can be read in parts, and so is any image or file; the record says where."""
+        if current.call.tool_name in RESERVED_NAMES or outcome.media:
+            return outcome  # what reserved ones give is read by the loop; what is replayed was kept before
+        policy, run_id, artifacts = current.scope.policy, current.scope.run_id, self.artifacts
+        if media_items(outcome.value):
+            value, media = await keep_media(outcome.value, run_id, artifacts)
+            outcome = Success(value, cached=outcome.cached, size=weigh(value, sys.maxsize), media=media)
+        if artifacts is None or outcome.size <= policy.inline_bytes:
             return outcome
-        if current.call.tool_name in RESERVED_NAMES:
-            return outcome  # what they give is read by the loop
-        value = await keep_media(outcome.value, current.scope.run_id, artifacts)
-        if value is not outcome.value and (size := weigh(value, sys.maxsize)) <= policy.inline_bytes:
-            return Success(value, cached=outcome.cached, size=size)
-        artifact = await keep(value, current.scope.run_id, artifacts, policy=policy)
-        return Success(None, cached=outcome.cached, size=outcome.size, artifact=artifact)
+        artifact = await keep(outcome.value, run_id, artifacts, policy=policy)
+        return replace(outcome, value=None, artifact=artifact)
 
     async def refuse(self, call: ToolCall, scope: CallScope, refusal: Refusal) -> ToolCallRecord:
         """Record a call that the loop itself refuses, e.g. because it is repeated."""
@@ -622,10 +622,10 @@ class Executor:
 
     async def _finish(self, current: _CallInProgress, outcome: Outcome) -> ToolCallRecord:
         match outcome:
-            case Success(value, cached, artifact=artifact):
+            case Success(value, cached, artifact=artifact, media=media):
                 status, result, error = CallStatus.SUCCESS, value, None
             case Refusal(status, error):
-                result, cached, artifact = None, False, None
+                result, cached, artifact, media = None, False, None, ()
         record = ToolCallRecord.unchecked(
             execution_id=current.execution_id,
             call_id=current.call.id,
@@ -634,6 +634,7 @@ class Executor:
             status=status,
             result=result,
             artifact=artifact,
+            media=media,
             error=error,
             start_time=moment(current.started_at),
             # From the monotonic clock, so that a step of the wall clock gives no negative duration.

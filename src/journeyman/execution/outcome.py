@@ -8,15 +8,17 @@ from __future__ import annotations
 import asyncio
 import logging
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pydantic_core import from_json, to_json
 
 from journeyman.core.calls import Artifact, ArtifactStore, CallStatus, ToolCallRecord
-from journeyman.core.data import LOG_FIELDS
-from journeyman.core.errors import ErrorCategory, ErrorInfo, Severity, StoreError
+from journeyman.core.content import MESSAGE_MEDIA, Medium
+from journeyman.core.data import LARGE_TEXT, LOG_FIELDS
+from journeyman.core.errors import ErrorCategory, ErrorInfo, InvalidDataError, Severity, StoreError
 from journeyman.core.policy import Policy
-from journeyman.execution.results import encodable, has_media, head_and_tail, text_pieces
+from journeyman.execution.results import encodable, head_and_tail, media_items, text_pieces, with_items
 
 if TYPE_CHECKING:
     from journeyman.execution.invoke import Invoker
@@ -35,6 +37,8 @@ class Success:
     """About how many bytes of JSON it is."""
     artifact: Artifact | None = None
     """Where it is kept, where that is not in ``value``."""
+    media: tuple[Medium, ...] = ()
+    """The images and files in it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,20 +190,44 @@ async def keep(value: Any, run_id: str, store: ArtifactStore, *, policy: Policy)
     return Artifact(id=artifact_id, kind=kind, chars=len(text), head=text[:head], tail=text[-tail:])
 
 
-async def keep_media(value: Any, run_id: str, store: ArtifactStore) -> Any:
-    """A result whose images and other media are put into the store; each then says as what it is kept.
+async def keep_media(value: Any, run_id: str, store: ArtifactStore | None) -> tuple[Any, tuple[Medium, ...]]:
+    """A result whose images and files are put into the store, where there is one; and the first of them.
 
-    A result has media where it is an object with a list of this name, whose items have a ``mime_type`` and ``data``.
+    Each is an object somewhere in it, with ``mime_type``, ``bytes`` and ``data``. What cannot be read loses its data
+    and says why.
     """
-    if not has_media(value):
-        return value
-    kept = []
-    for item in value["media"]:
+    items = media_items(value)
+    others: dict[int, Any] = {}
+    media: list[Medium] = []
+    for item in items:
+        told = {key: held for key, held in item.items() if key not in ("data", "run_id")}
         if "data" in item:
-            told = {key: held for key, held in item.items() if key != "data"}
-            item = {**told, "artifact": await store.put(run_id, item["data"])}
-        kept.append(item)
-    return {**value, "media": kept}
+            read = partial(_medium, item)
+            medium = await asyncio.to_thread(read) if len(item["data"]) > LARGE_TEXT else read()
+            if isinstance(medium, str):
+                others[id(item)] = {**told, "problem": medium}
+                continue
+            told |= {"mime_type": medium.mime_type, "bytes": medium.bytes}
+            if store is None:
+                told["data"] = medium.data
+            else:
+                told["artifact"] = await store.put(run_id, medium.data or "")
+                medium = medium.model_copy(update={"data": None, "artifact": told["artifact"], "run_id": run_id})
+        else:
+            size = max(0, item["bytes"])
+            medium = Medium(mime_type=item["mime_type"], bytes=size, artifact=item["artifact"], run_id=run_id)
+        others[id(item)] = told
+        media.append(medium)
+    return (with_items(value, others) if others else value), tuple(media[:MESSAGE_MEDIA])
+
+
+def _medium(item: dict[str, Any]) -> Medium | str:
+    name = item.get("name", item.get("uri", ""))
+    try:
+        named = name if isinstance(name, str) else ""
+        return Medium.from_base64(item["data"], mime_type=item["mime_type"], name=named)
+    except InvalidDataError as error:
+        return error.problems[0][1]
 
 
 def _text(value: Any) -> str:

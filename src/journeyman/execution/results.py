@@ -359,31 +359,60 @@ def _with_encodable_texts(value: Any) -> Any:
 
 
 def result_text(value: Any) -> str:
-    """A JSON value as a model reads it: a string as it is, anything else as JSON, media by their kinds and sizes."""
+    """A JSON value as a model reads it: a string as it is, anything else as JSON."""
     if isinstance(value, str):
         return value
-    if type(value) is dict and "media" in value and has_media(value):
-        told = [{key: held for key, held in item.items() if key != "data"} for item in value["media"]]
-        value = {**value, "media": told}
     if type(value) is dict and value.keys() == {"text", "order"} and isinstance(value["order"], list):
         return str(value["text"])  # several texts; where each ends is for who passes them on
     return to_json(value).decode()
 
 
-def has_media(value: Any) -> bool:
-    """Whether a result has images or other media, as a list of objects with ``mime_type`` and ``data``."""
-    if not isinstance(value, dict) or not isinstance(items := value.get("media"), list):
-        return False
-    return bool(items) and all(
-        isinstance(item, dict) and isinstance(item.get("mime_type"), str) and isinstance(item.get("data", ""), str)
-        for item in items
-    )
+def media_items(value: Any, *, most: int = 20_000) -> list[dict[str, Any]]:
+    """The objects in a plain result that are media: ``mime_type``, ``bytes``, and ``data`` or ``artifact``.
+
+    So many lists and objects are looked into, the outer ones first.
+    """
+    found: list[dict[str, Any]] = []
+    held: list[Any] = [value]
+    for at in range(most):
+        if at >= len(held):
+            break
+        item = held[at]
+        if type(item) is dict:
+            kept = item.get("data", item.get("artifact"))
+            if type(item.get("mime_type")) is str and type(item.get("bytes")) is int and type(kept) is str:
+                found.append(item)
+                continue
+            held += [inner for inner in item.values() if type(inner) in (dict, list)]
+        elif type(item) is list:
+            held += [inner for inner in item if type(inner) in (dict, list)]
+    return found
+
+
+def with_items(value: Any, others: dict[int, Any]) -> Any:
+    """A plain result in which some of its objects, by identity, are replaced."""
+    if id(value) in others:
+        return others[id(value)]
+    if type(value) is dict:
+        return {key: with_items(item, others) for key, item in value.items()}
+    return [with_items(item, others) for item in value] if type(value) is list else value
+
+
+def without_bytes(value: Any) -> Any:
+    """A plain result whose images and files only say what they are."""
+    told = {id(item): {key: item[key] for key in item if key not in _KEPT} for item in media_items(value)}
+    return with_items(value, told) if told else value
+
+
+_KEPT = frozenset({"data", "artifact", "run_id"})
 
 
 def text_for_model(record: ToolCallRecord) -> str:
     """The tool message for a call: its result, or its error."""
     if record.status is CallStatus.SUCCESS:
-        return result_text(record.result) if record.artifact is None else record.artifact.text
+        if record.artifact is not None:
+            return record.artifact.text
+        return result_text(without_bytes(record.result) if record.media else record.result)
     error = {} if record.error is None else record.error.for_model()
     return to_json({"status": record.status.value, **error}).decode()
 

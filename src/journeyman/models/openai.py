@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-from collections.abc import AsyncIterable, AsyncIterator, Mapping
+from collections.abc import AsyncIterable, AsyncIterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -16,6 +16,7 @@ from urllib.request import getproxies, proxy_bypass
 
 from yarl import URL
 
+from journeyman.core.content import MediaKind
 from journeyman.core.data import (
     ANSWER_BYTES,
     ERROR_BYTES,
@@ -41,7 +42,7 @@ from journeyman.models.faults import Faults, retry_after
 from journeyman.models.http import Answer, Client, CutError, ProxiedClient, SilenceError
 from journeyman.models.remote import AttemptDeltas, AttemptError, PerEventLoop, RemoteModel, with_retries
 from journeyman.models.structured import OutputMode, OutputModes, response_format, without_finish
-from journeyman.models.wire import EncodedTools, encode, encode_messages, make_offer
+from journeyman.models.wire import EncodedTools, encode, encode_messages, make_offer, media_of
 
 PUBLIC_ENDPOINT = "https://api.openai.com/v1"
 OFFERS_KEPT = 64
@@ -57,7 +58,7 @@ class OpenAIModel(RemoteModel):
     one gets ``api_key``, or none. ``timeout`` as a number is for the whole answer, which by default may go on as long
     as something comes. ``options`` are further fields of the request, e.g. ``{"temperature": 0}``.
     ``output`` is how runs ask for data: ``"native"`` by a JSON Schema, ``"finish"`` by a tool, ``"auto"`` by the first
-    where the model has no tools.
+    where the model has no tools. ``media`` is what the model takes besides text, unless its name tells.
     """
 
     def __init__(
@@ -71,6 +72,7 @@ class OpenAIModel(RemoteModel):
         headers: Mapping[str, str] | None = None,
         options: Mapping[str, Any] | None = None,
         output: OutputMode = "auto",
+        media: Sequence[MediaKind] | None = None,
         clock: Clock | None = None,
         address: str | None = None,
     ) -> None:
@@ -78,6 +80,7 @@ class OpenAIModel(RemoteModel):
             raise ConfigurationError(f"options: {sorted(taken)} are set by the adapter; leave them out")
         usual = _usual()
         self.name = name
+        self.media = media_of(name) if media is None else tuple(media)
         self.base_url = _checked(base_url or usual)
         # What a server of one's own runs is small more often than not, and then one strategy is what helps.
         self.several_strategies = is_public(self.base_url)
@@ -111,6 +114,7 @@ class OpenAIModel(RemoteModel):
             retries=settings.retries,
             headers=settings.headers,
             options=_fields(settings, public=is_public(_checked(base_url or _usual()))),
+            media=settings.media,
             address=address,
         )
 

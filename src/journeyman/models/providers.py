@@ -11,6 +11,7 @@ import asyncio
 import logging
 import os
 import re
+from base64 import b64decode
 from collections.abc import AsyncGenerator, AsyncIterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
@@ -33,7 +34,7 @@ from journeyman.models.faults import Faults
 from journeyman.models.http import SilenceError
 from journeyman.models.remote import AttemptDeltas, AttemptError, PerEventLoop, RemoteModel, with_retries
 from journeyman.models.structured import OutputMode, OutputModes, without_finish
-from journeyman.models.wire import MALFORMED_SHOWN, alias_names
+from journeyman.models.wire import MALFORMED_SHOWN, alias_names, media_of
 
 if TYPE_CHECKING:
     from pydantic_ai import messages as ai
@@ -84,6 +85,7 @@ class ProviderModel(RemoteModel):
             )
         self.name = name
         self._settings = settings = settings or ModelSettings(name=name)
+        self.media = media_of(name) if settings.media is None else settings.media
         limits = Timeouts(total=timeout) if isinstance(timeout, int | float) else timeout
         self._timeouts = settings.timeout if limits is None else limits
         self._retries = settings.retries if retries is None else retries
@@ -324,10 +326,13 @@ class ProviderRequest:
             if message.role is Role.SYSTEM:
                 parts.append(ai.SystemPromptPart(message.content))
             elif message.role is Role.USER:
-                parts.append(ai.UserPromptPart(message.content))
+                parts.append(
+                    ai.UserPromptPart([message.content, *_binaries(message)] if message.media else message.content)
+                )
             elif message.role is Role.FUNCTION:
-                name = self._alias(message.name or "")
-                parts.append(ai.ToolReturnPart(name, message.content, tool_call_id=self._id(message.call_id or "")))
+                name, call_id = self._alias(message.name or ""), self._id(message.call_id or "")
+                said = [message.content, *_binaries(message)] if message.media else message.content
+                parts.append(ai.ToolReturnPart(name, said, tool_call_id=call_id))
             elif message.content or message.calls:
                 converted += [ai.ModelRequest(parts)] if parts else []
                 converted.append(self._answer(message))
@@ -354,6 +359,12 @@ class ProviderRequest:
             name, given = self._alias(call.tool_name), quoted or call.arguments
             parts.append(ai.ToolCallPart(name, given, tool_call_id=self._id(call.id)))
         return ai.ModelResponse(parts)
+
+
+def _binaries(message: Message) -> list[ai.BinaryContent]:
+    from pydantic_ai import messages as ai
+
+    return [ai.BinaryContent(b64decode(item.data or ""), media_type=item.mime_type) for item in message.media]
 
 
 def _finish(response: ai.ModelResponse) -> FinishReason | None:

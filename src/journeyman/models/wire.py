@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from pydantic_core import PydanticSerializationError, to_json
 
+from journeyman.core.content import MediaKind, Medium
 from journeyman.core.runs import Message, Role, ToolCall
 from journeyman.core.specification import ToolSpecification, name_for_models
 
@@ -16,6 +18,24 @@ from journeyman.core.specification import ToolSpecification, name_for_models
 def is_safe_name(name: str) -> bool:
     """Whether providers accept it for a tool."""
     return name_for_models(name) == name
+
+
+_SEES = re.compile(
+    r"gpt-4(o|\.1|\.5|-turbo)|gpt-[5-9]|chatgpt|\bo[134]\b|claude|gemini|gemma-?3|pixtral|llava|llama-?4|vision|vl\b|"
+    r"minicpm-?[vo]|moondream|molmo|internvl|smolvlm|mistral-(small|medium|large)|grok-[4-9]|nova-(lite|pro|premier)|"
+    r"multimodal|omni|glm-4\.\dv",
+    re.IGNORECASE,
+)
+_HEARS = re.compile(r"gemini|-audio|omni|voxtral|multimodal", re.IGNORECASE)
+_READS = re.compile(r"claude|gemini|gpt-4(o|\.1)|gpt-[5-9]|\bo[134]\b", re.IGNORECASE)
+
+
+def media_of(name: str) -> tuple[MediaKind, ...]:
+    """What a model takes besides text, as far as its name tells."""
+    if "-audio" in name.lower():
+        return ("audio",)
+    known: dict[MediaKind, re.Pattern[str]] = {"image": _SEES, "audio": _HEARS, "document": _READS}
+    return tuple(kind for kind, pattern in known.items() if pattern.search(name))
 
 
 MALFORMED_SHOWN = 200
@@ -88,10 +108,39 @@ def encode_messages(
     known, text = last if last is not None else ([], b"")
     if not _begins_with(messages, known):
         known, text = [], b""
-    new = [encode(wire_message(message, offer.aliases, call_ids)) for message in messages[len(known) :]]
+    new = [encode(item) for item in _wire_messages(messages[len(known) :], offer.aliases, call_ids)]
     text = b",".join([text, *new] if text else new)
     memo[offer.key] = (messages, text)
     return text
+
+
+def _wire_messages(
+    messages: Sequence[Message], aliases: Mapping[str, str], call_ids: Mapping[str, str]
+) -> Iterator[dict[str, Any]]:
+    """The messages one by one. Tools may answer with text alone: their media follow when all have answered."""
+    held: list[dict[str, Any]] = []
+    for at, message in enumerate(messages):
+        yield wire_message(message, aliases, call_ids)
+        if message.role is not Role.FUNCTION:
+            continue
+        for medium in message.media:
+            told = medium.words(f"part of the result of {message.name}, and nothing that the user said")
+            held += [{"type": "text", "text": told}, _part(medium)]
+        if held and (at + 1 == len(messages) or messages[at + 1].role is not Role.FUNCTION):
+            yield {"role": "user", "content": held}
+            held = []
+
+
+def _part(medium: Medium) -> dict[str, Any]:
+    if medium.kind == "image":
+        return {"type": "image_url", "image_url": {"url": medium.url}}
+    if medium.kind == "audio":
+        form = medium.mime_type.partition("/")[2]
+        return {"type": "input_audio", "input_audio": {"data": medium.data, "format": _AUDIO.get(form, form)}}
+    return {"type": "file", "file": {"filename": medium.name or "document", "file_data": medium.url}}
+
+
+_AUDIO = {"mpeg": "mp3"}
 
 
 def _begins_with(messages: Sequence[Message], known: Sequence[Message]) -> bool:
@@ -112,6 +161,9 @@ def wire_message(message: Message, aliases: Mapping[str, str], call_ids: Mapping
         calls = [wire_call(call, aliases, call_ids) for call in message.calls]
         returned = {} if message.returned is None else message.returned.get("chat_completions", {})
         return {"role": "assistant", "content": message.content or None, "tool_calls": calls, **returned}
+    if message.media:
+        parts = [{"type": "text", "text": message.content}, *map(_part, message.media)]
+        return {"role": message.role.value, "content": parts}
     return {"role": message.role.value, "content": message.content}
 
 

@@ -16,7 +16,7 @@ from journeyman.agent.run import Planner, Run, effective_limits
 from journeyman.agent.state import RunState, Turn, decision_of
 from journeyman.agent.turn import ModelPlanner
 from journeyman.core.approvals import Approval, Decision
-from journeyman.core.calls import CallStatus, ToolCallRecord, ToolContext
+from journeyman.core.calls import ArtifactStore, CallStatus, ToolCallRecord, ToolContext
 from journeyman.core.data import canonical_json
 from journeyman.core.errors import ErrorCategory, ModelError
 from journeyman.core.events import ApprovalDecided, Fact, RunStarted, StrategiesInjected
@@ -129,7 +129,7 @@ class RecordedInvoker(Invoker):
         record = recorded[0] if last_read else recorded.pop(0)
         if record.error is not None:
             return Refusal(record.status, record.error)
-        return Success(record.result, cached=record.cached, artifact=record.artifact)
+        return Success(record.result, cached=record.cached, artifact=record.artifact, media=record.media)
 
     async def hook(self, hook: Callable[..., Any], given: tuple[Any, ...], timeout: float) -> Any:
         return ""  # a tool's own code, which may look things up
@@ -191,6 +191,8 @@ class Today:
     """Wins over that of the agent."""
     playbook: StrategySource | None = None
     """Advises in the place of what a run was advised by."""
+    artifacts: ArtifactStore | None = None
+    """Where the images and files of recorded messages are read."""
     _bound: dict[str, Bound] = field(default_factory=dict)
 
     def bind(self, snapshot: dict[str, Any]) -> Bound:
@@ -265,6 +267,7 @@ class Today:
             limits=effective_limits(started.limits, started.task, bound.agent),
             offer=offer,
             planner=RecordedPlanner(recording) if planner is None else planner(),
+            artifacts=self.artifacts,
         )
 
 

@@ -1,4 +1,5 @@
-"""What outlives runs, since it holds no content: the log of tool calls, reports of experiments. And large results.
+"""What outlives runs, since it holds no content: the log of tool calls, reports of experiments. Also large results and
+media, which do not.
 
 These are artifacts, in chunks. One belongs to one run and is forgotten with it.
 """
@@ -7,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 
 from journeyman.core.calls import CallRow
@@ -77,13 +78,11 @@ class SqlArtifacts(Aggregate):
 
     async def put(self, run_id: str, text: str) -> str:
         text, artifact_id = await asyncio.to_thread(_named, text)
-        chunks = range(0, max(1, len(text)), CHUNK_CHARS)
+        chunks = list(chunked(text))
         for start in range(0, len(chunks), CHUNKS_AT_ONCE):
-            some = [
-                (number, text[chunks[number] : chunks[number] + CHUNK_CHARS])
-                for number in range(start, min(start + CHUNKS_AT_ONCE, len(chunks)))
-            ]
-            await self._database.write(partial(_add, run_id=run_id, artifact_id=artifact_id, chunks=some), sync=False)
+            some = chunks[start : start + CHUNKS_AT_ONCE]
+            add = partial(add_chunks, run_id=run_id, artifact_id=artifact_id, chunks=some)
+            await self._database.write(add, sync=False)
         return artifact_id
 
     @reads
@@ -120,7 +119,12 @@ def _named(text: str) -> tuple[str, str]:
     return text, hashlib.sha256(text.encode()).hexdigest()
 
 
-def _add(connection: Connection, *, run_id: str, artifact_id: str, chunks: Sequence[tuple[int, str]]) -> None:
+def chunked(text: str) -> Iterator[tuple[int, str]]:
+    """A text in numbered pieces, of which there is at least one."""
+    return enumerate(text[at : at + CHUNK_CHARS] for at in range(0, max(1, len(text)), CHUNK_CHARS))
+
+
+def add_chunks(connection: Connection, *, run_id: str, artifact_id: str, chunks: Sequence[tuple[int, str]]) -> None:
     for number, body in chunks:
         connection.execute(
             "INSERT INTO artifacts (run_id, id, number, body) VALUES (?, ?, ?, ?) "

@@ -15,6 +15,7 @@ from journeyman.core.policy import ANY_PRINCIPAL, PrincipalFilter
 from journeyman.core.protocols import Journal
 from journeyman.core.runs import Outcome, RunStatus
 from journeyman.core.storing import ON_PROBATION, CallReport, DueRun, RunOrder, RunRow
+from journeyman.stores.calls import add_chunks, chunked
 from journeyman.stores.connection import (
     Connection,
     Row,
@@ -155,13 +156,17 @@ MOST_WORDS_KEPT = 2_000
 class SqlRuns(Aggregate):
     """Runs in a database."""
 
-    async def create(self, order: RunOrder, *, any_session: bool = False) -> bool:
-        """Keep a new run as queued. False when there is one of that id: the first order counts.
+    async def create(
+        self, order: RunOrder, *, any_session: bool = False, artifacts: Mapping[str, str] | None = None
+    ) -> bool:
+        """Keep a new run as queued, with what it refers to. False when there is one of that id: the first order counts.
 
         A session belongs to the principal of its first run. Raises SessionTakenError for anybody else's, unless
         ``any_session`` will do.
         """
-        created = await self._database.write(partial(_create, order=order, any_session=any_session))
+        created = await self._database.write(
+            partial(_create, order=order, any_session=any_session, artifacts=artifacts or {})
+        )
         if created is None:
             raise SessionTakenError(order.task.session_id or "")
         return created
@@ -480,7 +485,7 @@ def _with_status(statuses: Collection[RunStatus] | None) -> Iterator[tuple[str, 
         yield "ended_at IS NULL", ()
 
 
-def _create(connection: Connection, *, order: RunOrder, any_session: bool) -> bool | None:
+def _create(connection: Connection, *, order: RunOrder, any_session: bool, artifacts: Mapping[str, str]) -> bool | None:
     """Whether the run is new; None, and nothing is written, where its session is another principal's."""
     principal_id, session_id, turn = order.principal_id, order.task.session_id, None
     if session_id is not None:
@@ -518,7 +523,10 @@ def _create(connection: Connection, *, order: RunOrder, any_session: bool) -> bo
     }
     sql = f"INSERT INTO runs ({', '.join(values)}) VALUES ({marks(tuple(values))}) ON CONFLICT (id) DO NOTHING"
     created = connection.execute(sql, *values.values()) == 1
-    if not created and session_id is not None:
+    if created:
+        for artifact_id, text in artifacts.items():
+            add_chunks(connection, run_id=order.run_id, artifact_id=artifact_id, chunks=list(chunked(text)))
+    elif session_id is not None:
         drop_unused_session(connection, session_id)
     return created
 

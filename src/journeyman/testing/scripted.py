@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from journeyman.core.content import MediaKind
 from journeyman.core.errors import ModelError
 from journeyman.core.protocols import Deltas, ModelRequest, ModelResponse
 from journeyman.core.runs import ToolCall, Usage
@@ -64,8 +65,10 @@ class ScriptedModel:
     restart and for several runs at once. Each answer counts as one request and no tokens.
     """
 
-    def __init__(self, turns: Iterable[Turn], *, name: str = "scripted") -> None:
+    def __init__(self, turns: Iterable[Turn], *, name: str = "scripted", media: Sequence[MediaKind] = ()) -> None:
         self.name = name
+        self.media = media
+        """What it takes besides text; it is told of the rest in words."""
         self.turns: Sequence[Turn] = tuple(turns)
         self.requests: list[ModelRequest] = []
         """The requests it was sent."""
