@@ -28,7 +28,7 @@ from journeyman.core.words import word_lists, words
 from journeyman.execution.checks import base_risk
 from journeyman.settings.problems import Key, Problem, nearest
 from journeyman.settings.reading import Loaded
-from journeyman.settings.schema import Category, Intent, Settings, ToolOverride
+from journeyman.settings.schema import Category, Settings, ToolOverride
 from journeyman.settings.schema import Tool as ToolSettings
 from journeyman.sources.mcp import McpServer
 from journeyman.tools.checks import Finding
@@ -55,146 +55,119 @@ class Found:
 
 def find_tools(loaded: Loaded, toolkits: Mapping[str, Toolkit]) -> Found:
     """Import what the file names and check everything it says of it."""
-    finder = _Finder(loaded, toolkits)
-    finder.find()
-    problems, later = ([loaded.problem(key, why) for key, why in found] for found in (finder.problems, finder.later))
-    return Found(tuple(finder.tools.values()), tuple(problems), tuple(later))
+    settings, folder = loaded.settings, loaded.path.absolute().parent
+    if str(folder) not in sys.path:
+        sys.path.insert(0, str(folder))  # its modules are found wherever the program was started
+    tools: dict[str, AnyTool] = {}
+    wrong = [*_toolkit_tools(settings, folder, toolkits, tools)]
+    later: list[tuple[Key, str]] = []
+    for name, item in settings.tools.items():
+        if item.import_ is not None:
+            place, key = _place(item.import_, folder), ("tools", name, "import")
+            try:
+                tools[name] = _imported(name, item.import_, place)
+            except (ToolDefinitionError, ConfigurationError) as error:
+                if changed_since_import(place):
+                    told = f"{item.import_!r} was written after its module was imported: restart to have it"
+                    later.append((key, told))
+                else:
+                    wrong.append((key, str(error)))
+    wrong += _wrong_in(settings, folder, tools)
+    problems, held = (tuple(loaded.problem(key, why) for key, why in told) for told in (wrong, later))
+    return Found(tuple(tools.values()), problems, held)
 
 
-class _Finder:
-    def __init__(self, loaded: Loaded, toolkits: Mapping[str, Toolkit]) -> None:
-        self._settings = loaded.settings
-        self._folder = loaded.path.absolute().parent
-        self._toolkits = toolkits
-        self.tools: dict[str, AnyTool] = {}
-        self.problems: list[tuple[Key, str]] = []
-        self.later: list[tuple[Key, str]] = []
-
-    def find(self) -> None:
-        if str(self._folder) not in sys.path:
-            sys.path.insert(0, str(self._folder))  # its modules are found wherever the program was started
-        for number, name in enumerate(self._toolkit_names()):
-            self._toolkit(name, ("toolkits", number))
-        for name, settings in self._settings.tools.items():
-            if settings.import_ is not None:
-                self._import(name, settings.import_, ("tools", name, "import"))
-        for name, settings in self._settings.tools.items():
-            self._check(name, settings, ("tools", name))
-        for name, server in self._settings.mcp.items():
-            if server.category is not None:
-                self._must_be_declared(server.category, ("mcp", name, "category"))
-        for name, category in self._settings.categories.items():
-            self._check_category(name, category, ("categories", name))
-        for name, intent in self._settings.intents.items():
-            self._check_intent(name, intent, ("intents", name))
-
-    def _toolkit_names(self) -> list[str]:
-        if self._settings.toolkits is not None:
-            return self._settings.toolkits
-        own = self._settings.mcp or any(item.import_ for item in self._settings.tools.values())
-        return [] if own else ["tasks"]
-
-    def _toolkit(self, name: str, key: Key) -> None:
+def _toolkit_tools(
+    settings: Settings, folder: Path, toolkits: Mapping[str, Toolkit], tools: dict[str, AnyTool]
+) -> Iterator[tuple[Key, str]]:
+    """Put what toolkits bring among the tools; without any named, those over tasks, unless there are others."""
+    own = settings.mcp or any(item.import_ for item in settings.tools.values())
+    names = settings.toolkits if settings.toolkits is not None else [] if own else ["tasks"]
+    for number, name in enumerate(names):
+        key: Key = ("toolkits", number)
         try:
             if ":" in name:
-                found: Iterable[AnyTool] = import_path(self._place(name), kind=ToolLibrary)
-            elif name in self._toolkits:
-                found = self._toolkits[name]()
+                brought: Iterable[AnyTool] = import_path(_place(name, folder), kind=ToolLibrary)
+            elif name in toolkits:
+                brought = toolkits[name]()
             else:
-                self.problems.append((key, f"no toolkit is called {name!r}; {nearest(name, self._toolkits)}"))
-                return
+                raise ConfigurationError(f"no toolkit is called {name!r}; {nearest(name, toolkits)}")
         except ConfigurationError as error:
-            self.problems.append((key, str(error)))
-            return
-        for item in found:
-            if item.name in self.tools:
-                self.problems.append((key, f"brings {item.name!r}, which another toolkit brings, too"))
-            self.tools.setdefault(item.name, item)
+            yield key, str(error)
+            continue
+        for item in brought:
+            if item.name in tools:
+                yield key, f"brings {item.name!r}, which another toolkit brings, too"
+            tools.setdefault(item.name, item)
 
-    def _import(self, name: str, path: str, key: Key) -> None:
-        try:
-            [item, *more] = tools_at([self._place(path)], expand=_tools_of)
-        except (ToolDefinitionError, ConfigurationError) as error:
-            if changed_since_import(self._place(path)):
-                self.later.append((key, f"{path!r} was written after its module was imported: restart to have it"))
-            else:
-                self.problems.append((key, str(error)))
-            return
-        except ValueError:
-            self.problems.append((key, f"{path!r} is a library without tools"))
-            return
-        if more:
-            self.problems.append((key, f"{path!r} is a library; name one tool, or put it under 'toolkits'"))
-            return
-        try:
-            self.tools[name] = item if item.name == name else item.with_changes(name=name)
-        except ToolDefinitionError as error:
-            self.problems.append((key, str(error)))
 
-    def _place(self, path: str) -> str:
-        """An import path with its file as seen from the configuration file."""
-        place, name = split_path(path)
-        return f"{self._folder / place}:{name}" if place.endswith(".py") and not Path(place).is_absolute() else path
+def _imported(name: str, path: str, place: str) -> AnyTool:
+    """The one tool that a path names, under its name in the file. Raises where it is none, or several."""
+    items = tools_at([place], expand=_tools_of)
+    if not items:
+        raise ConfigurationError(f"{path!r} is a library without tools")
+    if len(items) > 1:
+        raise ConfigurationError(f"{path!r} is a library; name one tool, or put it under 'toolkits'")
+    return items[0] if items[0].name == name else items[0].with_changes(name=name)
 
-    # --- what is said of tools
 
-    def _check(self, name: str, settings: ToolSettings, key: Key) -> None:
-        if settings.category is not None:
-            self._must_be_declared(settings.category, (*key, "category"))
-        for environment, override in settings.environments.items():
-            if override.category is not None:
-                self._must_be_declared(override.category, (*key, "environments", environment, "category"))
+def _place(path: str, folder: Path) -> str:
+    """An import path with its file as seen from the configuration file."""
+    place, name = split_path(path)
+    return f"{folder / place}:{name}" if place.endswith(".py") and not Path(place).is_absolute() else path
+
+
+def _wrong_in(settings: Settings, folder: Path, tools: Mapping[str, AnyTool]) -> Iterator[tuple[Key, str]]:
+    """What is said of tools, categories and intents, and cannot be."""
+    known = {item.specification.category for item in tools.values()} | set(KNOWN_CATEGORIES)
+    declared = known | {*settings.categories, *settings.mcp}
+    used = known | {item.category for item in settings.tools.values() if item.category}
+    used |= {item.category or server for server, item in settings.mcp.items()}
+
+    def no_tool(name: str) -> str | None:
+        """What to write instead of a tool that is not there; what a server brings is known only when it is reached."""
+        if name in tools or name.partition(".")[0] in settings.mcp:
+            return None
+        return nearest(name, tools) if tools else "nothing brings tools here"
+
+    puts: list[tuple[Key, str | None]] = []
+    for name, said in settings.tools.items():
+        puts.append((("tools", name, "category"), said.category))
+        for environment, override in said.environments.items():
+            puts.append((("tools", name, "environments", environment, "category"), override.category))
+    puts += [(("mcp", name, "category"), server.category) for name, server in settings.mcp.items()]
+    for key, category in puts:  # a mistyped one would have neither permissions nor a limit
+        if category is not None and category not in declared:
+            hint = nearest(category, sorted(declared))
+            yield key, f"there is no such category; {hint} A new one is named under 'categories'"
+    for name, said in settings.tools.items():
+        fitting = [item for item in tools.values() if fnmatchcase(item.name, name)]
         if is_pattern(name):
-            self._check_pattern(name, settings, key)
-            return
-        item = self.tools.get(name)
-        if item is None:
-            if settings.import_ is None and name.partition(".")[0] not in self._settings.mcp:
-                hint = nearest(name, self.tools) if self.tools else "nothing brings tools here"
-                why = f"there is no such tool; {hint} A tool of your own takes 'import: module:function'"
-                self.problems.append((key, why))
-            return
-        self.problems += wrong_overrides(item, settings, key)
-
-    def _check_pattern(self, name: str, settings: ToolSettings, key: Key) -> None:
-        if settings.import_ is not None:
-            self.problems.append(((*key, "import"), "one tool is imported under one name, and not under a pattern"))
-        fitting = [item for item in self.tools.values() if fnmatchcase(item.name, name)]
+            if said.import_ is not None:
+                yield ("tools", name, "import"), "one tool is imported under one name, and not under a pattern"
+            if not fitting and not any(may_fit(name, server) for server in settings.mcp):
+                yield ("tools", name), f"fits no tool; {nearest(name, tools)}"
+        elif said.import_ is None and (near := no_tool(name)) is not None:
+            why = f"there is no such tool; {near} A tool of your own takes 'import: module:function'"
+            yield ("tools", name), why
         for item in fitting:
-            self.problems += wrong_overrides(item, settings, key)
-        if not fitting and not any(may_fit(name, server) for server in self._settings.mcp):
-            self.problems.append((key, f"fits no tool; {nearest(name, self.tools)}"))
-
-    def _must_be_declared(self, name: str, key: Key) -> None:
-        """Of the category that a file puts tools into: a mistyped one would have neither permissions nor a limit."""
-        known = {item.specification.category for item in self.tools.values()} | set(KNOWN_CATEGORIES)
-        known |= {*self._settings.categories, *self._settings.mcp}
-        if name not in known:
-            hint = nearest(name, sorted(known))
-            self.problems.append((key, f"there is no such category; {hint} A new one is named under 'categories'"))
-
-    def _must_have_category(self, name: str, key: Key) -> None:
-        known = {item.specification.category for item in self.tools.values()} | set(KNOWN_CATEGORIES)
-        known |= {item.category for item in self._settings.tools.values() if item.category}
-        known |= {item.category or server for server, item in self._settings.mcp.items()}
-        if name not in known:
-            self.problems.append((key, f"no tool has this category; {nearest(name, sorted(known))}"))
-
-    def _check_intent(self, name: str, intent: Intent, key: Key) -> None:
-        if (why := wrong_type_name(name)) is not None:
-            self.problems.append((key, why))
+            yield from wrong_overrides(item, said, ("tools", name))
+    wanted: list[tuple[Key, str]] = [(("categories", name), name) for name in settings.categories]
+    for name, intent in settings.intents.items():
+        if (why_not := wrong_type_name(name)) is not None:
+            yield ("intents", name), why_not
         for number, tool in enumerate(intent.tools):
-            # What a server brings is known only when it is reached.
-            if tool not in self.tools and tool.partition(".")[0] not in self._settings.mcp:
-                hint = nearest(tool, self.tools) if self.tools else "nothing brings tools here"
-                self.problems.append(((*key, "tools", number), f"there is no tool {tool!r}; {hint}"))
-        for number, category in enumerate(intent.categories):
-            self._must_have_category(category, (*key, "categories", number))
-
-    def _check_category(self, name: str, category: Category, key: Key) -> None:
-        self._must_have_category(name, key)
-        if category.schema_ is not None:
-            self.problems += [((*key, *rest), why) for rest, why in _misfits(category, self._place)]
+            if (near := no_tool(tool)) is not None:
+                yield ("intents", name, "tools", number), f"there is no tool {tool!r}; {near}"
+        wanted += [(("intents", name, "categories", n), category) for n, category in enumerate(intent.categories)]
+    for key, category in wanted:
+        if category not in used:
+            yield key, f"no tool has this category; {nearest(category, sorted(used))}"
+    for name, shared in settings.categories.items():
+        if shared.schema_ is not None:
+            yield from (
+                (("categories", name, *rest), why) for rest, why in _misfits(shared, lambda path: _place(path, folder))
+            )
 
 
 def _tools_of(value: Any) -> ToolLibrary | None:

@@ -485,20 +485,10 @@ def _source(name: str, server: McpServer, loaded: Loaded) -> ToolSource:
     """A server's tools. Its secrets are looked up here, where it is about to be reached."""
     from journeyman.sources import McpServer as Source
 
-    given: dict[str, Any] = {
-        "name": name,
-        "trust_annotations": server.trust_annotations,
-        "timeout_seconds": server.timeout_seconds,
-        "start_seconds": server.start,
-        "cache_seconds": server.cache,
-        "category": server.category or name,
-        "permissions": server.permissions,
-        "only": server.only,
-        "resources": server.resources,
-        "prompts": server.prompts,
-        "allow": server.allow,
-        "protocol": server.protocol,
-    }
+    same = ("trust_annotations", "timeout_seconds", "permissions", "only", "resources", "prompts", "allow", "protocol")
+    given: dict[str, Any] = {key: getattr(server, key) for key in same}
+    given |= {"name": name, "category": server.category or name}
+    given |= {"start_seconds": server.start, "cache_seconds": server.cache}
     if server.command is not None:
         given |= {"command": list(server.command), "cwd": server.cwd}
         if server.env:

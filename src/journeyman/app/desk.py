@@ -6,7 +6,7 @@ A ``Desk`` is the app as one principal may use it. It knows no protocol; doors t
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
@@ -133,10 +133,6 @@ def outcome_kind(status: RunStatus) -> Literal["done", "failed", "waiting"]:
     return "failed" if status.ended else "waiting"
 
 
-def _id_of(principal: Principal | None) -> str | None:
-    return None if principal is None else principal.id
-
-
 class Desk:
     """The app as one principal may use it.
 
@@ -196,26 +192,10 @@ class Desk:
 
     # --- runs
 
-    async def runs(
-        self,
-        *,
-        statuses: Collection[RunStatus] | None = None,
-        session_id: str | None = None,
-        principal_id: str | None = None,
-        after: str | None = None,
-        limit: int = 50,
-        offset: int = 0,
-    ) -> Sequence[RunRow]:
-        """The runs the principal may see, newest first; those of one session by turn."""
+    async def runs(self, *, principal_id: str | None = None, **only: Any) -> Sequence[RunRow]:
+        """The runs the principal may see, newest first; those of one session by turn. ``only`` is for the store."""
         await self.app.approvals.expire()
-        return await self._store.runs.list(
-            statuses=statuses,
-            session_id=session_id,
-            principal_id=self.visible(only=principal_id),
-            after=after,
-            limit=limit,
-            offset=offset,
-        )
+        return await self._store.runs.list(principal_id=self.visible(only=principal_id), **only)
 
     async def facts(self, run_id: str, *, after: int = 0, limit: int | None = None) -> Sequence[Fact]:
         """What a run the principal may see has done, in order."""
@@ -295,8 +275,7 @@ class Desk:
 
     async def rate(self, run_id: str, rating: Rating, *, note: str = "") -> Label:
         """Say whether a run did what was asked: whoever it was for, or who may change everybody's."""
-        row = await self.run(run_id)
-        self._must_own(row.principal_id)
+        row = await self.own(run_id)
         if not row.status.ended:
             hint = "Rate it when it has ended"
             raise ConflictError("RUN_NOT_ENDED", f"run {run_id!r} is {row.status.value}", recover_action=hint)
@@ -371,30 +350,18 @@ class Desk:
     # --- approvals
 
     async def approvals(
-        self,
-        *,
-        pending: bool = True,
-        run_id: str | None = None,
-        principal_id: str | None = None,
-        after: str | None = None,
-        limit: int = 50,
-        offset: int = 0,
+        self, *, pending: bool = True, principal_id: str | None = None, **only: Any
     ) -> Sequence[Approval]:
         """The approvals the principal may see, oldest first: those that wait for a decision, or all."""
         await self.app.approvals.expire()
-        return await self._store.approvals.list(
-            status=ApprovalStatus.PENDING if pending else None,
-            run_id=run_id,
-            principal_id=self.visible(DECIDE, only=principal_id),
-            after=after,
-            limit=limit,
-            offset=offset,
-        )
+        status, whose = ApprovalStatus.PENDING if pending else None, self.visible(DECIDE, only=principal_id)
+        return await self._store.approvals.list(status=status, principal_id=whose, **only)
 
     async def approval(self, approval_id: str) -> Approval:
         """An approval the principal may see."""
         approval = await self.app.approvals.get(approval_id)
-        if approval is None or not self._sees(_id_of(approval.principal), DECIDE):
+        whose = None if approval is None or approval.principal is None else approval.principal.id
+        if approval is None or not self._sees(whose, DECIDE):
             raise NotFoundError("approval", approval_id)
         return approval
 
@@ -455,6 +422,11 @@ class Desk:
         earlier = await self._store.runs.ahead_of(row.id)
         return await self._blockers(earlier or row, earlier=earlier)
 
+    async def blocking(self, row: RunRow) -> RunRow | None:
+        """The earlier run of the same session that keeps this one from beginning and that no process works on."""
+        earlier = (await self.blockers(row)).earlier
+        return None if earlier is None or self.holder(earlier) else earlier
+
     async def _blockers(self, row: RunRow, *, earlier: RunRow | None) -> Blockers:
         return Blockers(
             approvals=await self.app.approvals.pending(run_id=row.id),
@@ -466,31 +438,23 @@ class Desk:
 
     async def outcome(self, handle: Handle, *, session_id: str | None) -> Outcome:
         """Return when a run has ended, or when a person must act before it, or one ahead of it, can go on."""
-        found: AgentResponse | RunRow
-        if session_id is not None and await self._store.runs.ahead_of(handle.run_id) is not None:
-            found = await self._response_or_blocking(handle)
-        else:
-            found = await handle.result()
-        if isinstance(found, RunRow):
-            return Outcome(RunStatus.QUEUED, None, await self._blockers(found, earlier=found))
-        blockers = Blockers()
-        if found.status.waiting:
-            blockers = await self._blockers(await self.run(handle.run_id), earlier=None)
-        return Outcome(found.status, found, blockers)
-
-    async def _response_or_blocking(self, handle: Handle) -> AgentResponse | RunRow:
-        """What came of a run, or the run ahead of it that cannot go on by itself."""
+        behind = session_id is not None and await self._store.runs.ahead_of(handle.run_id) is not None
         result = asyncio.ensure_future(handle.result())
-        blocking = asyncio.ensure_future(self._blocking(handle.run_id))
+        blocking = asyncio.ensure_future(self._blocking(handle.run_id)) if behind else None
+        waited: list[asyncio.Future[Any]] = [result] if blocking is None else [result, blocking]
         try:
-            await asyncio.wait((result, blocking), return_when=asyncio.FIRST_COMPLETED)
-            if not result.done() and (found := blocking.result()) is not None:
-                return found
-            return await result
+            await asyncio.wait(waited, return_when=asyncio.FIRST_COMPLETED)
+            if blocking is not None and not result.done() and (ahead := blocking.result()) is not None:
+                return Outcome(RunStatus.QUEUED, None, await self._blockers(ahead, earlier=ahead))
+            response = await result
         finally:
-            result.cancel()
-            blocking.cancel()
-            await asyncio.gather(result, blocking, return_exceptions=True)
+            for task in waited:
+                task.cancel()
+            await asyncio.gather(*waited, return_exceptions=True)
+        blockers = Blockers()
+        if response.status.waiting:
+            blockers = await self._blockers(await self.run(handle.run_id), earlier=None)
+        return Outcome(response.status, response, blockers)
 
     async def _blocking(self, run_id: str) -> RunRow | None:
         """The run ahead that needs a person or cannot go on here; None as soon as there is none ahead."""

@@ -434,7 +434,7 @@ class Handle(Generic[OutputT]):
 
     async def _waits(self, row: RunRow) -> bool:
         """Whether a waiting run has not been given what it waits for, nor taken up by somebody who knows of it."""
-        if self._runner.claims.held(row) or [run async for run in self._runner.due([self.run_id])]:
+        if self._runner.claims.held(row) or [run async for run, _ in self._runner.due([self.run_id])]:
             return False
         return (await self._row()).epoch == row.epoch  # else it was taken up since the row was read
 
@@ -532,8 +532,10 @@ class Handle(Generic[OutputT]):
                     await watch.wait(_AWAY_SECONDS)
                     continue
                 found: list[Event] = []
-                if position not in (None, place):
-                    found.append(self._queued(position))
+                if position is not None and position != place:
+                    queued = RunQueued(position=position)
+                    queued.stamp(self.run_id, None, self._runner.clock.time())
+                    found.append(queued)
                     place = position
                 for fact in facts:
                     # Each signal in its place: after the fact that came before it.
@@ -562,11 +564,6 @@ class Handle(Generic[OutputT]):
     async def position(self) -> int | None:
         """Its place among the runs that wait to be begun, 1 being the next; None once it has begun."""
         return await self._runner.position(self.run_id)
-
-    def _queued(self, position: int) -> Event:
-        event = RunQueued(position=position)
-        event.stamp(self.run_id, None, self._runner.clock.time())
-        return event
 
     def stream_text(self) -> None:
         """Have the model stream its text before anybody listens. Who joins later gets the text so far first."""

@@ -351,7 +351,7 @@ class Runner:
             self._adopted.setdefault(run_id, None)
             self._broken.pop(run_id, None)
             await self.store.runs.revive(run_id)
-            async for due, _ in self._due([run_id]):
+            async for due, _ in self.due([run_id]):
                 await self._begin(due.id, due.principal_id)
 
     async def resume_all(self, run_ids: Iterable[str]) -> None:
@@ -375,23 +375,20 @@ class Runner:
         elif not self.places.waited_for:
             self._changed.set()  # else it is found in its turn, at the next regular look
 
-    async def due(self, among: Collection[str] | None = None, *, rested: bool = True) -> AsyncIterator[DueRun]:
+    async def due(
+        self, among: Collection[str] | None = None, *, rested: bool = True
+    ) -> AsyncIterator[tuple[DueRun, bool]]:
         """Runs that can go on now, or those of some that can: decided, expired, left behind, or next in session.
 
-        Those on which a process has died come last: they may take this one with them.
+        And of each whether a process has died on it. Those come last: they may take this one with them.
         """
-        async for found, _ in self._due(among, rested=rested):
-            yield found
-
-    async def _due(self, among: Collection[str] | None, *, rested: bool = True) -> AsyncIterator[tuple[DueRun, bool]]:
-        """The same, and of each whether a process has died on it."""
         await self.store.approvals.expire()
         dead = self.claims.dead(set(await self.store.runs.owners()) - {self.shared.owner})
         for suspects in (False, True):
-            for found in await self.store.runs.due(
+            for run in await self.store.runs.due(
                 dead=dead, among=among, suspects=suspects, rested=rested, limit=MOST_WAITING
             ):
-                yield found, suspects
+                yield run, suspects
 
     async def tick(self, *, rested: bool = True) -> None:
         """Begin what can go on of the runs this process is responsible for. Those of others are not looked at."""
@@ -403,7 +400,7 @@ class Runner:
             return
         began = self.clock.monotonic()
         self.places.forget_waiting()
-        async for run, suspect in self._due(among, rested=rested):
+        async for run, suspect in self.due(among, rested=rested):
             await self._begin(run.id, run.principal_id, suspect=suspect)
             if self.places.full:
                 break
@@ -502,7 +499,7 @@ class Runner:
             # A model need not stream where nobody listens.
             run.wants_text = bool(work.listeners) or run_id in self._with_text or self.streams_text
             await advance(run)
-            if run.state.status.waiting and await self._cancel_is_wanted(run_id):
+            if run.state.status.waiting and (row := await self._row(run_id)) is not None and row.cancel_wanted:
                 await interrupted(run)
         except JournalConflictError as error:
             lost = True
@@ -549,10 +546,6 @@ class Runner:
 
     async def _row(self, run_id: str) -> RunRow | None:
         return await retrying(self.store.runs, clock=self.clock, run_id=run_id).get(run_id)
-
-    async def _cancel_is_wanted(self, run_id: str) -> bool:
-        row = await self._row(run_id)
-        return row is not None and row.cancel_wanted
 
     @contextlib.asynccontextmanager
     async def held(self, run_id: str) -> AsyncIterator[Run | None]:

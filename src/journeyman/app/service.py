@@ -5,25 +5,25 @@ Knows nothing of HTTP. Everything here works without a language model, except a 
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING, Any
+
+from pydantic import BaseModel, Field
 
 from journeyman.agent.agent import Agent
 from journeyman.app.chains import CHAIN
 from journeyman.app.journeyman import Journeyman
 from journeyman.app.owners import dead_owners
-from journeyman.app.runner import ALIVE_SECONDS, Operation
-from journeyman.app.splits import Split
+from journeyman.app.runner import ALIVE_SECONDS
 from journeyman.core.calls import CallRow, speaks_for_tool
 from journeyman.core.errors import ConfigurationError
-from journeyman.core.model_settings import ModelSettings
-from journeyman.core.policy import Policy, Principal, RateLimit, RiskLevel
+from journeyman.core.policy import RateLimit, RiskLevel
 from journeyman.core.protocols import Embedder, Model
 from journeyman.core.specification import ToolSpecification
-from journeyman.core.storing import Origin, RunOrder, StoredExperiment
+from journeyman.core.storing import StoredExperiment
 from journeyman.execution.checks import grade
 from journeyman.experiments import Report
 from journeyman.retrieval.embedders import default_embedder
@@ -35,7 +35,6 @@ from journeyman.tools.library import ToolLibrary
 
 if TYPE_CHECKING:
     from journeyman.app.configuration import Configuration
-    from journeyman.app.trust import TrustGate
     from journeyman.stores.calls import SqlExperiments
     from journeyman.toolkits.slack import Pace
 
@@ -61,8 +60,7 @@ MOST_CALLS = 10_000
 BUCKETS = 24
 
 
-@dataclass(frozen=True, slots=True)
-class ToolHealth:
+class ToolHealth(BaseModel):
     """How a tool has fared lately."""
 
     tool: str
@@ -70,8 +68,7 @@ class ToolHealth:
     success_rate: float
     p50_ms: float
     p95_ms: float
-    history: tuple[tuple[int, int], ...]
-    """Calls and failures in equal spans of time, oldest first."""
+    history: list[tuple[int, int]] = Field(description="Calls and failures in equal spans of time, oldest first.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +139,7 @@ def _health(name: str, rows: Sequence[CallRow], *, since: float, seconds: float)
         success_rate=1 - failures / len(rows),
         p50_ms=durations[len(durations) // 2],
         p95_ms=durations[min(len(durations) - 1, int(len(durations) * 0.95))],
-        history=tuple((calls, failed) for calls, failed in history),
+        history=[(calls, failed) for calls, failed in history],
     )
 
 
@@ -152,56 +149,37 @@ async def open_service(
     store: str = "sqlite:///journeyman.db",
     library: ToolLibrary | None = None,
     agents: Iterable[Agent] = (),
-    model: Model | ModelSettings | str | None = None,
-    policy: Policy | None = None,
-    split: Split | None = None,
     workers: bool = False,
     github_url: str | None = None,
     embedder: Embedder | None = None,
     database: SqlStore | None = None,
-    traces: Path | str | None = None,
-    principals: Callable[[Principal], Principal | None] | None = None,
-    origin: Origin | None = None,
-    find_tools: Callable[[RunOrder], ToolLibrary] | None = None,
     configuration: Configuration | None = None,
-    gate: TrustGate | None = None,
-    **operation: Unpack[Operation],
+    **options: Any,
 ) -> AsyncIterator[Service]:
     """A service over a store. It takes up every run that an earlier process has left unfinished.
 
     Without a ``library`` its tools are those over tasks, attachments and GitHub; without ``agents`` it has one
     assistant with all its tools. Search is by meaning where an embedder is given or installed.
-    ``operation`` is how runs are worked on, as for ``Journeyman``.
-    ``principals``, ``origin``, ``find_tools`` and ``gate`` are those of a ``Journeyman``.
     ``database`` is the store behind the URL where somebody has made it already; it is opened and closed here.
     A ``configuration`` brings the tools and the rules where none are given, and is followed.
+    Further options are those of a ``Journeyman``.
     """
     database = database or open_store(store, queued=workers)
     tasks = task_service(database, embedder=embedder)
-    if library is None and split is None and configuration is not None:
-        library = configuration.library
-    elif library is None and split is None:
+    if library is None and options.get("split") is None and configuration is None:
         library = task_library(database, tasks=tasks, github_url=github_url or GITHUB_API)
-    app = Journeyman(
-        library=library,
-        store=database,
-        model=model,
-        principals=principals,
-        policy=policy,
-        split=split,
-        workers=workers,
-        traces=traces,
-        origin=origin,
-        find_tools=find_tools,
-        configuration=configuration,
-        gate=gate,
-        **operation,
-    )
-    named = _by_name(agents, app.library, follows=configuration is not None)
+    app = Journeyman(library=library, store=database, workers=workers, configuration=configuration, **options)
+    named: dict[str, Agent] = {}
+    for agent in agents:
+        if agent.name in named or agent.name == CHAIN:
+            raise ConfigurationError(f"agents need names of their own, {agent.name!r} is taken")
+        named[agent.name] = agent
+    if not named:
+        named[ASSISTANT] = assistant(app.library, follows=configuration is not None)
 
     def bind_all() -> None:
         for agent in named.values():
-            for tools in (app.library, *(split.arms.values() if split is not None else ())):
+            for tools in (app.library, *(app.split.arms.values() if app.split is not None else ())):
                 tools.bind(agent)
 
     if configuration is None:
@@ -210,17 +188,6 @@ async def open_service(
         bind_all()  # now the tools of servers are there, too
         await app.resume()
         yield Service(app=app, store=database, tasks=tasks, agents=named)
-
-
-def _by_name(agents: Iterable[Agent], library: ToolLibrary, *, follows: bool) -> dict[str, Agent]:
-    named: dict[str, Agent] = {}
-    for agent in agents:
-        if agent.name in named or agent.name == CHAIN:
-            raise ConfigurationError(f"agents need names of their own, {agent.name!r} is taken")
-        named[agent.name] = agent
-    if not named:
-        named[ASSISTANT] = assistant(library, follows=follows)
-    return named
 
 
 # --- agents and libraries that are there without being named

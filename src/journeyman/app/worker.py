@@ -261,7 +261,7 @@ async def _find_due(runner: Runner, queue: JobQueue) -> None:
         try:
             now = runner.clock.monotonic()
             # What this worker cannot do another may.
-            due = [run async for run in runner.due(rested=rested) if runner.trouble(run.id) is None]
+            due = [run async for run, _ in runner.due(rested=rested) if runner.trouble(run.id) is None]
             due_since = {run.id: due_since.get(run.id, now) for run in due}
             rested = True
             # A run that nobody holds for so long has a dead job: its worker lost the database when it was done. One

@@ -270,7 +270,7 @@ async def interrupted(*_, **__):
     os.kill(os.getpid(), signal.SIGINT)
     await asyncio.sleep(60)
 
-run.blocking_run = interrupted
+run.Desk.blocking = interrupted
 main()
 """
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from journeyman.app.desk import (
     DECIDE,
@@ -18,7 +18,7 @@ from journeyman.app.desk import (
     NotFoundError,
 )
 from journeyman.app.operations.table import MOST_AT_HAND, After, Most, Page, operation, part_of
-from journeyman.app.service import model_name, starters
+from journeyman.app.service import ToolHealth, model_name, starters
 from journeyman.core.policy import RiskLevel
 from journeyman.core.runs import CHAT_MESSAGE_LIMIT
 from journeyman.core.specification import ToolSpecification
@@ -123,20 +123,9 @@ class Tools(Page):
     tools: list[ToolView]
 
 
-class HealthView(BaseModel):
-    model_config = ConfigDict(from_attributes=True)
-
-    tool: str
-    calls: int
-    success_rate: float
-    p50_ms: float
-    p95_ms: float
-    history: list[tuple[int, int]] = Field(description="Calls and failures in equal spans of time, oldest first.")
-
-
 class Health(BaseModel):
     seconds: float
-    tools: list[HealthView]
+    tools: list[ToolHealth]
 
 
 class AgentView(BaseModel):
@@ -199,8 +188,7 @@ async def tool_health(
     desk: Desk, *, seconds: Annotated[float, Field(ge=60, le=30 * 86_400, description="How far back to look.")] = 86_400
 ) -> Health:
     """Of the latest 10,000 calls in this time."""
-    found = await desk.service.health(seconds=seconds)
-    return Health(seconds=seconds, tools=[HealthView.model_validate(item) for item in found])
+    return Health(seconds=seconds, tools=await desk.service.health(seconds=seconds))
 
 
 @operation("agents.list", "Who can answer")

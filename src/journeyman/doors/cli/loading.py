@@ -34,14 +34,24 @@ load_agent, load_library, listed_library, imported = LOADER.agent, LOADER.librar
 
 
 def in_store(
-    url: str, work: Callable[[Journeyman], Awaitable[T]], *, library: ToolLibrary | None = None, create: bool = False
+    url: str,
+    work: Callable[[Journeyman], Awaitable[T]],
+    *,
+    library: ToolLibrary | None = None,
+    create: bool = False,
+    configured: bool = False,
 ) -> T:
-    """Do something with an app that carries out no runs. The store must be there, unless it may be created."""
+    """Do something with an app that carries out no runs. The store must be there, unless it may be created.
+
+    Of the configuration file it has the rules; where it is ``configured``, the tools as well.
+    """
 
     async def whole() -> T:
         if not create:
             must_exist(url)
         async with opened(open_at(url)) as store:
+            if configured:
+                return await work(Journeyman(store=store, configuration=configuration(store)))
             policy = None if (loaded := file_settings()) is None else rules_of(loaded).policy
             return await work(Journeyman(library=library, store=store, policy=policy))
 
@@ -116,19 +126,14 @@ async def opened(store: SqlStore, *, upgrade: bool = True) -> AsyncIterator[SqlS
         await store.close()
 
 
-class _NoteHandler(logging.Handler):
-    def emit(self, record: logging.LogRecord) -> None:
-        screen.note(record.getMessage())
-
-
 @contextmanager
 def _pauses_noted() -> Iterator[None]:
     """Note when runs pause because the store cannot be reached, unless logs do so already."""
     if any(not isinstance(handler, logging.NullHandler) for handler in logging.getLogger("journeyman").handlers):
         yield
         return
-    handler = _NoteHandler()
-    logger = logging.getLogger("journeyman.store")
+    handler, logger = logging.Handler(), logging.getLogger("journeyman.store")
+    handler.emit = lambda record: screen.note(record.getMessage())  # type: ignore[method-assign]
     logger.addHandler(handler)
     try:
         yield

@@ -2,34 +2,30 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
-from collections.abc import Awaitable, Callable
 from difflib import unified_diff
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.text import Text
 
-from journeyman.app.desk import Desk
+from journeyman.app.configuration import rules_of
 from journeyman.app.journeyman import Journeyman
-from journeyman.app.loading import open_at
 from journeyman.core.approvals import Approve, Decision, Deny
-from journeyman.core.policy import Policy
 from journeyman.doors.cli import options, screen
-from journeyman.doors.cli.configured import configuration, named_file, unusable
-from journeyman.doors.cli.loading import at_desk, load_agent, load_library, must_exist, opened
+from journeyman.doors.cli.configured import named_file, unusable
+from journeyman.doors.cli.loading import at_desk, in_store, load_agent, load_library
 from journeyman.doors.cli.options import DEFAULT_STORE, ExitCode, WrongUsageError
 from journeyman.doors.cli.reports import Html, Markdown, check_output, present
+from journeyman.settings.problems import SettingsError
+from journeyman.settings.reading import read_settings
 
 if TYPE_CHECKING:  # what only these commands need is loaded when one of them is typed
     from journeyman.app.replays import ReplayOptions
-    from journeyman.replay.diff import RunDiff
     from journeyman.replay.playing import Played
     from journeyman.replay.report import ReplayReport
 
-T = TypeVar("T")
 NOTED_EVERY = 1_000
 SHOWN_WIDTH = 100
 CHANGES = ("now_asked", "now_denied", "now_free")
@@ -37,6 +33,7 @@ STRICTNESS = ("exact", "subset", "contains")
 DECISIONS: dict[str, Decision] = {"approve": Approve(), "deny": Deny(reason="refused in a replay")}
 
 Runs = Annotated[list[str] | None, typer.Argument(metavar="[RUN]...", help="Only these runs; else --since.")]
+RunId = Annotated[str, typer.Argument(metavar="ID", help="The run's id.")]
 Since = Annotated[str | None, typer.Option(metavar="TIME", help="Only runs that began since then, e.g. 7d.")]
 PolicyFile = Annotated[
     Path | None,
@@ -48,56 +45,10 @@ PolicyFile = Annotated[
 ]
 
 
-def add_commands(runs: typer.Typer) -> None:
-    """Make the commands those of ``journeyman runs``."""
-    runs.command("replay")(replay_runs)
-    runs.command("check")(check_runs)
-    runs.command("test")(make_test)
-
-    runs.command("diff")(compare_runs)
+runs = typer.Typer(no_args_is_help=True)
 
 
-def compare_runs(
-    a: Annotated[str, typer.Argument(metavar="A", help="A run.")],
-    b: Annotated[str, typer.Argument(metavar="B", help="Another.")],
-    store: options.Store = DEFAULT_STORE,
-    as_json: options.Json = False,
-) -> None:
-    """Where two runs part, and what each did, answered and cost. Step by step: calls, arguments, results, answers."""
-    from journeyman.app.operations.replays import compare_runs as compare
-
-    async def compared(desk: Desk) -> RunDiff:
-        return await compare(desk, a, other=b)
-
-    found = at_desk(store, compared)
-    if as_json:
-        return screen.print_json(found.model_dump(mode="json"))
-    sides = screen.listing("", screen.escaped(found.a.run_id), screen.escaped(found.b.run_id))
-    for name in ("status", "steps", "calls", "tokens", "cost", "answer"):
-        values = (getattr(side, name) for side in (found.a, found.b))
-        sides.add_row(name, *("–" if value is None else screen.shortened(value, SHOWN_WIDTH) for value in values))
-    screen.console().print(sides)
-    if found.first is None:
-        return screen.say("they do not differ")
-    screen.say(Text(f"they part at step {found.first}", style="bold"))
-    for item in found.differences:
-        screen.say(Text(f"step {item.step}, {item.what}", style="dim"))
-        for mark, value in (("-", item.a), ("+", item.b)):
-            screen.say(f"  {mark} {screen.shortened(value, SHOWN_WIDTH * 2)}")
-    return None
-
-
-def with_store(url: str, work: Callable[[Journeyman], Awaitable[T]]) -> T:
-    """Do something with an app under the configuration file, if there is one, that carries out no runs."""
-    must_exist(url)
-
-    async def whole() -> T:
-        async with opened(open_at(url)) as store:
-            return await work(Journeyman(store=store, configuration=configuration(store)))
-
-    return asyncio.run(whole())
-
-
+@runs.command("replay")
 def replay_runs(
     runs: Runs = None,
     since: Since = None,
@@ -160,7 +111,10 @@ def replay_runs(
     given: ReplayOptions = {"model": model, "mode": "free" if free else "steps"}
     given["reads"] = "live" if reads == "live" else "recorded"
     if instruction is not None:
-        given["instruction"] = _text_of(instruction)
+        try:
+            given["instruction"] = instruction.read_text(encoding="utf-8").strip()
+        except (OSError, ValueError) as error:
+            raise WrongUsageError(f"{str(instruction)!r} cannot be read: {error}") from None
     if playbook is not None:
         domain, _, version = playbook.rpartition("@")
         if not domain or not version.isdecimal():
@@ -174,6 +128,7 @@ def replay_runs(
     raise typer.Exit(present(report, _print, html=html, markdown=markdown, as_json=as_json))
 
 
+@runs.command("check")
 def check_runs(
     runs: Runs = None,
     since: Since = None,
@@ -199,6 +154,7 @@ def check_runs(
     raise typer.Exit(ExitCode.FAILED if changed else code)
 
 
+@runs.command("test")
 def make_test(
     run_id: Annotated[str, typer.Argument(metavar="RUN", help="The run's id.")],
     output: Annotated[
@@ -240,7 +196,7 @@ def make_test(
         found = redaction.recording(await recording_of(app, run_id))
         return await play(found, today(app))
 
-    made = with_store(store, played)
+    made = in_store(store, played, configured=True)
     file = named_file()
     config = [] if file is None else [f"config={os.path.relpath(file, folder)!r}"]
     text = written_test(made, os.path.relpath(kept, folder), options=config, strictness=strictness)
@@ -277,9 +233,14 @@ def _replayed(
 ) -> ReplayReport:
     if runs and since is not None:
         raise WrongUsageError("give runs, or --since for those that began since then")
-    chosen: ReplayOptions = {**(given or {}), "progress": _note_progress}
+    chosen: ReplayOptions = {**(given or {})}
+    chosen["progress"] = lambda count: screen.note(f"{count:,} runs replayed") if count % NOTED_EVERY == 0 else None
     chosen["since"] = seconds = None if since is None else options.seconds(since, option="--since")
-    chosen["policy"] = None if policy is None else _policy_of(policy)
+    if policy is not None:  # its tools are not loaded: it names nothing that is run
+        try:
+            chosen["policy"] = rules_of(read_settings(policy)).policy
+        except SettingsError as error:
+            raise unusable(error) from None
 
     async def work(app: Journeyman) -> ReplayReport:
         from journeyman.app.replays import recorded
@@ -293,39 +254,40 @@ def _replayed(
             screen.note(f"{asked.questions:,} questions in {asked.runs:,} runs, about {asked.tokens:,} tokens, {cost}")
         return await app.replay(*(runs or ()), **chosen)
 
-    return with_store(store, work)
+    return in_store(store, work, configured=True)
 
 
-def _text_of(file: Path) -> str:
-    try:
-        return file.read_text(encoding="utf-8").strip()
-    except (OSError, ValueError) as error:
-        raise WrongUsageError(f"{str(file)!r} cannot be read: {error}") from None
+@runs.command("diff")
+def compare_runs(
+    a: Annotated[str, typer.Argument(metavar="A", help="A run.")],
+    b: Annotated[str, typer.Argument(metavar="B", help="Another.")],
+    store: options.Store = DEFAULT_STORE,
+    as_json: options.Json = False,
+) -> None:
+    """Where two runs part, and what each did, answered and cost. Step by step: calls, arguments, results, answers."""
+    from journeyman.app.operations.replays import compare_runs as compare
 
-
-def _note_progress(count: int) -> None:
-    if count % NOTED_EVERY == 0:
-        screen.note(f"{count:,} runs replayed")
-
-
-def _policy_of(file: Path) -> Policy:
-    """The rules of a configuration file. Its tools are not loaded: it names nothing that is run."""
-    from journeyman.app.configuration import rules_of
-    from journeyman.settings.problems import SettingsError
-    from journeyman.settings.reading import read_settings
-
-    try:
-        return rules_of(read_settings(file)).policy
-    except SettingsError as error:
-        raise unusable(error) from None
+    found = at_desk(store, lambda desk: compare(desk, a, other=b))
+    if as_json:
+        return screen.print_json(found)
+    sides = screen.listing("", screen.escaped(found.a.run_id), screen.escaped(found.b.run_id))
+    for name in ("status", "steps", "calls", "tokens", "cost", "answer"):
+        values = (getattr(side, name) for side in (found.a, found.b))
+        sides.add_row(name, *("–" if value is None else screen.shortened(value, SHOWN_WIDTH) for value in values))
+    screen.console().print(sides)
+    if found.first is None:
+        return screen.say("they do not differ")
+    screen.say(Text(f"they part at step {found.first}", style="bold"))
+    for item in found.differences:
+        screen.say(Text(f"step {item.step}, {item.what}", style="dim"))
+        for mark, value in (("-", item.a), ("+", item.b)):
+            screen.say(f"  {mark} {screen.shortened(value, SHOWN_WIDTH * 2)}")
+    return None
 
 
 def _print(report: ReplayReport) -> None:
     screen.say(Text(screen.escaped(report.verdict), style="bold"))
-    figures = screen.fields()
-    for name, value in report.figures():
-        figures.add_row(name, value)
-    screen.console().print(figures)
+    screen.console().print(screen.fields(*report.figures()))
     if report.findings:
         table = screen.listing("change", "tool", "calls", "runs", "rule", "for example")
         for item in report.findings:

@@ -179,7 +179,7 @@ def run_durably(task: str, given: RunOptions) -> ExitCode:
         handle = await app.start(agent, task, principal=given.principal, session_id=given.session)
         with leaving_noted(given, handle.run_id):
             row = await Desk(app, LOCAL).run(handle.run_id)
-            if (earlier := await blocking_run(app, row)) is not None:
+            if (earlier := await Desk(app, LOCAL).blocking(row)) is not None:
                 return note_blocked(row, earlier, given)
         return await see_through(app, handle, given)
 
@@ -298,13 +298,6 @@ def next_steps(found: list[Need], *, url: str) -> list[str]:
     if len(found) > MOST_NAMED:
         lines.append(f"… and {len(found) - MOST_NAMED} more: {command(url, 'approvals list')}")
     return lines
-
-
-async def blocking_run(app: Journeyman, row: RunRow) -> RunRow | None:
-    """The earlier run of the same session that keeps this one from beginning and that no process works on."""
-    desk = Desk(app, LOCAL)
-    earlier = (await desk.blockers(row)).earlier
-    return None if earlier is None or desk.holder(earlier) else earlier
 
 
 # --- following

@@ -28,9 +28,8 @@ from journeyman.doors.cli.loading import at_desk, command, in_running_app, load_
 from journeyman.doors.cli.operated import Call, Listing, Typed, operated
 from journeyman.doors.cli.options import DEFAULT_STORE, ExitCode, RunOptions, WrongUsageError
 from journeyman.doors.cli.origins import RememberedTools
-from journeyman.doors.cli.replays import add_commands
+from journeyman.doors.cli.replays import RunId, runs
 from journeyman.doors.cli.run import (
-    blocking_run,
     follow,
     needs,
     next_steps,
@@ -64,10 +63,6 @@ RESOLVED = {
 RATING = {"rating": Typed(metavar="good|bad", argument=True), "note": Typed(metavar="TEXT")}
 RUN = {"run_id": Typed(help="The run's id.")}
 CALL = Typed(metavar="CALL", help="The call's id, from 'runs show --events'.")
-RunId = Annotated[str, typer.Argument(metavar="ID", help="The run's id.")]
-
-runs = typer.Typer(no_args_is_help=True)
-add_commands(runs)
 
 
 def _task(row: operations.KeptRun) -> str:
@@ -330,7 +325,7 @@ def _carry_out(given: RunOptions, wanted: Callable[[Journeyman, RunOptions], Awa
 async def _resume_one(app: Journeyman, run_id: str, given: RunOptions) -> ExitCode:
     desk = Desk(app, LOCAL)
     row = await desk.run(run_id)
-    if (earlier := await blocking_run(app, row)) is not None:
+    if (earlier := await desk.blocking(row)) is not None:
         return note_blocked(row, earlier, given)
     if (holder := desk.holder(row)) is not None:
         screen.show(screen.console(stderr=True), f"{holder} works on it; followed from here", indent=2)
