@@ -65,6 +65,7 @@ bench: .venv/.dev ## the benchmarks, each with its targets; takes a while
 	$(BIN)/python -m benchmarks.bfcl
 	$(BIN)/python -m benchmarks.grounding
 	$(BIN)/python -m benchmarks.injection
+	$(BIN)/python -m benchmarks.replay
 	$(BIN)/python -m benchmarks.service
 	$(BIN)/python -m benchmarks.rate_limits
 	$(BIN)/python -m benchmarks.slack

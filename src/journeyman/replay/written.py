@@ -37,10 +37,18 @@ class Redaction:
         """The recording as it may be shown. Secrets are found by their form and by the names they stand under."""
         facts = []
         for fact in recording.facts:
-            value = self._texts(from_json(fact.model_dump_json()))
-            agent = value.pop("agent", None)  # what its tools call a signature is no secret
-            value = redacted_value(value, mask=self._word)
-            facts.append(read_fact(to_json(value if agent is None else {**value, "agent": agent})))
+            value = from_json(fact.model_dump_json())
+            agent = value.pop("agent", None)
+            value = redacted_value(self._texts(value), mask=self._word)
+            if agent is not None:
+                # A parameter 'password::String' of a signature is no secret; what a schema says stands there, too.
+                signatures = [item.pop("signature", None) for item in agent.get("tools", ())]
+                agent = self._texts(agent)
+                for item, signature in zip(agent.get("tools", ()), signatures, strict=True):
+                    if signature is not None and not any(text in signature for text in self.replaced):
+                        item["signature"] = signature
+                value["agent"] = agent
+            facts.append(read_fact(to_json(value)))
         return Recording(recording.run_id, tuple(facts))
 
     def _texts(self, value: Any) -> Any:
