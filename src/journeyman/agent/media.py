@@ -56,7 +56,7 @@ class MediaLoader:
         return made
 
     async def _given(self, medium: Medium, run: Run, left: list[int]) -> Medium | str:
-        if not medium.is_text and medium.kind not in self._takes:
+        if not medium.is_text and not self._taken(medium):
             return medium.words(f"this model cannot {_VERBS[medium.kind]} it")
         if left[0] < 1 or medium.bytes > left[1]:
             return medium.words("not sent, since there are too many or too large ones after it")
@@ -69,7 +69,11 @@ class MediaLoader:
             text = base64.b64decode(found.data or "").decode("utf-8", "replace")
             rest = f"\n… [{len(text) - LONGEST_TEXT:,} characters left out]" if len(text) > LONGEST_TEXT else ""
             return f"{found.words('its text follows')}\n{text[:LONGEST_TEXT]}{rest}"
-        return found if found.kind in self._takes else found.words(f"this model cannot {_VERBS[found.kind]} it")
+        return found if self._taken(found) else found.words(f"this model cannot {_VERBS[found.kind]} it")
+
+    def _taken(self, medium: Medium) -> bool:
+        # Of documents models read PDF; a file of any other kind would make their servers refuse the whole question.
+        return medium.kind in self._takes and (medium.kind != "document" or medium.mime_type == "application/pdf")
 
     async def _load(self, medium: Medium, run: Run) -> Medium | None:
         """With its bytes, and as what these show it to be."""

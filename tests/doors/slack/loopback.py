@@ -50,6 +50,10 @@ class LoopbackSlack:
         """Methods that answer when their event is set."""
         self.closed: dict[str, str] = {}
         """Channels in which nothing can be written, and why."""
+        self.files: dict[str, bytes] = {}
+        """What people have shared, by name."""
+        self.fetched: list[tuple[str, str]] = []
+        """Which of it was asked for, and with which token."""
         self._sockets: list[web.WebSocketResponse] = []
         self._numbers = count(1)
 
@@ -80,6 +84,20 @@ class LoopbackSlack:
             return web.json_response({"ok": False, "error": "invalid_auth"})
         answer: Json = getattr(self, method.lower().replace(".", "_"), _unknown)(team, given)
         return web.json_response({"ok": "error" not in answer, **answer})
+
+    async def file(self, request: web.Request) -> web.Response:
+        name, token = request.match_info["name"], request.headers.get("Authorization", "").removeprefix("Bearer ")
+        self.fetched.append((name, token))
+        if name == "elsewhere":
+            raise web.HTTPFound("/files/photo.png")
+        if token not in TOKENS.values():
+            return web.Response(text="<html>Sign in</html>", content_type="text/html")
+        return web.Response(body=self.files[name], content_type="application/octet-stream")
+
+    def share(self, *names: str, mimetype: str = "image/png") -> list[Json]:
+        """Files as an event names them."""
+        at = self.url.replace("/api/", "/files/")
+        return [{"id": "F1", "name": name, "mimetype": mimetype, "url_private": f"{at}{name}"} for name in names]
 
     def auth_test(self, team: str, _: Json) -> Json:
         return {"team_id": team, "user_id": BOT[team], "bot_id": f"B{team}"}
@@ -291,6 +309,7 @@ async def serving(slack: LoopbackSlack) -> AsyncIterator[None]:
     application = web.Application()
     application.router.add_route("*", "/api/{method}", slack.handle)
     application.router.add_get("/socket", slack.socket)
+    application.router.add_get("/files/{name}", slack.file)
     runner = web.AppRunner(application, shutdown_timeout=0.1, access_log=None)
     await runner.setup()
     try:

@@ -30,7 +30,7 @@ def test_the_scopes_are_those_of_the_methods_and_events() -> None:
     app: dict[str, Any] = yaml.safe_load(manifest())
     assert NEEDED.keys() == METHODS.keys()
     scopes = app["oauth_config"]["scopes"]["bot"]
-    assert set(scopes) == set().union(*NEEDED.values()) | set(EVENT_SCOPES.values())
+    assert set(scopes) == set().union(*NEEDED.values(), {"files:read"}) | set(EVENT_SCOPES.values())
     assert app["settings"]["event_subscriptions"]["bot_events"] == list(EVENT_SCOPES)
 
 

@@ -26,6 +26,7 @@ from journeyman.core.policy import WRITE_ALL, Principal
 from journeyman.core.runs import CHAT_MESSAGE_LIMIT, UNFINISHED, Message, TaskInput
 from journeyman.core.storing import NotedRequest
 from journeyman.doors.slack.client import PASSING, SLACK_API, SlackClient, reason
+from journeyman.doors.slack.files import shared_files
 from journeyman.doors.slack.people import People, Workspace
 from journeyman.doors.slack.posts import ACTION, person
 from journeyman.doors.slack.showing import DOOR, Showing
@@ -177,6 +178,8 @@ class SlackDoor:
     ) -> None:
         thread = Thread(workspace, place)
         text = plain(str(event.get("text", "")), bot=workspace.bot_user)
+        files, missing = await shared_files(event, workspace)
+        text = text or "\n".join(file.words() for file in files)
         cancels = text.lower().strip(" .!") in CANCEL_WORDS and bool(event.get("thread_ts"))
         why = None if cancels else self._refusal(text)
         if cancels or why is not None:
@@ -186,7 +189,9 @@ class SlackDoor:
             return
         history = await self._history(thread) if event.get("thread_ts") else ()
         advice = [*self._where(place), *([OTHERS.format(user=place.user)] if history else ())]
-        task = TaskInput(description=text, metadata=place.metadata, playbook_bullets=advice)
+        if missing:
+            await thread.say(escaped("\n".join([":warning: I answer without what I could not read:", *missing])))
+        task = TaskInput(description=text, metadata=place.metadata, playbook_bullets=advice, media=files)
         try:
             await self._app.start(self._agent, task, principal=desk.principal, history=history, run_id=run_id)
         except StoreError:
