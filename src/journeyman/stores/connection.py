@@ -13,9 +13,9 @@ import os
 import sqlite3
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 from urllib.parse import quote
 
 from pydantic import BaseModel
@@ -37,14 +37,25 @@ MOST_WORDS = 20
 """Of a text that is looked for; each is a condition of its own."""
 
 
-class Connection(Protocol):
-    """One connection in one thread. Values go in with ``?``. Who connects sets the attributes."""
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """What is wrong with the database itself."""
+
+    message: str
+    passing: bool = False
+    """Whether it may be over in a moment: a lock, a restart."""
+    broken: bool = False
+    """Whether the connection is of no further use."""
+
+
+class Connection:
+    """One connection in one thread, with transactions under our own hand. Values go in with ``?``."""
 
     audit_keys: AuditKeys
     """With which rows of the audit get their macs."""
-    audit_shard: int | None
+    audit_shard: int | None = None
     """The chain of the audit that it writes to often; None where it writes alone."""
-    for_update: str
+    for_update = ""
     """What a SELECT ends with that must lock its rows."""
     at_end: dict[AtEnd, list[Any]]
     """What is to be done last in the transaction, and with what: the place for a lock that everybody wants. So it is
@@ -58,72 +69,89 @@ class Connection(Protocol):
     Whatever processes have to agree on goes by it: leases, expiry, retention, limits. What a process takes for the
     time only says when something happened there.
     """
+    _raw: Any
 
     def query(self, sql: str, *values: Any) -> Sequence[Row]:
         """The rows of a SELECT, or of a write with RETURNING."""
+        # To the last row: a write with RETURNING is not over before, and would hold up its commit.
+        rows: Sequence[Row] = self._run(sql, values).fetchall()
+        return rows
 
     def execute(self, sql: str, *values: Any) -> int:
         """Run a statement that gives no rows; returns how many it changed."""
+        return int(self._run(sql, values).rowcount)
+
+    def _run(self, sql: str, values: Sequence[Any]) -> Any:
+        raise NotImplementedError
 
     def begin(self, *, sync: bool) -> None:
         """Start a transaction that writes. With ``sync`` its commit survives power loss."""
+        raise NotImplementedError
 
     def begin_reading(self) -> None:
         """Start a transaction that sees one unchanging state of the database."""
+        raise NotImplementedError
 
-    def commit(self) -> None: ...
+    def commit(self) -> None:
+        self._raw.execute("COMMIT")
 
-    def rollback(self) -> None: ...
+    def rollback(self) -> None:
+        self._raw.execute("ROLLBACK")
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        self._raw.close()
 
     def abort(self) -> None:
         """From any thread: end the statement under way, with an error in its own thread."""
+        raise NotImplementedError
 
     def lock(self, name: str) -> None:
-        """Let nobody else hold the lock of this name until the transaction ends."""
+        """Let nobody else hold the lock of this name until the transaction ends. One that writes may be alone."""
 
     def lock_schema(self) -> None:
         """Let nobody else change the schema until the transaction ends."""
 
 
-@dataclass(frozen=True, slots=True)
-class Fault:
-    """What is wrong with the database itself."""
-
-    message: str
-    passing: bool = False
-    """Whether it may be over in a moment: a lock, a restart."""
-    broken: bool = False
-    """Whether the connection is of no further use."""
-
-
-class Driver(Protocol):
+class Driver:
     """What is different from one database to the next."""
 
-    shared: bool
+    shared = False
     """Whether several processes are expected to work on it at once."""
-    audit_keys: AuditKeys
-    pool_size: int
+    pool_size = 5
     """How many connections one process may have."""
-    read_only: bool
+    read_only = False
     """Whether it can be read here and not be written, as the first connection has found."""
-    now: Callable[[], float] | None
+    now: Callable[[], float] | None = None
     """What tells the time instead of the database's clock: tests move it. None otherwise."""
 
-    def connect(self, *, writes: bool) -> Connection: ...
+    def __init__(self, name: str, audit_keys: AuditKeys) -> None:
+        self.name = name
+        """For messages."""
+        self.audit_keys = audit_keys
+
+    def connect(self, *, writes: bool) -> Connection:
+        raise NotImplementedError
 
     def size(self) -> int:
         """How many bytes the database takes up on its disk."""
+        raise NotImplementedError
 
     def shrink(self) -> None:
         """Give back the room of what was deleted, in small steps where that can be done."""
+        raise NotImplementedError
 
     def file(self) -> Path | None:
         """The file it is in; None for one on a server."""
+        return None
 
     def fault(self, error: Exception) -> Fault | None:
         """What an exception says about the database; None when it is not the database's fault."""
+        if (fault := self._fault(error)) is None:
+            return None
+        return replace(fault, message=f"{self.name}: {fault.message} ({str(error).strip()})")
+
+    def _fault(self, error: Exception) -> Fault | None:
+        raise NotImplementedError
 
 
 def entities(kind: type[E], rows: Iterable[Row]) -> tuple[E, ...]:
@@ -244,9 +272,51 @@ FileId: TypeAlias = tuple[int, int]
 class FileGoneError(sqlite3.OperationalError):
     """The file under the database's name is not the one that was opened: what is written now would be lost."""
 
+    fault = Fault("its file is not there any more: put it back as it was, or restart the program to use another")
+
 
 class ReadOnlyError(sqlite3.OperationalError):
     """The file can be read here, and not be written."""
+
+    fault = Fault("it can only be read here: copy it, with its -wal file if it has one, to a folder of yours to work")
+
+
+_NO_LOG = Fault("its -wal file cannot be read without a folder that can be written: copy both to one", broken=True)
+_FAULTS: dict[int, Fault] = {
+    **dict.fromkeys(
+        (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL),
+        Fault("another process holds its lock: end that process, or wait for it", passing=True),
+    ),
+    sqlite3.SQLITE_FULL: Fault("the disk is full: make room, what was committed is safe"),
+    sqlite3.SQLITE_IOERR: Fault(
+        "reading or writing failed: look at the disk, its quota and the limits of this process", broken=True
+    ),
+    sqlite3.SQLITE_CANTOPEN: Fault(
+        "the file cannot be opened: make its directory, and check who may write there", broken=True
+    ),
+    **dict.fromkeys(
+        (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH),
+        Fault("the file may not be written: check its permissions", broken=True),
+    ),
+    **dict.fromkeys(
+        (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT),
+        # Pages that nobody reads stay unnoticed: what can still be read of it is worth a copy.
+        Fault(
+            "the file is damaged or no database: 'journeyman db check' says where; keep a copy of it, then "
+            "'journeyman db restore BACKUP' into a new store",
+            broken=True,
+        ),
+    ),
+    **dict.fromkeys(
+        (sqlite3.SQLITE_INTERRUPT, sqlite3.SQLITE_NOMEM, sqlite3.SQLITE_SCHEMA, sqlite3.SQLITE_ABORT),
+        Fault("a statement was cut off: look at the memory of this machine", passing=True, broken=True),
+    ),
+}
+_FAULTS_BY_WORDS = {
+    "Could not decode": Fault("the file is damaged, a text in it is none: 'journeyman db restore BACKUP'"),
+    "closed database": Fault("it was closed", broken=True),
+}
+"""Of errors of Python's own module, which have no code."""
 
 
 def can_only_be_read(path: str) -> bool:
@@ -269,18 +339,14 @@ def file_id(path: str) -> FileId | None:
     return found.st_dev, found.st_ino
 
 
-class SqliteConnection:
-    """One connection, with transactions under our own hand.
+class SqliteConnection(Connection):
+    """A transaction that writes is alone, so there is nothing to lock.
 
     ``check`` raises where the file has gone. It is asked before every transaction: SQLite itself goes on writing to a
     file that was deleted, and every commit succeeds.
     """
 
-    dialect: Literal["sqlite", "postgresql"] = "sqlite"
-    for_update = ""  # a transaction that writes is alone
-    audit_shard: int | None = None
-    audit_keys: AuditKeys
-    at_end: dict[AtEnd, list[Any]]
+    dialect = "sqlite"
     clock = "((julianday('now') - 2440587.5) * 86400.0)"
 
     def __init__(
@@ -327,14 +393,7 @@ class SqliteConnection:
             raise
         self._synced = True
 
-    def query(self, sql: str, *values: Any) -> Sequence[Row]:
-        # To the last row: a write with RETURNING is not over before, and would hold up its commit.
-        return self._run(sql, values).fetchall()
-
-    def execute(self, sql: str, *values: Any) -> int:
-        return self._run(sql, values).rowcount
-
-    def _run(self, sql: str, values: Sequence[Any]) -> sqlite3.Cursor:
+    def _run(self, sql: str, values: Sequence[Any]) -> Any:
         try:
             return self._raw.execute(sql, values)
         except UnicodeEncodeError:
@@ -357,25 +416,13 @@ class SqliteConnection:
         self._check()
         self._raw.execute("BEGIN")
 
-    def commit(self) -> None:
-        self._raw.execute("COMMIT")
-
     def rollback(self) -> None:
         # A full disk ends the transaction by itself.
         if self._raw.in_transaction:
-            self._raw.execute("ROLLBACK")
-
-    def close(self) -> None:
-        self._raw.close()
+            super().rollback()
 
     def abort(self) -> None:
         self._raw.interrupt()
-
-    def lock(self, name: str) -> None:
-        """Nothing to do: a transaction that writes is alone."""
-
-    def lock_schema(self) -> None:
-        """Nothing to do: a transaction that writes is alone."""
 
 
 def check_file(path: str) -> Sequence[str]:
@@ -389,21 +436,16 @@ def check_file(path: str) -> Sequence[str]:
     return [] if found == ["ok"] else found
 
 
-class SqliteDriver:
+class SqliteDriver(Driver):
     """Connections to one file: the one that was there when the first was made, or that it made."""
 
-    shared = False
-    pool_size = 5
-    now: Callable[[], float] | None = None
-
     def __init__(self, path: str, *, audit_keys: AuditKeys | None = None) -> None:
+        from journeyman.stores.audit import AuditKeys
+
         # Whole: the program may change its directory.
         self._path = os.path.abspath(path)
         self._file: FileId | None = None
-        self.read_only = False
-        from journeyman.stores.audit import AuditKeys
-
-        self.audit_keys = audit_keys or AuditKeys(make_file=True)
+        super().__init__(f"SQLite database {self._path!r}", audit_keys or AuditKeys(make_file=True))
 
     def connect(self, *, writes: bool) -> SqliteConnection:
         if self._file is not None:
@@ -444,47 +486,13 @@ class SqliteDriver:
                     break  # somebody else fills what we free
             raw.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
-    def fault(self, error: Exception) -> Fault | None:
+    def _fault(self, error: Exception) -> Fault | None:
         if not isinstance(error, sqlite3.Error):
             return None
-        match getattr(error, "sqlite_errorcode", 0) & 0xFF:
-            case _ if isinstance(error, FileGoneError):
-                hint = "its file is not there any more: put it back as it was, or restart the program to use another"
-                passing, broken = False, False
-            case _ if isinstance(error, ReadOnlyError):
-                hint = (
-                    "it can only be read here: copy it, with its -wal file if it has one, to a folder of yours to work"
-                )
-                passing, broken = False, False
-            case sqlite3.SQLITE_CANTOPEN if self.read_only:
-                hint = "its -wal file cannot be read without a folder that can be written: copy both to one"
-                passing, broken = False, True
-            case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED | sqlite3.SQLITE_PROTOCOL:
-                hint, passing, broken = "another process holds its lock: end that process, or wait for it", True, False
-            case sqlite3.SQLITE_FULL:
-                hint, passing, broken = "the disk is full: make room, what was committed is safe", False, False
-            case sqlite3.SQLITE_IOERR:
-                hint = "reading or writing failed: look at the disk, its quota and the limits of this process"
-                passing, broken = False, True
-            case sqlite3.SQLITE_CANTOPEN:
-                hint = "the file cannot be opened: make its directory, and check who may write there"
-                passing, broken = False, True
-            case sqlite3.SQLITE_READONLY | sqlite3.SQLITE_PERM | sqlite3.SQLITE_AUTH:
-                hint, passing, broken = "the file may not be written: check its permissions", False, True
-            case sqlite3.SQLITE_NOTADB | sqlite3.SQLITE_CORRUPT:
-                # Pages that nobody reads stay unnoticed: what can still be read of it is worth a copy.
-                hint = (
-                    "the file is damaged or no database: 'journeyman db check' says where; keep a copy of it, then "
-                    "'journeyman db restore BACKUP' into a new store"
-                )
-                passing, broken = False, True
-            case _ if isinstance(error, sqlite3.OperationalError) and "Could not decode" in str(error):
-                hint, passing = "the file is damaged, a text in it is none: 'journeyman db restore BACKUP'", False
-                broken = False
-            case sqlite3.SQLITE_INTERRUPT | sqlite3.SQLITE_NOMEM | sqlite3.SQLITE_SCHEMA | sqlite3.SQLITE_ABORT:
-                hint, passing, broken = "a statement was cut off: look at the memory of this machine", True, True
-            case _ if isinstance(error, sqlite3.ProgrammingError) and "closed database" in str(error):
-                hint, passing, broken = "it was closed", False, True
-            case _:
-                return None
-        return Fault(f"SQLite database {self._path!r}: {hint} ({error})", passing=passing, broken=broken)
+        if isinstance(error, FileGoneError | ReadOnlyError):
+            return error.fault
+        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+        if code == sqlite3.SQLITE_CANTOPEN and self.read_only:
+            return _NO_LOG
+        by_words = (fault for words, fault in _FAULTS_BY_WORDS.items() if words in str(error))
+        return _FAULTS.get(code) or next(by_words, None)

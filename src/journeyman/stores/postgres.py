@@ -6,9 +6,9 @@ import contextlib
 import os
 import secrets
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cache
-from typing import Any, Literal, NamedTuple
+from typing import Any
 from urllib.parse import parse_qsl, urlsplit, urlunsplit
 
 import psycopg
@@ -16,7 +16,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from journeyman.core.errors import ConfigurationError
 from journeyman.stores.audit import SHARDS, AuditKeys
-from journeyman.stores.connection import AtEnd, Fault, Row, storable
+from journeyman.stores.connection import Connection, Driver, Fault, storable
 
 SCHEMA_LOCK = 0x6A6F7572
 """The key of the advisory lock under which the schema is changed."""
@@ -67,18 +67,14 @@ def split_pool_size(url: str) -> tuple[str, int]:
     return urlunsplit(parts._replace(query="&".join(kept))), int(sizes[-1])
 
 
-class PostgresConnection:
-    """One connection, with transactions under our own hand.
+class PostgresConnection(Connection):
+    """Behind a pooler (pgbouncer in transaction mode) each transaction may be on another session of the server.
 
-    Behind a pooler (pgbouncer in transaction mode) each transaction may be on another session of the server: nothing is
-    set, prepared or locked for longer than a transaction.
+    So nothing is set, prepared or locked for longer than a transaction.
     """
 
-    dialect: Literal["sqlite", "postgresql"] = "postgresql"
+    dialect = "postgresql"
     for_update = "FOR UPDATE"
-    audit_keys: AuditKeys
-    at_end: dict[AtEnd, list[Any]]
-
     clock = "extract(epoch FROM clock_timestamp())::double precision"
 
     def __init__(self, conninfo: str) -> None:
@@ -92,24 +88,16 @@ class PostgresConnection:
             self._raw.close()
             raise
         self._cursor = self._raw.cursor()
-        self.audit_shard: int | None = secrets.randbelow(SHARDS)
+        self.audit_shard = secrets.randbelow(SHARDS)
 
-    def query(self, sql: str, *values: Any) -> Sequence[Row]:
-        self._run(sql, values)
-        return self._cursor.fetchall()
-
-    def execute(self, sql: str, *values: Any) -> int:
-        self._run(sql, values)
-        return self._cursor.rowcount
-
-    def _run(self, sql: str, values: Sequence[Any]) -> None:
+    def _run(self, sql: str, values: Sequence[Any]) -> Any:
         try:
-            self._cursor.execute(translated(sql), values or None)
+            return self._cursor.execute(translated(sql), values or None)
         except (UnicodeEncodeError, psycopg.DataError) as error:
             # Both before anything was sent: the server has no say in what cannot be encoded.
             if isinstance(error, psycopg.DataError) and error.sqlstate is not None:
                 raise
-            self._cursor.execute(translated(sql), [storable(value) for value in values])
+            return self._cursor.execute(translated(sql), [storable(value) for value in values])
 
     def begin(self, *, sync: bool) -> None:
         begin = "BEGIN" if sync else "BEGIN; SET LOCAL synchronous_commit = off"
@@ -117,15 +105,6 @@ class PostgresConnection:
 
     def begin_reading(self) -> None:
         self._raw.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-
-    def commit(self) -> None:
-        self._raw.execute("COMMIT")
-
-    def rollback(self) -> None:
-        self._raw.execute("ROLLBACK")
-
-    def close(self) -> None:
-        self._raw.close()
 
     def abort(self) -> None:
         # Not by a request to the server, which may be the one that does not answer.
@@ -145,25 +124,21 @@ def is_pooled(raw: psycopg.Connection[Any]) -> bool:
     return row is None or row[0] != raw.info.backend_pid
 
 
-class PostgresDriver:
+class PostgresDriver(Driver):
     """Connections to one database."""
 
-    read_only = False
     shared = True
-    now: Callable[[], float] | None = None
 
     def __init__(self, url: str, *, audit_keys: AuditKeys | None = None) -> None:
         url, self.pool_size = split_pool_size(url)
-        # A key of its own on every machine would vouch for nothing: one is given to all of them, or there is none.
-        self.audit_keys = audit_keys or AuditKeys()
         self._conninfo, given = conninfo(url), conninfo_to_dict(url)
-        self._name = f"{given.get('host', 'localhost')}/{given.get('dbname', '')}"
+        # The name leaves out user and password. A key of its own on every machine would vouch for nothing: one is given
+        # to all of them, or there is none.
+        name = f"{given.get('host', 'localhost')}/{given.get('dbname', '')}"
+        super().__init__(f"PostgreSQL database {name!r}", audit_keys or AuditKeys())
 
     def connect(self, *, writes: bool) -> PostgresConnection:
         return PostgresConnection(self._conninfo)
-
-    def file(self) -> None:
-        return None
 
     def size(self) -> int:
         with psycopg.connect(self._conninfo, autocommit=True, prepare_threshold=None) as raw:
@@ -180,66 +155,36 @@ class PostgresDriver:
             for table in ("facts", "artifacts", "messages", "calls", "runs", "sessions", "approvals"):
                 raw.execute(f"VACUUM {table}".encode())
 
-    def fault(self, error: Exception) -> Fault | None:
+    def _fault(self, error: Exception) -> Fault | None:
         if not isinstance(error, psycopg.Error):
             return None
-        kind = _kind_of(error)
-        if kind is None:
-            return None
-        # The name leaves out user and password.
-        message = f"PostgreSQL database {self._name!r}: {kind.hint} ({str(error).strip()})"
-        return Fault(message, passing=kind.passing, broken=kind.broken)
+        state = error.sqlstate or ""
+        if not state:
+            # Nothing came from the server: no route, no name, a reset, a time-out. Others are of the driver's user.
+            return _UNREACHABLE if isinstance(error, psycopg.OperationalError | psycopg.InterfaceError) else None
+        if state == "0A000" and _STALE_PLAN in str(error):
+            return _UNREACHABLE  # another program has changed the schema meanwhile: a new connection plans anew
+        return next((fault for states, fault in _FAULTS.items() if state.startswith(states)), None)
 
 
-class _Kind(NamedTuple):
-    """What a group of errors says about the database."""
-
-    states: tuple[str, ...]
-    """How their SQLSTATEs begin."""
-    hint: str
-    passing: bool
-    broken: bool
-
-
-_KINDS = (
-    _Kind(("40", "55"), "another process holds a lock: wait for it, or end it", passing=True, broken=False),
-    _Kind(
-        ("57014",),
+_STALE_PLAN = "cached plan must not change result type"
+_UNREACHABLE = Fault("no connection: check that the server runs and that the URL is right", passing=True, broken=True)
+_FAULTS: dict[tuple[str, ...], Fault] = {
+    ("40", "55"): Fault("another process holds a lock: wait for it, or end it", passing=True),
+    ("57014",): Fault(
         "a statement was cancelled or took longer than the server allows: see statement_timeout and what slows it down",
         passing=True,
-        broken=False,
     ),
-    _Kind(("53100",), "its disk is full: make room, what was committed is safe", passing=False, broken=False),
-    _Kind(
-        # The connection is to a server that has become a standby, or is about to end.
-        ("25006",),
+    ("53100",): Fault("its disk is full: make room, what was committed is safe"),
+    # The connection is to a server that has become a standby, or is about to end.
+    ("25006",): Fault(
         "it takes no writes at the moment: wait until the failover is over, or check that the URL is the primary's",
         passing=True,
         broken=True,
     ),
-    _Kind(
-        ("08", "25", "26", "53", "57"),
-        "no connection: check that the server runs and that the URL is right",
-        passing=True,
-        broken=True,
+    ("08", "25", "26", "53", "57"): _UNREACHABLE,
+    ("28", "3D", "42501", "58", "F0", "XX"): Fault(
+        "it cannot be used: check the URL's user, password and database, and the server's log", broken=True
     ),
-    _Kind(
-        ("28", "3D", "42501", "58", "F0", "XX"),
-        "it cannot be used: check the URL's user, password and database, and the server's log",
-        passing=False,
-        broken=True,
-    ),
-)
-"""The first that fits counts. Everything else is a fault of ours: a statement or a value that is wrong."""
-_UNREACHABLE = next(kind for kind in _KINDS if "08" in kind.states)
-_STALE_PLAN = "cached plan must not change result type"
-
-
-def _kind_of(error: psycopg.Error) -> _Kind | None:
-    state = error.sqlstate or ""
-    if not state:
-        # Nothing came from the server: no route, no name, a reset, a time-out. Other errors are of the driver's user.
-        return _UNREACHABLE if isinstance(error, psycopg.OperationalError | psycopg.InterfaceError) else None
-    if state == "0A000" and _STALE_PLAN in str(error):
-        return _UNREACHABLE  # another program has changed the schema meanwhile: a new connection plans anew
-    return next((kind for kind in _KINDS if state.startswith(kind.states)), None)
+}
+"""By how SQLSTATEs begin; the first that fits counts. All else is a fault of ours: a statement or value is wrong."""
