@@ -6,7 +6,7 @@ import os
 import re
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from functools import cached_property, partial
@@ -108,7 +108,7 @@ class Secrets(Mapping[str, str]):
         return bool(self._read)
 
 
-_NO_SECRETS = Secrets({})
+NO_SECRETS = Secrets({})
 
 
 LABEL = "label"
@@ -169,64 +169,49 @@ class Caller(Protocol):
 DepsT = TypeVar("DepsT", default=Any)
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class ToolContext(Generic[DepsT]):
     """Passed to a tool that has a parameter annotated ``ToolContext``; the model never sees that parameter.
 
     ``ToolContext[Shop]`` tells type checkers that ``deps`` is a ``Shop``.
     """
 
-    def __init__(
-        self,
-        *,
-        principal: Principal | None = None,
-        secrets: Secrets | None = None,
-        idempotency_key: str = "",
-        deadline: float | None = None,
-        correlation_id: str = "",
-        run_id: str = "",
-        call_id: str = "",
-        requested_at: float | None = None,
-        risk: RiskLevel | None = None,
-        report: Callable[[str, float | None], None] | None = None,
-        settings: Mapping[str, Any] | None = None,
-        label: DataLabel | None = None,
-        caller: Caller | None = None,
-        deps: Any = None,
-    ) -> None:
-        self.principal = principal
-        self.deps: DepsT = deps
-        """What the program gave the run: ``run(…, deps=…)``, or what the factory of the app made. Never stored."""
-        self.caller = caller
-        """Whoever can be reached while the call runs; None where nobody can."""
-        self.asking = False
-        """Whether a person is being asked: no timeout counts meanwhile."""
-        self.label = label
-        """Whose words the arguments may be, where others' were read before: keep it with whatever is stored."""
-        self.marked: DataLabel | None = None
-        self.secrets = _NO_SECRETS if secrets is None else secrets
-        self.idempotency_key = idempotency_key
-        """The same for every attempt of one call, also after a crash: hand it to services that accept such a key."""
-        self.deadline = deadline
-        """When the attempt will be given up, in seconds since the epoch."""
-        self.correlation_id = correlation_id
-        self.run_id = run_id
-        self.call_id = call_id
-        self.requested_at = requested_at
-        """When a person was asked about this call, or else when it was requested, in seconds since the epoch.
+    principal: Principal | None = None
+    secrets: Secrets = field(default_factory=lambda: NO_SECRETS)
+    idempotency_key: str = ""
+    """The same for every attempt of one call, also after a crash: hand it to services that accept such a key."""
+    deadline: float | None = None
+    """When the attempt will be given up, in seconds since the epoch."""
+    correlation_id: str = ""
+    run_id: str = ""
+    call_id: str = ""
+    requested_at: float | None = None
+    """When a person was asked about this call, or else when it was requested, in seconds since the epoch.
 
-        What has come into being since cannot have been meant.
-        """
-        self.risk = risk
-        """What this call was graded as; where that is irreversible, a person has agreed to it."""
-        self.settings: Mapping[str, Any] = {} if settings is None else settings
-        """What the operator has set for the tool's category (``global_config`` in journeyman.yaml)."""
-        self._report = report
-        self._cancelled = False
+    What has come into being since cannot have been meant.
+    """
+    risk: RiskLevel | None = None
+    """What this call was graded as; where that is irreversible, a person has agreed to it."""
+    report: Callable[[str, float | None], None] | None = None
+    """Told by ``progress``."""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    """What the operator has set for the tool's category (``global_config`` in journeyman.yaml)."""
+    label: DataLabel | None = None
+    """Whose words the arguments may be, where others' were read before: keep it with whatever is stored."""
+    caller: Caller | None = None
+    """Whoever can be reached while the call runs; None where nobody can."""
+    deps: DepsT = None  # type: ignore[assignment]
+    """What the program gave the run: ``run(…, deps=…)``, or what the factory of the app made. Never stored."""
+    asking: bool = field(default=False, init=False)
+    """Whether a person is being asked: no timeout counts meanwhile."""
+    marked: DataLabel | None = field(default=None, init=False)
+    cancelled: bool = field(default=False, init=False)
+    """Whether the call was given up. A blocking tool that loops should look here and stop."""
 
     def progress(self, message: str, fraction: float | None = None) -> None:
         """Tell whoever watches how far the tool has come; ``fraction`` is between 0 and 1."""
-        if self._report is not None and not self._cancelled:
-            self._report(self.secrets.mask(message), fraction)
+        if self.report is not None and not self.cancelled:
+            self.report(self.secrets.mask(message), fraction)
 
     async def ask(self, message: str, schema: Mapping[str, Any]) -> dict[str, Any] | None:
         """Ask whoever has made the call; ``schema`` is an object of texts, numbers, choices and yes or no.
@@ -262,14 +247,9 @@ class ToolContext(Generic[DepsT]):
         """Seconds until the deadline."""
         return None if self.deadline is None else max(0.0, self.deadline - time.time())
 
-    @property
-    def cancelled(self) -> bool:
-        """Whether the call was given up. A blocking tool that loops should look here and stop."""
-        return self._cancelled
-
     def cancel(self) -> None:
         """Mark the call as given up; the executor's business."""
-        self._cancelled = True
+        self.cancelled = True
 
 
 Origin = Literal["request", "history", "result", "system", "default", "enum", "person", "computed", "nowhere"]

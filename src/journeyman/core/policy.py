@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from enum import Enum, StrEnum
 from fnmatch import fnmatchcase
 from typing import Annotated, Any, Final, Literal, TypeAlias, TypeVar
@@ -158,6 +159,16 @@ class RateLimit(Entity):
         return [*counting, (now, now, 1)], 0.0
 
 
+@dataclass(slots=True)
+class ToolHealth:
+    """How a tool fares: its failures in a row, until when it rests, and the calls that try it out afterwards."""
+
+    failures: int = 0
+    open_until: float | None = None
+    admitted: int = 0
+    passed: int = 0
+
+
 class BreakerRule(Entity):
     """After so many failures in a row a tool is not called for a while; then a few calls try it out.
 
@@ -167,6 +178,34 @@ class BreakerRule(Entity):
     failures: int = Field(default=5, gt=0)
     rest_seconds: Seconds = Field(default=60.0, gt=0)
     probes: int = Field(default=3, gt=0)
+
+    def wait(self, health: ToolHealth, now: float) -> float:
+        """Seconds until the next try; 0 where a call may pass."""
+        if health.open_until is None or now >= health.open_until or 0 < health.admitted < self.probes:
+            return 0.0
+        return health.open_until - now
+
+    def admit(self, health: ToolHealth, now: float) -> float:
+        """The same; a call that passes is noted as one that tries the tool out."""
+        if health.open_until is None or (wait := self.wait(health, now)) > 0:
+            return 0.0 if health.open_until is None else wait
+        if now >= health.open_until:
+            # Probes that have not reported after another rest, never will.
+            health.open_until, health.admitted, health.passed = now + self.rest_seconds, 0, 0
+        health.admitted += 1
+        return 0.0
+
+    def note(self, health: ToolHealth, now: float, *, healthy: bool) -> float:
+        """Count how a call ended. What has recovered is blank again."""
+        if not healthy:
+            health.failures += 1
+            if health.failures >= self.failures:
+                health.open_until, health.admitted, health.passed = now + self.rest_seconds, 0, 0
+            return 0.0
+        health.passed += health.admitted > 0  # a call from before it opened proves nothing
+        if health.open_until is None or health.passed >= self.probes:
+            health.failures, health.open_until, health.admitted, health.passed = 0, None, 0, 0
+        return 0.0
 
 
 def check_reads(values: Iterable[str]) -> tuple[str, ...]:

@@ -19,9 +19,9 @@ from journeyman.core.policy import RiskLevel
 from journeyman.core.protocols import Clock, SystemClock
 from journeyman.core.runs import ToolCall
 from journeyman.execution.checks import base_risk, name_secrets
-from journeyman.execution.invoke import AttemptTimeoutError, Invoker, awaited, run_with_timeout
+from journeyman.execution.invoke import AttemptTimeoutError, Invoker, run_with_timeout
 from journeyman.tools.library import AnyTool
-from journeyman.tools.tool import FrozenArguments
+from journeyman.tools.tool import FrozenArguments, awaited
 
 if TYPE_CHECKING:
     from journeyman.execution.executor import CallScope

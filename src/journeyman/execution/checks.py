@@ -12,7 +12,6 @@ import asyncio
 import re
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
@@ -22,7 +21,7 @@ from journeyman.core.calls import CallStatus, DataLabel, names_in, value_at
 from journeyman.core.data import LARGE_TEXT, canonical_json, digest
 from journeyman.core.errors import ErrorCategory, Severity, shortened_json
 from journeyman.core.playbook import PLACEHOLDER_CLOSE, PLACEHOLDER_OPEN
-from journeyman.core.policy import BreakerRule, Policy, Principal, RateLimit, RiskLevel, Taken, for_tool
+from journeyman.core.policy import BreakerRule, Policy, Principal, RateLimit, RiskLevel, Taken, ToolHealth, for_tool
 from journeyman.core.protocols import Clock
 from journeyman.core.runs import ToolCall
 from journeyman.core.specification import FIND_TOOLS, RESERVED_NAMES, ToolSpecification
@@ -402,48 +401,24 @@ class LocalLimiter:
         self._pauses[tool_name] = max(until, self._pauses.get(tool_name, until))
 
 
-@dataclass(slots=True)
-class _Health:
-    failures: int = 0
-    open_until: float | None = None
-    admitted: int = 0
-    passed: int = 0
-
-
 class LocalBreaker:
-    """Opens after failures in a row; after ``rest_seconds`` lets some probes through, and closes when all succeed."""
+    """How tools fare that have failed in this process."""
 
     def __init__(self, *, clock: Clock) -> None:
         self._clock = clock
-        self._tools: dict[str, _Health] = {}
+        self._tools: dict[str, ToolHealth] = {}
 
     async def blocked(self, tool_name: str, rule: BreakerRule) -> float:
         health = self._tools.get(tool_name)
-        if health is None or health.open_until is None:
-            return 0.0
-        now = self._clock.monotonic()
-        if now >= health.open_until:
-            # Probes that have not reported after another rest, never will.
-            health.open_until, health.admitted, health.passed = now + rule.rest_seconds, 0, 0
-        elif not 0 < health.admitted < rule.probes:
-            return health.open_until - now
-        health.admitted += 1
-        return 0.0
+        return 0.0 if health is None else rule.admit(health, self._clock.monotonic())
 
     async def report(self, tool_name: str, rule: BreakerRule, *, healthy: bool) -> None:
-        if healthy:
-            health = self._tools.get(tool_name)
-            if health is not None and health.open_until is not None:
-                health.passed += health.admitted > 0  # a call from before it opened proves nothing
-                if health.passed < rule.probes:
-                    return
-            self._tools.pop(tool_name, None)
+        if healthy and tool_name not in self._tools:
             return
-        health = self._tools.setdefault(tool_name, _Health())
-        health.failures += 1
-        if health.failures >= rule.failures:
-            health.open_until = self._clock.monotonic() + rule.rest_seconds
-            health.admitted = health.passed = 0
+        health = self._tools.setdefault(tool_name, ToolHealth())
+        rule.note(health, self._clock.monotonic(), healthy=healthy)
+        if not health.failures:
+            del self._tools[tool_name]
 
 
 MISS = object()

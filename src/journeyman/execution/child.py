@@ -43,7 +43,11 @@ class _Call:
             self._send("started")
             value = tool.call_frozen(self._request["arguments"], context)
             if hasattr(value, "__await__"):
-                value = _wait_for(value)
+                import asyncio
+
+                from journeyman.tools.tool import awaited
+
+                value = asyncio.run(awaited(value))
         except BaseException as error:
             self._fail(error)
             return
@@ -105,15 +109,6 @@ def _resolve(target: str) -> Any:
     if not hasattr(found, "call_frozen"):
         raise TypeError(f"{target!r} is a {type(found).__name__!r} and not a tool; decorate it with @tool")
     return found
-
-
-def _wait_for(awaitable: Any) -> Any:
-    import asyncio
-
-    async def settle() -> Any:
-        return await awaitable
-
-    return asyncio.run(settle())
 
 
 def _read(channel: socket.socket, size: int) -> bytes:

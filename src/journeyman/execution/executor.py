@@ -20,6 +20,7 @@ from typing import Any, TypeAlias
 
 from journeyman.core.approvals import Approval, ApprovalStatus, Approve, Decision, Deny, Expired
 from journeyman.core.calls import (
+    NO_SECRETS,
     ArgumentSource,
     ArtifactStore,
     Caller,
@@ -579,7 +580,7 @@ class Executor:
         watched = tool.schema.context_parameter is not None
         context = ToolContext(
             principal=scope.principal,
-            secrets=Secrets.from_environment(tool.specification.secrets) if watched else None,
+            secrets=Secrets.from_environment(tool.specification.secrets) if watched else NO_SECRETS,
             idempotency_key=current.execution_id,
             deadline=self.clock.time() + timeout,
             correlation_id=scope.run_id,

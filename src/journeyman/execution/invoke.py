@@ -12,7 +12,7 @@ import inspect
 import logging
 import os
 import traceback
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Callable, Coroutine
 from copy import deepcopy
 from functools import lru_cache
 from pathlib import Path
@@ -26,17 +26,17 @@ from journeyman.execution.child import error_text
 from journeyman.execution.outcome import Refusal, Success, guided, outcome_unknown, refuse
 from journeyman.execution.results import (
     MOST_BYTES,
+    Budget,
     ResultTooLargeError,
     UnserialisableResultError,
     encodable,
-    gathered,
     is_iterator,
     listed,
     measured_aside,
 )
 from journeyman.execution.threads import ThreadPool, wake
 from journeyman.tools.library import AnyTool
-from journeyman.tools.tool import FrozenArguments, is_async
+from journeyman.tools.tool import FrozenArguments, awaited, collected, is_async
 
 if TYPE_CHECKING:
     from journeyman.execution.processes import ProcessPool
@@ -276,12 +276,8 @@ def _coroutine(value: Any, limit: int) -> CoroutineType[Any, Any, Any]:
     """An awaitable or asynchronous generator in the form that a task takes."""
     work: Any = value
     if not inspect.iscoroutine(value):
-        work = gathered(value, limit) if inspect.isasyncgen(value) else awaited(value)
+        work = collected(value, Budget(limit).take) if inspect.isasyncgen(value) else awaited(value)
     return cast("CoroutineType[Any, Any, Any]", work)
-
-
-async def awaited(value: Awaitable[Any]) -> Any:
-    return await value
 
 
 def _timed_out(tool: AnyTool, timeout: float) -> Refusal:

@@ -15,7 +15,6 @@ import subprocess
 import sys
 import threading
 import weakref
-from collections import deque
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
@@ -23,6 +22,7 @@ from typing import Any
 from journeyman.core.errors import ConfigurationError, ToolError
 from journeyman.execution import child
 from journeyman.execution.results import MOST_BYTES
+from journeyman.execution.threads import Slots
 from journeyman.sensitive import environment
 
 WAIT_SECONDS = 300.0
@@ -203,7 +203,7 @@ class ProcessPool:
     """
 
     def __init__(self, size: int | None = None) -> None:
-        self._places = _Places(size or max_processes())
+        self._places = Slots(size or max_processes())
         self._lock = threading.Lock()
         self._children: set[_ChildProcess] = set()
         self._idle: list[_ChildProcess] = []
@@ -239,7 +239,11 @@ class ProcessPool:
             "directory": os.getcwd(),
             "limit": limit,
         }
-        await self._places.take()
+        try:
+            async with asyncio.timeout(WAIT_SECONDS):
+                await self._places.take()
+        except TimeoutError:
+            raise NoFreeProcessError(f"no process was free for {WAIT_SECONDS:g} s") from None
         try:
             while True:
                 process = await self._take((context.get("principal") or {}).get("id"))
@@ -328,51 +332,6 @@ class ProcessPool:
         with self._lock:
             self._children.discard(process)
         return code
-
-
-class _Places:
-    """So many may work at once; the others wait, first come first served. Serves any number of event loops."""
-
-    def __init__(self, size: int) -> None:
-        self._lock = threading.Lock()
-        self._free = size
-        self._waiting: deque[tuple[asyncio.AbstractEventLoop, asyncio.Future[None]]] = deque()
-
-    async def take(self) -> None:
-        loop = asyncio.get_running_loop()
-        with self._lock:
-            if self._free > 0:
-                self._free -= 1
-                return
-            given: asyncio.Future[None] = loop.create_future()
-            self._waiting.append((loop, given))
-        try:
-            async with asyncio.timeout(WAIT_SECONDS):
-                await asyncio.shield(given)
-        except (TimeoutError, asyncio.CancelledError) as error:
-            with self._lock:
-                waits = (loop, given) in self._waiting
-                if waits:
-                    self._waiting.remove((loop, given))
-            if not waits:
-                self.give_back()  # it was given at this very moment, and is not wanted any more
-            if isinstance(error, TimeoutError):
-                raise NoFreeProcessError(f"no process was free for {WAIT_SECONDS:g} s") from None
-            raise
-
-    def give_back(self) -> None:
-        with self._lock:
-            while self._waiting:
-                loop, given = self._waiting.popleft()
-                with suppress(RuntimeError):  # its loop was closed: nobody waits there
-                    loop.call_soon_threadsafe(_give, given)
-                    return
-            self._free += 1
-
-
-def _give(place: asyncio.Future[None]) -> None:
-    if not place.done():
-        place.set_result(None)
 
 
 def max_processes() -> int:

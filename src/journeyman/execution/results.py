@@ -10,8 +10,7 @@ import math
 import numbers
 import re
 from collections import deque
-from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
-from contextlib import aclosing
+from collections.abc import Callable, Iterable, Iterator
 from itertools import chain, islice
 from typing import Any
 
@@ -156,20 +155,6 @@ class Budget:
         if isinstance(value, dict):
             return {key: self.take(item) for key, item in value.items()}
         raise HoldsIteratorError(f"a {type(value).__qualname__} holds an iterator")
-
-
-async def gathered(items: AsyncGenerator[Any, Any], limit: int) -> list[Any]:
-    """The same for an asynchronous generator."""
-    import asyncio
-
-    found: list[Any] = []
-    budget = Budget(limit)
-    async with aclosing(items):
-        async for item in items:
-            found.append(budget.take(item))
-            if len(found) % ITEMS_AT_ONCE == 0:
-                await asyncio.sleep(0)  # one that never waits would stall everybody, and no timeout would hold
-    return found
 
 
 # --- piece by piece

@@ -104,6 +104,52 @@ class _Job(Generic[T]):
 _Inbox = SimpleQueue["_Job[Any] | None"]
 
 
+class Slots:
+    """So many may work at once; the others wait, first come first served. Serves any number of event loops."""
+
+    def __init__(self, size: int) -> None:
+        self._lock = threading.Lock()
+        self._free = size
+        self._waiting: deque[asyncio.Future[None]] = deque()
+
+    async def take(self) -> None:
+        with self._lock:
+            if self._free > 0:
+                self._free -= 1
+                return
+            waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._waiting.append(waiter)
+        try:
+            await waiter
+        except BaseException:
+            with self._lock:
+                waits = waiter in self._waiting
+                if waits:
+                    self._waiting.remove(waiter)
+            if not waits:
+                self.give_back()  # it was given at this very moment, and is not wanted any more
+            raise
+
+    def give_back(self) -> None:
+        with self._lock:
+            self._free += 1
+            if self._free > 0:
+                self._wake(1)
+
+    def open(self) -> None:
+        """Let all who wait through: what they wait for was closed, which they find out and give their slots back."""
+        with self._lock:
+            self._wake(len(self._waiting))
+
+    def _wake(self, count: int) -> None:
+        while self._waiting and count:
+            waiter = self._waiting.popleft()
+            with suppress(RuntimeError):  # its loop was closed: nobody waits there
+                waiter.get_loop().call_soon_threadsafe(wake, waiter)
+                self._free -= 1
+                count -= 1
+
+
 class ThreadPool:
     """Runs at most ``limit`` blocking functions at once, for any number of event loops.
 
@@ -113,10 +159,8 @@ class ThreadPool:
     def __init__(self, *, limit: int = 64) -> None:
         if limit < 1:
             raise ValueError(f"limit must be at least 1, not {limit!r}")
-        self._limit = limit
+        self._slots = Slots(limit)
         self._lock = threading.Lock()
-        self._running = 0
-        self._waiting: deque[asyncio.Future[None]] = deque()
         self._idle: list[_Inbox] = []
         self._closed = False
         self._names = itertools.count(1)
@@ -129,7 +173,7 @@ class ThreadPool:
         Either way it no longer holds a slot and its late result is dropped. A function that ends in the very moment
         of its timeout counts as ended.
         """
-        await self._take_slot()
+        await self._slots.take()
         loop = asyncio.get_running_loop()
         job = _Job(function, loop)
         self._hand_over(job)
@@ -149,45 +193,9 @@ class ThreadPool:
         with self._lock:
             self._closed = True
             idle, self._idle = self._idle, []
-            waiting, self._waiting = self._waiting, deque()
-            self._running += len(waiting)  # they wake up with a slot, find the pool closed and free it
         for inbox in idle:
             inbox.put(None)
-        for waiter in waiting:
-            with suppress(RuntimeError):
-                waiter.get_loop().call_soon_threadsafe(wake, waiter)
-
-    async def _take_slot(self) -> None:
-        with self._lock:
-            if self._running < self._limit:
-                self._running += 1
-                return
-            waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            self._waiting.append(waiter)
-        try:
-            await waiter
-        except BaseException:
-            with self._lock:
-                still_waiting = waiter in self._waiting
-                if still_waiting:
-                    self._waiting.remove(waiter)
-            if not still_waiting:
-                self._free_slot()
-            raise
-
-    def _free_slot(self) -> None:
-        """Pass a slot on to the longest waiter, in any event loop."""
-        while True:
-            with self._lock:
-                if not self._waiting:
-                    self._running -= 1
-                    return
-                waiter = self._waiting.popleft()
-            try:
-                waiter.get_loop().call_soon_threadsafe(wake, waiter)
-            except RuntimeError:
-                continue  # that loop was closed; the slot goes to the next
-            return
+        self._slots.open()
 
     def _hand_over(self, job: _Job[Any]) -> None:
         with self._lock:
@@ -201,7 +209,7 @@ class ThreadPool:
                 name = f"journeyman-tool-{next(self._names)}"
                 threading.Thread(target=self._work, args=(inbox,), name=name, daemon=True).start()
         except BaseException:
-            self._free_slot()
+            self._slots.give_back()
             raise
         inbox.put(job)
 
@@ -215,7 +223,7 @@ class ThreadPool:
                     closed = self._closed
                     if not closed:
                         self._idle.append(inbox)
-                self._free_slot()
+                self._slots.give_back()
                 job.deliver()
                 if closed:
                     return
@@ -227,7 +235,7 @@ class ThreadPool:
         """Abandon a job; False if it had ended. The slot of one that has not begun is freed by its thread."""
         before = job.stop()
         if before is _State.RUNNING:
-            self._free_slot()
+            self._slots.give_back()
         return before in (_State.WAITING, _State.RUNNING)
 
     def _expire(self, job: _Job[Any], timeout: float) -> None:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from typing import Any
 
 _REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 NAMED_KEYWORDS = frozenset({"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"})
 """Keywords that hold schemas by names of the schema's author."""
-DATA_KEYWORDS = frozenset({"default", "const", "enum", "examples", "example"})
+DATA_KEYWORDS = frozenset({"default", "const", "enum", "examples", "example", "dependentRequired"})
 """Keywords that hold values and no schemas."""
 
 
-def outside_reference(schema: Any) -> str | None:
-    """The first reference in a schema that leads out of it, to a file or an address; None where there is none."""
+def schemas_in(schema: Any) -> Iterator[dict[str, Any]]:
+    """A schema and all that it holds."""
     # An explicit stack: a schema from elsewhere can be nested deeper than Python recurses.
     stack = [schema]
     while stack:
@@ -20,14 +21,35 @@ def outside_reference(schema: Any) -> str | None:
             case list() as items:
                 stack.extend(items)
             case dict() as found:
+                yield found
                 for keyword, value in found.items():
-                    if keyword in _REFERENCES and isinstance(value, str) and not value.startswith("#"):
-                        return value
                     if keyword in NAMED_KEYWORDS and isinstance(value, dict):
                         stack.extend(value.values())  # its keys are names of the schema's author
                     elif keyword not in DATA_KEYWORDS:
                         stack.append(value)
-    return None
+
+
+def with_schemas(schema: dict[str, Any], change: Callable[[dict[str, Any]], Any]) -> dict[str, Any]:
+    """A schema with what ``change`` makes of each schema right inside it; values and names stay as they are."""
+
+    def changed(value: Any) -> Any:
+        if isinstance(value, list):
+            return [changed(item) for item in value]
+        return change(value) if isinstance(value, dict) else value
+
+    made: dict[str, Any] = {}
+    for keyword, value in schema.items():
+        if keyword in NAMED_KEYWORDS and isinstance(value, dict):
+            made[keyword] = {name: changed(inner) for name, inner in value.items()}
+        else:
+            made[keyword] = value if keyword in DATA_KEYWORDS else changed(value)
+    return made
+
+
+def outside_reference(schema: Any) -> str | None:
+    """The first reference in a schema that leads out of it, to a file or an address; None where there is none."""
+    held = (inner.get(keyword) for inner in schemas_in(schema) for keyword in _REFERENCES)
+    return next((value for value in held if isinstance(value, str) and not value.startswith("#")), None)
 
 
 def expanded_size(schema: Any) -> int:

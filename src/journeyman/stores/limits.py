@@ -5,12 +5,12 @@ What a process remembers of them is in its own monotonic seconds.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 
 from pydantic_core import from_json, to_json
 
-from journeyman.core.policy import BreakerRule, RateLimit, Taken
+from journeyman.core.policy import BreakerRule, RateLimit, Taken, ToolHealth
 from journeyman.core.protocols import Clock
 from journeyman.stores.connection import Connection
 from journeyman.stores.database import Aggregate, Database
@@ -101,92 +101,64 @@ def _pause(connection: Connection, *, tool_name: str, seconds: float) -> None:
 
 
 class SqlBreaker(_Remembering):
-    """Counts failures in a row over all processes; once open, lets some calls through per rest to try the tool out."""
+    """How tools fare over all processes."""
 
     def __init__(self, database: Database, *, clock: Clock) -> None:
         super().__init__(database, clock=clock)
-        self._ailing: dict[str, tuple[float | None, int]] = {}
-        """Tools with failures: until when they rest, in this process's monotonic seconds, and how many calls try them
-        out meanwhile."""
+        self._ailing: dict[str, ToolHealth] = {}
+        """Tools with failures, in this process's monotonic seconds."""
 
     async def blocked(self, tool_name: str, rule: BreakerRule) -> float:
         await self._refresh()
-        open_until, admitted = self._ailing.get(tool_name, (None, 0))
-        if open_until is None:
+        health = self._ailing.get(tool_name)
+        if health is None or health.open_until is None:
             return 0.0
-        now = self._clock.monotonic()
-        if now < open_until and not 0 < admitted < rule.probes:
-            return open_until - now
-        left, admitted, probing = await self._database.write(
-            partial(_probe, tool_name=tool_name, rule=rule), sync=False
-        )
-        self._remember(tool_name, left, admitted)
-        return 0.0 if probing or left is None else max(0.0, left)
+        return rule.wait(health, self._clock.monotonic()) or await self._change(tool_name, rule.admit)
 
     async def report(self, tool_name: str, rule: BreakerRule, *, healthy: bool) -> None:
-        if not healthy:
-            left = await self._database.write(partial(_failed, tool_name=tool_name, rule=rule), sync=False)
-            self._remember(tool_name, left, 0)
-            return
-        await self._refresh()
-        if tool_name in self._ailing and await self._database.write(
-            partial(_passed, tool_name=tool_name, rule=rule), sync=False
-        ):
-            self._ailing.pop(tool_name, None)
+        if healthy:
+            await self._refresh()
+        if not healthy or tool_name in self._ailing:
+            await self._change(tool_name, partial(rule.note, healthy=healthy))
 
     async def _read(self) -> None:
-        rows = await self._query(
-            lambda connection: f"SELECT tool_name, open_until - {connection.clock}, admitted FROM breakers"
-        )
+        rows = await self._query(lambda connection: f"SELECT tool_name, {connection.clock}, {_HEALTH} FROM breakers")
         self._ailing = {}
-        for name, left, admitted in rows:
-            self._remember(name, left, admitted)
+        for name, now, *values in rows:
+            self._remember(name, ToolHealth(*values), now)
 
-    def _remember(self, tool_name: str, left: float | None, admitted: int) -> None:
-        self._ailing[tool_name] = None if left is None else self._clock.monotonic() + left, admitted
+    async def _change(self, tool_name: str, change: Callable[[ToolHealth, float], float]) -> float:
+        """What a rule says of a tool, and makes of how it fares."""
+        work = partial(_change_health, tool_name=tool_name, change=change)
+        said, health, now = await self._database.write(work, sync=False)
+        self._remember(tool_name, health, now)
+        return said
 
-
-def _probe(connection: Connection, *, tool_name: str, rule: BreakerRule) -> tuple[float | None, int, bool]:
-    """For how long the tool rests, how many calls try it out, and whether the caller's is one of them."""
-    now = connection.clock
-    # Probes that have not reported after another rest, never will.
-    if connection.execute(
-        f"UPDATE breakers SET open_until = {now} + ?, admitted = 1, passed = 0 "
-        f"WHERE tool_name = ? AND open_until <= {now}",
-        *(rule.rest_seconds, tool_name),
-    ):
-        return rule.rest_seconds, 1, True
-    probing = connection.execute(
-        "UPDATE breakers SET admitted = admitted + 1 WHERE tool_name = ? AND admitted > 0 AND admitted < ?",
-        *(tool_name, rule.probes),
-    )
-    rows = connection.query(f"SELECT open_until - {now}, admitted FROM breakers WHERE tool_name = ?", tool_name)
-    return (*(rows[0] if rows else (None, 0)), bool(probing))
+    def _remember(self, tool_name: str, health: ToolHealth, now: float) -> None:
+        if health.open_until is not None:
+            health.open_until += self._clock.monotonic() - now
+        self._ailing[tool_name] = health
+        if not health.failures:
+            del self._ailing[tool_name]
 
 
-def _passed(connection: Connection, *, tool_name: str, rule: BreakerRule) -> bool:
-    """Note a success; True when the tool's failures are forgotten."""
-    # A call from before it opened proves nothing.
-    connection.execute("UPDATE breakers SET passed = passed + 1 WHERE tool_name = ? AND admitted > 0", tool_name)
-    return bool(
-        connection.execute(
-            "DELETE FROM breakers WHERE tool_name = ? AND (open_until IS NULL OR passed >= ?)", tool_name, rule.probes
-        )
-    )
+_HEALTH = "failures, open_until, admitted, passed"
 
 
-def _failed(connection: Connection, *, tool_name: str, rule: BreakerRule) -> float | None:
-    """For how long the tool rests now, if it does."""
-    now = connection.clock
-    [(failures, left)] = connection.query(
-        "INSERT INTO breakers (tool_name, failures) VALUES (?, 1) ON CONFLICT (tool_name) DO UPDATE "
-        f"SET failures = breakers.failures + 1 RETURNING failures, open_until - {now}",
+def _change_health(
+    connection: Connection, *, tool_name: str, change: Callable[[ToolHealth, float], float]
+) -> tuple[float, ToolHealth, float]:
+    # An update that changes nothing, but locks the row until this transaction ends.
+    [(now, *values)] = connection.query(
+        "INSERT INTO breakers (tool_name, failures) VALUES (?, 0) ON CONFLICT (tool_name) DO UPDATE "
+        f"SET failures = breakers.failures RETURNING {connection.clock}, {_HEALTH}",
         tool_name,
     )
-    if failures < rule.failures:
-        return None if left is None else float(left)
-    connection.execute(
-        f"UPDATE breakers SET open_until = {now} + ?, admitted = 0, passed = 0 WHERE tool_name = ?",
-        *(rule.rest_seconds, tool_name),
-    )
-    return rule.rest_seconds
+    health = ToolHealth(*values)
+    said = change(health, now)
+    if health.failures:
+        sql = f"UPDATE breakers SET ({_HEALTH}) = (?, ?, ?, ?) WHERE tool_name = ?"
+        connection.execute(sql, health.failures, health.open_until, health.admitted, health.passed, tool_name)
+    else:
+        connection.execute("DELETE FROM breakers WHERE tool_name = ?", tool_name)
+    return said, health, now

@@ -31,7 +31,7 @@ from journeyman.core.errors import (
     problem_text,
     validation_problems,
 )
-from journeyman.gram.references import DATA_KEYWORDS, NAMED_KEYWORDS, expanded_size, outside_reference
+from journeyman.gram.references import expanded_size, outside_reference, with_schemas
 from journeyman.gram.signature import read_signature, write_signature
 from journeyman.tools.schema import PYDANTIC_ERRORS, QuietSchema, path_to_non_finite, strictly, tidy, why_no_schema
 from journeyman.tools.tool import ArgumentsError, ForeignSchema
@@ -103,20 +103,11 @@ def in_object(schema: dict[str, Any]) -> dict[str, Any]:
 
 def _moved(schema: Any) -> Any:
     """A part of a schema whose references still find what they meant, one object further in."""
-    if isinstance(schema, list):
-        return [_moved(item) for item in schema]
     if not isinstance(schema, dict):
         return schema
-    moved: dict[str, Any] = {}
-    for keyword, value in schema.items():
-        if keyword in DATA_KEYWORDS:
-            moved[keyword] = value
-        elif keyword in NAMED_KEYWORDS and isinstance(value, dict):
-            moved[keyword] = {name: _moved(inner) for name, inner in value.items()}
-        elif keyword == "$ref" and re.match(r"#(?!/\$defs/)(/|$)", str(value)):
-            moved[keyword] = f"#/properties/{WRAPPER}{value[1:]}"
-        else:
-            moved[keyword] = _moved(value)
+    moved = with_schemas(schema, _moved)
+    if re.match(r"#(?!/\$defs/)(/|$)", reference := str(schema.get("$ref"))):
+        moved["$ref"] = f"#/properties/{WRAPPER}{reference[1:]}"
     return moved
 
 

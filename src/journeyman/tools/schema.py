@@ -9,7 +9,7 @@ import inspect
 import json
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -20,6 +20,7 @@ from pydantic_core import InitErrorDetails, SchemaError, core_schema, from_json,
 
 from journeyman.core.data import LISTED_PROBLEMS
 from journeyman.core.errors import ToolDefinitionError, problem_text, validation_problems
+from journeyman.gram.references import schemas_in, with_schemas
 from journeyman.tools.callables import EMPTY, Documentation, Parameter, Signature, read_callable, read_docstring
 from journeyman.tools.tool import ArgumentsError
 
@@ -29,9 +30,6 @@ _UNSAID: Any = object()
 _PREFIX = "#/$defs/"
 # Of these, ``uniqueItems`` comes from sets, which take duplicates and drop them.
 _NOISE = frozenset({"title", "discriminator", "uniqueItems"})
-_NAMED = frozenset({"properties", "patternProperties", "dependentSchemas"})
-_LISTED = frozenset({"anyOf", "oneOf", "allOf", "prefixItems"})
-_SINGLE = frozenset({"items", "additionalProperties", "propertyNames", "contains", "not", "if", "then", "else"})
 PYDANTIC_ERRORS = (PydanticUserError, PydanticUndefinedAnnotation, SchemaError)
 
 
@@ -308,39 +306,20 @@ def _tidy(schema: dict[str, Any], inline: dict[str, Any]) -> dict[str, Any]:
         # What stands beside the reference is about this use of it, so it wins.
         beside = {key: value for key, value in schema.items() if key != "$ref"}
         return _tidy({**inline[name], **beside}, inline)
-    return {key: _tidy_value(key, value, inline) for key, value in schema.items() if key not in _NOISE}
-
-
-def _tidy_value(key: str, value: Any, inline: dict[str, Any]) -> Any:
     # Only schemas are entered: a default or an enum may well hold a "title" of its own.
-    if key in _NAMED:
-        return {name: _tidy(inner, inline) for name, inner in value.items()}
-    if key in _LISTED:
-        return [_tidy(inner, inline) for inner in value]
-    if key in _SINGLE and isinstance(value, dict):
-        return _tidy(value, inline)
-    return value
+    told = {key: value for key, value in schema.items() if key not in _NOISE}
+    return with_schemas(told, lambda inner: _tidy(inner, inline))
 
 
 def _reachable(name: str, definitions: dict[str, Any]) -> set[str]:
     found: set[str] = set()
-    waiting = list(_references(definitions[name]))
+    waiting = [name]
     while waiting:
-        reference = waiting.pop()
-        if reference not in found and reference in definitions:
-            found.add(reference)
-            waiting += _references(definitions[reference])
+        held = (inner.get("$ref") for inner in schemas_in(definitions[waiting.pop()]))
+        new = {str(reference).removeprefix(_PREFIX) for reference in held} & definitions.keys() - found
+        found |= new
+        waiting += new
     return found
-
-
-def _references(node: Any) -> Iterator[str]:
-    if isinstance(node, dict):
-        if isinstance(node.get("$ref"), str):
-            yield node["$ref"].removeprefix(_PREFIX)
-        node = list(node.values())
-    if isinstance(node, list):
-        for inner in node:
-            yield from _references(inner)
 
 
 def _choices_of(schema: dict[str, Any]) -> list[Any]:

@@ -186,15 +186,9 @@ class Tool(Generic[P, R]):
         return self.function(*positional, **keywords)
 
     def call_frozen(self, arguments_json: str, context: ToolContext | None = None) -> Any:
-        """Check and call in one go, to the end: what a child process does."""
+        """Check and call in one go: what a child process does."""
         outcome = self.invoke(self.freeze(arguments_json).values, context)
-        if inspect.isasyncgen(outcome):
-            outcome = collected(outcome)
-        if not inspect.isawaitable(outcome):
-            return outcome
-        import asyncio
-
-        return asyncio.run(_result(outcome))
+        return collected(outcome) if inspect.isasyncgen(outcome) else outcome
 
     def with_changes(self, **changes: Any) -> Tool[P, R]:
         """The same function under a changed specification, e.g. another name or version."""
@@ -294,18 +288,19 @@ def _problem(error: Any) -> str:
     return f"{path}: {error.message[:200]}"
 
 
-async def _result(outcome: Any) -> Any:
-    return await outcome
+async def awaited(value: Awaitable[Any]) -> Any:
+    """An awaitable in the form that a task takes."""
+    return await value
 
 
-async def collected(items: AsyncGenerator[Any, Any]) -> list[Any]:
-    """All that an asynchronous generator gives, as a list."""
+async def collected(items: AsyncGenerator[Any, Any], keep: Callable[[Any], Any] = lambda item: item) -> list[Any]:
+    """All that an asynchronous generator gives, as a list of what ``keep`` makes of each item."""
     import asyncio
 
     found: list[Any] = []
     async with aclosing(items):
         async for item in items:
-            found.append(item)
+            found.append(keep(item))
             if len(found) % _ITEMS_AT_A_TIME == 0:
                 await asyncio.sleep(0)  # one that never waits would stall everybody, and no timeout would hold
     return found
