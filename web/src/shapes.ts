@@ -260,3 +260,24 @@ export interface PlaybookDiff {
     fields: { field: string; before: unknown; after: unknown }[];
   }[];
 }
+
+/** One step of a run: what the model saw before it, what it said, and what the gate decided then and would today. */
+export interface StepDetails {
+  iteration: number;
+  steps: number;
+  messages: { role: string; content: string }[];
+  tools: string[];
+  text: string;
+  calls: { call_id: string; tool_name: string; then: string; today: string | null; rule: string }[];
+}
+
+export interface ReplayReport {
+  verdict: string;
+  findings: { change: string; tool: string; rule: string; calls: number }[];
+}
+
+export interface WrittenTest {
+  test: string;
+  recording: string;
+  replaced: number;
+}

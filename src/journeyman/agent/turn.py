@@ -95,7 +95,7 @@ class ModelPlanner:
             context = ToolContext[Any](principal=scope.principal, run_id=run.id, deps=scope.deps)
             run.instruction = await run.agent.instruction_for(context)
         self._asking = run
-        request = await self._with_media(run, self._request(run))
+        request = await self._with_media(run, self.request(run))
         try:
             if (left := run.remaining()) is None:
                 return _checked(await self._model.respond(request, deltas))
@@ -126,7 +126,7 @@ class ModelPlanner:
         if (run := self._asking) is not None:
             run.recorder.signal(StepRestarted(iteration=run.iteration, reason=reason, seconds=seconds))
 
-    def _request(self, run: Run) -> ModelRequest:
+    def request(self, run: Run) -> ModelRequest:
         """The next question to the model."""
         state = run.state
         if self._system is None:

@@ -6,22 +6,24 @@ import asyncio
 import contextlib
 import json
 from collections import Counter
-from collections.abc import AsyncIterable, Callable
+from collections.abc import AsyncIterable, Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, TypeAlias
 
+from journeyman.agent.run import Run
 from journeyman.agent.turn import ModelPlanner
 from journeyman.core.approvals import Decision
 from journeyman.core.data import Entity, canonical_json, digest
-from journeyman.core.errors import JourneymanError, ModelError
+from journeyman.core.errors import ConfigurationError, JourneymanError, ModelError
+from journeyman.core.events import Fact
 from journeyman.core.protocols import Deltas, Model, ModelRequest, ModelResponse
 from journeyman.core.runs import ToolCall, Usage, cost_of, list_prices
 from journeyman.replay.diff import diff
 from journeyman.replay.playing import play
-from journeyman.replay.recording import Recording
+from journeyman.replay.recording import RecordedStep, Recording
 from journeyman.replay.report import ReplayReport, Share, Tally
-from journeyman.replay.stage import Today
+from journeyman.replay.stage import NotModel, Today
 
 Mode: TypeAlias = Literal["steps", "free"]
 CONCURRENCY = 4
@@ -130,15 +132,30 @@ async def replay_model(
     return _report(found, mode, name)
 
 
+def seen(recording: Recording, today: Today, at: int) -> tuple[RecordedStep, ModelRequest]:
+    """A step, and what the model was asked before it, as it would be asked today."""
+    step = next((step for step in recording.steps if step.message.iteration == at), None)
+    if step is None:
+        raise ConfigurationError(f"run {recording.run_id!r} has no step {at}: it has {len(recording.steps)}")
+    planner = ModelPlanner(NotModel())
+    run = _before(today.stage(recording, planner=lambda: planner), recording.facts[: step.before])
+    return step, planner.request(run)
+
+
+def _before(run: Run, past: Sequence[Fact]) -> Run:
+    for fact in past:
+        run.state.apply(fact)
+    run.offer.resume(run.state)
+    run.refresh()
+    return run
+
+
 async def _step_by_step(recording: Recording, today: Today, model: Model, found: _Found) -> None:
     first: int | None = None
     for step in recording.steps:
         run = today.stage(recording, planner=lambda: ModelPlanner(model))
         past = await today.advised(recording, run)
-        for fact in past[: step.before + len(past) - len(recording.facts)]:
-            run.state.apply(fact)
-        run.offer.resume(run.state)
-        run.refresh()
+        _before(run, past[: step.before + len(past) - len(recording.facts)])
         found.counts["steps"] += 1
         found.before += step.message.usage
         found.models[step.message.model] += 1

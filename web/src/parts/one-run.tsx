@@ -13,6 +13,7 @@ import { OutcomeBadge, standing } from "./outcome";
 import { RatingButtons } from "./rating";
 import { RunCards } from "./run";
 import { Badge, Code, Empty, Problem } from "./small";
+import { Past } from "./past";
 import { Timeline } from "./timeline";
 
 const LOOK_MS = 3_000;
@@ -58,6 +59,7 @@ export function OneRun({ id }: { id: string }) {
       {data && !over ? <Waits waits={data.waits} trouble={row?.trouble ?? null} /> : null}
       <h2>Timeline</h2>
       <Timeline run={run} />
+      <Past id={id} steps={run.steps.filter((step) => step.answeredAt !== null).length} forks={row !== undefined && changes(me, row.principal)} />
       <h2>Steps</h2>
       <RunCards run={run} />
       {facts.length ? (

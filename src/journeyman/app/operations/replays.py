@@ -6,15 +6,21 @@ from typing import Annotated
 
 from pydantic import Field
 
-from journeyman.app.desk import Desk
+from journeyman.app.desk import Desk, NotFoundError
 from journeyman.app.operations.runs import RunView, view_of
 from journeyman.app.operations.table import Body, Id, Object, Storable, Worded, operation, refused
-from journeyman.app.replays import ForkOptions, ReplayOptions, replay
+from journeyman.app.replays import ForkOptions, ReplayOptions, recording_of, replay, today
+from journeyman.core.data import Entity
 from journeyman.core.errors import ConfigurationError, InvalidDataError
 from journeyman.core.policy import WRITE_ALL, Policy
+from journeyman.core.runs import Message
 from journeyman.replay.diff import RunDiff, diff
+from journeyman.replay.gate import judge
+from journeyman.replay.models import seen
+from journeyman.replay.playing import play
 from journeyman.replay.recording import Recording
 from journeyman.replay.report import ReplayReport
+from journeyman.replay.written import Redaction, written_test
 
 MOST_RUNS = 1_000
 """That can be named at once."""
@@ -70,6 +76,77 @@ async def fork_run(desk: Desk, run_id: Id, body: ForkBody) -> RunView:
     except ConfigurationError as error:
         raise refused("at", str(error)) from None
     return await view_of(await desk.run(handle.run_id), desk)
+
+
+class CallView(Entity):
+    """One call of a step, and what was decided of it."""
+
+    call_id: str
+    tool_name: str
+    then: str
+    """free, asked or denied."""
+    today: str | None
+    """The same by today's rules; None where nothing says what the tool is."""
+    rule: str
+    """What decides it today."""
+
+
+class StepView(Entity):
+    """One step of a run: what the model saw before it, what it said, and what the gate decided."""
+
+    iteration: int
+    steps: int
+    """How many the run has."""
+    messages: tuple[Message, ...]
+    tools: tuple[str, ...]
+    """That were offered."""
+    text: str
+    calls: tuple[CallView, ...]
+
+
+@operation("runs.step", "What the model saw before a step, what it said, and why the gate decided as it did")
+async def show_step(
+    desk: Desk, run_id: Id, step: Annotated[int, Field(ge=1, description="The step, from 1.", examples=[1])]
+) -> StepView:
+    recording = Recording((await desk.run(run_id)).id, await desk.facts(run_id))
+    held = today(desk.app)
+    try:
+        shown, request = seen(recording, held, step)
+    except ConfigurationError:
+        raise NotFoundError("step", str(step)) from None
+    judged = {item.call_id: item async for item in judge(recording, held)}
+    calls = [(item, judged[call_id]) for call_id, item in shown.calls.items()]
+    return StepView(
+        iteration=step,
+        steps=len(recording.steps),
+        messages=tuple(request.messages),
+        tools=tuple(item.name for item in request.tools),
+        text=shown.message.text,
+        calls=tuple(
+            CallView(call_id=it.call.id, tool_name=it.call.tool_name, then=it.gate, today=now.now, rule=now.rule)
+            for it, now in calls
+        ),
+    )
+
+
+class TestView(Entity):
+    """A run as a test of pytest, and the recording that it plays."""
+
+    test: str
+    recording: str
+    replaced: int
+    """How many secrets were replaced in it."""
+
+
+@operation("runs.test", "Turn a run into a test of pytest, with a recording that holds no secret")
+async def make_test(desk: Desk, run_id: Id) -> TestView:
+    row, redaction = await desk.run(run_id), Redaction()
+    recording = redaction.recording(await recording_of(desk.app, row.id))
+    try:
+        test = written_test(await play(recording, today(desk.app)), f"recordings/{row.id}.json")
+    except ConfigurationError:  # it has not begun
+        raise NotFoundError("recording of run", run_id) from None
+    return TestView(test=test, recording=recording.to_json(), replaced=len(redaction.replaced))
 
 
 @operation("runs.diff", "Where two runs part, and what each did, answered and cost")

@@ -37,6 +37,8 @@ ROUTES: Mapping[str, tuple[Row, ...]] = {
         ("POST", "/runs/{run_id}/calls/{call_id}/resolve", runs.resolve_call, 409),
         ("POST", "/runs/{run_id}/fork", replays.fork_run),
         ("GET", "/runs/{run_id}/diff", replays.compare_runs),
+        ("GET", "/runs/{run_id}/steps/{step}", replays.show_step),
+        ("GET", "/runs/{run_id}/test", replays.make_test),
         ("GET", "/runs/{run_id}/labels", runs.run_labels),
         ("GET", "/runs/{run_id}/flow", runs.run_flow),
         ("POST", "/runs/{run_id}/rating", runs.rate_run, 409),

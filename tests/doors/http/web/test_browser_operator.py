@@ -303,3 +303,27 @@ async def test_a_problem_goes_when_it_is_over(page: Page, site: Site) -> None:
     await expect(page.get_by_role("alert").first).to_contain_text("The service cannot be reached")
     site.cable.mend()
     await expect(page.get_by_role("alert")).to_have_count(0)
+
+
+async def test_a_run_is_stepped_through_replayed_forked_and_made_a_test(page: Page, site: Site) -> None:
+    run = await asked(site, "Delete order W-17", "time-machine")
+    await opened_at(page, site, f"#/runs/{run}")
+    await page.get_by_text("Step through, replay, fork").click()
+    step = page.get_by_role("region", name="Step 1")
+    await step.get_by_text("What the model saw").click()
+    await expect(step.locator(".seen")).to_contain_text("Delete order W-17")
+    await expect(step.get_by_role("list", name="What was decided")).to_contain_text("asked")
+    await expect(step.get_by_role("list", name="What was decided")).to_contain_text("irreversible")
+    await page.get_by_label("Replay with rules").fill(
+        '{"default_risk": "reversible", "risks": {"delete_order": "reversible"}}'
+    )
+    await page.get_by_role("button", name="Replay").click()
+    await expect(page.get_by_text("1 of 1 calls would be decided otherwise: 1 now free.")).to_be_visible()
+    await page.get_by_role("button", name="Make a test").click()
+    await expect(page.get_by_label("The test")).to_contain_text("def test_delete_order_w_17(recorded_run)")
+    assert await violations(page) == []
+    await page.get_by_label("Say something first").fill("Leave it there")
+    await page.get_by_role("button", name="Fork here").click()
+    await expect(page).not_to_have_url(re.compile(run))
+    await expect(page.get_by_role("heading", name="Delete order W-17")).to_be_visible()
+    assert site.shop.deleted == []
