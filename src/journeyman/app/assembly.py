@@ -108,6 +108,8 @@ class Executors:
         """Knows of calls that another process has begun; set before the first run."""
         self.callers: dict[str, Caller] = {}
         """By run, who can be reached while its calls run; a door's business."""
+        self.recall: Callable[[RunOrder], None] = lambda order: None
+        """Told of each run that is taken up: a door knows whether its caller may come back, and notes them above."""
         self._clock = clock
         self._store = store
         self._now = now
@@ -300,6 +302,8 @@ def build(
     does; else it goes on without those that are gone. ``shared`` is given for a run that a store keeps.
     """
     clock, policy = executor.clock, rules.policy
+    if shared is not None:
+        shared.executors.recall(order)
     state, seq = past or (RunState(result_limit=policy.max_result_chars), 0)
     ranker = DefaultRanker(library)
     offer = Offer(agent, library, order.task, order.principal, most=policy.max_offered_tools, ranker=ranker)

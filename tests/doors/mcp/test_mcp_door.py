@@ -249,19 +249,28 @@ async def test_a_long_call_reports_progress(tmp_path: Path) -> None:
     [
         (User("accept", size="large"), "chosen: [{'size': 'large'}, {'size': 'large'}]"),
         (User("decline"), "chosen: [None, None]"),
-        (None, "NOBODY_TO_ASK"),
     ],
 )
-async def test_a_tool_asks_whoever_has_made_the_call(tmp_path: Path, mode: str, user: User | None, told: str) -> None:
+async def test_a_tool_asks_whoever_has_made_the_call(tmp_path: Path, mode: str, user: User, told: str) -> None:
     async with (
         serving(tmp_path) as (gateway, service),
         Client(gateway.server, mode=mode, elicitation_callback=user) as client,
     ):
         result = await client.call_tool("choose", {})
         assert told in text_of(result)
-        assert not service.app.runner.shared.executors.callers  # nobody is kept longer than their call
-    if user is not None:
-        assert user.asked[-2:] == ["Which size?", "Which colour?"]
+        await until(lambda: not service.app.runner.shared.executors.callers)  # nobody is kept longer than their call
+    assert user.asked[-2:] == ["Which size?", "Which colour?"]
+
+
+async def test_a_client_that_cannot_be_asked_is_told_what_it_lacks(tmp_path: Path) -> None:
+    async with serving(tmp_path) as (gateway, _):
+        async with Client(gateway.server, mode="legacy") as client:
+            assert "NOBODY_TO_ASK" in text_of(await client.call_tool("choose", {}))
+        async with Client(gateway.server) as client:
+            with pytest.raises(MCPError, match="does not answer") as told:
+                await client.call_tool("choose", {})
+        assert told.value.code == types.MISSING_REQUIRED_CLIENT_CAPABILITY
+        assert told.value.data == {"requiredCapabilities": {"elicitation": {}}}
 
 
 @asynccontextmanager

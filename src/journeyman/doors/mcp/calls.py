@@ -16,6 +16,7 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any, TypeAlias
 
 import anyio
@@ -34,8 +35,8 @@ from journeyman.core.data import canonical_json, digest, new_id, visible
 from journeyman.core.errors import ApprovalError, ConfigurationError, ErrorCategory
 from journeyman.core.events import CallProgress
 from journeyman.core.specification import ToolSpecification
-from journeyman.core.storing import NotedRequest, RunOrder
-from journeyman.doors.mcp.asking import LEVEL, Asking, Context, can_be_asked
+from journeyman.core.storing import NotedRequest, RunOrder, RunRow
+from journeyman.doors.mcp.asking import LEVEL, Asking, Context, answered_by, missing_capability
 from journeyman.doors.mcp.results import Look, failure, refusal, success
 
 DOOR = "mcp"
@@ -90,6 +91,13 @@ MOST_SAID = 200_000
 CANCEL_SECONDS = 0.2
 """How long a notice of cancellation may lag behind the cancellation itself."""
 DRAIN_SECONDS = 1.0
+TASKS = "io.modelcontextprotocol/tasks"
+"""The extension by which a client looks after a call that takes long, or waits for a person."""
+TASK = "task"
+"""In a tool's metadata: "always" for a call that is a task at once, "required" for clients with tasks only."""
+TASK_SECONDS = 2.0
+"""After which time a call becomes a task, where its client knows them."""
+POLL_MILLISECONDS = 1_000
 ASKED = {
     "type": "object",
     "properties": {
@@ -121,7 +129,7 @@ class Calls:
     def __init__(self, places: Places, *, elicit: bool, note_links: Callable[[str, Any], None]) -> None:
         self._places = places
         self._note_links = note_links
-        self._asking: dict[str, Asking] = {}
+        self.asking: dict[str, Asking] = {}
         """By run, how to reach its client."""
         self._elicit = elicit
         self._answering: set[str] = set()
@@ -139,23 +147,25 @@ class Calls:
     ) -> Any:
         """Carry a call out, or go on with it where its client has answered a question or asks again."""
         steps = [{"tool": item.name, "args": literal(params.arguments or {})}]
+        seconds, kind = TASK_SECONDS if knows_tasks(ctx) and render is None else None, item.metadata.get(TASK)
+        if seconds is None and render is None and kind == "required":
+            raise missing_capability({"extensions": {TASKS: {}}}, f"{item.name!r} is for clients that know tasks")
         link = await self._link(desk, steps, params)
         self._answering.add(link.run_id)
         asking = self._reached(ctx, desk, link.run_id)
-        waits = False
         try:
             if params.request_state is not None:
-                await self._take_answer(desk, params, link)
+                await self._take_answer(desk, params, asking)
             if link.begun:
                 handle = await desk.app.handle(link.run_id)
             else:
                 if not item.read_only:
                     await link.note(unanswered=False)
-                handle = await self._start(desk, steps, link, said=_said(params))
+                handle = await self._start(ctx, desk, steps, link, said=_said(params))
+            if seconds is not None and kind == "always":
+                return await self._as_task(desk, handle, link, asking)
             try:
-                result = await self._answer(ctx, desk, handle, link, render)
-                waits = isinstance(result, types.InputRequiredResult)
-                return result
+                return await self._answer(ctx, desk, handle, link, render, seconds)
             except asyncio.CancelledError:
                 with anyio.CancelScope(shield=True):
                     await self._cancel(ctx, desk, handle, link)
@@ -163,25 +173,31 @@ class Calls:
         finally:
             self._answering.discard(link.run_id)
             await asking.drain()
-            if not waits:
-                self._asking.pop(link.run_id, None)
-                desk.app.runner.shared.executors.callers.pop(link.run_id, None)
+            self._forget_left(desk)
 
     def _reached(self, ctx: Context, desk: Desk, run_id: str) -> Asking:
-        """How a run's calls reach its client: by its latest request. Clients that never came back are forgotten."""
-        callers = desk.app.runner.shared.executors.callers
-        for left in [
-            left for left, each in self._asking.items() if left not in self._answering and not each.asked.is_set()
-        ]:
-            del self._asking[left]
-            callers.pop(left, None)
+        """How a run's calls reach its client: by its latest request."""
         level = connection_of(ctx).state.get(
             LEVEL, "debug" if ctx.protocol_version in MODERN_PROTOCOL_VERSIONS else "info"
         )
-        asking = self._asking.setdefault(run_id, Asking(ctx, level=level))
+        asking = self.asking.setdefault(run_id, Asking(ctx, answers=answered_by(ctx), level=level))
         asking.ctx = ctx
-        callers[run_id] = asking
+        desk.app.runner.shared.executors.callers[run_id] = asking
         return asking
+
+    def recall(self, callers: dict[str, Any], order: RunOrder) -> None:
+        """Let a run that is taken up again ask its client, who may come back for it."""
+        told = order.task.metadata.get(DOOR)
+        if isinstance(told, dict) and "answers" in told and order.run_id not in self.asking:
+            self.asking[order.run_id] = callers[order.run_id] = Asking(None, answers=told["answers"])
+
+    def _forget_left(self, desk: Desk) -> None:
+        """Forget the clients of runs that nobody waits for and that are not at work."""
+        runner = desk.app.runner
+        for run_id, each in tuple(self.asking.items()):
+            if run_id not in self._answering and not each.asked.is_set() and not runner.at_work(run_id):
+                del self.asking[run_id]
+                runner.shared.executors.callers.pop(run_id, None)
 
     async def _link(self, desk: Desk, steps: Steps, params: types.CallToolRequestParams) -> Link:
         """The run that answers a call: one that it has begun before, or a new one, which is not begun here."""
@@ -223,58 +239,85 @@ class Calls:
         gateway = order.task.metadata.get(DOOR, {}).get("gateway")
         return gateway is None or await desk.app.runner.claims.gone(gateway, silent_seconds=ALIVE_SECONDS)
 
-    async def _start(self, desk: Desk, steps: list[dict[str, Any]], link: Link, *, said: list[str]) -> Handle:
-        metadata = {DOOR: {"gateway": desk.app.runner.shared.owner}, **({SAID: said} if said else {})}
+    async def _start(
+        self, ctx: Context, desk: Desk, steps: list[dict[str, Any]], link: Link, *, said: list[str]
+    ) -> Handle:
+        told = {"gateway": desk.app.runner.shared.owner, "answers": answered_by(ctx)}
+        metadata = {DOOR: told, **({SAID: said} if said else {})}
         try:
             return await start_chain(desk.app, steps, principal=desk.principal, run_id=link.run_id, metadata=metadata)
         except ConfigurationError as error:
             raise MCPError(types.INVALID_PARAMS, str(error)) from None
 
-    async def _take_answer(self, desk: Desk, params: types.CallToolRequestParams, link: Link) -> None:
+    async def _take_answer(self, desk: Desk, params: types.CallToolRequestParams, asking: Asking) -> None:
         """Hand over what the user has answered to a server's question, or do it where that was about an approval."""
-        run_id, _, question = (params.request_state or "").partition(" ")
-        if run_id == link.run_id and self._asking[run_id].answer(question, params.input_responses or {}):
-            return
-        answered = (params.input_responses or {}).get(APPROVAL)
-        if answered is None:
-            return
-        if not isinstance(answered, types.ElicitResult):
-            raise MCPError(types.INVALID_PARAMS, f"the answer {APPROVAL!r} must be that of an elicitation")
-        await self._decide(desk, question, answered)
+        _, _, question = (params.request_state or "").partition(" ")
+        answers = params.input_responses or {}
+        if asking.asked.is_set() and question == asking.question:
+            asking.answer(answers)
+        elif (answered := answers.get(APPROVAL)) is not None:
+            await self.decide(desk, question, answered)
 
-    async def _answer(self, ctx: Context, desk: Desk, handle: Handle, link: Link, render: Render | None) -> Any:
-        while True:
-            outcome = await self._outcome(ctx, desk, handle)
-            if outcome is None:
-                asking = self._asking[handle.run_id]
-                state = f"{handle.run_id} {asking.question}"
-                return types.InputRequiredResult(input_requests=asking.requests, request_state=state)
-            if outcome.kind == "waiting":
-                await link.note(unanswered=True)
-            approval = next(iter(outcome.blockers.approvals), None)
-            if outcome.kind != "waiting" or approval is None or not self._may_ask(ctx, desk, approval):
-                result = await self._result(desk, handle, outcome, render)
+    async def _answer(
+        self, ctx: Context, desk: Desk, handle: Handle, link: Link, render: Render | None, seconds: float | None
+    ) -> Any:
+        """What came of a call. Its progress is reported meanwhile; one that takes long becomes a task."""
+        told = (ctx.meta or {}).get("progress_token")
+        reporting = asyncio.ensure_future(_report(ctx, handle)) if told else None
+        asking = self.asking[handle.run_id]
+        try:
+            while True:
+                outcome = await self._ended(desk, handle, asking, seconds)
+                if outcome is None and asking.asked.is_set():
+                    if ctx.protocol_version not in MODERN_PROTOCOL_VERSIONS:
+                        await asking.put()
+                        continue
+                    state = f"{handle.run_id} {asking.question}"
+                    return types.InputRequiredResult(input_requests=dict(asking.requests), request_state=state)
+                if outcome is None:
+                    return await self._as_task(desk, handle, link, asking)
                 if outcome.kind != "waiting":
+                    if reporting is not None:  # the events end with the run: what was reported last goes first
+                        await asyncio.wait((reporting,), timeout=DRAIN_SECONDS)
+                    result = await self.result(desk, handle, outcome, render)
                     await link.forget()
-                return result
-            if ctx.protocol_version in MODERN_PROTOCOL_VERSIONS:
-                asked = types.ElicitRequest(params=_question(approval))
-                return types.InputRequiredResult(
-                    input_requests={APPROVAL: asked}, request_state=f"{handle.run_id} {approval.id}"
-                )
-            form = _question(approval)
-            answered = await ctx.session.elicit_form(form.message, form.requested_schema, ctx.request_id)
-            if not await self._decide(desk, approval.id, answered):
-                return await self._result(desk, handle, outcome, render)
+                    return result
+                await link.note(unanswered=True)
+                approval = next(iter(outcome.blockers.approvals), None)
+                if approval is None or not self.may_ask(ctx, desk, approval):
+                    if seconds is not None:
+                        return await self._as_task(desk, handle, link, asking)
+                    return await self.result(desk, handle, outcome, render)
+                form = question(approval)
+                if ctx.protocol_version in MODERN_PROTOCOL_VERSIONS:
+                    asked = types.ElicitRequest(params=form)
+                    return types.InputRequiredResult(
+                        input_requests={APPROVAL: asked}, request_state=f"{handle.run_id} {approval.id}"
+                    )
+                answered = await ctx.session.elicit_form(form.message, form.requested_schema, ctx.request_id)
+                if not await self.decide(desk, approval.id, answered):
+                    return await self.result(desk, handle, outcome, render)
+        finally:
+            if reporting is not None:
+                reporting.cancel()
+                await asyncio.wait((reporting,))
 
-    def _may_ask(self, ctx: Context, desk: Desk, approval: Approval) -> bool:
+    async def _as_task(self, desk: Desk, handle: Handle, link: Link, asking: Asking) -> dict[str, Any]:
+        """Leave a call to its client, by the id of its run. The same call is a new one from now on."""
+        asking.task = True
+        await link.forget()
+        return {"resultType": "task", **task_fields(await desk.run(handle.run_id), "working")}
+
+    def may_ask(self, ctx: Context, desk: Desk, approval: Approval) -> bool:
         """Whether whoever sits at the client can be asked, and their word counts."""
         if not self._elicit or approval.four_eyes or not desk.principal.may(DECIDE):
             return False
-        return can_be_asked(ctx, "elicitation/create")
+        return "elicitation/create" in answered_by(ctx)
 
-    async def _decide(self, desk: Desk, approval_id: str, answered: types.ElicitResult) -> bool:
+    async def decide(self, desk: Desk, approval_id: str, answered: Any) -> bool:
         """Do what the user said; False where they said nothing."""
+        if not isinstance(answered, types.ElicitResult):
+            raise MCPError(types.INVALID_PARAMS, f"the answer about {approval_id!r} must be that of an elicitation")
         content = answered.content or {}
         try:
             match answered.action:
@@ -292,41 +335,23 @@ class Calls:
             return approval is not None and approval.status is not ApprovalStatus.PENDING
         return True
 
-    async def _outcome(self, ctx: Context, desk: Desk, handle: Handle) -> Outcome | None:
-        """What came of the run, once it has ended or waits; its progress is reported meanwhile.
-
-        None where a server asks something that the client is to answer with its next request.
-        """
-        if not (ctx.meta or {}).get("progress_token"):
-            return await self._ended(desk, handle)
-        reporting = asyncio.ensure_future(_report(ctx, handle))
-        try:
-            outcome = await self._ended(desk, handle)
-            if (
-                outcome is not None and outcome.kind != "waiting"
-            ):  # the events end with the run: what was reported last goes before the answer
-                await asyncio.wait((reporting,), timeout=DRAIN_SECONDS)
-            return outcome
-        finally:
-            reporting.cancel()
-            await asyncio.wait((reporting,))
-
-    async def _ended(self, desk: Desk, handle: Handle) -> Outcome | None:
+    async def _ended(self, desk: Desk, handle: Handle, asking: Asking, seconds: float | None) -> Outcome | None:
+        """What came of the run, once it has ended or waits; None where something is asked before, or time is up."""
         ending = asyncio.ensure_future(desk.outcome(handle, session_id=None))
-        asked = asyncio.ensure_future(self._asking[handle.run_id].asked.wait())
+        asked = asyncio.ensure_future(asking.asked.wait())
         try:
-            await asyncio.wait((ending, asked), return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait((ending, asked), return_when=asyncio.FIRST_COMPLETED, timeout=seconds)
             return ending.result() if ending.done() else None
         finally:
             ending.cancel()
             asked.cancel()
             await asyncio.wait((ending, asked))
 
-    async def _result(self, desk: Desk, handle: Handle, outcome: Outcome, render: Render | None) -> Any:
+    async def result(self, desk: Desk, handle: Handle, outcome: Outcome, render: Render | None) -> Any:
         if outcome.kind == "waiting":
             if render is not None:
-                raise MCPError(types.INVALID_REQUEST, self._waiting(handle.run_id, outcome))
-            return failure(self._waiting(handle.run_id, outcome))
+                raise MCPError(types.INVALID_REQUEST, self.waiting(handle.run_id, outcome))
+            return failure(self.waiting(handle.run_id, outcome))
         record = next(iter(outcome.calls), None)
         if record is None:
             error = None if outcome.response is None else outcome.response.error
@@ -336,6 +361,8 @@ class Calls:
                 assert record.error is not None
                 wrong = record.error.category is ErrorCategory.INVALID_INPUT
                 raise MCPError(types.INVALID_PARAMS if wrong else types.INTERNAL_ERROR, record.error.message)
+            if record.error and record.error.code == "NOBODY_TO_ASK" and (missing := self._missing(handle.run_id)):
+                raise missing_capability(missing, record.error.message)
             return refusal(record)
         tool, store, value = desk.app.library.lookup(record.tool_name), desk.app.store, await handle.whole(record)
         foreign = tool is not None and "mcp" in tool.specification.metadata
@@ -350,7 +377,13 @@ class Calls:
         declared = tool is not None and declares_object(tool.specification)
         return await success(value, look_up, declared=declared, foreign=foreign)
 
-    def _waiting(self, run_id: str, outcome: Outcome) -> str:
+    def _missing(self, run_id: str) -> Mapping[str, Any]:
+        """What a client would have to be capable of; the older protocol does not tell."""
+        asking = self.asking.get(run_id)
+        modern = asking and asking.ctx and asking.ctx.protocol_version in MODERN_PROTOCOL_VERSIONS
+        return asking.missing if asking is not None and modern else {}
+
+    def waiting(self, run_id: str, outcome: Outcome) -> str:
         blockers, page = outcome.blockers, self._places.page
         where = "" if page is None else f", at {page}"
         for approval in blockers.approvals:
@@ -392,6 +425,28 @@ class Calls:
         await link.forget()
 
 
+def knows_tasks(ctx: Context) -> bool:
+    """Whether a client has said that it looks after tasks."""
+    can = ctx.session.client_capabilities if ctx.protocol_version in MODERN_PROTOCOL_VERSIONS else None
+    return can is not None and TASKS in (can.extensions or {})
+
+
+def task_fields(row: RunRow, status: str) -> dict[str, Any]:
+    """What is told of a task. It is kept as long as its run is, for which there is no time to tell."""
+    return {
+        "taskId": row.id,
+        "status": status,
+        "createdAt": _time(row.created_at),
+        "lastUpdatedAt": _time(row.updated_at),
+        "ttlMs": None,
+        "pollIntervalMs": POLL_MILLISECONDS,
+    }
+
+
+def _time(moment: float) -> str:
+    return datetime.fromtimestamp(moment, UTC).isoformat()
+
+
 def connection_of(ctx: Context) -> Connection:
     """The client's connection, which lasts longer than one request; the package shows it to nobody else."""
     return ctx.session._connection
@@ -422,7 +477,7 @@ def _said(params: types.CallToolRequestParams) -> list[str]:
     return texts
 
 
-def _question(approval: Approval) -> types.ElicitRequestFormParams:
+def question(approval: Approval) -> types.ElicitRequestFormParams:
     about = f"\nIt is about: {visible(approval.about)}" if approval.about else ""
     flow = f"\nLook twice: {visible(approval.flow)}" if approval.flow else ""
     names = visible(", ".join(approval.ungrounded))

@@ -34,9 +34,10 @@ from journeyman.core.policy import Principal, RiskLevel
 from journeyman.core.specification import PROMPT, RESOURCE, ToolSpecification
 from journeyman.core.storing import RunRow
 from journeyman.doors.mcp.asking import LEVEL, Context
-from journeyman.doors.mcp.calls import Calls, Places, cancellation_key, connection_of, declares_object
+from journeyman.doors.mcp.calls import TASKS, Calls, Places, cancellation_key, connection_of, declares_object
 from journeyman.doors.mcp.content import BYTES, Behind, Contents
 from journeyman.doors.mcp.results import blob, contents, prompt
+from journeyman.doors.mcp.tasks import TaskParams, Tasks
 
 TOO_LARGE = "journeyman/too-large"
 """The method of a request in the place of one that was dropped."""
@@ -98,6 +99,12 @@ class Gateway:
         )
         # Not by its name: the package warns of what the newer protocol has given up.
         self.server.add_request_handler("logging/setLevel", types.SetLevelRequestParams, self._set_level)
+        tasks = Tasks(self._calls)
+        self.server.extensions[TASKS] = {}
+        for method, answer in {"get": tasks.get, "update": tasks.update, "cancel": tasks.cancel}.items():
+            self.server.add_request_handler(f"tasks/{method}", TaskParams, partial(self._answer_task, answer))
+        executors = service.app.runner.shared.executors
+        executors.recall = partial(self._calls.recall, executors.callers)
         self.server.middleware.append(self._refuse_large)
         self.server.middleware.append(self._note_cancellations)
         self.server.middleware.append(
@@ -236,6 +243,9 @@ class Gateway:
                 await desk.miss_tool(params.name[:TOOL_NAME_CHARS])
             raise MCPError(types.INVALID_PARAMS, f"Unknown tool: {params.name[:TOOL_NAME_CHARS]}")
         return await self._calls.call(ctx, desk, item, params)
+
+    async def _answer_task(self, answer: Any, ctx: Context, params: TaskParams) -> Any:
+        return await answer(ctx, self._desk(ctx), params)
 
     def _input_schema(self, name: str) -> Mapping[str, Any] | None:
         item = self._found(name)
