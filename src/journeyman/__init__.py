@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from journeyman.app.direct import run_sync as run_sync
     from journeyman.app.direct import stream as stream
     from journeyman.app.journeyman import Journeyman as Journeyman
+    from journeyman.app.quarantine import quarantine as quarantine
     from journeyman.app.splits import Split as Split
     from journeyman.core.approvals import Approval as Approval
     from journeyman.core.approvals import Approve as Approve
