@@ -11,10 +11,10 @@ import asyncio
 import contextlib
 import logging
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypedDict, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypedDict, TypeVar, Unpack, overload
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -82,32 +82,56 @@ _FACTS_AT_ONCE = 500
 _TELL_SECONDS = 1.0
 """How often it is looked what a run waits for, for whoever wants to be told."""
 
-Missed: TypeAlias = tuple[int, list[Event]]
-"""What signals have told of the step under way, and the number of the fact before them."""
-
 
 # --- watching a run here
 
 
-class Watch:
-    """For whoever looks at one run: when to look again, and what the run amounts to once it has ended here."""
+class Watch(asyncio.Event):
+    """For whoever looks at one run: set when to look again, with the signals that were heard and not handed on yet.
 
-    def __init__(self) -> None:
-        self._news = asyncio.Event()
+    Signals are heard where somebody wants them ``after`` a fact; each is kept with the number of the fact before it.
+    """
+
+    def __init__(self, after: int | None) -> None:
+        super().__init__()
         self.response: AgentResponse | None = None
         """Set when the run ends while it is watched. The store knows of the end by then."""
+        self._after = after
+        self._signals: deque[tuple[int, Event]] = deque()
+        self._lossy = False
 
-    def tell(self) -> None:
-        self._news.set()
-
-    def clear(self) -> None:
-        self._news.clear()
-
-    async def wait(self, seconds: float) -> None:
+    async def wait_for(self, seconds: float) -> None:
         """Until there is news, but no longer than this."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
-                await self._news.wait()
+                await self.wait()
+
+    def hear(self, event: Event) -> None:
+        """Something that happened to a run that is worked on here."""
+        if event.seq is not None:
+            self._lossy = False
+            self._after = None if self._after is None else event.seq
+            if isinstance(event, RunFinished | RunFailed):
+                self.response = event.response
+        elif self._after is None:
+            return
+        else:
+            # One that is lost takes the rest of its step with it: half a text helps nobody.
+            self._lossy = self._lossy or len(self._signals) >= MOST_SIGNALS
+            if self._lossy:
+                return
+            self._signals.append((self._after, event))
+        self.set()
+
+    def add(self, after: int, events: Iterable[Event]) -> None:
+        """Signals that came after the fact of this number, and were told before or elsewhere."""
+        self._after = max(self._after or 0, after)
+        self._signals.extend((after, event) for event in events)
+
+    def up_to(self, seq: int) -> Iterator[Event]:
+        """Signals that came before the fact after this one."""
+        while self._signals and self._signals[0][0] <= seq:
+            yield self._signals.popleft()[1]
 
 
 class Watches:
@@ -117,8 +141,8 @@ class Watches:
         self._by_run: dict[str, list[Watch]] = {}
 
     @contextlib.contextmanager
-    def on(self, run_id: str) -> Iterator[Watch]:
-        watch = Watch()
+    def on(self, run_id: str, *, after: int | None = None) -> Iterator[Watch]:
+        watch = Watch(after)
         watching = self._by_run.setdefault(run_id, [])
         watching.append(watch)
         try:
@@ -132,16 +156,13 @@ class Watches:
         return run_id in self._by_run
 
     def hear(self, event: Event) -> None:
-        """A fact about a run that is worked on here."""
         for watch in self._by_run.get(event.run_id, ()):
-            if isinstance(event, RunFinished | RunFailed):
-                watch.response = event.response
-            watch.tell()
+            watch.hear(event)
 
     def tell(self, run_id: str) -> None:
-        """Something else happened to a run."""
+        """Something happened to a run of which there is no event here."""
         for watch in self._by_run.get(run_id, ()):
-            watch.tell()
+            watch.set()
 
 
 class UnderWay:
@@ -175,10 +196,9 @@ class UnderWay:
             if self._progress and isinstance(event, CallFinished):
                 self._progress.pop(event.record.call_id, None)
 
-    def missed(self) -> Missed | None:
-        """For somebody who joins now."""
-        found = [*self._progress.values(), *_joined(self._text)]
-        return (self._after, found) if found else None
+    def missed(self) -> tuple[int, list[Event]]:
+        """For somebody who joins now, and the number of the fact before it."""
+        return self._after, [*self._progress.values(), *_joined(self._text)]
 
     def unsent(self, run_id: str) -> SignalBatch | None:
         """For those who watch the run from another process, each once."""
@@ -187,39 +207,6 @@ class UnderWay:
         content = _batch().dump_json(_joined(self._unsent)).decode()
         self._unsent, self._batches = [], self._batches + 1
         return SignalBatch(run_id=run_id, after_seq=self._after, number=self._batches, content=content)
-
-
-class Signals:
-    """Signals that were heard and not handed on yet, each with the number of the fact before it."""
-
-    def __init__(self, after: int) -> None:
-        self._waiting: deque[tuple[int, Event]] = deque()
-        self._heard = after
-        self._lossy = False
-
-    def begin(self, missed: Missed) -> None:
-        """What was told before anybody listened here."""
-        self._heard, events = missed
-        self._waiting.extend((self._heard, event) for event in events)
-
-    def take(self, event: Event) -> bool:
-        """Whether it was kept. One that is lost takes the rest of its step with it: half a text helps nobody."""
-        if event.seq is not None:
-            self._heard, self._lossy = event.seq, False
-            return False
-        self._lossy = self._lossy or len(self._waiting) >= MOST_SIGNALS
-        if not self._lossy:
-            self._waiting.append((self._heard, event))
-        return not self._lossy
-
-    def add(self, seq: int, event: Event) -> None:
-        """One that another process has sent, after the fact of this number."""
-        self._waiting.append((seq, event))
-
-    def up_to(self, seq: int) -> Iterator[Event]:
-        """Those that came before the fact after this one."""
-        while self._waiting and self._waiting[0][0] <= seq:
-            yield self._waiting.popleft()[1]
 
 
 # --- between processes
@@ -260,17 +247,17 @@ class Inbox:
         self._latest = (after, 0)
         self._said_until = float("-inf")
 
-    async def read(self, row: RunRow, after: int) -> list[tuple[int, Event]]:
+    async def read(self, row: RunRow, after: int) -> list[tuple[int, list[Event]]]:
         """What has come since, each with the number of the fact before it; nothing of before the fact ``after``."""
         runner = self._runner
         if (row.owner is None and runner.queue is None) or row.owner == runner.shared.owner:
             return []
         await self.announce()
         self._latest = max(self._latest, (after, 0))
-        found: list[tuple[int, Event]] = []
+        found: list[tuple[int, list[Event]]] = []
         for batch in await runner.store.signals.after(self._run_id, *self._latest):
             self._latest = (batch.after_seq, batch.number)
-            found += [(batch.after_seq, event) for event in _read(batch.content)]
+            found.append((batch.after_seq, _read(batch.content)))
         return found
 
     async def announce(self) -> None:
@@ -425,7 +412,7 @@ class Handle(Generic[OutputT]):
                 status = row.status
                 if status.ended or (status.waiting and await self._waits(row)):
                     return status, None
-                await watch.wait(self._poll_seconds)
+                await watch.wait_for(self._poll_seconds)
 
     @property
     def _poll_seconds(self) -> float:
@@ -506,30 +493,23 @@ class Handle(Generic[OutputT]):
 
     async def batches(self, *, after: int = 0) -> AsyncGenerator[list[Event], None]:
         """The same events, together as they are found: for whoever sends them on at a price for each time."""
-        signals, inbox = Signals(after), Inbox(self._runner, self.run_id, after=after)
-        place: int | None = None
-        with self._runner.watches.on(self.run_id) as watch, contextlib.ExitStack() as ending:
-
-            def hear(event: Event) -> None:
-                if signals.take(event):
-                    watch.tell()
-
-            ending.callback(self._runner.unlisten, self.run_id, hear)
+        inbox, place = Inbox(self._runner, self.run_id, after=after), None
+        with self._runner.watches.on(self.run_id, after=after) as watch:
             self._runner.stream_text(self.run_id)
+            if (under_way := self._runner.under_way(self.run_id)) is not None:
+                watch.add(*under_way.missed())
             while True:
                 watch.clear()
-                if (missed := self._runner.listen(self.run_id, hear)) is not None:
-                    signals.begin(missed)
                 here = self._runner.at_work(self.run_id)
                 try:
                     row = await self._row()
-                    for seq, signal in () if here else await inbox.read(row, after):
-                        signals.add(seq, signal)
+                    for seq, signals in () if here else await inbox.read(row, after):
+                        watch.add(seq, signals)
                     facts = await self._facts(row, after)
                     position = None if here or row.status is not RunStatus.QUEUED else await self.position()
                 except StoreError:
                     # Whoever follows a run is not told of a database that is away for a while; it only takes longer.
-                    await watch.wait(_AWAY_SECONDS)
+                    await watch.wait_for(_AWAY_SECONDS)
                     continue
                 found: list[Event] = []
                 if position is not None and position != place:
@@ -539,9 +519,9 @@ class Handle(Generic[OutputT]):
                     place = position
                 for fact in facts:
                     # Each signal in its place: after the fact that came before it.
-                    found += [*signals.up_to(after), fact]
+                    found += [*watch.up_to(after), fact]
                     after = fact.seq or after
-                found += signals.up_to(after)
+                found += watch.up_to(after)
                 if found:
                     yield found
                 if facts:
@@ -551,9 +531,9 @@ class Handle(Generic[OutputT]):
                 if not here and (trouble := self._runner.trouble(self.run_id, row)) is not None:
                     raise trouble
                 if here or row.status.waiting:
-                    await watch.wait(_IDLE_SECONDS)
+                    await watch.wait_for(_IDLE_SECONDS)
                 else:
-                    await watch.wait(self._poll_seconds + min(_IDLE_SECONDS, (position or 0) * _SECONDS_A_PLACE))
+                    await watch.wait_for(self._poll_seconds + min(_IDLE_SECONDS, (position or 0) * _SECONDS_A_PLACE))
 
     async def _facts(self, row: RunRow, after: int) -> Sequence[Fact]:
         if row.last_seq <= after:

@@ -18,14 +18,14 @@ from typing import TYPE_CHECKING, TypedDict
 from journeyman.agent.ending import interrupted
 from journeyman.agent.run import Run, advance
 from journeyman.app.assembly import Shared
-from journeyman.app.handles import Missed, UnderWay, Watches, send_signals
+from journeyman.app.handles import UnderWay, Watches, send_signals
 from journeyman.app.owners import StoreWitness, dead_owners, give_up, is_stopped, trouble_of
 from journeyman.app.traces import Kept, Retention
 from journeyman.core.approvals import Label
 from journeyman.core.data import LOG_FIELDS
 from journeyman.core.errors import ConfigurationError, JournalConflictError, JourneymanError, StoreError
 from journeyman.core.events import CallFinished, Event, MessageReceived, StepFinished
-from journeyman.core.protocols import Clock, Listener
+from journeyman.core.protocols import Clock
 from journeyman.core.runs import RunStatus
 from journeyman.core.storing import DueRun, RunOrder, RunRow, checked_lease
 from journeyman.stores.journal import retrying
@@ -221,7 +221,6 @@ class _Work:
     epoch: int = 0
     unproved: bool = False
     """Whether processes have died on it, or could not go on with it, and it has not got any further since."""
-    listeners: list[Listener] = field(default_factory=list)
     under_way: UnderWay = field(default_factory=UnderWay)
 
 
@@ -497,7 +496,7 @@ class Runner:
                 return
             run.leaving = self._leaving
             # A model need not stream where nobody listens.
-            run.wants_text = bool(work.listeners) or run_id in self._with_text or self.streams_text
+            run.wants_text = run_id in self._with_text or self.streams_text
             await advance(run)
             if run.state.status.waiting and (row := await self._row(run_id)) is not None and row.cancel_wanted:
                 await interrupted(run)
@@ -595,24 +594,6 @@ class Runner:
             if (work := self._working.get(run_id)) is not None and work.run is not None:
                 work.run.wants_text = True
 
-    def listen(self, run_id: str, listener: Listener) -> Missed | None:
-        """Hear signals (deltas, progress) of a run while it is worked on here.
-
-        Returns what a listener that is new has missed of the step under way.
-        """
-        work = self._working.get(run_id)
-        if work is None or listener in work.listeners:
-            return None
-        work.listeners.append(listener)
-        if work.run is not None:
-            work.run.wants_text = True
-        return work.under_way.missed()
-
-    def unlisten(self, run_id: str, listener: Listener) -> None:
-        work = self._working.get(run_id)
-        if work is not None and listener in work.listeners:
-            work.listeners.remove(listener)
-
     @property
     def busy(self) -> bool:
         return bool(self._working)
@@ -635,16 +616,13 @@ class Runner:
             self._traces.hear(event)
         if (work := self._working.get(run_id)) is not None:
             work.under_way.hear(event)
-            for listener in work.listeners:
-                listener(event)
             if work.unproved and isinstance(event, _PROGRESS):
                 work.unproved = False
                 self._aside(self._prove(run_id, work.epoch))
         if self.store.shared_limits:
             self.changed.add(run_id)
             self.news.set()
-        if event.seq is not None:
-            self.watches.hear(event)
+        self.watches.hear(event)
 
     def under_way(self, run_id: str) -> UnderWay | None:
         """The signals of a run that is worked on here, for another process that shows it."""

@@ -145,7 +145,9 @@ class _Conversation:
                 code = came_to  # through a pipe, the code is that of the last run
         if not interactive:
             return code
-        await self._say_how_to_go_on()
+        if await self._desk.has_session(self._session.id):
+            again = command(self._options.store, "chat --session", self._session.id, *self._options.repeated)
+            self._console.print(f"go on: {again}", style="dim", soft_wrap=True)
         return code if code is ExitCode.WAITING else ExitCode.DONE
 
     # --- saying something
@@ -168,15 +170,11 @@ class _Conversation:
             return ExitCode.FAILED
         handle = await self._session.send(self._agent, text, principal=self._options.principal)
         code = await self._see(handle)
-        if code is not ExitCode.WAITING:
-            await self._report_gap(handle)
-        return code
-
-    async def _report_gap(self, handle: Handle) -> None:
-        if (report := (await handle.result()).gap) is not None:
+        if code is not ExitCode.WAITING and (report := (await handle.result()).gap) is not None:
             missing = ", ".join(map(screen.escaped, report.missing_tools))
             kept = command(self._options.store, "gaps list")
             self._console.print(Text(f"· no tool for: {missing} · kept: {kept}", style="dim"), soft_wrap=True)
+        return code
 
     async def _see(self, handle: Handle, *, seen: int = 0) -> ExitCode:
         with screen.keys_hidden(), self._interrupts.cancelling(handle):
@@ -206,16 +204,13 @@ class _Conversation:
                 return
             yield line
 
-    async def _say_how_to_go_on(self) -> None:
-        if await self._desk.has_session(self._session.id):
-            again = command(self._options.store, "chat --session", self._session.id, *self._options.repeated)
-            self._console.print(f"go on: {again}", style="dim", soft_wrap=True)
-
     async def _obey(self, name: str, argument: str) -> ExitCode:
         """Carry out a command of the chat."""
         match name:
             case "/help":
-                self._help()
+                rows = ((item.usage, item.does) for item in COMMANDS.values())
+                self._console.print(screen.fields(*rows, *KEYS.items()))
+                self._console.print("Everything else is said to the assistant.")
             case "/tools":
                 self._tools(argument)
             case "/history":
@@ -232,10 +227,6 @@ class _Conversation:
             case _:
                 screen.note(unknown(name))
         return ExitCode.DONE
-
-    def _help(self) -> None:
-        self._console.print(screen.fields(*((item.usage, item.does) for item in COMMANDS.values()), *KEYS.items()))
-        self._console.print("Everything else is said to the assistant.")
 
     def _tools(self, name: str) -> None:
         if not name:

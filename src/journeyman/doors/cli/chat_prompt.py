@@ -153,7 +153,7 @@ class KeptHistory(History):
                 file.write(line)  # one write: two programs at once do not mix their lines
                 size = file.tell()
             if size > MOST_BYTES * ROOM:
-                self._cut()
+                replace_file(self._place, b"".join(self._read()))
         except OSError as error:
             self._give_up(error)
 
@@ -165,9 +165,6 @@ class KeptHistory(History):
             if size > MOST_BYTES:
                 file.readline()  # the rest of one that was cut through
             return file.read().splitlines(keepends=True)[-MOST_LINES:]
-
-    def _cut(self) -> None:
-        replace_file(self._place, b"".join(self._read()))
 
     def _give_up(self, error: OSError) -> None:
         self._kept = False

@@ -134,7 +134,9 @@ async def _store_findings(url: str) -> dict[str, Any]:
     shown = without_password(url)
     found: dict[str, Any] = {"url": shown, "found": False, "healthy": True}
     if (file := file_of(url)) is not None:
-        found |= {"file": str(file), "readable_by_others": _others_can_read(file)}
+        files = (Path(f"{file}{suffix}") for suffix in ("", "-wal", "-shm"))
+        readable = os.name == "posix" and any(each.exists() and each.stat().st_mode & 0o077 for each in files)
+        found |= {"file": str(file), "readable_by_others": readable}
     if not is_there(url):
         return {**found, "told": f"none yet: runs live in memory; run --durable keeps them in {shown}"}
     try:
@@ -154,11 +156,6 @@ async def _store_findings(url: str) -> dict[str, Any]:
     return {**found, **counts, "told": f"{shown}, schema version {version}; runs: {told}"}
 
 
-def _others_can_read(file: Path) -> bool:
-    files = (Path(f"{file}{suffix}") for suffix in ("", "-wal", "-shm"))
-    return os.name == "posix" and any(each.exists() and each.stat().st_mode & 0o077 for each in files)
-
-
 def _most(number: int) -> str:
     return f"{MOST_COUNTED} or more" if number == MOST_COUNTED else str(number)
 
@@ -169,13 +166,7 @@ def _extras() -> dict[str, dict[str, Any]]:
     for line in metadata.requires("journeyman") or []:
         if (found := _NEEDS.match(line)) and found[2] != "all":
             needed.setdefault(found[2], []).append(found[1])
-    missing = {extra: [name for name in names if not _installed(name)] for extra, names in needed.items()}
+    missing = {
+        extra: [name for name in names if not any(metadata.distributions(name=name))] for extra, names in needed.items()
+    }
     return {extra: {"installed": not names, "missing": names} for extra, names in sorted(missing.items())}
-
-
-def _installed(name: str) -> bool:
-    try:
-        metadata.version(name)
-    except metadata.PackageNotFoundError:
-        return False
-    return True

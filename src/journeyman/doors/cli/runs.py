@@ -152,7 +152,14 @@ def _standing(
         ),
         ("at work", (holder or "nobody") if unfinished else None),
         ("trouble", row.trouble if unfinished else None),
-        *(("waits for", _wait_text(wait)) for wait in waits if unfinished),
+        *(
+            (
+                "waits for",
+                f"{wait.whom}: {wait.text}{f' (until {screen.local_time(wait.until)})' if wait.until else ''}",
+            )
+            for wait in waits
+            if unfinished
+        ),
         ("cancel", CANCELLED if unfinished and row.cancel_wanted else None),
     )
 
@@ -176,11 +183,6 @@ def _print_course(facts: list[Fact], response: AgentResponse | None, *, verbose:
         by = f" by {screen.escaped(label.by)}" if label.by else ""
         note = f": {screen.escaped(label.note)}" if label.note else ""
         screen.show(console, Text(f"{label.value} · {label.decision or label.source.value}{by}{note}", style="dim"))
-
-
-def _wait_text(wait: Wait) -> str:
-    until = "" if wait.until is None else f" (until {screen.local_time(wait.until)})"
-    return f"{wait.whom}: {wait.text}{until}"
 
 
 def _print_facts(facts: list[Fact]) -> None:

@@ -26,11 +26,8 @@ from journeyman.doors.cli.program import take_from_environment
 from journeyman.doors.cli.serve import agents_and_tools, opening, who_answers
 
 if TYPE_CHECKING:
-    from journeyman.app.configuration import Configuration
     from journeyman.app.service import Service
-    from journeyman.doors.slack import Admission
     from journeyman.settings.reading import Loaded
-    from journeyman.settings.schema import SlackWorkspace
 
 BOT_VARIABLE = f"{SECRET_PREFIX}SLACK_BOT_TOKEN"
 APP_VARIABLE = "SLACK_APP_TOKEN"
@@ -90,13 +87,21 @@ def slack(
             door.People(listed, approvers=deciding)  # for its mistakes, before Slack is asked for anything
         except ConfigurationError as error:
             raise wrong_value(error, "doors", "slack", "people") from None
-    admitted = {team: _admission(item) for team, item in spaces.items()}
+    admitted = {
+        team: door.Admission(
+            channels=None if item.channels is None else frozenset(item.channels),
+            users=None if item.users is None else frozenset(item.users),
+            direct_messages=item.direct_messages,
+        )
+        for team, item in spaces.items()
+    }
     agent, library, model = bag.agent, bag.library, bag.model
     database = open_at(bag.store)
     followed = configuration(database)
     api_url = os.environ.get(SLACK_VARIABLE)
     pace = slack_pace(database, given.limits)
-    if agent is None and library is None and (followed is None or not _brings_tools(followed)):
+    brings_tools = whole_file.toolkits or whole_file.mcp or any(item.import_ for item in whole_file.tools.values())
+    if agent is None and library is None and (followed is None or not brings_tools):
         library = SLACK
     if agent is None and library == SLACK:
         tools = slack_library(model=model, base_url=api_url, pace=pace)
@@ -185,15 +190,3 @@ def _bot_tokens(said: Loaded | None) -> dict[str, str]:
             "or name it in the configuration file: doors.slack.workspaces.ID.bot_token"
         )
     return tokens
-
-
-def _admission(item: SlackWorkspace) -> Admission:
-    from journeyman.doors.slack import Admission
-
-    channels, users = (None if ids is None else frozenset(ids) for ids in (item.channels, item.users))
-    return Admission(channels=channels, users=users, direct_messages=item.direct_messages)
-
-
-def _brings_tools(followed: Configuration) -> bool:
-    settings = followed.settings
-    return bool(settings.toolkits or settings.mcp or any(item.import_ for item in settings.tools.values()))

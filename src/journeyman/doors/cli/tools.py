@@ -229,13 +229,10 @@ def call_tool(
         if given.verbose:
             _print_record(record)
         else:
-            trace.console.print(_in_a_line(record), soft_wrap=True)
+            facts = [screen.duration(record.duration_ms), *([] if record.error is None else [record.error.code])]
+            called = screen.status_text(record.status, record.tool_name)
+            trace.console.print(Text.assemble(called, (f" · {' · '.join(facts)}", "dim")), soft_wrap=True)
     raise typer.Exit(ExitCode.DONE if record.status is CallStatus.SUCCESS else ExitCode.FAILED)
-
-
-def _in_a_line(record: ToolCallRecord) -> Text:
-    facts = [screen.duration(record.duration_ms), *([] if record.error is None else [record.error.code])]
-    return Text.assemble(screen.status_text(record.status, record.tool_name), (f" · {' · '.join(facts)}", "dim"))
 
 
 def _print_record(record: ToolCallRecord) -> None:

@@ -147,7 +147,10 @@ class Trace:
                 self._message(event)
             case events.CallsPlanned(calls=calls):
                 for call in calls:
-                    self._planned(call)
+                    self._calls[call.id] = call
+                    planned = self._under_way[call.id] = _asked_for(call, width=self._width - 24)
+                    if self._live is None and self._plans:
+                        self._line(f"→ {planned}", style="dim")
             case events.CallStarted(call_id=id, attempt=attempt) if attempt > 1:
                 self._progress(id, f"attempt {attempt}")
             case events.CallProgress(call_id=id, message=message, fraction=fraction):
@@ -193,13 +196,6 @@ class Trace:
         self._under_way.pop(THINKING, None)
         if event.calls and event.text.strip():
             self._line(screen.escaped(event.text.strip()), style="italic")
-
-    def _planned(self, call: ToolCall) -> None:
-        self._calls[call.id] = call
-        shown = _asked_for(call, width=self._width - 24)
-        self._under_way[call.id] = shown
-        if self._live is None and self._plans:
-            self._line(f"→ {shown}", style="dim")
 
     def _progress(self, call_id: str, message: str) -> None:
         call = self._calls.get(call_id)
