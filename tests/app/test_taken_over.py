@@ -12,7 +12,7 @@ import pytest_asyncio
 from journeyman import Agent, RiskLevel, ToolContext, ToolLibrary, tool
 from journeyman.app import owners
 from journeyman.app.journeyman import Journeyman
-from journeyman.app.owners import fate, new_owner
+from journeyman.app.owners import liveness, new_owner
 from journeyman.core.events import CallFinished, CallResolved, CallStarted, Event, RunResumed
 from journeyman.core.protocols import SystemClock
 from journeyman.stores.journal import RetryingJournal
@@ -275,7 +275,7 @@ async def test_nobody_waits_for_a_process_that_did_not_begin_the_call(
     opens: Opens, first: Journeyman, second: Journeyman, till: Till, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A machine dies in a call; the one that waits for its report stalls past its lease, and is back again."""
-    monkeypatch.setattr(owners, "fate", lambda *_, **__: "unknown")  # as if each were on a machine of its own
+    monkeypatch.setattr(owners, "liveness", lambda *_, **__: "unknown")  # as if each were on a machine of its own
     monkeypatch.setattr(owners, "SILENT_LEASES", 1_000_000)
     handle = await first.start(till.agent, "Pay")
     await till.entered.wait()
@@ -326,7 +326,7 @@ async def test_a_process_that_has_a_run_again_does_not_wait_for_itself(first: Jo
     await store._database.write(itself)
     report = await first.store.runs.reported(started)
     assert [former.owner for former in report.at_work] == [own]
-    assert await first.runner.witness.awaited(started) == []
+    assert await first.runner.claims.awaited(started) == []
     till.open.set()
 
 
@@ -337,15 +337,15 @@ async def began(app: Journeyman, run_id: str) -> CallStarted:
 def test_a_process_is_known_by_more_than_host_and_number(monkeypatch: pytest.MonkeyPatch) -> None:
     ours = new_owner()
     host, pid, started, number, boot, namespace = ours.split("/")
-    assert fate(ours) == "alive"
-    assert fate("/".join((host, pid, "1", number, boot, namespace))) == "dead"
-    assert fate("/".join((host, "4194304", started, number, boot, namespace))) == "dead"
+    assert liveness(ours) == "alive"
+    assert liveness("/".join((host, pid, "1", number, boot, namespace))) == "dead"
+    assert liveness("/".join((host, "4194304", started, number, boot, namespace))) == "dead"
     # Another container, with the same name and the same process number.
-    assert fate("/".join((host, pid, "1", number, boot, "1"))) == "unknown"
+    assert liveness("/".join((host, pid, "1", number, boot, "1"))) == "unknown"
     # Another machine of that name; on a store that one machine alone can use, the same before it was started anew.
     other_boot = "/".join((host, pid, "1", number, "b", namespace))
-    assert (fate(other_boot), fate(other_boot, one_machine=True)) == ("unknown", "dead")
-    assert fate(f"{host}/{pid}/1/{number}") == "unknown"  # of an earlier version
+    assert (liveness(other_boot), liveness(other_boot, one_machine=True)) == ("unknown", "dead")
+    assert liveness(f"{host}/{pid}/1/{number}") == "unknown"  # of an earlier version
     # In a namespace whose /proc shows other processes.
     monkeypatch.setattr(owners, "_namespace", lambda: "")
-    assert fate(new_owner()) == "unknown"
+    assert liveness(new_owner()) == "unknown"

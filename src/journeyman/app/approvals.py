@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from journeyman.core.approvals import Approval, ApprovalStatus, Approve, Decision, Deny, Expired, Grant, GrantTerms
 from journeyman.core.data import LARGE_TEXT, canonical_json, new_id
 from journeyman.core.errors import ApprovalError, ConfigurationError, EditedArgumentsError
-from journeyman.core.policy import ANY_PRINCIPAL, Principal, PrincipalFilter, RiskLevel
+from journeyman.core.policy import ANY_PRINCIPAL, Principal, PrincipalFilter
 from journeyman.core.specification import ToolSpecification
 from journeyman.execution.checks import base_risk
 from journeyman.tools.library import ToolLibrary
@@ -30,8 +30,9 @@ class StoreGate:
 
     async def ask(self, approval: Approval) -> Decision | None:
         kept = await self.store.approvals.ask(approval)
-        if kept.status is ApprovalStatus.PENDING:
-            kept = await self._by_grant(kept) or kept
+        if kept.status is ApprovalStatus.PENDING and self.session_id is not None:
+            # A grant for this tool in this chat session counts as the approval of whoever gave it.
+            kept = await self.store.grants.use(kept, session_id=self.session_id) or kept
         match kept.status:
             case ApprovalStatus.PENDING:
                 expired = await self.store.approvals.expire()
@@ -43,12 +44,6 @@ class StoreGate:
                 return Deny(reason=kept.reason or "", by=kept.decided_by)
             case ApprovalStatus.EXPIRED | ApprovalStatus.SUPERSEDED:
                 return Expired()
-
-    async def _by_grant(self, approval: Approval) -> Approval | None:
-        """A grant for this tool in this chat session counts as the approval of whoever gave it."""
-        if self.session_id is None:
-            return None
-        return await self.store.grants.use(approval, session_id=self.session_id)
 
 
 class Approvals:
@@ -148,34 +143,22 @@ class Approvals:
             seconds=min(seconds or policy.grant_seconds, policy.grant_seconds),
         )
         tool_digest = await asyncio.to_thread(tool.approval_digest)
-        grant = self._grant(session_id, tool_name, tool_digest, risk, terms, by=by, principal=principal)
+        what = {"session_id": session_id, "tool_name": tool_name, "tool_digest": tool_digest, "risk": risk}
+        grant = self._grant(terms, by=by, principal=principal, **what)
         await self._store.grants.grant(grant)
         return grant
 
-    def _grant(
-        self,
-        session_id: str,
-        tool_name: str,
-        tool_digest: str,
-        risk: RiskLevel,
-        terms: GrantTerms,
-        *,
-        by: str,
-        principal: Principal | None,
-    ) -> Grant:
+    def _grant(self, terms: GrantTerms, *, by: str, principal: Principal | None, **what: Any) -> Grant:
         now = self._clock.time()
         return Grant(
             id=new_id("grant"),
-            session_id=session_id,
-            tool_name=tool_name,
             granted_by=by,
             granted_at=now,
             principal_id=None if principal is None else principal.id,
-            tool_digest=tool_digest,
-            risk=risk,
             expires_at=now + terms.seconds,
             uses=terms.uses,
             uses_left=terms.uses,
+            **what,
         )
 
     async def grant_like(self, approval: Approval, *, by: str) -> Grant:
@@ -186,22 +169,17 @@ class Approvals:
 
     async def _grant_of(self, approval: Approval, *, by: str) -> Grant:
         """What "for the session" means for the call that a person was asked about."""
-        session_id = await self._session_of(approval)
+        row = await self._store.runs.get(approval.run_id)
+        if row is None or row.session_id is None:
+            raise ApprovalError(f"approval {approval.id!r} belongs to no chat session; approve it without for_session")
         if approval.grant is None:
             why = "its arguments raise the risk" if approval.risk_raised else "its run lets nobody"
             raise ApprovalError(
                 f"{approval.tool_name!r} cannot be allowed for the session by approval {approval.id!r}: {why}; "
                 "approve this call alone"
             )
-        return self._grant(
-            session_id,
-            approval.tool_name,
-            approval.tool_digest,
-            approval.risk,
-            approval.grant,
-            by=by,
-            principal=approval.principal,
-        )
+        what = {name: getattr(approval, name) for name in ("tool_name", "tool_digest", "risk")}
+        return self._grant(approval.grant, by=by, principal=approval.principal, session_id=row.session_id, **what)
 
     async def grants(self, *, session_id: str | None = None) -> Sequence[Grant]:
         """Standing words that are in force."""
@@ -226,12 +204,6 @@ class Approvals:
         if approval is None:
             raise ApprovalError(f"there is no approval {approval_id!r} in this store")
         return approval
-
-    async def _session_of(self, approval: Approval) -> str:
-        row = await self._store.runs.get(approval.run_id)
-        if row is None or row.session_id is None:
-            raise ApprovalError(f"approval {approval.id!r} belongs to no chat session; approve it without for_session")
-        return row.session_id
 
     async def checked(self, approval: Approval, arguments: dict[str, Any]) -> dict[str, Any]:
         """What a person wants instead of a call's arguments, as it would run. Raises EditedArgumentsError."""

@@ -488,11 +488,6 @@ class Shared:
     """By run: who judges it when it ends, where that was said when it was started here."""
     _agents: dict[str, Agent] = field(default_factory=dict)
 
-    async def ask_gate(self) -> None:
-        """Find out whether anything in the store may run."""
-        if self.gate is not None:
-            self.refused = await self.gate.refuses(self.store)
-
     def must_be_confirmed(self) -> None:
         """Refuse to begin or to go on with a run in a store that nobody has confirmed. Raises ConfigurationError."""
         if self.refused is not None:
@@ -536,6 +531,7 @@ class Shared:
         executor = self.executors.of(library)  # limits count the calls of every environment together
         library, rules = self.in_environment(order.task, library)
         gate: ApprovalGate = StoreGate(store=self.store, session_id=order.task.session_id)
+        deps = self.deps(order.principal) if advancing and self.deps is not None else None
         run = build(
             order,
             agent,
@@ -548,7 +544,7 @@ class Shared:
             listener=listener,
             past=past,
             verify=self._verifiers.get(run_id),
-            deps=await self._deps_for(order.principal) if advancing else None,
+            deps=await deps if isawaitable(deps) else deps,
             tools="none" if not advancing else "all" if self.libraries.others(order) else "bind",
             shared=self,
         )
@@ -573,10 +569,6 @@ class Shared:
                 # The model will be asked (again) for this step: whatever was shown of its text is void.
                 await run.recorder.record(StepRestarted(iteration=run.iteration))
         return run
-
-    async def _deps_for(self, principal: Principal | None) -> Any:
-        made = None if self.deps is None else self.deps(principal)
-        return await made if isawaitable(made) else made
 
     async def _fork(self, run: Run, fork: Fork) -> None:
         """Record where the run leaves its parent, with what it begins with, all at once."""

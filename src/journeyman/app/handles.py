@@ -387,7 +387,7 @@ class Handle(Generic[OutputT]):
             past = turn.pasts.get(call.id)
             if past is None or past.started is None or past.unknown is not None or call.id in turn.records:
                 continue
-            for awaited in await self._runner.witness.awaited(past.started):
+            for awaited in await self._runner.claims.awaited(past.started):
                 until = await self._runner.store.now() + awaited.seconds_left
                 text = f"its report on {call.tool_name!r} ({call.id}), which it began; unknown if it stays silent"
                 waits.append(Wait(reason="call", whom=in_words(awaited.owner), until=until, text=text))
@@ -468,7 +468,7 @@ class Handle(Generic[OutputT]):
         return given if self._agent is None else typed(given, self._agent)
 
     async def unknown(self) -> tuple[ToolCallRecord, ...]:
-        """Calls that were under way when their process died, and whose fate a person must ``resolve``."""
+        """Calls that were under way when their process died, and whose outcome a person must ``resolve``."""
         turn = (await self._state()).turn
         pasts = () if turn is None else turn.pasts.values()
         return tuple(past.unknown for past in pasts if past.unknown is not None)

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack, overload
 
 from journeyman.agent.agent import Agent, Verify
 from journeyman.agent.offer import Offer
-from journeyman.core.approvals import Label
 from journeyman.core.data import new_id
 from journeyman.core.errors import ConfigurationError
 from journeyman.core.gaps import UserIntent
@@ -159,7 +158,7 @@ class Journeyman:
         self.learning = bool(learning)
         if self.learning and playbook is None:
             self._shared.playbook = self.playbooks.__getitem__
-        self.runner.rated = self._rated
+        self.runner.rated = lambda run_id, label: self.playbooks.rated(run_id, label)
         self._opened = self._open = False
 
     @cached_property
@@ -185,9 +184,6 @@ class Journeyman:
         given = self._learning
         settings = given if isinstance(given, LearningSettings) else LearningSettings()
         return Playbooks(self.store, clock=self.clock, owner=self._shared.owner, settings=settings)
-
-    async def _rated(self, run_id: str, label: Label) -> None:
-        await self.playbooks.rated(run_id, label)
 
     @classmethod
     def from_config(
@@ -240,7 +236,8 @@ class Journeyman:
             Database.observe = store_span
         await self.store.open()
         try:
-            await self._shared.ask_gate()
+            if self._shared.gate is not None:
+                self._shared.refused = await self._shared.gate.refuses(self.store)
             if self.runner.queue is not None:
                 await self.runner.queue.open()
             await self.library.open()

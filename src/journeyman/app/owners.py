@@ -13,9 +13,9 @@ import os
 import socket
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from journeyman.core.data import LOG_FIELDS
 from journeyman.core.errors import ErrorCategory, ErrorInfo, JourneymanError, Severity
@@ -27,6 +27,7 @@ from journeyman.execution.recorder import Recorder
 from journeyman.stores.journal import RetryingJournal, retrying
 
 if TYPE_CHECKING:
+    from journeyman.stores.runs import SqlRuns
     from journeyman.stores.store import SqlStore
 
 logger = logging.getLogger("journeyman.app")
@@ -41,7 +42,7 @@ several times in one; if it lives all the same, its report still settles the cal
 SILENT_LEASES_ALIVE = 20
 """One that can be seen to live is waited for so long: it was stopped, or its event loop is blocked."""
 
-Fate: TypeAlias = Literal["dead", "alive", "unknown"]
+Liveness: TypeAlias = Literal["dead", "alive", "unknown"]
 
 
 def new_owner() -> str:
@@ -51,7 +52,7 @@ def new_owner() -> str:
     return f"{socket.gethostname()}/{pid}/{_started(pid)}/{os.urandom(4).hex()}/{_boot()}/{_namespace()}"
 
 
-def fate(owner: str, *, one_machine: bool = False) -> Fate:
+def liveness(owner: str, *, one_machine: bool = False) -> Liveness:
     """Whether a process lives. ``one_machine``: whoever works on this store shares our kernel, if it is still up."""
     host, pid, started, _, boot, namespace, *_ = *owner.split("/"), *[""] * 6
     if not boot or not _boot():
@@ -71,12 +72,12 @@ def in_words(owner: str) -> str:
 
 def is_stopped(owner: str) -> bool:
     """Whether a process is there, and was stopped by a signal or a debugger."""
-    return fate(owner) == "alive" and _stat(int(owner.split("/")[1]))[:1] in (["T"], ["t"])
+    return liveness(owner) == "alive" and _stat(int(owner.split("/")[1]))[:1] in (["T"], ["t"])
 
 
 def dead_owners(owners: Iterable[str], *, one_machine: bool = False) -> list[str]:
     """Those of the owners that are known to be gone."""
-    return [owner for owner in owners if fate(owner, one_machine=one_machine) == "dead"]
+    return [owner for owner in owners if liveness(owner, one_machine=one_machine) == "dead"]
 
 
 @cache
@@ -126,11 +127,10 @@ def _alive(pid: int) -> str:
     return "alive"
 
 
-# --- what became of the calls of processes that have lost their leases
+# --- leases, and what became of the calls of processes that have lost theirs
 
 
-@dataclass(frozen=True, slots=True)
-class Awaited:
+class Awaited(NamedTuple):
     """A process whose report on a call is waited for."""
 
     owner: str
@@ -139,8 +139,11 @@ class Awaited:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StoreWitness:
-    """Waits for the report of the process that began a call, where it may be alive, and for no other."""
+class Claims:
+    """The leases of one owner on one store, and what is known there of the processes that held a run before.
+
+    What the database is away for is asked again until it is back.
+    """
 
     store: SqlStore
     clock: Clock
@@ -148,13 +151,50 @@ class StoreWitness:
     lease_seconds: float
     poll_seconds: float
 
+    def _runs(self, run_id: str) -> SqlRuns:
+        return retrying(self.store.runs, clock=self.clock, run_id=run_id)
+
+    async def take(self, run_id: str, *, principal_limit: int | None = None, in_turn: bool = True) -> int | None:
+        """The epoch under which the run is held here now; None where somebody else has it, or it is not its turn."""
+        runs = self._runs(run_id)
+        claim = partial(runs.claim, run_id, owner=self.owner, lease_seconds=self.lease_seconds)
+        claim = partial(claim, principal_limit=principal_limit, in_turn=in_turn)
+        if (epoch := await claim()) is not None:
+            return epoch
+        row = await runs.get(run_id)
+        dead = () if row is None or row.owner is None else self.dead([row.owner])
+        return await claim(dead=dead) if dead else None
+
+    async def give_back(self, run_id: str, epoch: int) -> None:
+        # As long as it takes: this process renews the leases it holds, and nobody else could have the run.
+        await self._runs(run_id).release(run_id, owner=self.owner, epoch=epoch)
+
+    async def renew(self) -> Collection[str]:
+        """Renew all leases; returns the runs among them that somebody elsewhere wants cancelled."""
+        return await self.store.runs.renew(self.owner, lease_seconds=self.lease_seconds)
+
+    def held(self, row: RunRow) -> bool:
+        """Whether a living process works on a run, as far as its lease and its process id tell."""
+        return row.owner is not None and not self.dead([row.owner])
+
+    def dead(self, owners: Iterable[str]) -> list[str]:
+        """Those of the owners that are known to be gone."""
+        return dead_owners(owners, one_machine=not self.store.shared_limits)
+
+    async def gone(self, owner: str, *, silent_seconds: float) -> bool:
+        """Whether a program that carries out runs is not there any more, as its process id or its silence tells."""
+        if self.dead([owner]):
+            return True
+        return owner not in await self.store.programs.executing(silent_seconds=silent_seconds)
+
     async def outcome(self, started: CallStarted, *, wait: bool) -> Testimony | None:
+        """The report of the process that began a call; waited for where that may be alive, and for no other."""
         waiting_for: list[str] = []
         while True:
-            found = await self._look(started)
-            if found.reported:
-                return Testimony(found.record)
-            alive = self._alive(found)
+            report = await self._runs(started.run_id).reported(started)
+            if report.reported:
+                return Testimony(report.record)
+            alive = self._alive(report)
             if not alive or not wait:
                 return None
             if (owners := [awaited.owner for awaited in alive]) != waiting_for:
@@ -170,23 +210,19 @@ class StoreWitness:
 
     async def awaited(self, started: CallStarted) -> Sequence[Awaited]:
         """Whose report on a call is waited for by whoever has its run."""
-        found = await self._look(started)
-        return () if found.reported else self._alive(found)
+        report = await self._runs(started.run_id).reported(started)
+        return () if report.reported else self._alive(report)
 
-    async def _look(self, started: CallStarted) -> CallReport:
-        return await retrying(self.store.runs, clock=self.clock, run_id=started.run_id).reported(started)
-
-    def _alive(self, found: CallReport) -> Sequence[Awaited]:
+    def _alive(self, report: CallReport) -> Sequence[Awaited]:
         """Those who may report something. Not we: a process that has a run again is done with what it began before."""
-        others = (former for former in found.at_work if former.owner != self.owner)
-        awaited = (Awaited(former.owner, self._patience(former.owner) - former.silent_seconds) for former in others)
-        return [process for process in awaited if process.seconds_left >= 0]
-
-    def _patience(self, owner: str) -> float:
-        """How long a process may be silent, in seconds."""
-        known = fate(owner, one_machine=not self.store.shared_limits)
-        leases = {"dead": -1, "alive": SILENT_LEASES_ALIVE}.get(known, SILENT_LEASES)
-        return leases * self.lease_seconds
+        alive = []
+        for former in report.at_work:
+            known = liveness(former.owner, one_machine=not self.store.shared_limits)
+            leases = {"dead": -1, "alive": SILENT_LEASES_ALIVE}.get(known, SILENT_LEASES)
+            left = leases * self.lease_seconds - former.silent_seconds
+            if former.owner != self.owner and left >= 0:
+                alive.append(Awaited(former.owner, left))
+        return alive
 
 
 # --- runs that do not recover

@@ -19,13 +19,12 @@ from journeyman.agent.ending import interrupted
 from journeyman.agent.run import Run, advance
 from journeyman.app.assembly import Shared
 from journeyman.app.handles import UnderWay, Watches, send_signals
-from journeyman.app.owners import StoreWitness, dead_owners, give_up, is_stopped, trouble_of
+from journeyman.app.owners import Claims, give_up, is_stopped, trouble_of
 from journeyman.app.traces import Kept, Retention
 from journeyman.core.approvals import Label
 from journeyman.core.data import LOG_FIELDS
 from journeyman.core.errors import ConfigurationError, JournalConflictError, JourneymanError, StoreError
 from journeyman.core.events import CallFinished, Event, MessageReceived, StepFinished
-from journeyman.core.protocols import Clock
 from journeyman.core.runs import RunStatus
 from journeyman.core.storing import DueRun, RunOrder, RunRow, checked_lease
 from journeyman.stores.journal import retrying
@@ -33,8 +32,6 @@ from journeyman.stores.journal import retrying
 if TYPE_CHECKING:
     from journeyman.app.traces import Traces
     from journeyman.app.worker import JobQueue
-    from journeyman.stores.runs import SqlRuns
-    from journeyman.stores.store import SqlStore
 
 logger = logging.getLogger("journeyman.app")
 
@@ -47,7 +44,7 @@ _FORGET_SECONDS = 60.0
 ALIVE_SECONDS = 30.0
 """A program that has not announced itself for so long is taken for dead."""
 _PROGRESS = (MessageReceived, CallFinished, StepFinished)
-_GOODBYE_SECONDS = 1.0
+_CLOSE_SECONDS = 1.0
 """How long is waited for what should end at once, when the app is closed."""
 _CANCELLATIONS = 5
 """How often a run that is under way is cancelled then, before it is left behind."""
@@ -89,53 +86,7 @@ class Operation(TypedDict, total=False):
     max_recoveries: int
 
 
-# --- what this process holds, and has room for
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Claims:
-    """Of one owner on one store. What the database is away for is asked again until it is back."""
-
-    store: SqlStore
-    clock: Clock
-    owner: str
-    lease_seconds: float
-
-    def _runs(self, run_id: str) -> SqlRuns:
-        return retrying(self.store.runs, clock=self.clock, run_id=run_id)
-
-    async def take(self, run_id: str, *, principal_limit: int | None = None, in_turn: bool = True) -> int | None:
-        """The epoch under which the run is held here now; None where somebody else has it, or it is not its turn."""
-        runs = self._runs(run_id)
-        claim = partial(runs.claim, run_id, owner=self.owner, lease_seconds=self.lease_seconds)
-        claim = partial(claim, principal_limit=principal_limit, in_turn=in_turn)
-        if (epoch := await claim()) is not None:
-            return epoch
-        row = await runs.get(run_id)
-        dead = () if row is None or row.owner is None else self.dead([row.owner])
-        return await claim(dead=dead) if dead else None
-
-    async def give_back(self, run_id: str, epoch: int) -> None:
-        # As long as it takes: this process renews the leases it holds, and nobody else could have the run.
-        await self._runs(run_id).release(run_id, owner=self.owner, epoch=epoch)
-
-    async def renew(self) -> Collection[str]:
-        """Renew all leases; returns the runs among them that somebody elsewhere wants cancelled."""
-        return await self.store.runs.renew(self.owner, lease_seconds=self.lease_seconds)
-
-    def held(self, row: RunRow) -> bool:
-        """Whether a living process works on a run, as far as its lease and its process id tell."""
-        return row.owner is not None and not self.dead([row.owner])
-
-    def dead(self, owners: Iterable[str]) -> list[str]:
-        """Those of the owners that are known to be gone."""
-        return dead_owners(owners, one_machine=not self.store.shared_limits)
-
-    async def gone(self, owner: str, *, silent_seconds: float) -> bool:
-        """Whether a program that carries out runs is not there any more, as its process id or its silence tells."""
-        if self.dead([owner]):
-            return True
-        return owner not in await self.store.programs.executing(silent_seconds=silent_seconds)
+# --- what this process has room for
 
 
 class Places:
@@ -238,15 +189,12 @@ class Runner:
         """Where runs are put for worker processes, instead of being worked on here."""
         self.places = Places(settings.concurrency)
         self.watches = Watches()
-        self.witness = shared.executors.witness = StoreWitness(
+        self.claims = shared.executors.witness = Claims(
             store=self.store,
             clock=self.clock,
             owner=shared.owner,
             lease_seconds=settings.lease_seconds,
             poll_seconds=settings.poll_seconds,
-        )
-        self.claims = Claims(
-            store=self.store, clock=self.clock, owner=shared.owner, lease_seconds=settings.lease_seconds
         )
         self._retention = Retention(self.store, traces, settings.retention_seconds)
         self._traces = traces
@@ -263,7 +211,7 @@ class Runner:
         """Runs to which something happened here since the last look."""
         self._next_look = 0.0
         self._broken: dict[str, JourneymanError] = {}
-        self._beside: set[asyncio.Task[None]] = set()
+        self._background: set[asyncio.Task[None]] = set()
         self._changed = asyncio.Event()
         """Set when something may be due."""
         self._leaving = False
@@ -293,12 +241,12 @@ class Runner:
         for task in tasks:
             task.cancel()
         if tasks:
-            await asyncio.wait(tasks, timeout=_GOODBYE_SECONDS)
+            await asyncio.wait(tasks, timeout=_CLOSE_SECONDS)
         await self.release_all()
-        if self._beside:
-            await asyncio.wait(self._beside, timeout=_GOODBYE_SECONDS)
+        if self._background:
+            await asyncio.wait(self._background, timeout=_CLOSE_SECONDS)
         with contextlib.suppress(StoreError, TimeoutError):
-            async with asyncio.timeout(_GOODBYE_SECONDS):
+            async with asyncio.timeout(_CLOSE_SECONDS):
                 await self.store.programs.leave(self.shared.owner)
 
     async def release_all(self) -> None:
@@ -321,7 +269,7 @@ class Runner:
                 return
             for task in late:  # again, if need be: one that waits for a database that is away has more to give up
                 task.cancel()
-            _, late = await asyncio.wait(late, timeout=_GOODBYE_SECONDS)
+            _, late = await asyncio.wait(late, timeout=_CLOSE_SECONDS)
         if late:
             logger.warning(
                 "runs do not let themselves be interrupted: left behind", extra={LOG_FIELDS: {"runs": len(late)}}
@@ -440,7 +388,7 @@ class Runner:
                 f"run {run_id!r} stopped on a fault of ours ({type(error).__name__}: {error}); "
                 "the log has its traceback, and resume() tries again"
             )
-            self._aside(self._note(run_id, self._broken[run_id]))
+            self._in_background(self._note(run_id, self._broken[run_id]))
         if work.run is not None:
             if work.run.state.status.ended:
                 self._adopted.pop(run_id, None)
@@ -618,7 +566,7 @@ class Runner:
             work.under_way.hear(event)
             if work.unproved and isinstance(event, _PROGRESS):
                 work.unproved = False
-                self._aside(self._prove(run_id, work.epoch))
+                self._in_background(self._prove(run_id, work.epoch))
         if self.store.shared_limits:
             self.changed.add(run_id)
             self.news.set()
@@ -640,11 +588,11 @@ class Runner:
             self._line = {found: place for place, found in enumerate(await self.store.runs.waiting(), start=1)}
         return self._line.get(run_id)
 
-    def _aside(self, work: Coroutine[None, None, None]) -> None:
-        """Write something beside, for which nobody waits."""
+    def _in_background(self, work: Coroutine[None, None, None]) -> None:
+        """Write something for which nobody waits."""
         task = asyncio.create_task(work)
-        self._beside.add(task)
-        task.add_done_callback(self._beside.discard)
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)
 
     async def _note(self, run_id: str, error: JourneymanError) -> None:
         with contextlib.suppress(StoreError):
