@@ -147,6 +147,11 @@ class Medium(Entity):
         """Its bytes as an address, as models take them."""
         return f"data:{self.mime_type};base64,{self.data}"
 
+    @property
+    def digest(self) -> str:
+        """The same for the same bytes, kept or not."""
+        return self.artifact or hashlib.sha256((self.data or "").encode()).hexdigest()
+
     def words(self, why: str = "") -> str:
         """What it is, in a line, and why it is only told of."""
         size = f"{self.bytes} bytes" if self.bytes < 1_000 else f"{self.bytes / 1e3:.0f} kB"
@@ -159,8 +164,7 @@ class Medium(Entity):
         """The same as a reference to an artifact of a run, and what is to be kept as it."""
         if self.data is None:
             return self, None
-        artifact = hashlib.sha256(self.data.encode()).hexdigest()
-        return self.model_copy(update={"data": None, "artifact": artifact, "run_id": run_id}), self.data
+        return self.model_copy(update={"data": None, "artifact": self.digest, "run_id": run_id}), self.data
 
 
 class Image(Medium):

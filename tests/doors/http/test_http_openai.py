@@ -355,17 +355,3 @@ async def test_a_client_is_told_that_there_is_no_such_data(tmp_path: Path, strea
 
         with pytest.raises(openai.APIError, match="no answer that fits"):
             await asyncio.to_thread(whole)
-
-
-async def test_a_picture_is_refused_in_plain_words(tmp_path: Path) -> None:
-    async with served(tmp_path, model=ScriptedModel([say("Hello.")])) as server, server.client() as client:
-        [agent] = [item["id"] for item in (await client.get("/v1/models")).json()["data"]][:1]
-        shown = [{"type": "text", "text": "What is this?"}, {"type": "image_url", "image_url": {"url": "data:,"}}]
-        asked = {"model": agent, "messages": [{"role": "user", "content": shown}]}
-        refused = await client.post("/v1/chat/completions", json=asked)
-        assert refused.status_code == 400
-        told = refused.json()["error"]
-        assert told["param"] == "messages.0.content"
-        assert told["message"].endswith(
-            "an agent reads text, and this has a part of the type 'image_url'; say in words what it shows"
-        )

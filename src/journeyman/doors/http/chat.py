@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Query, Request, Response
@@ -12,6 +14,7 @@ from journeyman.app.desk import Desk
 from journeyman.app.handles import Handle
 from journeyman.app.operations.table import Body, SessionId, refused
 from journeyman.core.calls import ToolCallRecord
+from journeyman.core.content import MEDIUM_BYTES, MESSAGE_MEDIA, REQUEST_MEDIA_BYTES, Medium, check_media
 from journeyman.core.data import new_id
 from journeyman.core.errors import ErrorInfo, InvalidDataError
 from journeyman.core.gaps import ToolGapReport
@@ -23,6 +26,16 @@ from journeyman.doors.http.events import EVENTS, LastEventId, stream_run, wants_
 from journeyman.doors.http.health import MetricsDep
 
 router = APIRouter(prefix="/api/v1/chat", tags=["chat"], route_class=JsonRoute)
+
+
+class ChatMedium(Body):
+    """An image, a sound or a document."""
+
+    data: str = Field(min_length=1, description="Its bytes in base64.")
+    name: str = Field(default="", max_length=255, examples=["receipt.png"])
+    mime_type: str = Field(
+        default="", max_length=255, description="Counts where the bytes do not show it.", examples=["image/png"]
+    )
 
 
 class ChatRequest(Body):
@@ -42,6 +55,12 @@ class ChatRequest(Body):
         default=None,
         description="A JSON Schema: the answer is then data that fits it, as 'output'. Wins over the agent's.",
         examples=[{"type": "object", "properties": {"title": {"type": "string"}}, "required": ["title"]}],
+    )
+
+    media: list[ChatMedium] = Field(
+        default=[],
+        max_length=MESSAGE_MEDIA,
+        description=f"Images and files that belong to it; {MEDIUM_BYTES:,} bytes each, {REQUEST_MEDIA_BYTES:,} in all.",
     )
 
     @field_validator("message")
@@ -118,10 +137,11 @@ async def chat(
     run_id = desk.run_id_for("chat", key) if body.run_id is None else body.run_id
     if body.run_id is not None and await desk.own_run(body.run_id) is None:
         run_id = desk.own_run_id(body.run_id)  # the caller's name for it, and not the id of a run that is theirs
-    begun = await _begun(body, desk, run_id=run_id, resumes=after > 0)
+    media = await asyncio.to_thread(_media, body) if body.media else ()
+    begun = await _begun(body, desk, media, run_id=run_id, resumes=after > 0)
     later = "respond-async" in {item.strip().lower() for item in prefer.replace(";", ",").split(",")}
     text = later or not wants_json(accept)
-    handle, session_id = begun or await _started(body, desk, run_id=run_id, text=text)
+    handle, session_id = begun or await _started(body, desk, media, run_id=run_id, text=text)
     request.state.run_id = handle.run_id
     headers = {"X-Session-ID": session_id, "Content-Location": f"/api/v1/runs/{handle.run_id}/events"}
     if later:
@@ -134,12 +154,28 @@ async def chat(
     return stream_run(handle, after=after, metrics=metrics, headers=headers)
 
 
-async def _begun(body: ChatRequest, desk: Desk, *, run_id: str | None, resumes: bool) -> tuple[Handle, str] | None:
+def _media(body: ChatRequest) -> tuple[Medium, ...]:
+    found: list[Medium] = []
+    for at, item in enumerate(body.media):
+        try:
+            found.append(Medium.from_base64(item.data, mime_type=item.mime_type, name=item.name))
+            check_media(found)
+        except InvalidDataError as error:
+            raise refused(f"media.{at}.data", error.problems[0][1]) from None
+        except ValueError as error:
+            raise refused("media", str(error).removeprefix("media: ")) from None
+    return tuple(found)
+
+
+async def _begun(
+    body: ChatRequest, desk: Desk, media: Sequence[Medium], *, run_id: str | None, resumes: bool
+) -> tuple[Handle, str] | None:
     """The run of an earlier request, where this is the same one sent again, and its session."""
 
     def same(order: RunOrder) -> bool:
         asked = order.task.description == body.message and body.agent in (None, order.agent["name"])
         asked = asked and body.output in (None, order.agent.get("output"))
+        asked = asked and [medium.digest for medium in order.task.media] == [medium.digest for medium in media]
         session_id = order.task.session_id
         return asked and session_id is not None and body.session_id in (None, session_id)
 
@@ -165,17 +201,19 @@ async def _begun(body: ChatRequest, desk: Desk, *, run_id: str | None, resumes: 
     return await desk.app.handle(order.run_id), order.task.session_id
 
 
-async def _started(body: ChatRequest, desk: Desk, *, run_id: str | None, text: bool) -> tuple[Handle, str]:
+async def _started(
+    body: ChatRequest, desk: Desk, media: Sequence[Medium], *, run_id: str | None, text: bool
+) -> tuple[Handle, str]:
     agent = ready_agent(desk, body.agent, body.output, field="output")
     session_id = body.session_id or new_id("sess")
-    task = TaskInput(description=body.message, max_iterations=body.max_iterations)
+    task = TaskInput(description=body.message, max_iterations=body.max_iterations, media=media)
     async with desk.begins_in(session_id):
         handle = await desk.app.start(agent, task, principal=desk.principal, session_id=session_id, run_id=run_id)
         if text:
             # At once, before its model is asked: whoever wants to read along is about to come.
             handle.stream_text()
     # The same request may have come twice at once; then the first order kept counts, with the session it made.
-    first = run_id and await _begun(body, desk, run_id=run_id, resumes=False)
+    first = run_id and await _begun(body, desk, media, run_id=run_id, resumes=False)
     return first or (handle, session_id)
 
 

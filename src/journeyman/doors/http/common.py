@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Annotated, Any, get_args, get_origin
 
@@ -64,6 +65,9 @@ def answer_fields(run_id: str, outcome: Outcome) -> dict[str, Any]:
 
 # --- bodies
 
+LARGE_BODY = 1_000_000
+"""Bytes from which on a body, of which most are an image, is read while others go on."""
+
 
 class JsonRoute(APIRoute):
     """A route that takes JSON alone, of texts and numbers that can be stored and sent back, and known parameters."""
@@ -116,7 +120,9 @@ class _JsonRequest(Request):
     async def json(self) -> Any:
         if self._read is None:
             try:
-                self._read = read_json(await self.body())
+                body = await self.body()
+                large = len(body) > LARGE_BODY
+                self._read = await asyncio.to_thread(read_json, body) if large else read_json(body)
             except InvalidInputError as error:
                 raise problem_of(error) from None  # FastAPI answers anything else with 400
         return self._read

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any, Literal
+from collections.abc import Callable
+from functools import partial
+from typing import Annotated, Any, Literal, get_args
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PrivateAttr, model_validator
 
-from journeyman.core.runs import Message, Role
+from journeyman.core.content import Audio, Document, Image, Medium, check_media
+from journeyman.core.errors import InvalidDataError
+from journeyman.core.runs import Message, Role, TaskInput, task_of
 from journeyman.doors.http.errors import FieldError, Problem
 
 WAITING = "This waits for a person to decide about"
 _WAITING_RUN = re.compile(re.escape(WAITING) + r".*\(run (run_[A-Za-z0-9_-]{1,64})\)", re.DOTALL)
+MOST_TEXT = 1_000_000
+"""Characters of a conversation; the request itself may be larger for what images and files need."""
 _GO_ON = frozenset({"continue", "go on", "proceed", "resume", "approved", "done", "please continue"})
 _ROLES = {"system": Role.SYSTEM, "developer": Role.SYSTEM, "user": Role.USER, "assistant": Role.ASSISTANT}
 
@@ -46,33 +52,87 @@ class _Lenient(BaseModel):
     model_config = ConfigDict(extra="ignore")
 
 
+class ImageUrl(_Lenient):
+    url: str = Field(description="A 'data:' address in base64: nothing is fetched from elsewhere.")
+
+
+class InputAudio(_Lenient):
+    data: str
+    format: str = ""
+
+
+class InputFile(_Lenient):
+    file_data: str = Field(description="A 'data:' address in base64.")
+    filename: str = ""
+
+
 class Part(_Lenient):
-    type: Literal["text"]
-    text: str
+    """A text, an image, a sound or a file."""
+
+    type: Literal["text", "image_url", "input_audio", "file"]
+    text: str | None = None
+    image_url: ImageUrl | None = None
+    input_audio: InputAudio | None = None
+    file: InputFile | None = None
+    _medium: Medium | None = PrivateAttr(default=None)
+
+    @model_validator(mode="after")
+    def _read(self) -> Part:
+        match getattr(self, self.type):
+            case None:
+                raise ValueError(f"a part of the type {self.type!r} needs a field {self.type!r}")
+            case ImageUrl(url=url):
+                self._medium = _checked(Image.from_url, url)
+            case InputAudio(data=data):
+                self._medium = _checked(Audio.from_base64, data)
+            case InputFile(file_data=data, filename=name):
+                self._medium = _checked(partial(Document.from_url, name=name), data)
+        return self
+
+    @property
+    def medium(self) -> Medium | None:
+        return self._medium
 
 
-def _texts_alone(value: Any) -> Any:
-    """Refuses pictures, sound and files in words; the types beside it would name each form that they are not."""
+def _checked(read: Callable[[str], Medium], text: str) -> Medium:
+    try:
+        return read(text)
+    except InvalidDataError as error:
+        raise ValueError(error.problems[0][1]) from None
+
+
+def _known_parts(value: Any) -> Any:
+    """Refuses other parts in words; the types beside it would name each form that they are not."""
     for part in value if isinstance(value, list) else ():
         kind = part.get("type") if isinstance(part, dict) else None
-        if isinstance(kind, str) and kind != "text":
-            raise ValueError(
-                f"an agent reads text, and this has a part of the type {kind!r}; say in words what it shows"
-            )
+        if isinstance(kind, str) and kind not in get_args(Part.model_fields["type"].annotation):
+            raise ValueError(f"an agent reads text, images, sounds and files, and this has a part of the type {kind!r}")
     return value
 
 
 class Said(_Lenient):
     role: Literal["system", "developer", "user", "assistant", "tool", "function"]
-    content: Annotated[str | Annotated[list[Part], Field(max_length=1_000)] | None, BeforeValidator(_texts_alone)] = (
+    content: Annotated[str | Annotated[list[Part], Field(max_length=1_000)] | None, BeforeValidator(_known_parts)] = (
         None
     )
+
+    @model_validator(mode="after")
+    def _bounded(self) -> Said:
+        check_media(self.media)
+        if self.media and self.role != "user":
+            raise ValueError(f"only the user's messages may hold images and files, this one is {self.role!r}")
+        return self
 
     @property
     def text(self) -> str:
         if isinstance(self.content, list):
-            return "\n".join(part.text for part in self.content)
+            return "\n".join(part.text for part in self.content if part.text is not None)
         return self.content or ""
+
+    @property
+    def media(self) -> tuple[Medium, ...]:
+        parts = self.content if isinstance(self.content, list) else ()
+        return tuple(part.medium for part in parts if part.medium is not None)
 
 
 class StreamOptions(_Lenient):
@@ -151,15 +211,22 @@ class CompletionRequest(_Hints):
     audio: Annotated[None, _NOT_HERE] = None
     web_search_options: Annotated[None, _NOT_HERE] = None
 
-    def conversation(self) -> tuple[str, list[Message]]:
+    @model_validator(mode="after")
+    def _said_briefly(self) -> CompletionRequest:
+        if sum(len(item.text) for item in self.messages) > MOST_TEXT:
+            raise ValueError(f"the texts of all messages have more than {MOST_TEXT:,} characters")
+        return self
+
+    def conversation(self) -> tuple[TaskInput, list[Message]]:
         """What is asked, and what was said before."""
         *before, last = self.messages
-        if last.role != "user" or not last.text.strip():
+        if last.role != "user" or not (last.text.strip() or last.media):
             message = "the last message must be the user's, and say something"
             raise Problem(400, "VALIDATION_ERROR", message, fields=[FieldError(field="messages", message=message)])
         # Calls of a client's own tools are not ours to go on with; what was said around them is.
-        history = [Message(role=_ROLES[item.role], content=item.text) for item in before if item.role in _ROLES]
-        return last.text, [message for message in history if message.content]
+        said = [item for item in before if item.role in _ROLES and (item.text or item.media)]
+        history = [Message(role=_ROLES[item.role], content=item.text, media=item.media) for item in said]
+        return task_of([last.text, *last.media]), history
 
     def waiting_run(self) -> str | None:
         """The run of which this conversation was told last that it waits for a person."""

@@ -6,7 +6,7 @@ The agent uses its own tools. What needs a person is said in the answer, and the
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, TypeAlias
@@ -31,7 +31,7 @@ from journeyman.core.events import (
     StepRestarted,
     TextDelta,
 )
-from journeyman.core.runs import Message, RunStatus, Usage
+from journeyman.core.runs import Message, RunStatus, TaskInput, Usage
 from journeyman.core.storing import NotedRequest, RunOrder
 from journeyman.doors.http.chat import agent_named, ready_agent
 from journeyman.doors.http.common import DeskDep, IdempotencyKey, JsonRoute
@@ -209,7 +209,7 @@ async def complete(
 class Asked:
     """A request, and the run that answers it if it has come before."""
 
-    task: str
+    task: TaskInput
     history: list[Message]
     agent: Agent
     run_id: str | None = None
@@ -221,8 +221,14 @@ class Asked:
     """Whether its client says that it has sent it before."""
 
     def same(self, order: RunOrder) -> bool:
-        asked = (order.agent["name"], order.agent.get("output"), order.task.description, order.history)
-        return asked == (self.agent.name, self.agent.output, self.task, tuple(self.history))
+        asked = (order.agent["name"], order.agent.get("output"), _said(order.task, order.history))
+        return asked == (self.agent.name, self.agent.output, _said(self.task, self.history))
+
+
+def _said(task: TaskInput, history: Sequence[Message]) -> list[Any]:
+    """All that was said, whether its images and files are kept already or not."""
+    told = [[task.description, [medium.digest for medium in task.media]]]
+    return [*told, *([item.role, item.content, [medium.digest for medium in item.media]] for item in history)]
 
 
 async def _asked(body: CompletionRequest, agent: Agent, desk: Desk, *, key: str | None, retried: bool) -> Asked:
@@ -235,9 +241,9 @@ async def _asked(body: CompletionRequest, agent: Agent, desk: Desk, *, key: str 
         asked.run_id, asked.begun = told, True
         return asked
     # Clients that know of no idempotency key send the same again after a fault, or to hear what a person has decided.
-    said = canonical_json([message.model_dump(mode="json") for message in history])
+    said = canonical_json(_said(task, history))
     form = () if agent.output is None else (canonical_json(agent.output),)
-    asked.digest = digest("completions", desk.principal.id, agent.name, task, said, *form)
+    asked.digest = digest("completions", desk.principal.id, agent.name, said, *form)
     noted = await desk.requests.find(asked.digest)
     if noted is not None and await desk.own_run(noted.run_id) is not None:
         again = retried and desk.app.clock.time() - noted.asked_at < RETRY_SECONDS
@@ -253,8 +259,8 @@ async def _told_to_wait(body: CompletionRequest, desk: Desk, asked: Asked) -> st
     if row is None or row.agent_name != asked.agent.name:
         return None
     order = await desk.own_order(row.id)
-    again = order is not None and order.task.description == asked.task
-    return row.id if again or goes_on(asked.task) else None
+    again = order is not None and order.task.description == asked.task.description
+    return row.id if again or goes_on(asked.task.description) else None
 
 
 async def _started(agent: Agent, desk: Desk, asked: Asked, early: dict[str, float]) -> Handle:

@@ -21,6 +21,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from journeyman.app.desk import LOCAL
+from journeyman.core.content import REQUEST_MEDIA_BYTES
 from journeyman.core.data import LOG_FIELDS, new_id
 from journeyman.core.errors import ConfigurationError
 from journeyman.core.policy import Principal, RateLimit, Taken
@@ -35,6 +36,9 @@ REQUEST_ID = "X-Request-ID"
 QUERY = "journeyman.query"
 """Where in the scope the query of an address is kept until it gets here."""
 MOST_CLIENTS = 10_000
+MEDIA_BODY = REQUEST_MEDIA_BYTES * 4 // 3
+"""What images and files may add to a request, in base64."""
+_TAKES_MEDIA = frozenset({"/api/v1/chat", "/v1/chat/completions"})
 _GOOD_ID = re.compile(r"[\w.:-]{1,128}", re.ASCII)
 _GUARDED = ("/api/", "/v1/", "/metrics", "/mcp")
 _READS = ("GET", "HEAD", "OPTIONS")
@@ -167,7 +171,8 @@ class RequestMiddleware:
                 if path.startswith(_GUARDED):
                     self._check_origin(headers)
                     state["principal"] = self._admit(scope, headers)
-                body = self._limited_body(receive, declared=headers.get("content-length", ""))
+                limit = self._options.body_bytes + (MEDIA_BODY if path in _TAKES_MEDIA else 0)
+                body = self._limited_body(receive, limit, declared=headers.get("content-length", ""))
             except Problem as problem:
                 accept = headers.get("accept", "")
                 await error_response(path, request_id, problem, accept=accept)(scope, receive, answer)
@@ -254,9 +259,9 @@ class RequestMiddleware:
             self._count(_address(scope))
         return answer
 
-    def _limited_body(self, receive: Receive, *, declared: str) -> Receive:
+    def _limited_body(self, receive: Receive, limit: int, *, declared: str) -> Receive:
         """The same body, refused by its declared size, at the first byte too many, or when it takes too long."""
-        size, limit, whole = 0, self._options.body_bytes, False
+        size, whole = 0, False
         seconds = self._options.limits.body_seconds
         deadline = asyncio.get_running_loop().time() + seconds
 
