@@ -55,6 +55,9 @@ TITLES = {
     "Intent": "`intents.NAME`",
     "McpServer": "`mcp.NAME`",
     "OAuth": "`mcp.NAME.oauth`",
+    "OpenApi": "`openapi.NAME`",
+    "Argument": "`tools.NAME.arguments.NAME`",
+    "Result": "`tools.NAME.result`",
     "Runs": "`runs`",
     "Learning": "`learning`",
     "Http": "`doors.http`",
@@ -98,7 +101,7 @@ def _kind(field: dict[str, Any], schema: dict[str, Any]) -> str:
         values = field.get("additionalProperties")
         return f"by name: {_kind(values, schema)}" if isinstance(values, dict) else "keys and values"
     kind = {"string": "text", "integer": "whole number", "number": "number", "boolean": "`true` or `false`"}
-    return kind[field["type"]] + _bounds(field)
+    return kind[field["type"]] + _bounds(field) if "type" in field else "any value"
 
 
 def _bounds(field: dict[str, Any]) -> str:

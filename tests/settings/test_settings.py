@@ -108,7 +108,7 @@ surprise: 1
         "14:3: mcp.both: give either 'command' or 'url'",
         "15:16: doors.http.port: must be less than or equal to 65535, got 70000",
         "16:1: surprise: unknown key; there are version, environment, store, model, agent, toolkits, tools, "
-        "categories, intents, mcp, limits, policy, approvals, runs, learning, doors",
+        "categories, intents, mcp, openapi, limits, policy, approvals, runs, learning, doors",
     ]
 
 
@@ -206,7 +206,7 @@ def test_a_secret_that_is_written_out_is_refused_and_not_repeated(file: Path, li
 
 def test_a_variable_is_not_looked_up_where_no_secret_can_stand(file: Path) -> None:
     [found] = problems(file, "version: 1\nagent: ${HOME}/a.gram\n", {"HOME": "/home/ada"})
-    assert "only in store, model, an MCP server's url, headers, oauth and env, and Slack's tokens" in found
+    assert "only in store, model, how MCP servers and APIs are reached, and Slack's tokens" in found
 
 
 # --- where values come from

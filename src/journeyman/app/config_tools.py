@@ -30,12 +30,12 @@ from journeyman.settings.problems import Key, Problem, nearest
 from journeyman.settings.reading import Loaded
 from journeyman.settings.schema import Category, Settings, ToolOverride
 from journeyman.settings.schema import Tool as ToolSettings
-from journeyman.sources.mcp import McpServer
 from journeyman.tools.checks import Finding
 from journeyman.tools.library import AnyTool, ToolLibrary
 from journeyman.tools.paths import changed_since_import, import_path, split_path, tools_at
-from journeyman.tools.sources import SourceProblem
+from journeyman.tools.sources import SourceProblem, ToolSource
 from journeyman.tools.tool import Adapter, Tool
+from journeyman.tools.transforming import transformed
 
 Toolkit = Callable[[], ToolLibrary]
 KNOWN_CATEGORIES = ("general", "slack_tools", "openai_tools", "analysis_tools")
@@ -81,7 +81,7 @@ def _toolkit_tools(
     settings: Settings, folder: Path, toolkits: Mapping[str, Toolkit], tools: dict[str, AnyTool]
 ) -> Iterator[tuple[Key, str]]:
     """Put what toolkits bring among the tools; without any named, those over tasks, unless there are others."""
-    own = settings.mcp or any(item.import_ for item in settings.tools.values())
+    own = settings.sources or any(item.import_ for item in settings.tools.values())
     names = settings.toolkits if settings.toolkits is not None else [] if own else ["tasks"]
     for number, name in enumerate(names):
         key: Key = ("toolkits", number)
@@ -120,13 +120,13 @@ def _place(path: str, folder: Path) -> str:
 def _wrong_in(settings: Settings, folder: Path, tools: Mapping[str, AnyTool]) -> Iterator[tuple[Key, str]]:
     """What is said of tools, categories and intents, and cannot be."""
     known = {item.specification.category for item in tools.values()} | set(KNOWN_CATEGORIES)
-    declared = known | {*settings.categories, *settings.mcp}
+    declared = known | {*settings.categories, *settings.sources}
     used = known | {item.category for item in settings.tools.values() if item.category}
-    used |= {item.category or server for server, item in settings.mcp.items()}
+    used |= {item.category or server for server, item in settings.sources.items()}
 
     def no_tool(name: str) -> str | None:
         """What to write instead of a tool that is not there; what a server brings is known only when it is reached."""
-        if name in tools or name.partition(".")[0] in settings.mcp:
+        if name in tools or name.partition(".")[0] in settings.sources:
             return None
         return nearest(name, tools) if tools else "nothing brings tools here"
 
@@ -135,7 +135,7 @@ def _wrong_in(settings: Settings, folder: Path, tools: Mapping[str, AnyTool]) ->
         puts.append((("tools", name, "category"), said.category))
         for environment, override in said.environments.items():
             puts.append((("tools", name, "environments", environment, "category"), override.category))
-    puts += [(("mcp", name, "category"), server.category) for name, server in settings.mcp.items()]
+    puts += [((settings.section(name), name, "category"), source.category) for name, source in settings.sources.items()]
     for key, category in puts:  # a mistyped one would have neither permissions nor a limit
         if category is not None and category not in declared:
             hint = nearest(category, sorted(declared))
@@ -145,11 +145,15 @@ def _wrong_in(settings: Settings, folder: Path, tools: Mapping[str, AnyTool]) ->
         if is_pattern(name):
             if said.import_ is not None:
                 yield ("tools", name, "import"), "one tool is imported under one name, and not under a pattern"
-            if not fitting and not any(may_fit(name, server) for server in settings.mcp):
+            if said.rename is not None:
+                yield ("tools", name, "rename"), "a pattern fits several tools, and they need different names"
+            if not fitting and not any(may_fit(name, server) for server in settings.sources):
                 yield ("tools", name), f"fits no tool; {nearest(name, tools)}"
         elif said.import_ is None and (near := no_tool(name)) is not None:
             why = f"there is no such tool; {near} A tool of your own takes 'import: module:function'"
             yield ("tools", name), why
+        if said.rename in tools:
+            yield ("tools", name, "rename"), f"{said.rename!r} is the name of another tool"
         for item in fitting:
             yield from wrong_overrides(item, said, ("tools", name))
     wanted: list[tuple[Key, str]] = [(("categories", name), name) for name in settings.categories]
@@ -189,12 +193,19 @@ def wrong_overrides(item: AnyTool, settings: ToolSettings, key: Key) -> Iterator
         if override.risk is not None and declared is not None and override.risk.rank < declared.rank:
             why = f"the tool declares {declared.value!r}, and configuration only raises a risk"
             yield (*place, "risk"), why
-        if override.cache is not None and not specification.read_only:
+        if override.read_only and declared is not None and not specification.read_only:
+            yield (*place, "read_only"), f"the tool declares {declared.value!r}, and configuration only raises a risk"
+        if override.cache is not None and not (specification.read_only or override.read_only or settings.read_only):
             yield (*place, "cache"), "only results of tools that are read-only can be reused"
         taken = specification.parameters.get("properties", {})
         for name in override.sends or ():
             if not name.startswith("to:") and name not in taken:
                 yield (*place, "sends"), f"{name!r} is no parameter of the tool; {nearest(name, taken)}"
+        try:
+            transformed(item, **settings.overridden(override).told)
+        except ToolDefinitionError as error:
+            part = next((key for key in ("arguments", "rename") if getattr(override, key)), "result")
+            yield (*place, part), str(error)
         for rest, why in wrong_values(item, override.parameters):
             yield (*place, "parameters", *rest), why
 
@@ -202,7 +213,7 @@ def wrong_overrides(item: AnyTool, settings: ToolSettings, key: Key) -> Iterator
 def wrong_names(settings: Settings, server: str, tools: Mapping[str, AnyTool]) -> Iterator[tuple[Key, str]]:
     """What a file says of a server's tools and cannot be, once it has listed them: ``tools`` by their full names."""
     bare = {name.removeprefix(f"{server}.") for name in tools}
-    for number, wanted in enumerate(settings.mcp[server].only or ()):
+    for number, wanted in enumerate(_only(settings, server)):
         if not any(fnmatchcase(name, wanted) for name in bare):
             yield ("mcp", server, "only", number), f"the server has no such tool; {nearest(wanted, sorted(bare))}"
     for name, said in settings.tools.items():
@@ -211,13 +222,20 @@ def wrong_names(settings: Settings, server: str, tools: Mapping[str, AnyTool]) -
         fitting = [item for full, item in tools.items() if fnmatchcase(full, name)]
         if not fitting:
             yield ("tools", name), f"the server has no such tool; {nearest(name, sorted(tools))}"
+        if said.rename in tools:
+            yield ("tools", name, "rename"), f"{said.rename!r} is the name of another tool"
         for item in fitting:
             yield from wrong_overrides(item, said, ("tools", name))
 
 
+def _only(settings: Settings, server: str) -> Sequence[str]:
+    """Which tools are taken of a server; an API compares that itself."""
+    return (settings.mcp[server].only or ()) if server in settings.mcp else ()
+
+
 def _names(settings: Settings, server: str) -> Iterator[Key]:
     """Where a file names tools of a server."""
-    yield from (("mcp", server, "only", number) for number, _ in enumerate(settings.mcp[server].only or ()))
+    yield from (("mcp", server, "only", number) for number, _ in enumerate(_only(settings, server)))
     yield from (("tools", name) for name in settings.tools if name.partition(".")[0] == server)
 
 
@@ -336,7 +354,7 @@ class ConfiguredTools:
         for item in self._served:
             listed.setdefault(item.origin, {})[item.name] = item
         self.wrong = {}
-        for server in self.settings.mcp.keys() & listed.keys():
+        for server in self.settings.sources.keys() & listed.keys():
             found = list(wrong_names(self.settings, server, listed[server]))
             # A name that has fitted is no mistake: a server may take a tool away for a while.
             if wrong := [(key, why) for key, why in found if key not in self._fitted]:
@@ -347,7 +365,7 @@ class ConfiguredTools:
         self.compare()
         settings = self.settings
         said = settings.tool(item.name) or _NO_TOOL
-        server = settings.mcp.get(item.origin)
+        server = settings.sources.get(item.origin)
         category = said.category or (None if server is None else server.category or item.origin)
         category = category or item.specification.category
         shared = settings.categories.get(category, _NO_CATEGORY)
@@ -380,19 +398,23 @@ def configured(item: AnyTool, said: ToolSettings, category: str, shared: Categor
     if said.timeout_seconds is not None:
         changes["timeout_seconds"] = said.timeout_seconds
     same = said.digest is None or said.digest == tool_digest(specification)
-    if said.risk is not None and same and specification.risk is None and not specification.read_only:
-        changes["risk"] = said.risk  # the policy raises what is declared
+    if same and specification.risk is None and not specification.read_only:  # the policy raises what is declared
+        if said.read_only and said.risk in (None, RiskLevel.REVERSIBLE):
+            changes["read_only"] = True
+        elif said.risk is not None:
+            changes["risk"] = said.risk
     made: Tool[..., Any] = item.with_changes(**changes) if changes else item
     fields: dict[str, Any] = {}
     if said.retries is not None:
         fields["retries"] = said.retries
-    if said.cache is not None and specification.read_only:
+    if said.cache is not None and made.specification.read_only:
         fields["cache_seconds"] = said.cache
     if said.parameters:
         fields["adapt"] = partial(_filled, canonical_json(said.parameters), item.adapt)
     if shared.global_config:
         fields["settings"] = shared.global_config
-    return replace(made, **fields) if fields else made
+    made = replace(made, **fields) if fields else made
+    return transformed(made, **told) if (told := said.told) else made
 
 
 def tool_digest(specification: ToolSpecification) -> str:
@@ -423,18 +445,15 @@ class ServerReport:
     problems: Sequence[SourceProblem]
 
 
-async def look_at_server(
-    name: str, *, start_seconds: float = 60.0, policy: Policy | None = None, **options: Any
-) -> ServerReport:
-    """Start or reach a server once; ``options`` are ``McpServer``'s. Raises ConfigurationError, which says why not."""
-    source = McpServer(name=name, start_seconds=start_seconds, **options)
+async def look_at(source: ToolSource, policy: Policy | None = None) -> ServerReport:
+    """Start or reach a source once. Raises ConfigurationError, which says why not."""
     rules = policy or Policy()
     async with ToolLibrary(sources=[source]) as library:
         tools = [(item, base_risk(item, rules)) for item in library.specifications()]
         findings = [found for found in library.lint() if found.rule == "description-instructs"]
         suspicious = {found.tool for found in findings}
         reads = {item.name: why for item, _ in tools if item.name not in suspicious and (why := why_a_read(item))}
-        return ServerReport(source.protocol_version, tools, reads, findings, library.problems())
+        return ServerReport(getattr(source, "protocol_version", None), tools, reads, findings, library.problems())
 
 
 def why_a_read(item: ToolSpecification) -> str | None:

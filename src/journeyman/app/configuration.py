@@ -16,20 +16,23 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+from pydantic import ValidationError
+
 from journeyman.app.assembly import Rules
 from journeyman.app.config_tools import ConfiguredTools, Found, Toolkit, find_tools
 from journeyman.app.finding import add_configured
 from journeyman.app.trust import Name, NameGate, names_in, reasons, unless_own
 from journeyman.core.audit import CONFIGURATION_CHANGED
 from journeyman.core.data import LOG_FIELDS
-from journeyman.core.errors import ConfigurationError
+from journeyman.core.errors import ConfigurationError, problem_text, validation_problems
 from journeyman.core.gaps import IntentType, remove_intent_type
 from journeyman.core.policy import BreakerRule, Policy, RiskLevel
 from journeyman.core.runs import Limits
 from journeyman.core.specification import Environment
+from journeyman.settings.document import Document
 from journeyman.settings.problems import Problem, SettingsError
 from journeyman.settings.reading import FILE_NAME, FILE_VARIABLE, Loaded, examine, find_file, in_order, read_bytes
-from journeyman.settings.schema import RESTART, McpServer, Runs, Settings
+from journeyman.settings.schema import RESTART, VERSION, McpServer, OpenApi, Runs, Settings
 from journeyman.settings.watching import contents
 from journeyman.tools.library import ToolLibrary
 
@@ -154,7 +157,7 @@ class Configuration:
         """What is wrong with servers as they are now, and with what the file says of their tools."""
         self._configured.compare()
         found = [
-            self.loaded.problem(("mcp", problem.source, *_reached_by(self.settings, problem)), problem.message)
+            self.loaded.problem(_reached_by(self.settings, problem), problem.message)
             for problem in self._served.problems()
         ]
         wrong = self._configured.wrong
@@ -176,7 +179,7 @@ class Configuration:
                 self._store_of(loaded)
             except ConfigurationError as error:
                 problems.append(loaded.problem(("store",), str(error)))
-        if not any(problem.key.startswith("mcp") for problem in problems):
+        if not any(problem.key.startswith(("mcp", "openapi")) for problem in problems):
             for name, server in _servers(loaded).items():
                 try:
                     _source(name, server, loaded)
@@ -425,7 +428,8 @@ def rules_of(loaded: Loaded, environment: Environment | None = None) -> Rules:
     """The rules that settings amount to, in their environment or another one."""
     settings = loaded.settings if environment is None else loaded.settings.elsewhere(environment)
     policy, approvals, limits = settings.policy, settings.approvals, settings.limits
-    tools = {name: item.in_environment(settings.environment) for name, item in settings.tools.items()}
+    here = {name: item.in_environment(settings.environment) for name, item in settings.tools.items()}
+    tools = {item.rename or name: item for name, item in here.items()}
     breaker = BreakerRule(
         failures=policy.breaker.failures, rest_seconds=policy.breaker.rest, probes=policy.breaker.probes
     )
@@ -468,27 +472,62 @@ def rules_of(loaded: Loaded, environment: Environment | None = None) -> Rules:
 
 
 def _reached_by(settings: Settings, problem: SourceProblem) -> tuple[str, ...]:
-    """The key to mend where a server cannot be reached; the whole server where one of its tools is the problem."""
+    """The key to mend where a source cannot be reached; the whole of it where one of its tools is the problem."""
+    where = (settings.section(problem.source), problem.source)
     if problem.tool is not None:
-        return ()
-    server = settings.mcp[problem.source]
+        return where
+    server = settings.sources[problem.source]
+    if isinstance(server, OpenApi):
+        return (*where, "document")
     if server.cwd is not None and not Path(server.cwd).is_dir():
-        return ("cwd",)
-    return ("command",) if server.command is not None else ("url",)
+        return (*where, "cwd")
+    return (*where, "command" if server.command is not None else "url")
 
 
-def _servers(loaded: Loaded) -> dict[str, McpServer]:
-    return {name: item for name, item in loaded.settings.mcp.items() if item.enabled}
+def _servers(loaded: Loaded) -> dict[str, McpServer | OpenApi]:
+    return {name: item for name, item in loaded.settings.sources.items() if item.enabled}
 
 
-def _source(name: str, server: McpServer, loaded: Loaded) -> ToolSource:
-    """A server's tools. Its secrets are looked up here, where it is about to be reached."""
-    from journeyman.sources import McpServer as Source
+def source_of(section: str, name: str, entry: Mapping[str, Any], path: Path) -> ToolSource:
+    """The source that an entry of a file would be. An API may leave it to its document where it is called."""
+    given = {"start": 60.0, **entry} if section == "mcp" else {"base_url": "-", **entry}
+    try:
+        settings = Settings.model_validate({"version": VERSION, section: {name: given}})
+    except ValidationError as error:
+        raise ConfigurationError(f"{name}: {problem_text(validation_problems(error))}") from None
+    server = settings.sources[name]
+    if isinstance(server, OpenApi) and "base_url" not in entry:
+        server = server.model_copy(update={"base_url": ""})
+    return _source(name, server, Loaded(path=path, settings=settings, document=Document(), environ=os.environ))
 
-    same = ("trust_annotations", "timeout_seconds", "permissions", "only", "resources", "prompts", "allow", "protocol")
-    given: dict[str, Any] = {key: getattr(server, key) for key in same}
-    given |= {"name": name, "category": server.category or name}
-    given |= {"start_seconds": server.start, "cache_seconds": server.cache}
+
+def _source(name: str, server: McpServer | OpenApi, loaded: Loaded) -> ToolSource:
+    """A source's tools. Its secrets are looked up here, where it is about to be reached."""
+    from journeyman import sources
+
+    given: dict[str, Any] = {key: getattr(server, key) for key in ("timeout_seconds", "permissions", "only")}
+    given |= {"name": name, "category": server.category or name, "cache_seconds": server.cache}
+    section = loaded.settings.section(name)
+    try:
+        if isinstance(server, OpenApi):
+            document = loaded.secret(server.document)
+            at = document if "://" in document else loaded.path.absolute().parent / document
+            given |= {
+                "base_url": loaded.secret(server.base_url) or None,
+                "auth": server.auth,
+                "headers": server.headers,
+            }
+            return sources.OpenApi(at, look_up=loaded.secret, **given)
+        return sources.McpServer(**given, **_mcp_options(server, loaded))
+    except ConfigurationError as error:
+        part = next((part for part in ("url", "base_url") if f"the {part}" in str(error)), None)
+        key = (section, name) if part is None else (section, name, part)
+        raise SettingsError([loaded.problem(key, str(error))]) from None
+
+
+def _mcp_options(server: McpServer, loaded: Loaded) -> dict[str, Any]:
+    same = ("trust_annotations", "resources", "prompts", "allow", "protocol")
+    given: dict[str, Any] = {key: getattr(server, key) for key in same} | {"start_seconds": server.start}
     if server.command is not None:
         given |= {"command": list(server.command), "cwd": server.cwd}
         if server.env:
@@ -501,8 +540,4 @@ def _source(name: str, server: McpServer, loaded: Loaded) -> ToolSource:
             said = server.oauth.model_dump(exclude_none=True)
             said |= {name: loaded.secret(said[name]) for name in ("client_id", "client_secret")}
             given["oauth"] = said
-    try:
-        return Source(**given)
-    except ConfigurationError as error:
-        key = ("mcp", name, "url") if "the url" in str(error) else ("mcp", name)
-        raise SettingsError([loaded.problem(key, str(error))]) from None
+    return given

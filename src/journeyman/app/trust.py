@@ -21,7 +21,7 @@ from journeyman.core.model_settings import ModelSettings
 from journeyman.core.storing import Origin, RunOrder
 from journeyman.models.resolve import MODEL_VARIABLE, address_of, is_configured
 from journeyman.sensitive.tokens import bare_url, redacted
-from journeyman.settings.schema import McpServer, Settings
+from journeyman.settings.schema import McpServer, OpenApi, Settings
 
 if TYPE_CHECKING:
     from journeyman.stores.store import SqlStore
@@ -89,6 +89,9 @@ def _names_in(settings: Settings) -> Iterator[Name]:
     for server in settings.mcp.values():
         if server.enabled:
             yield server_name(server)
+    for api in settings.openapi.values():
+        if api.enabled:
+            yield api_name(api)
     if settings.model is not None and not os.environ.get(MODEL_VARIABLE):
         yield from model_names(settings.model, "agents read")
     if not settings.store.startswith("sqlite:") and not os.environ.get(STORE_VARIABLE):
@@ -102,6 +105,12 @@ def server_name(server: McpServer) -> Name:
         return Name("command", whole, "starts", shlex.join(server.command))
     issuer = "" if server.oauth is None else server.oauth.issuer
     return Name("server", canonical_json([server.url, issuer]), "takes tools from", bare_url(server.url or ""))
+
+
+def api_name(api: OpenApi) -> Name:
+    """The document that says what can be called, and where it is called."""
+    whole = canonical_json([api.document, api.base_url])
+    return Name("server", whole, "calls", f"{bare_url(api.base_url)} as {bare_url(api.document)} says")
 
 
 def model_names(model: str | ModelSettings, read: str) -> Iterator[Name]:

@@ -20,7 +20,7 @@ from types import CodeType, CoroutineType, TracebackType
 from typing import TYPE_CHECKING, Any, cast
 
 from journeyman.core.calls import CallStatus, MissingSecretError, ToolContext
-from journeyman.core.data import LOG_FIELDS
+from journeyman.core.data import LARGE_TEXT, LOG_FIELDS
 from journeyman.core.errors import ErrorCategory, ErrorInfo, OutcomeUnknownError, Severity, ToolError
 from journeyman.execution.child import error_text
 from journeyman.execution.outcome import Refusal, Success, guided, outcome_unknown, refuse
@@ -80,6 +80,9 @@ class Invoker:
         try:
             value = await self._run(tool, frozen, context, timeout, limit)
             plain, size = await measured_aside(value, context.secrets, limit=limit)
+            if tool.shorten is not None:
+                shorter = await asyncio.to_thread(tool.shorten, plain) if size > LARGE_TEXT else tool.shorten(plain)
+                plain, size = await measured_aside(shorter, context.secrets, limit=limit)
             return Success(plain, size=size)
         except ResultTooLargeError:
             return _too_large(tool, limit)

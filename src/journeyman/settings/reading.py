@@ -85,7 +85,7 @@ def _choices(schema: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 FILE_NAME = "journeyman.yaml"
 FILE_VARIABLE = "JOURNEYMAN_CONFIG"
-_FREE = ("headers", "oauth", "env", "global_config", "parameters")
+_FREE = ("headers", "oauth", "auth", "env", "global_config", "parameters")
 """Under these a name that says it is a secret is one; most names there are the operator's."""
 _ROUNDS = 20
 """How often what is wrong is taken away to look at the rest."""
@@ -363,5 +363,5 @@ def _secrets(values: Any, loaded: Loaded, key: Key = ()) -> Iterator[tuple[Key, 
         except UnresolvedError as error:
             yield key, f"{error}; set it, or put it into a file and write file:PATH"
     elif "${" in values and not any(step in _FREE for step in key):
-        where = "store, model, an MCP server's url, headers, oauth and env, and Slack's tokens"
+        where = "store, model, how MCP servers and APIs are reached, and Slack's tokens"
         yield key, f"${{NAME}} is not looked up here, only in {where}"

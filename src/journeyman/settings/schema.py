@@ -121,6 +121,25 @@ class Approvals(Section):
     grants: Grants = Grants()
 
 
+class Argument(Section):
+    """How one argument of a tool is told to models."""
+
+    rename: str | None = Field(None, pattern=r"^[A-Za-z0-9_.-]{1,64}$", description="what models call it")
+    description: str | None = Field(None, min_length=1, description="what models are told of it")
+    hide: bool = Field(False, description="models do not know of it: it is left out")
+    value: Any = Field(None, description="it always has this value, and models do not know of it")
+
+
+class Result(Section):
+    """What of a tool's results is kept."""
+
+    select: list[Annotated[str, Field(min_length=1)]] = Field(
+        default_factory=list, description="the fields that are kept: `owner.name`, `*` for any; lists are gone through"
+    )
+    items: int | None = Field(None, gt=0, description="of each list")
+    chars: int | None = Field(None, gt=0, description="of each text")
+
+
 class ToolOverride(Section):
     """What can be set of a tool, also for one environment. What is left out stays as the tool declares it."""
 
@@ -132,9 +151,14 @@ class ToolOverride(Section):
     risk: RiskLevel | None = Field(
         None, description="of a tool that declares none; of one that does, it can only be raised"
     )
+    read_only: bool | None = Field(None, description="that a tool which declares no risk only reads: nobody is asked")
     digest: str | None = Field(
-        None, description="of the tool as it was when `risk` was said; once it is another, `risk` does not lower it"
+        None, description="of the tool when `risk` or `read_only` was said; once it is another, they do not lower it"
     )
+    rename: str | None = Field(None, min_length=1, max_length=128, description="what models and people call it")
+    description: str | None = Field(None, min_length=1, description="what models are told of it")
+    arguments: dict[str, Argument] = Field(default_factory=dict, description="by name, how they are told to models")
+    result: Result | None = Field(None, description="what of its results is kept")
     reads: Reads | None = Field(
         None, description="whose words its results hold: untrusted, private, private:NAME; [] for our own"
     )
@@ -152,6 +176,12 @@ class ToolOverride(Section):
 
 class Tool(ToolOverride):
     """One tool, by its name."""
+
+    @property
+    def told(self) -> dict[str, Any]:
+        """What is told of it otherwise, as ``transformed`` takes it."""
+        fields = {"rename", "description", "arguments", "result"}
+        return self.model_dump(include=fields, exclude_unset=True)
 
     import_: str | None = Field(
         None,
@@ -175,6 +205,8 @@ class Tool(ToolOverride):
         update = {name: getattr(over, name) for name in over.model_fields_set}
         if "permissions" in update:
             update["permissions"] = sorted({*self.permissions, *over.permissions})  # only ever more
+        if "arguments" in update:
+            update["arguments"] = {**self.arguments, **over.arguments}
         return self.model_copy(update=update)
 
 
@@ -214,7 +246,18 @@ class OAuth(Section):
     scope: str | None = Field(None, description="what is asked for; what the server names unless given")
 
 
-class McpServer(Section):
+class ToolSource(Section):
+    """Somewhere tools come from. They are `NAME.tool`, in a category of its name."""
+
+    enabled: bool = True
+    timeout_seconds: float = Field(30.0, ge=1, le=300, allow_inf_nan=False, description="for one call")
+    cache: Duration | None = Field(None, description="how long results of its tools that only read are reused")
+    permissions: Permissions = Field(default_factory=list, description="needed for each of its tools")
+    only: list[str] | None = Field(None, description="its tools that are taken, `*` for several; all unless given")
+    category: str | None = Field(None, min_length=1, description="of its tools; the source's name unless given")
+
+
+class McpServer(ToolSource):
     """A server of the Model Context Protocol. Its tools are `NAME.tool`, in a category of the server's name."""
 
     command: list[str] | None = Field(None, min_length=1, description="starts a server that speaks over stdin and out")
@@ -224,12 +267,7 @@ class McpServer(Section):
     env: dict[str, SecretText] = Field(default_factory=dict, description="the process's environment; with command")
     cwd: str | None = Field(None, description="the folder it is started in; with command")
     trust_annotations: bool = Field(False, description="whether what it says of its tools may lower their risk")
-    enabled: bool = True
-    timeout_seconds: float = Field(30.0, ge=1, le=300, allow_inf_nan=False, description="for one call")
     start: Duration = Field(10.0, description="how long it may take to answer at first")
-    cache: Duration | None = Field(None, description="how long results of its tools that only read are reused")
-    permissions: Permissions = Field(default_factory=list, description="needed for each of its tools")
-    only: list[str] | None = Field(None, description="its tools that are taken, `*` for several; all unless given")
     resources: bool = Field(True, description="whether its resources can be read by tools")
     prompts: bool = Field(True, description="whether its prompts can be asked for by tools")
     allow: list[Literal["sampling", "roots"]] = Field(
@@ -238,7 +276,6 @@ class McpServer(Section):
     protocol: Literal["2025-11-25", "2026-07-28"] | None = Field(
         None, description="the only version to speak; the newest that both know unless given"
     )
-    category: str | None = Field(None, min_length=1, description="of its tools; the server's name unless given")
 
     @model_validator(mode="after")
     def _one_way(self) -> McpServer:
@@ -249,6 +286,17 @@ class McpServer(Section):
         if self.url is not None and (self.env or self.cwd):
             raise ValueError("'env' and 'cwd' go with 'command'; a server at a 'url' takes 'headers'")
         return self
+
+
+class OpenApi(ToolSource):
+    """An API, by its OpenAPI document (3.0 or 3.1). `only` takes the names of its operations, too."""
+
+    document: SecretText = Field(min_length=1, description="a file, as seen from this one, or an address")
+    base_url: SecretText = Field(min_length=1, description="where it is called, and nowhere else")
+    auth: SecretText | dict[str, SecretText] | None = Field(
+        None, description="a key, a token or user:password for its scheme, or one for each scheme by name; `${NAME}`"
+    )
+    headers: dict[str, SecretText] = Field(default_factory=dict, description="sent with every request")
 
 
 def _short(seconds: float) -> float:
@@ -426,12 +474,27 @@ class Settings(Section):
     categories: dict[str, Category] = Field(default_factory=dict, description="by name")
     intents: dict[str, Intent] = Field(default_factory=dict, description="types of requests, by name")
     mcp: dict[str, McpServer] = Field(default_factory=dict, description="by name")
+    openapi: dict[str, OpenApi] = Field(default_factory=dict, description="APIs by name")
     limits: Limits = Limits()
     policy: Rules = Rules()
     approvals: Approvals = Approvals()
     runs: Runs = Runs()
     learning: Learning = Learning()
     doors: Doors = Doors()
+
+    @model_validator(mode="after")
+    def _one_source_by_name(self) -> Settings:
+        if twice := sorted(self.mcp.keys() & self.openapi.keys()):
+            raise ValueError(f"{twice[0]!r} stands under 'mcp' and under 'openapi': give one of them another name")
+        return self
+
+    @property
+    def sources(self) -> dict[str, McpServer | OpenApi]:
+        return {**self.mcp, **self.openapi}
+
+    def section(self, source: str) -> str:
+        """Under which key a source stands."""
+        return "openapi" if source in self.openapi else "mcp"
 
     def elsewhere(self, environment: Environment) -> Settings:
         """The same settings in another environment."""

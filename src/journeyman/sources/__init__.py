@@ -1,6 +1,6 @@
 """Where tools come from besides the program. Each source opens, lists, watches and closes (``ToolSource``).
 
-``ToolLibrary(tools, sources=[…])`` has the tools of its sources while it is open.
+``ToolLibrary(tools, sources=[…])`` has the tools of its sources while it is open; ``Transformed`` tells them otherwise.
 """
 
 from __future__ import annotations
@@ -13,8 +13,10 @@ from journeyman.sources.openapi import OpenApi
 from journeyman.tools.library import ToolLibrary
 from journeyman.tools.sources import SourceProblem, ToolSource, UnusableTool
 from journeyman.tools.tool import Tool
+from journeyman.tools.transforming import Transformed, transformed
 
-__all__ = ["ImportPaths", "McpServer", "OpenApi", "SourceProblem", "ToolSource", "UnusableTool"]
+__all__ = ["ImportPaths", "McpServer", "OpenApi", "SourceProblem", "ToolSource", "Transformed", "UnusableTool"]
+__all__ += ["transformed"]
 
 
 class ImportPaths:

@@ -95,6 +95,8 @@ class Tool(Generic[P, R]):
     """A method that was decorated in its class: it becomes a usable tool on an instance."""
     describe: Describe | None = None
     render: Render | None = None
+    shorten: Callable[[Any], Any] | None = None
+    """Makes less of its results, given as plain JSON, before anybody sees them."""
     keeps_labels: bool = False
     """Whether what it stores stays marked as what it is: then it may store what untrusted words say."""
     origin: str = ""

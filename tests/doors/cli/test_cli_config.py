@@ -86,7 +86,7 @@ def test_check_tells_everything_that_is_wrong_and_show_where_values_come_from(
         "journeyman.yaml:5:9: tools.pay.import: 'shop_tools:py' names nothing: module 'shop_tools' has no 'py'; did "
         "you mean 'shop_tools:pay'?",
         "journeyman.yaml:6:1: x: unknown key; there are version, environment, store, model, agent, toolkits, tools, "
-        "categories, intents, mcp, limits, policy, approvals, runs, learning, doors",
+        "categories, intents, mcp, openapi, limits, policy, approvals, runs, learning, doors",
         "journeyman: 3 problems",
     ]
     assert [item["key"] for item in json.loads(cli("config", "check", "--json", *named).out)] == [

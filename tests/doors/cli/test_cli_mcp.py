@@ -11,13 +11,14 @@ from typing import Any
 import pytest
 
 from journeyman import RiskLevel, ToolSpecification, tool
-from journeyman.app.config_tools import configured, look_at_server, tool_digest, why_a_read
+from journeyman.app.config_tools import configured, look_at, tool_digest, why_a_read
 from journeyman.core.errors import ConfigurationError
-from journeyman.doors.cli.mcp import write_server
+from journeyman.doors.cli.mcp import write_entries
 from journeyman.settings.pasted import servers_in
 from journeyman.settings.reading import read_settings
 from journeyman.settings.schema import Category
 from journeyman.settings.schema import Tool as ToolSettings
+from journeyman.sources import McpServer
 from tests.doors.cli.driving import Cli
 from tests.sources.mcp_servers import HOSTILE
 
@@ -32,10 +33,10 @@ environment: production
 
 def test_a_server_is_added_and_nothing_else_changes(tmp_path: Path) -> None:
     path = tmp_path / "journeyman.yaml"
-    write_server(path, "files", {"command": ["npx", "it's", "ü"], "trust_annotations": True})
+    write_entries(path, "mcp", {"files": {"command": ["npx", "it's", "ü"], "trust_annotations": True}})
     assert read_settings(path).settings.mcp["files"].command == ["npx", "it's", "ü"]
     path.write_text(FILE, encoding="utf-8")
-    write_server(path, "crm", {"url": "https://crm.example/mcp"})
+    write_entries(path, "mcp", {"crm": {"url": "https://crm.example/mcp"}})
     text = path.read_text(encoding="utf-8")
     assert list(read_settings(path).settings.mcp) == ["crm", "time"]
     assert text.replace('  "crm": {"url": "https://crm.example/mcp"}\n', "") == FILE
@@ -54,7 +55,7 @@ def test_a_file_that_cannot_take_it_is_left_as_it_is(tmp_path: Path, text: str, 
     path = tmp_path / "journeyman.yaml"
     path.write_text(text, encoding="utf-8")
     with pytest.raises(ConfigurationError, match=told):
-        write_server(path, name, {"command": ["x"]})
+        write_entries(path, "mcp", {name: {"command": ["x"]}})
     assert path.read_text(encoding="utf-8") == text
     assert [found.name for found in tmp_path.iterdir()] == ["journeyman.yaml"]
 
@@ -148,7 +149,7 @@ def test_a_grade_holds_as_long_as_the_tool_is_what_it_was_graded_as() -> None:
 
 def test_a_server_is_looked_at_before_it_is_taken_in() -> None:
     command = [sys.executable, str(HOSTILE / "instructs_models.py")]
-    report = asyncio.run(look_at_server("bad", command=command))
+    report = asyncio.run(look_at(McpServer(name="bad", command=command)))
     assert ("bad.add", "irreversible") in [(item.name, risk) for item, risk in report.tools]
     assert {finding.tool for finding in report.findings} == {"bad.add", "bad.sum", "bad.total"}
 
@@ -173,3 +174,35 @@ def test_tools_of_a_librarys_own_servers_are_listed_and_looked_through(cli: Cli,
         "bad.sum",
         "bad.total",
     }
+
+
+def test_an_api_is_added_with_where_it_is_called_and_its_changes_are_asked_about(cli: Cli, tmp_path: Path) -> None:
+    document: dict[str, Any] = {
+        "openapi": "3.1.0",
+        "servers": [{"url": "https://shop.example/v1"}],
+        "paths": {
+            "/pets": {"get": {"operationId": "listPets"}, "post": {"operationId": "createPet", "summary": "Make one."}},
+            "/search": {"post": {"operationId": "searchPets", "summary": "Search for pets."}},
+        },
+    }
+    (tmp_path / "shop.json").write_text(json.dumps(document))
+    refused = cli("openapi", "add", "shop", "nowhere.json", "--yes")
+    assert "cannot be read" in refused.err
+    added = cli("openapi", "add", "shop", "shop.json", "--auth", "${SHOP_TOKEN}", "--accept-reads", "--yes")
+    assert "SHOP_TOKEN is not set" in added.err
+    added = cli("openapi", "add", "shop", "shop.json", "--accept-reads", "--yes")
+    assert "shop.list_pets  reversible" in added.out
+    assert "shop.create_pet  irreversible" in added.out
+    loaded = read_settings(tmp_path / "journeyman.yaml").settings
+    assert loaded.openapi["shop"].base_url == "https://shop.example/v1"
+    assert loaded.tools["shop.search_pets"].read_only
+    assert "shop.create_pet" not in loaded.tools
+    again = cli("openapi", "add", "shop", "shop.json", "--yes")
+    assert "there is a server 'shop' already" in again.err
+    listed = {item["name"]: item for item in json.loads(cli("tools", "list", "--json").out)}
+    assert listed["shop.search_pets"]["read_only"]
+    assert not listed["shop.create_pet"]["read_only"]
+    document["paths"]["/search"]["post"]["summary"] = "Search for pets, and buy them."
+    (tmp_path / "shop.json").write_text(json.dumps(document))
+    listed = {item["name"]: item for item in json.loads(cli("tools", "list", "--json").out)}
+    assert not listed["shop.search_pets"]["read_only"], "it is not what was agreed to"

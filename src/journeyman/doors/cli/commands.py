@@ -27,6 +27,7 @@ COMMANDS = {  # name: (module, help)
     "worker": ("serve", "Work on the runs of a PostgreSQL store, beside other workers, until stopped."),
     "slack": ("slack", "An assistant in Slack: mentions and direct messages, answered and decided in their threads."),
     "mcp": ("mcp", "Our tools as an MCP server, and MCP servers as tools."),
+    "openapi": ("mcp", "APIs as tools, by their OpenAPI documents."),
     "tools": ("tools", "What tools there are, what they take, and one call of one of them."),
     "runs": ("runs", "Runs kept in a store: how they stand, what a person does about them."),
     "flow": ("runs", "Who said what in a run, and what went where."),

@@ -8,7 +8,7 @@ import json
 import os
 import re
 import shlex
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from io import TextIOWrapper
 from pathlib import Path
@@ -18,7 +18,7 @@ import typer
 
 from journeyman.app.desk import DECIDE
 from journeyman.app.loading import open_at
-from journeyman.app.trust import server_name
+from journeyman.app.trust import names_in
 from journeyman.core.approvals import Approval
 from journeyman.core.data import one_line, visible
 from journeyman.core.errors import ConfigurationError
@@ -39,7 +39,7 @@ from journeyman.doors.cli.serve import (
     token_file,
 )
 from journeyman.doors.cli.trust import remember_own
-from journeyman.sensitive.references import literal_secret, resolve
+from journeyman.sensitive.references import literal_secret
 from journeyman.sensitive.tokens import bare_url, redacted
 from journeyman.settings.document import DocumentError, read_document
 from journeyman.settings.pasted import servers_in
@@ -239,23 +239,17 @@ def _kept_apart(name: str, secret: str) -> str:
     return f"file:{folder.name}/{kept.name}"
 
 
-def _take_in(name: str, entry: dict[str, Any], *, accept_reads: bool, yes: bool) -> None:
-    """Look at a server, show what it has, and write it down where that is wanted."""
-    from journeyman.app.config_tools import look_at_server, tool_digest
+def _take_in(name: str, entry: dict[str, Any], *, accept_reads: bool, yes: bool, section: str = "mcp") -> None:
+    """Look at a server or an API, show what it has, and write it down where that is wanted."""
+    from journeyman.app.config_tools import look_at, tool_digest
+    from journeyman.app.configuration import source_of
 
     loaded = file_settings()
     path = Path("journeyman.yaml") if loaded is None else loaded.path
-    taken = ("command", "url", "cwd", "trust_annotations")
-    given = {key: entry[key] for key in taken if entry.get(key)}
-    if "url" in given:
-        given["url"] = resolve(str(entry["url"]), os.environ, folder=path.parent)
-    for key in ("env", "headers"):
-        if entry.get(key):
-            said = {
-                variable: resolve(str(text), os.environ, folder=path.parent) for variable, text in entry[key].items()
-            }
-            given[key] = said
-    report = asyncio.run(look_at_server(name, **given))
+    source = source_of(section, name, entry, path)
+    report = asyncio.run(look_at(source))
+    if section == "openapi":  # from now on the file says where it is, whatever the document says later
+        entry.setdefault("base_url", getattr(source, "base_url", None))
     reads = report.reads if not entry.get("trust_annotations") else {}
     for item, risk in report.tools:
         why = f"  seems only to read: {reads[item.name]}" if item.name in reads else ""
@@ -271,31 +265,30 @@ def _take_in(name: str, entry: dict[str, Any], *, accept_reads: bool, yes: bool)
             f"Let the {screen.counted(len(reads), 'tool')} that seem only to read run unasked?"
         )
     new = not path.exists()
-    write_server(path, name, entry)
+    write_entries(path, section, {name: entry})
     if accept_reads:
-        for item, _ in report.tools:
-            if item.name in reads:
-                write_server(path, item.name, {"risk": "reversible", "digest": tool_digest(item)}, section="tools")
-    remember_own(path, None if new else [server_name(read_settings(path).settings.mcp[name])])
+        accepted = [item for item, _ in report.tools if item.name in reads]
+        write_entries(path, "tools", {item.name: {"read_only": True, "digest": tool_digest(item)} for item in accepted})
+    before = [] if loaded is None else names_in(loaded.settings)
+    names = [found for found in names_in(read_settings(path).settings) if found not in before]
+    remember_own(path, None if new else names)
     graded = f", {len(reads)} of them graded as reads" if accept_reads else ""
     screen.say(f"{path}: {name} is there, with {screen.counted(len(report.tools), 'tool')}{graded}")
 
 
-def write_server(path: Path, name: str, entry: dict[str, Any], *, section: str = "mcp") -> None:
-    """Add an entry under ``mcp:`` or ``tools:``, leaving the rest of the file as it is. JSON is YAML, too."""
-    line = f"  {json.dumps(name)}: {json.dumps(entry, ensure_ascii=False)}\n"
+def write_entries(path: Path, section: str, entries: Mapping[str, Mapping[str, Any]]) -> None:
+    """Add entries under a key such as ``mcp:``, leaving the rest of the file as it is. JSON is YAML, too."""
+    lines = "".join(f"  {json.dumps(name)}: {json.dumps(item, ensure_ascii=False)}\n" for name, item in entries.items())
     text = path.read_text(encoding="utf-8") if path.exists() else "version: 1\n"
     text = text if text.endswith("\n") else f"{text}\n"
     found = re.search(rf"^{section}:[ \t]*(?P<rest>[^\n]*)\n", text, re.MULTILINE)
-    if found is None:
-        text += f"{section}:\n{line}"
-    elif found["rest"] and not found["rest"].startswith("#"):
-        raise ConfigurationError(f"{path}: {section!r} is written on one line; write it as a block, and add:\n{line}")
-    elif re.search(rf"^ +[\"']?{re.escape(name)}[\"']?:", text[found.end() :], re.MULTILINE):
-        kind = "a server" if section == "mcp" else "an entry"
-        raise ConfigurationError(f"{path}: there is {kind} {name!r} already; give another name")
-    else:
-        text = text[: found.end()] + line + text[found.end() :]
+    there = {} if found is None else read_document(text).value.get(section) or {}
+    if found is not None and found["rest"] and not found["rest"].startswith("#"):
+        raise ConfigurationError(f"{path}: {section!r} is written on one line; write it as a block, and add:\n{lines}")
+    if (taken := next((name for name in entries if name in there), None)) is not None:
+        kind = "an entry" if section == "tools" else "a server"
+        raise ConfigurationError(f"{path}: there is {kind} {taken!r} already; give another name")
+    text = f"{text}{section}:\n{lines}" if found is None else text[: found.end()] + lines + text[found.end() :]
     new = path.with_name(f".{path.name}.new")
     new.write_text(text, encoding="utf-8")
     try:
@@ -306,6 +299,40 @@ def write_server(path: Path, name: str, entry: dict[str, Any], *, section: str =
         new.replace(path)
     finally:
         new.unlink(missing_ok=True)
+
+
+openapi = typer.Typer(no_args_is_help=True)
+
+
+@openapi.callback()
+def _openapi() -> None:
+    """A group, though it has one command."""
+
+
+@openapi.command("add")
+def add_api(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Under which its operations are known: NAME.operation.")],
+    document: Annotated[str, typer.Argument(metavar="FILE_OR_URL", help="Its document, of OpenAPI 3.0 or 3.1.")],
+    base_url: Annotated[
+        str | None, typer.Option(metavar="URL", help="Where it is called; else what the document names first.")
+    ] = None,
+    auth: Annotated[
+        str | None, typer.Option(metavar="'${NAME}'", help="A key, a token or user:password, by a variable.")
+    ] = None,
+    header: Annotated[
+        list[str] | None, typer.Option(metavar="'NAME: VALUE'", help="Sent with every request; secrets as '${NAME}'.")
+    ] = None,
+    only: Annotated[
+        list[str] | None, typer.Option(metavar="OPERATION", help="Take this one alone, or these; '*' for several.")
+    ] = None,
+    accept_reads: AcceptReads = False,
+    yes: Yes = False,
+) -> None:
+    """Read the OpenAPI document of an API once, show its tools and risks, and write it into journeyman.yaml."""
+    entry: dict[str, Any] = {"document": document, "base_url": base_url, "auth": auth, "only": only}
+    entry["headers"] = _pairs(header, ":") if header else None
+    entry = {key: value for key, value in entry.items() if value is not None}
+    _take_in(name, entry, accept_reads=accept_reads, yes=yes, section="openapi")
 
 
 @mcp.command("list")

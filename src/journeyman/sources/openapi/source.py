@@ -6,9 +6,11 @@ import asyncio
 import os
 import re
 from base64 import b64encode
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from fnmatch import fnmatchcase
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, quote, urljoin, urlsplit
@@ -54,7 +56,8 @@ class OpenApi:
 
     ``document`` is a file or an address, of OpenAPI 3.0 or 3.1. Calls go to ``base_url`` alone, unless given to the
     server that the document names first. ``auth`` is what the API's scheme wants (a key, a token, ``user:password``),
-    or such a text for each scheme by its name; ``${NAME}`` is looked up in the environment. ``only`` names operations.
+    or such a text for each scheme by its name; ``look_up`` says what a text stands for, unless given ``${NAME}`` in the
+    environment. ``only`` names operations, as the document does or as tools.
     """
 
     def __init__(
@@ -70,6 +73,7 @@ class OpenApi:
         cache_seconds: float | None = None,
         category: str | None = None,
         permissions: Iterable[str] = (),
+        look_up: Callable[[str], str] | None = None,
     ) -> None:
         self._document = str(document)
         self.name = re.sub(r"[^A-Za-z0-9_-]+", "_", Path(self._document).stem)[:32] if name is None else name
@@ -84,7 +88,11 @@ class OpenApi:
         self._given = base_url
         self.base_url = base_url
         """Where calls go; known at the latest when it is open."""
-        self._auth, self._headers = auth, dict(headers or {})
+        self._auth = {"": auth} if isinstance(auth, str) else dict(auth or {})
+        self._headers, self._look_up = (
+            dict(headers or {}),
+            look_up or partial(resolve, environ=os.environ, folder=Path()),
+        )
         self._only = None if only is None else frozenset(only)
         self._timeout, self._cache = float(timeout_seconds), cache_seconds
         self._category, self._permissions = category or self.name, check_permissions(permissions)
@@ -105,13 +113,15 @@ class OpenApi:
 
         from journeyman.sensitive.fetching import guarded_connector
 
-        secrets = self._looked_up()
+        secrets, headers = (
+            {name: self._look_up(text) for name, text in texts.items()} for texts in (self._auth, self._headers)
+        )
         self._session = aiohttp.ClientSession(
             connector=guarded_connector(private=private),
             cookie_jar=aiohttp.DummyCookieJar(),
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS),
         )
-        api = _Api(self.name, base.rstrip("/"), Document(root), secrets, self._resolved(self._headers), self._session)
+        api = _Api(self.name, base.rstrip("/"), Document(root), secrets, headers, self._session)
         self.base_url = base
         self._tools = await asyncio.to_thread(self._made, api)
 
@@ -160,32 +170,26 @@ class OpenApi:
             raise ConfigurationError(f"{shown} ({bare_url(base)!r}): give a base_url")
         return base, urlsplit(base).netloc == urlsplit(self._document).netloc
 
-    def _resolved(self, texts: Mapping[str, str]) -> dict[str, str]:
-        return {name: resolve(text, os.environ, folder=Path()) for name, text in texts.items()}
-
-    def _looked_up(self) -> dict[str, str]:
-        """By scheme; a single text stands for any of them."""
-        if self._auth is None:
-            return {}
-        return self._resolved({"": self._auth} if isinstance(self._auth, str) else self._auth)
-
     # --- listing
 
     def _made(self, api: _Api) -> tuple[Tool[..., Any] | UnusableTool, ...]:
         made: list[Tool[..., Any] | UnusableTool] = []
+        unmet, known = set(self._only or ()), []
         for item in api.document.operations(self.name):
+            names = (item[0].partition(".")[2],) if isinstance(item, tuple) else (item.id, item.name)
+            known.append(names[0])
+            fitting = {only for only in self._only or () if any(fnmatchcase(name, only) for name in names)}
+            unmet -= fitting
+            if self._only is not None and not fitting:
+                continue
             if len(made) >= MCP_TOOLS:
                 raise ConfigurationError(f"the API {self.name!r} has more than {MCP_TOOLS:,} operations; use 'only'")
-            if isinstance(item, tuple):
-                name, why = item
-                if self._wanted(name.partition(".")[2]):
-                    made.append(UnusableTool(name, visible(why[:500])))
-            elif self._wanted(item.id, item.name):
-                made.append(self._tool(api, item))
+            made.append(UnusableTool(*item) if isinstance(item, tuple) else self._tool(api, item))
+        for only in sorted(unmet):
+            near = get_close_matches(only, known[:MCP_TOOLS], n=1) or known[:1]
+            why = f"'only' names {only!r}, and no operation is called so; there is {', '.join(near) or 'none'}"
+            made.append(UnusableTool(f"{self.name}.{only}", why))
         return tuple(made)
-
-    def _wanted(self, *names: str) -> bool:
-        return self._only is None or any(fnmatchcase(name, only) for name in names for only in self._only)
 
     def _tool(self, api: _Api, operation: Operation) -> Tool[..., Any] | UnusableTool:
         name = f"{self.name}.{operation.name}"
@@ -242,6 +246,7 @@ class _Api:
     base: str
     document: Document
     secrets: Mapping[str, str]
+    """By scheme; under no name the one that stands for any of them."""
     headers: Mapping[str, str]
     session: aiohttp.ClientSession
 
