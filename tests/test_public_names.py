@@ -62,6 +62,7 @@ PUBLIC = [
     "dump_agents",
     "load_agents",
     "prompt",
+    "quarantine",
     "resource",
     "run",
     "run_batch",
