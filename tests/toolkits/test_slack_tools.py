@@ -57,7 +57,7 @@ async def test_the_latest_messages_of_a_channel_come_oldest_first(slack: Loopbac
         slack.write(f"message {number}")
     found = await tools(slack).fetch_slack_messages(CHANNEL, limit=100, context=context())
     assert [item["text"] for item in found["messages"]] == [f"message {number}" for number in range(20, 120)]
-    assert found["messages"][0]["user"] == ADA
+    assert found["messages"][0]["user"] == "Ada Lovelace"
 
 
 async def test_a_thread_and_a_span_of_time_are_read_alone(slack: LoopbackSlack) -> None:

@@ -128,7 +128,8 @@ class Run:
         What a playbook advises vouches for nothing.
         """
         task = self.state.task
-        told = (self.instruction or self.agent.instruction, *(() if task is None else task.playbook_bullets))
+        given = () if task is None else (*task.rules, *task.playbook_bullets)
+        told = (self.instruction or self.agent.instruction, *given)
         return Ledger(self.state, system="\n".join(told), said=self.said, label_of=self._label_of)
 
     def _label_of(self, tool_name: str) -> DataLabel | None:

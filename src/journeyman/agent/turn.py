@@ -131,7 +131,8 @@ class ModelPlanner:
         state = run.state
         if self._system is None:
             given = [advice for advice in state.advice if not advice.holdout]
-            self._system = Message.system(instruction(run.agent, given, run.instruction))
+            rules = () if state.task is None else state.task.rules
+            self._system = Message.system(instruction(run.agent, given, run.instruction, rules))
             self._demonstrations = tuple(_marked(turn) for advice in given for turn in advice.turns)
         recent = window(
             state.messages,
@@ -168,9 +169,9 @@ def _marked(turn: Message) -> Message:
     return turn.model_copy(update={"name": DEMONSTRATION}) if turn.role is Role.USER else turn
 
 
-def instruction(agent: Agent, advice: list[Advice], told: str = "") -> str:
-    """The system message: the agent's instruction, then the advice that is given in this form."""
-    parts = [told or agent.instruction]
+def instruction(agent: Agent, advice: list[Advice], told: str = "", rules: Sequence[str] = ()) -> str:
+    """The system message: the agent's instruction, the task's own rules, then the advice that is given in this form."""
+    parts = [told or agent.instruction, *rules]
     if lines := [item.text for item in advice if item.form in ("system", "steps")]:
         listed = "\n".join(f"- {line}" for line in lines)
         parts.append(f"{ADVICE}\n{listed}")

@@ -12,10 +12,11 @@ import math
 import os
 import re
 import time
-from collections.abc import AsyncIterable, Callable
+from collections.abc import AsyncIterable, Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, Self
+from unicodedata import category
 
 from pydantic import (
     BaseModel,
@@ -403,6 +404,44 @@ async def read_at_most(pieces: AsyncIterable[bytes], most: int) -> tuple[bytes, 
         if left < 0:
             return b"".join(kept), False
     return b"".join(kept), True
+
+
+LONGEST_NAME = 80
+_NOT_IN_NAMES = frozenset('<>&@|:*`~[]"')
+_NOT_FOR_PEOPLE = frozenset({"channel", "here", "everyone", "group"})
+
+
+def name_of(person: Mapping[str, Any]) -> str:
+    """What a person of Slack calls themselves, without what a text could take for something else; may be empty."""
+    profile = person.get("profile") or {}
+    for name in (profile.get("display_name"), profile.get("real_name"), person.get("real_name"), person.get("name")):
+        letters = (
+            " " if letter in _NOT_IN_NAMES or category(letter)[0] == "C" else letter for letter in str(name or "")
+        )
+        shown = " ".join("".join(letters).split())[:LONGEST_NAME].strip()
+        if shown and shown.casefold() not in _NOT_FOR_PEOPLE:
+            return shown
+    return ""
+
+
+LONGEST_PAUSE_TEXT = 100
+"""Characters of a Retry-After header: every date fits."""
+
+
+def retry_after(value: str | None, *, now: float) -> float | None:
+    """The seconds a Retry-After header asks for: a number, or a date."""
+    if not value or len(value) > LONGEST_PAUSE_TEXT:
+        return None
+    try:
+        seconds = float(value)
+    except ValueError:
+        from email.utils import parsedate_to_datetime
+
+        try:
+            seconds = parsedate_to_datetime(value).timestamp() - now
+        except ValueError:
+            return None
+    return max(0.0, seconds) if math.isfinite(seconds) else None
 
 
 if TYPE_CHECKING:

@@ -225,6 +225,8 @@ class TaskInput(Entity):
     domain: str = "general"
     playbook_bullets: tuple[str, ...] = ()
     """Extra advice given by the caller."""
+    rules: tuple[str, ...] = Field(default=(), exclude_if=lambda rules: not rules)
+    """What the caller adds to the agent's instruction for this task alone."""
     available_tools: tuple[str, ...] | None = None
     """Only these of the agent's tools; None means all."""
     max_iterations: int | None = Field(default=None, gt=0)

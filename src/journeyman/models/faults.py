@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import html
-import math
 import re
-from email.utils import parsedate_to_datetime
 from functools import partial
 from typing import Any
 
@@ -18,8 +16,6 @@ from journeyman.sensitive.tokens import bare_url
 SHOWN = 300
 IN_NAME = "the address in the model's name"
 """Where the server's address is set, for models whose name holds it."""
-LONGEST_PAUSE_TEXT = 100
-"""Characters of a Retry-After header: every date fits."""
 
 _CODE = re.compile(r"<(script|style)\b", re.IGNORECASE)
 _CODE_ENDS = {name: re.compile(f"</{name}[^<>]*>?", re.IGNORECASE) for name in ("script", "style")}
@@ -170,17 +166,3 @@ def _without_code(page: str) -> str:
             return " ".join(kept)
         at = ends.end()
     return " ".join([*kept, page[at:]])
-
-
-def retry_after(value: str | None, *, now: float) -> float | None:
-    """The seconds a Retry-After header asks for: a number, or a date."""
-    if not value or len(value) > LONGEST_PAUSE_TEXT:
-        return None
-    try:
-        seconds = float(value)
-    except ValueError:
-        try:
-            seconds = parsedate_to_datetime(value).timestamp() - now
-        except ValueError:
-            return None
-    return max(0.0, seconds) if math.isfinite(seconds) else None

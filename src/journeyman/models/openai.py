@@ -25,6 +25,7 @@ from journeyman.core.data import (
     STREAM_BYTES,
     OverBudgetError,
     read_at_most,
+    retry_after,
 )
 from journeyman.core.errors import ConfigurationError
 from journeyman.core.model_settings import ModelSettings, Timeouts
@@ -38,7 +39,7 @@ from journeyman.models.answer import (
     read_answer,
     read_body,
 )
-from journeyman.models.faults import Faults, retry_after
+from journeyman.models.faults import Faults
 from journeyman.models.http import Answer, Client, CutError, ProxiedClient, SilenceError
 from journeyman.models.remote import AttemptDeltas, AttemptError, PerEventLoop, RemoteModel, with_retries
 from journeyman.models.structured import OutputMode, OutputModes, response_format, without_finish

@@ -375,7 +375,11 @@ SlackMethod = Literal[
     "conversations.history",
     "conversations.info",
     "conversations.members",
+    "conversations.open",
     "conversations.replies",
+    "users.info",
+    "views.open",
+    "views.publish",
 ]
 """The methods of Slack's Web API that are called."""
 

@@ -6,6 +6,7 @@ Every refusal of GitHub becomes an error that a model can act on.
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,7 +15,7 @@ from urllib.parse import quote
 from pydantic import Field
 
 from journeyman.core.calls import ToolContext
-from journeyman.core.data import moment
+from journeyman.core.data import moment, retry_after
 from journeyman.core.errors import ErrorCategory, ToolError
 from journeyman.core.policy import RiskLevel
 from journeyman.core.protocols import SystemClock
@@ -161,9 +162,10 @@ def _unreachable(error: Exception) -> ToolError:
 
 def _error(item: str, status: int, headers: Mapping[str, str]) -> ToolError:
     limited = status == 429 or (status == 403 and headers.get("x-ratelimit-remaining") == "0")
+    wait: float | None = None
     if limited or (status == 403 and "retry-after" in headers):
-        wait = headers.get("retry-after", "")
-        when = f" in {wait} s" if wait.isdigit() else " later"
+        wait = retry_after(headers.get("retry-after"), now=time.time())
+        when = " later" if wait is None else f" in {wait:g} s"
         code, category = "RATE_LIMITED", ErrorCategory.RATE_LIMIT
         message = f"GitHub answers no more questions for now (asked about {item})"
         recover = f"Do not call it again now; tell the user to try again{when}"
@@ -190,8 +192,7 @@ def _error(item: str, status: int, headers: Mapping[str, str]) -> ToolError:
             "FETCH_FAILED", message, category=ErrorCategory.NETWORK, retryable=again, recover_action=recover
         )
     retryable = code == "RATE_LIMITED"
-    after = float(wait) if retryable and (wait := headers.get("retry-after", "")).isdigit() else None
-    return ToolError(code, message, retryable, recover, category=category, user_guidance=guidance, retry_after=after)
+    return ToolError(code, message, retryable, recover, category=category, user_guidance=guidance, retry_after=wait)
 
 
 def _summary(found: dict[str, Any]) -> dict[str, Any]:

@@ -24,6 +24,7 @@ TEAM, OTHER_TEAM = "T0AAAAAAA", "T0BBBBBBB"
 TOKENS = {TEAM: "xoxb-team-a", OTHER_TEAM: "xoxb-team-b"}
 BOT = {TEAM: "U0BOTAAAA", OTHER_TEAM: "U0BOTBBBB"}
 ADA, GRACE, EVE = "U0ADAAAAA", "U0GRACEEE", "U0EVEEEEE"
+NAMES = {ADA: "Ada Lovelace", GRACE: "Grace", EVE: "Eve"}
 CHANNEL, SECRET_CHANNEL = "C0GENERAL1", "C0SECRET01"
 
 Json = dict[str, Any]
@@ -39,6 +40,8 @@ class LoopbackSlack:
         """The bot's messages by channel and moment."""
         self.requests: list[tuple[str, Json]] = []
         self.ephemeral: list[Json] = []
+        self.views: list[Json] = []
+        self.homes: dict[str, Json] = {}
         self.acknowledged: list[str] = []
         self.members: dict[str, set[str]] = {SECRET_CHANNEL: {GRACE, BOT[TEAM]}}
         self.limited: dict[str, int] = {}
@@ -64,7 +67,8 @@ class LoopbackSlack:
         given: Json = dict(request.query) | dict(await request.post())
         if request.content_type == "application/json":
             given |= await request.json()
-        given = {name: json.loads(v) if name == "blocks" and isinstance(v, str) else v for name, v in given.items()}
+        read = ("blocks", "view", "metadata")
+        given = {name: json.loads(v) if name in read and isinstance(v, str) else v for name, v in given.items()}
         token = request.headers.get("Authorization", "").removeprefix("Bearer ") or given.pop("token", "")
         self.requests.append((method, given))
         if self.limited.get(method, 0) > 0:
@@ -148,7 +152,23 @@ class LoopbackSlack:
         return {"channel": {"id": given["channel"], "is_private": given["channel"] in self.members}}
 
     def conversations_members(self, _: str, given: Json) -> Json:
-        return {"members": sorted(self.members[given["channel"]])}
+        return {"members": sorted(self.members.get(given["channel"], NAMES))}
+
+    def conversations_open(self, _: str, given: Json) -> Json:
+        return {"channel": {"id": f"D{given['users'][1:]}"}}
+
+    def users_info(self, _: str, given: Json) -> Json:
+        if given["user"] not in NAMES:
+            return {"error": "user_not_found"}
+        return {"user": {"id": given["user"], "name": "x", "profile": {"display_name": NAMES[given["user"]]}}}
+
+    def views_open(self, _: str, given: Json) -> Json:
+        self.views.append(given["view"])
+        return {"view": {"id": "V1"}}
+
+    def views_publish(self, _: str, given: Json) -> Json:
+        self.homes[given["user_id"]] = given["view"]
+        return {"view": {"id": "V2"}}
 
     # --- Socket Mode
 
@@ -234,7 +254,19 @@ class LoopbackSlack:
             "channel": {"id": message["channel"]},
             "container": {"type": "message", "message_ts": message["ts"]},
             "message": message,
+            "trigger_id": "1.2.3",
             "actions": [{"type": "button", "block_id": "b", "action_ts": "1.1", **button}],
+        }
+
+    def submit(self, view: Json, *, user: str = GRACE, team: str = TEAM, **fields: str) -> Json:
+        """What Slack sends when somebody fills in a dialogue."""
+        values = {block: {"journeyman:field": {"type": "plain_text_input", "value": v}} for block, v in fields.items()}
+        return {
+            "type": "view_submission",
+            "team": {"id": team},
+            "user": {"id": user, "team_id": team},
+            "api_app_id": "A1",
+            "view": {**view, "id": "V1", "state": {"values": values}},
         }
 
     def counted(self, method: str) -> int:

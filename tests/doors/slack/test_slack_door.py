@@ -195,7 +195,11 @@ async def test_who_may_not_decide_is_refused_in_words_and_told_whom_to_ask(
         await until(lambda: len(slack.ephemeral) == 3)
         assert DELETED == []
         await slack.deliver(slack.press(question, "Deny"), kind="interactive")
+        await slack.deliver(slack.submit(slack.views[0], reason="Not <on> a Friday"), kind="interactive")
         assert await answers(slack) == ["Not deleted."]
+        await until(lambda: f"Denied by <@{GRACE}>" in slack.said(key="approval:")[0]["text"])
+        assert "&lt;on&gt; a Friday" in slack.said(key="approval:")[0]["blocks"][0]["text"]["text"]
+        assert "W-17" in slack.said(key="approval:")[0]["blocks"][1]["text"]["text"]
         assert DELETED == []
 
 
@@ -285,7 +289,7 @@ async def test_a_thread_is_the_history_of_a_run_up_to_100_messages(slack: Loopba
         order = await service.store.runs.order(newest.id)
         assert order is not None
         assert len(order.history) == 100
-        assert order.history[-1].content == f"@{EVE}: note 119"
+        assert order.history[-1].content == "@Eve: note 119"
 
 
 async def test_an_answer_is_an_assistants_message_in_the_history_and_status_is_none(
@@ -300,7 +304,7 @@ async def test_an_answer_is_an_assistants_message_in_the_history_and_status_is_n
         order = await service.store.runs.order((await service.store.runs.list())[0].id)
         assert order is not None
         told = [(message.role, message.content) for message in order.history]
-        assert told == [(Role.USER, f"@{ADA}: hello"), (Role.ASSISTANT, "First.")]
+        assert told == [(Role.USER, "@Ada Lovelace: hello"), (Role.ASSISTANT, "First.")]
 
 
 async def test_slack_is_asked_again_as_late_as_it_wants_to_be(slack: LoopbackSlack, tmp_path: Path) -> None:
@@ -469,7 +473,7 @@ async def test_long_arguments_are_shown_whole_and_what_cannot_be_shown_cannot_be
             await slack.deliver(slack.mention(str(length)))
         await until(lambda: len(slack.said(key="decide:")) == 2)
         short, long = sorted(slack.said(key="decide:"), key=lambda message: len(message["blocks"]))
-        assert labels(short) == ["Approve", "Deny"]
+        assert labels(short) == ["Approve", "Edit", "Deny"]
         told = "".join(block["text"]["text"] for block in short["blocks"][1:-2])
         assert "&lt;&amp;&gt;" * 1_000 in told.replace("```", "").replace("\n", "")
         assert labels(long) == ["Deny"]

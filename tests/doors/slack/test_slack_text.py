@@ -37,7 +37,7 @@ from journeyman.doors.slack.text import FENCE, code, mrkdwn, parts, plain
         ("| a | b |\n|:--|--:|\n| x \\| y | 2 |\n| 日本 | 3 |", "```\na      b\nx | y  2\n日本   3\n```"),
         ("| only |\n|---|\n| ``` |", "```\nonly\n`\u200b``\n```"),
         ("```x``` stays *in* its line\n\nand so on", "```x``` stays _in_ its line\n\nand so on"),
-        ("Hi :wave: 😀 @here @channel", "Hi :wave: 😀 @here @channel"),
+        ("Hi :wave: 😀 @here @channel", "Hi :wave: 😀 @\u200bhere @\u200bchannel"),
     ],
 )
 def test_markdown_is_written_as_slack_writes_it(markdown: str, written: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,8 @@ import aiohttp
 from slack_sdk.errors import SlackApiError
 from slack_sdk.web.async_client import AsyncWebClient
 from slack_sdk.web.async_slack_response import AsyncSlackResponse
+
+from journeyman.core.data import retry_after
 
 if TYPE_CHECKING:
     from journeyman.app import Pace
@@ -88,7 +91,8 @@ def wanted_pause(error: SlackApiError) -> float | None:
         return None
     headers = getattr(error.response, "headers", {})
     value = next((str(headers[name]) for name in headers if name.lower() == "retry-after"), "")
-    return float(value) if value.isdigit() else NO_PAUSE_GIVEN
+    wait = retry_after(value, now=time.time())
+    return NO_PAUSE_GIVEN if wait is None else wait
 
 
 def reason(error: SlackApiError) -> str:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Iterator
+import logging
+from collections.abc import Iterator, Sequence
+
+from slack_sdk.errors import SlackApiError
 
 from journeyman.app.handles import Handle
 from journeyman.core.approvals import Approval
@@ -23,8 +26,10 @@ from journeyman.core.events import (
     RunSuspended,
 )
 from journeyman.core.runs import RunStatus
+from journeyman.doors.slack.client import PASSING, reason
 from journeyman.doors.slack.posts import (
     SETTLED,
+    Post,
     approval_post,
     ending_posts,
     person,
@@ -35,9 +40,59 @@ from journeyman.doors.slack.posts import (
 from journeyman.doors.slack.text import escaped
 from journeyman.doors.slack.threads import Thread
 
+logger = logging.getLogger("journeyman.slack")
+
+MOST_DECIDERS = 20
+LONGEST_REQUEST = 300
 MOST_LINES = 5
 """Of a run's calls, the latest, that its status names."""
 LONGEST_LINE = 150
+
+
+class Circle:
+    """Those who may decide about a run: whoever is in its channel is mentioned there, the others are written to.
+
+    ``request`` is what was asked, for those who were not there.
+    """
+
+    def __init__(self, thread: Thread, deciders: Sequence[str], request: str) -> None:
+        self._thread = thread
+        self._deciders = deciders[:MOST_DECIDERS]
+        place = thread.place
+        where = "in a direct message" if place.channel.startswith("D") else f"in <#{place.channel}>"
+        self._about = f"<@{place.user}> asks {where}: “{escaped(request[:LONGEST_REQUEST])}”"
+        self._here: list[str] | None = None
+        self._elsewhere: dict[str, Thread] = {}
+
+    async def put(self, post: Post, *, asks: bool = False, others: bool = False) -> None:
+        """Put a question, or what was answered; with ``others``, it is not for whoever asked to answer."""
+        if asks and self._thread.knows(post.key) and self._here is not None:
+            return  # nothing new
+        here, asker = await self._look(), self._thread.place.user
+        if asks:
+            called = " ".join(f"<@{user}>" for user in here if not (others and user == asker))
+            nobody = "" if self._deciders else "Nobody is named who may decide here: tell whoever runs me."
+            await self._thread.put(post.plus(f"For {called} to decide." if called else nobody), once=True)
+        else:
+            await self._thread.put(post)
+        for user, thread in self._elsewhere.items():
+            if (asks and not (others and user == asker)) or thread.knows(post.key):
+                try:
+                    await thread.put(post.plus(self._about), once=asks)
+                except SlackApiError as error:
+                    if reason(error) in PASSING:
+                        raise
+                    logger.warning("somebody who may decide cannot be asked: %s", reason(error), extra={"user": user})
+
+    async def _look(self) -> list[str]:
+        """Who of them is in the channel; how to write to the others is found out once."""
+        if self._here is None:
+            members = await self._thread.members() if self._deciders else set()
+            self._here = [user for user in self._deciders if user in members]
+            for user in self._deciders:
+                if user not in members and (direct := await self._thread.directly(user)) is not None:
+                    self._elsewhere[user] = direct
+        return self._here
 
 
 class Progress:
@@ -105,10 +160,10 @@ class Progress:
             yield f"{sign} {text}"
 
 
-async def follow(handle: Handle, thread: Thread, *, seconds: float) -> bool:
+async def follow(handle: Handle, thread: Thread, circle: Circle, *, seconds: float) -> bool:
     """Show a run until it has ended and its answer is in the thread. Its status is edited every so many seconds.
 
-    False for one that cannot go on here.
+    Its questions are put to ``circle``. False for one that cannot go on here.
     """
     progress, news, closing = Progress(), asyncio.Event(), asyncio.Event()
     # Where many ask at once, answers go before what is said meanwhile.
@@ -136,7 +191,7 @@ async def follow(handle: Handle, thread: Thread, *, seconds: float) -> bool:
                     editing.result()
                 for event in batch:
                     progress.hear(event)
-                await _ask(handle, thread, progress)
+                await _ask(handle, thread, circle, progress)
                 news.set()
         # An edit under way is not broken off: it might arrive after the last one.
         closing.set()
@@ -158,9 +213,9 @@ async def follow(handle: Handle, thread: Thread, *, seconds: float) -> bool:
         return False
     for approval in progress.approvals.values():
         if approval.id not in progress.decided and thread.knows(f"approval:{approval.id}"):
-            await thread.put(withdrawn_post(approval))
+            await circle.put(withdrawn_post(approval))
     response = await handle.result()
-    for post in ending_posts(handle.run_id, response):
+    for post in ending_posts(handle.run_id, response, thread.place.people):
         await thread.put(post, once=True)
     used = ", ".join(f"`{escaped(name)}`" for name in response.tools_used)
     said = f"{response.status.value.replace('_', ' ').capitalize()}{f' with {used}' if used else ''}"
@@ -169,14 +224,14 @@ async def follow(handle: Handle, thread: Thread, *, seconds: float) -> bool:
     return True
 
 
-async def _ask(handle: Handle, thread: Thread, progress: Progress) -> None:
-    """Put the questions there are into the thread, and what was answered, here or at another door."""
+async def _ask(handle: Handle, thread: Thread, circle: Circle, progress: Progress) -> None:
+    """Put the questions there are to those who may answer, and what was answered, here or at another door."""
     for approval in progress.approvals.values():
         decided = progress.decided.get(approval.id)
         if decided is None or thread.knows(f"approval:{approval.id}"):
-            await thread.put(approval_post(approval, decided), once=decided is None)
+            await circle.put(approval_post(approval, decided), asks=decided is None, others=approval.four_eyes)
     if progress.waits is RunStatus.AWAITING_RESOLUTION:
         progress.unknown |= {record.call_id: record for record in await handle.unknown()}
     for call_id, record in progress.unknown.items():
         settled = progress.settled.get(call_id)
-        await thread.put(unknown_post(handle.run_id, record, settled), once=settled is None)
+        await circle.put(unknown_post(handle.run_id, record, settled), asks=settled is None)

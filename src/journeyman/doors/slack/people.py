@@ -2,22 +2,32 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
+import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
+import aiohttp
 from pydantic import TypeAdapter, ValidationError
 from slack_sdk.errors import SlackApiError
 
 from journeyman.app import Pace
 from journeyman.app.desk import DECIDE
+from journeyman.core.data import name_of
 from journeyman.core.errors import ConfigurationError
 from journeyman.core.policy import Principal, check_permissions
 from journeyman.doors.slack.client import SLACK_API, SlackClient, reason
 
 _PERSON = re.compile(r"slack:(T[A-Z0-9]{2,}):([UW][A-Z0-9]{2,}|\*)")
 _WORKSPACE = re.compile(r"T[A-Z0-9]{2,}")
+NAME_SECONDS = 3_600.0
+"""How long somebody is called as Slack said."""
+MOST_NAMES = 10_000
+LONGEST_NAME = 80
+_NOT_IN_NAMES = frozenset('<>&@|:*`~[]"')
+_NOT_FOR_PEOPLE = frozenset({"channel", "here", "everyone", "group"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,10 +38,37 @@ class Workspace:
     bot_user: str
     bot_id: str
     client: SlackClient
+    _names: dict[str, tuple[float, str]] = field(default_factory=dict, compare=False)
 
     @property
     def token(self) -> str:
         return self.client.token or ""
+
+    async def names(self, users: Iterable[str]) -> dict[str, str]:
+        """What people are called, by id, each by a name of their own."""
+        found: dict[str, str] = {}
+        taken: set[str] = set()
+        wanted = list(dict.fromkeys(users))
+        for user, name in zip(wanted, await asyncio.gather(*map(self._name, wanted)), strict=True):
+            free = (name, *(f"{name} ({number})" for number in range(2, len(wanted) + 2)))
+            found[user] = next(shown for shown in free if shown.casefold() not in taken)
+            taken.add(found[user].casefold())
+        return found
+
+    async def _name(self, user: str) -> str:
+        until, name = self._names.get(user, (0.0, user))
+        if until > time.monotonic():
+            return name
+        try:
+            name = name_of((await self.client.users_info(user=user)).get("user") or {}) or user
+        except SlackApiError:
+            pass  # the app was installed without the scope, for example: their id must do
+        except (aiohttp.ClientError, TimeoutError):
+            return name
+        if len(self._names) >= MOST_NAMES:
+            self._names.clear()
+        self._names[user] = (time.monotonic() + NAME_SECONDS, name)
+        return name
 
 
 async def find_workspaces(
@@ -133,10 +170,11 @@ class People:
         found = _PERSON.fullmatch(principal.id)
         return principal if found is None else self.principal(found[1], found[2])
 
-    def deciders(self, team: str) -> Sequence[str]:
-        """The users of a workspace who may decide, as far as they are named."""
+    def deciders(self, team: str, *, but: str | None = None) -> Sequence[str]:
+        """The users of a workspace who may decide, as far as they are named; ``but`` one of them."""
         named = (found for found in map(_PERSON.fullmatch, self._held) if found is not None and found[1] == team)
-        return [found[2] for found in named if found[2] != "*" and self.principal(team, found[2]).may(DECIDE)]
+        users = (found[2] for found in named if found[2] not in ("*", but))
+        return [user for user in users if self.principal(team, user).may(DECIDE)]
 
 
 def _known(person: str) -> str:

@@ -31,7 +31,7 @@ def manifest(*, http: bool = False) -> str:
     if not http:
         return text
     url = f"\n    request_url: https://bot.example.com{PATH}  # put yours here"
-    for line in ("    bot_events: [app_mention, message.im]", "    is_enabled: true"):
+    for line in ("    bot_events: [app_mention, message.im, app_home_opened]", "    is_enabled: true"):
         text = text.replace(line, line + url)
     return text.replace("socket_mode_enabled: true", "socket_mode_enabled: false")
 

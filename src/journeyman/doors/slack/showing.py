@@ -22,8 +22,8 @@ from journeyman.core.errors import JourneymanError, StoreError
 from journeyman.core.runs import UNFINISHED
 from journeyman.core.storing import Lease, NotedRequest, RunRow
 from journeyman.doors.slack.client import PASSING, SECONDS, reason
-from journeyman.doors.slack.following import follow
-from journeyman.doors.slack.people import Workspace
+from journeyman.doors.slack.following import Circle, follow
+from journeyman.doors.slack.people import People, Workspace
 from journeyman.doors.slack.threads import NotOursError, Place, Thread, say_why_not
 
 logger = logging.getLogger("journeyman.slack")
@@ -50,10 +50,13 @@ MOST_REMEMBERED = 10_000
 class Showing:
     """Shows runs, as long as no other process does."""
 
-    def __init__(self, app: Journeyman, workspaces: Mapping[str, Workspace], *, seconds: float) -> None:
+    def __init__(
+        self, app: Journeyman, workspaces: Mapping[str, Workspace], *, seconds: float, people: People | None = None
+    ) -> None:
         self._app = app
         self._desk = Desk(app, LOCAL)  # the door itself looks after everybody's runs
         self._workspaces = workspaces
+        self._people = people or People()
         self._seconds = seconds
         self._look_seconds = LOOK_SECONDS
         self._following: dict[str, asyncio.Task[None]] = {}
@@ -231,7 +234,9 @@ class Showing:
             # An answer without the end of the status was written by a process that died between the two.
             if thread.knows(f"end:{run_id}") and not thread.knows(f"cancel:{run_id}"):
                 return True
-            return await follow(await self._app.handle(run_id), thread, seconds=self._seconds)
+            row = await self._desk.find_run(run_id)
+            circle = Circle(thread, self._people.deciders(place.team), "" if row is None else row.request)
+            return await follow(await self._app.handle(run_id), thread, circle, seconds=self._seconds)
         except SlackApiError as error:
             if reason(error) in PASSING:
                 raise

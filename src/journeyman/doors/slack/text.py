@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from typing import TypeAlias
 
 from journeyman.core.words import Patterns
 
@@ -32,8 +33,40 @@ def _boxed(text: str) -> str:
     return escaped(text).replace(FENCE, "`\u200b``")  # an invisible character keeps them from ending the box
 
 
-def mrkdwn(markdown: str) -> str:
-    """Markdown as Slack writes it. Code stays as it is; tables, which Slack has none of, become code."""
+Mentions: TypeAlias = Callable[[str], str]
+_OTHERS = (
+    rf"{_OPEN}[^{_CLOSE}]*{_CLOSE}|(?<![\w/])(?P<nobody><?@[UW][A-Z0-9]{{7,}}(?:\|[^>\s]*)?>?)"
+    r"|(?<![\w/])(?P<all>@)(?=(?i:channel|here|everyone|group)\b)"
+)
+"""Links, which stay as they are; people who are not known; and what would call everybody."""
+
+
+def mentioning(people: Mapping[str, str]) -> Mentions:
+    """What turns ``@Name`` into a mention, of these people by name and nobody else; ids are not shown."""
+    users = {name.casefold(): user for name, user in people.items()} | {
+        user.casefold(): user for user in people.values()
+    }
+    names = "|".join(map(re.escape, sorted({*people, *people.values()}, key=len, reverse=True))) or "(?!)"
+    ids = "|".join(map(re.escape, people.values())) or "(?!)"
+    known = rf"(?<![\w/])<?@(?P<name>(?i:{names}))(?:\|[^>\s]*)?(?![\w-])>?|(?<![\w@/])(?P<id>{ids})(?!\w)"
+    pattern = re.compile(f"{known}|{_OTHERS}")
+
+    def mention(found: re.Match[str]) -> str:
+        if (user := users.get((found["name"] or found["id"] or "").casefold())) is not None:
+            return f"{_OPEN}@{user}{_CLOSE}"
+        if found["nobody"] is not None:
+            return "@somebody"
+        return found[0] if found["all"] is None else "@\u200b"  # then Slack sees no mention
+
+    return lambda text: pattern.sub(mention, text)
+
+
+def mrkdwn(markdown: str, people: Mapping[str, str] | None = None) -> str:
+    """Markdown as Slack writes it. Code stays as it is; tables, which Slack has none of, become code.
+
+    ``people`` are those whom it may mention, by the names under which it knows them.
+    """
+    mention = mentioning(people or {})
     lines = markdown.translate(_NO_MARKS).replace("\r\n", "\n").split("\n")
     written: list[str] = []
     place = 0
@@ -55,7 +88,7 @@ def mrkdwn(markdown: str) -> str:
             written += [FENCE, *_table([lines[place], *lines[place + 2 : end]]), FENCE]
             place = end
         else:
-            written.append(_line(line))
+            written.append(_line(line, mention))
             place += 1
     return "\n".join(written).strip("\n")
 
@@ -78,11 +111,11 @@ def _width(text: str) -> int:
     return sum(2 if unicodedata.east_asian_width(letter) in "WF" else 1 for letter in text)
 
 
-def _line(line: str) -> str:
+def _line(line: str, mention: Mentions) -> str:
     if _marked.rule.match(line):
         return "———"
     if (heading := _marked.heading.match(line)) is not None:
-        return f"*{_inline(heading[1].replace('**', '').replace('*', ''))}*" if heading[1] else ""
+        return f"*{_inline(heading[1].replace('**', '').replace('*', ''), mention)}*" if heading[1] else ""
     quote = ""
     if line.startswith(">"):
         quote, line = "> ", line.lstrip("> ")  # Slack has no quotes in quotes
@@ -90,18 +123,20 @@ def _line(line: str) -> str:
     if (found := _marked.bullet.match(line)) is not None:
         box = {None: "", " ": "☐ "}.get(found[2], "☑ ")
         bullet, line = f"{found[1]}• {box}", line[found.end() :]
-    return quote + bullet + _inline(line)
+    return quote + bullet + _inline(line, mention)
 
 
-def _inline(text: str) -> str:
-    return "".join(escaped(part) if n % 2 else _styled(part) for n, part in enumerate(_marked.code.split(text)))
+def _inline(text: str, mention: Mentions) -> str:
+    return "".join(
+        escaped(part) if n % 2 else _styled(part, mention) for n, part in enumerate(_marked.code.split(text))
+    )
 
 
-def _styled(text: str) -> str:
+def _styled(text: str, mention: Mentions) -> str:
     text = _marked.image_or_link.sub(
         lambda found: f"{_OPEN}{found[2]}|{found[1].replace('|', '/') or found[2]}{_CLOSE}", text
     )
-    text = escaped(text)
+    text = escaped(mention(text))
     text = _marked.autolink.sub(r"<\1>", text)
     text = _marked.both.sub(rf"{_MARK}_\1_{_MARK}", text)
     text = _marked.bold.sub(lambda found: f"{_MARK}{found[1] or found[2]}{_MARK}", text)
@@ -180,13 +215,18 @@ def _pieces(text: str, limit: int) -> list[str]:
 _REFERENCE = re.compile(r"<([@#!]?)([^>|]*)(?:\|([^>]*))?>")
 
 
-def plain(text: str, *, bot: str = "") -> str:
-    """What a person wrote, without the mention of the bot; channels keep their ids, which tools need."""
+def mentioned(text: str) -> list[str]:
+    """The ids of the people whom a person's message mentions."""
+    return [found[2] for found in _REFERENCE.finditer(text) if found[1] == "@"]
+
+
+def plain(text: str, *, bot: str = "", names: Mapping[str, str] | None = None) -> str:
+    """What a person wrote, without the mention of the bot; people by ``names``. Channels keep their ids for tools."""
 
     def read(found: re.Match[str]) -> str:
         kind, target, label = found.groups()
         if kind == "@":
-            return "" if target == bot else f"@{label or target}"
+            return "" if target == bot else f"@{(names or {}).get(target) or label or target}"
         if kind == "#":
             return f"#{label} ({target})" if label else target
         if kind == "!":

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from slack_sdk.errors import SlackApiError
@@ -12,7 +13,7 @@ from slack_sdk.web.async_slack_response import AsyncSlackResponse
 
 from journeyman.core.runs import Message, Role
 from journeyman.core.words import packaged_json
-from journeyman.doors.slack.client import reason
+from journeyman.doors.slack.client import PASSING, reason
 from journeyman.doors.slack.people import Workspace
 from journeyman.doors.slack.posts import ANSWER, Post
 from journeyman.doors.slack.text import plain
@@ -22,23 +23,31 @@ logger = logging.getLogger("journeyman.slack")
 MOST_MESSAGES = 100
 """Of a thread, the latest, that a run is told of."""
 MOST_PAGES = 10
-PAGE = 1_000
+PAGE = 999
+PLAIN = "journeyman_plain"
+"""What the metadata of a message are called whose blocks Slack has refused."""
 _PLACE = ("team_id", "channel_id", "user_id", "thread_ts", "ts")
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a run was asked for: kept in the run's metadata under "slack"."""
+    """Where a run was asked for: kept in the run's metadata under "slack".
+
+    Without ``thread_ts`` it is the conversation itself, as in direct messages.
+    """
 
     team: str
     channel: str
     user: str
     thread_ts: str
     ts: str
+    people: Mapping[str, str] = field(default_factory=dict)
+    """Whom the model knows, by the names under which it was told of them."""
 
     @property
     def metadata(self) -> dict[str, Any]:
-        return {"slack": dict(zip(_PLACE, astuple(self), strict=True))}
+        values = (self.team, self.channel, self.user, self.thread_ts, self.ts)
+        return {"slack": {**dict(zip(_PLACE, values, strict=True)), "people": dict(self.people)}}
 
     @classmethod
     def read(cls, metadata: Mapping[str, Any]) -> Place | None:
@@ -46,8 +55,12 @@ class Place:
         found = metadata.get("slack")
         if not isinstance(found, dict):
             return None
-        values = [found.get(name) for name in _PLACE]
-        return cls(*map(str, values)) if all(isinstance(value, str) for value in values) else None
+        values = [found[name] for name in _PLACE if isinstance(found.get(name), str)]
+        if len(values) < len(_PLACE):
+            return None
+        team, channel, user, thread_ts, ts = values
+        people = found.get("people")
+        return cls(team, channel, user, thread_ts, ts, people if isinstance(people, dict) else {})
 
 
 class NotOursError(Exception):
@@ -71,9 +84,8 @@ class Thread:
         """Find the messages that were written before, here or by an earlier process."""
         for message in await self._messages(oldest=self.place.ts):
             if self._is_own(message):
-                for block in message.get("blocks", ()):
-                    if "block_id" in block:
-                        self._known.setdefault(str(block["block_id"]), (message["ts"], None))
+                for block_id in _block_ids(message):
+                    self._known.setdefault(block_id, (message["ts"], None))
 
     def knows(self, block_id: str) -> bool:
         return block_id in self._known
@@ -88,51 +100,107 @@ class Thread:
         ts, shown = self._known.get(post.key, (None, None))
         if ts is not None and (once or shown == post):
             return True
-        given: dict[str, Any] = {"channel": self.place.channel, "text": post.text, "blocks": post.blocks}
-        if ts is None:
-            # A link that a model wrote is fetched by nobody before a person follows it.
-            given |= {"thread_ts": self.place.thread_ts, "unfurl_links": False, "unfurl_media": False}
-            told = await self._call("chat.postMessage", given, if_room=if_room)
+        try:
+            told = await self._write(post, ts, if_room=if_room)
             if told is None:
                 return False
-            ts = str(told["ts"])
-        else:
-            try:
-                if await self._call("chat.update", {**given, "ts": ts}, if_room=if_room) is None:
-                    return False
-            except SlackApiError as error:
-                if reason(error) not in _UNCHANGEABLE:
-                    raise
-                logger.warning("a message is left as it is: %s", reason(error), extra={"channel": self.place.channel})
+            ts = ts or str(told["ts"])
+        except SlackApiError as error:
+            if ts is None or reason(error) not in _UNCHANGEABLE:
+                raise
+            logger.warning("a message is left as it is: %s", reason(error), extra={"channel": self.place.channel})
         for block in post.blocks:
             self._known[block["block_id"]] = (ts, None)
         self._known[post.key] = (ts, post)
         return True
+
+    async def _write(self, post: Post, ts: str | None, *, if_room: bool) -> AsyncSlackResponse | None:
+        method, given = "chat.update", dict[str, Any](channel=self.place.channel, ts=ts)
+        if ts is None:
+            # A link that a model wrote is fetched by nobody before a person follows it.
+            method, given = "chat.postMessage", {**self._where, "unfurl_links": False, "unfurl_media": False}
+        try:
+            return await self._call(method, {**given, "text": post.text, "blocks": post.blocks}, if_room=if_room)
+        except SlackApiError as error:
+            if reason(error) not in _REFUSED_BLOCKS:
+                raise
+            logger.error("Slack refuses the blocks of %s: %s", post.key, error.response.get("response_metadata"))
+        # As plain text, whose metadata say what the ids of its blocks would have said.
+        payload = {"block_ids": [block["block_id"] for block in post.blocks]}
+        metadata = {"event_type": PLAIN, "event_payload": payload}
+        return await self._call(
+            method, {**given, "text": post.whole, "blocks": [], "metadata": metadata}, if_room=False
+        )
+
+    @property
+    def _where(self) -> dict[str, Any]:
+        """Where a message is to be written."""
+        thread = {"thread_ts": self.place.thread_ts} if self.place.thread_ts else {}
+        return {"channel": self.place.channel, **thread}
 
     async def _call(self, method: str, given: dict[str, Any], *, if_room: bool) -> AsyncSlackResponse | None:
         if if_room:
             return await self._client.call_if_there_is_room(method, given)
         return await self._client.api_call(method, json=given)
 
+    async def members(self) -> set[str]:
+        """Who sees the thread, as far as Slack says."""
+        if self.place.channel.startswith("D"):
+            return {self.place.user}
+        found: set[str] = set()
+        cursor = ""
+        try:
+            for _ in range(MOST_PAGES):
+                told = await self._client.conversations_members(
+                    channel=self.place.channel, limit=PAGE, cursor=cursor or None
+                )
+                found |= set(told.get("members") or ())
+                cursor = (told.get("response_metadata") or {}).get("next_cursor") or ""
+                if not cursor:
+                    break
+        except SlackApiError as error:
+            if reason(error) in PASSING:
+                raise
+            logger.warning("who is in a channel is not known: %s", reason(error))
+        return found
+
+    async def directly(self, user: str) -> Thread | None:
+        """The same for somebody alone, in their direct messages; None where they cannot be written to."""
+        try:
+            told = await self._client.conversations_open(users=user)
+            channel = str((told.get("channel") or {}).get("id") or "")
+            found = Thread(
+                self._workspace, replace(self.place, channel=channel, user=user, thread_ts=""), is_ours=self._is_ours
+            )
+            await found.look()
+            return found
+        except SlackApiError as error:
+            if reason(error) in PASSING:
+                raise
+            logger.warning("somebody who may decide cannot be written to: %s", reason(error), extra={"user": user})
+            return None
+
     async def say(self, text: str) -> None:
         """Write something that needs no keeping."""
-        await self._client.chat_postMessage(channel=self.place.channel, thread_ts=self.place.thread_ts, text=text)
+        await self._client.chat_postMessage(**self._where, text=text)
 
-    async def history(self) -> Sequence[Message]:
-        """What was said before the request, the latest so many: people's messages with who wrote them, our answers."""
-        said = (self._said(message) for message in await self._messages() if _moment(message) < float(self.place.ts))
-        return [message for message in said if message is not None][-MOST_MESSAGES:]
+    async def before(self) -> list[dict[str, Any]]:
+        """What was said in the thread before the request, the latest so many messages."""
+        said = [message for message in await self._messages() if _moment(message) < float(self.place.ts)]
+        return [message for message in said if not self._is_own(message) or _answer(message)][-MOST_MESSAGES:]
 
-    def _said(self, message: Mapping[str, Any]) -> Message | None:
-        text = plain(str(message.get("text", "")), bot=self._workspace.bot_user)
-        if not self._is_own(message):
-            who = message.get("user") or message.get("username") or message.get("bot_id") or "somebody"
-            return Message.user(f"@{who}: {text}") if text else None
+    def history(self, said: Sequence[Mapping[str, Any]], names: Mapping[str, str]) -> list[Message]:
+        """The same as a conversation: people's messages with who wrote them, and our answers."""
+        found = (self._said(message, names) for message in said)
+        return [message for message in found if message is not None]
+
+    def _said(self, message: Mapping[str, Any], names: Mapping[str, str]) -> Message | None:
         # Our own status and questions are no part of the conversation, our answers are: whole, not as notified.
-        answers = [
-            block["text"]["text"] for block in message.get("blocks", ()) if block.get("block_id", "").startswith(ANSWER)
-        ]
-        return Message(role=Role.ASSISTANT, content=plain("\n".join(answers))) if answers else None
+        if self._is_own(message):
+            return Message(role=Role.ASSISTANT, content=plain(_answer(message), names=names))
+        text = plain(str(message.get("text", "")), bot=self._workspace.bot_user, names=names)
+        user = str(message.get("user") or message.get("username") or message.get("bot_id") or "somebody")
+        return Message.user(f"@{names.get(user, user)}: {text}") if text else None
 
     def _is_own(self, message: Mapping[str, Any]) -> bool:
         workspace = self._workspace
@@ -143,9 +211,16 @@ class Thread:
         """The thread, oldest first. Of one with thousands of messages, the first pages and nothing after."""
         found: list[dict[str, Any]] = []
         cursor = ""
+        read = self._client.conversations_history
+        if self.place.thread_ts:
+            read = partial(self._client.conversations_replies, ts=self.place.thread_ts)
         for _ in range(MOST_PAGES):
-            told = await self._client.conversations_replies(
-                channel=self.place.channel, ts=self.place.thread_ts, oldest=oldest, limit=PAGE, cursor=cursor or None
+            told = await read(
+                channel=self.place.channel,
+                oldest=oldest,
+                limit=PAGE,
+                cursor=cursor or None,
+                include_all_metadata=True,
             )
             found += told.get("messages") or []
             cursor = (told.get("response_metadata") or {}).get("next_cursor") or ""
@@ -156,6 +231,9 @@ class Thread:
 
 _UNCHANGEABLE = frozenset({"message_not_found", "cant_update_message", "edit_window_closed"})
 """Somebody has deleted it, or Slack lets nobody edit it any more: no reason to keep the answer back."""
+
+
+_REFUSED_BLOCKS = frozenset({"invalid_blocks", "invalid_blocks_format", "msg_blocks_too_long", "block_mismatch"})
 
 
 async def say_why_not(workspace: Workspace, place: Place, why: str, *, run_id: str | None = None) -> None:
@@ -172,6 +250,22 @@ async def say_why_not(workspace: Workspace, place: Place, why: str, *, run_id: s
         await workspace.client.chat_postMessage(channel=place.user, text=text)
     except SlackApiError as error:
         logger.error("nor can its writer be told: %s", reason(error), extra={"run_id": run_id, "team": place.team})
+
+
+def _block_ids(message: Mapping[str, Any]) -> list[str]:
+    """The ids of a message's blocks, also of those that Slack has refused."""
+    found = [str(block["block_id"]) for block in message.get("blocks") or () if "block_id" in block]
+    metadata = message.get("metadata") or {}
+    refused = (metadata.get("event_payload") or {}).get("block_ids") if metadata.get("event_type") == PLAIN else None
+    return found + [str(block_id) for block_id in refused or ()]
+
+
+def _answer(message: Mapping[str, Any]) -> str:
+    """What a message of ours says of an answer; nothing where it is a status or a question."""
+    if not any(block_id.startswith(ANSWER) for block_id in _block_ids(message)):
+        return ""
+    blocks = (block for block in message.get("blocks") or () if block.get("block_id", "").startswith(ANSWER))
+    return "\n".join(block["text"]["text"] for block in blocks) or str(message.get("text", ""))
 
 
 def _moment(message: Mapping[str, Any]) -> float:

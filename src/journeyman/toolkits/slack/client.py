@@ -9,12 +9,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import re
-from collections.abc import Mapping
+import time
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Any
 from urllib.parse import urlencode
 
 from journeyman.core.calls import ToolContext
+from journeyman.core.data import name_of, retry_after
 from journeyman.core.errors import ErrorCategory, StoreError, ToolError
 from journeyman.core.policy import RateLimit
 from journeyman.core.protocols import Clock, RateLimiter, SystemClock
@@ -33,7 +35,11 @@ METHODS: Mapping[str, RateLimit] = MappingProxyType(
         "conversations.history": _TIER_3,
         "conversations.info": _TIER_3,
         "conversations.members": _TIER_4,
+        "conversations.open": _TIER_3,
         "conversations.replies": _TIER_3,
+        "users.info": _TIER_4,
+        "views.open": _TIER_4,
+        "views.publish": _TIER_4,
     }
 )
 """What Slack allows of each method that is used here, in one workspace: most belong to tiers of 1, 20, 50 or 100 calls
@@ -107,6 +113,7 @@ LONGEST_WAIT = 15.0
 """Seconds that a tool waits for its turn; what takes longer, the model is told to leave for now."""
 MOST_BYTES = 4_000_000
 MOST_MEMBER_PAGES = 10
+MOST_NAMES = 10_000
 _CLOSED = ("is_private", "is_im", "is_mpim")
 _PERSON = re.compile(r"slack:([A-Z0-9]+):([A-Z0-9]+)")
 
@@ -124,6 +131,7 @@ class SlackReader:
         self._pace = pace
         self._teams: dict[str, str] = {}
         """Which workspace a token belongs to, by the token; it does not change."""
+        self._names: dict[tuple[str, str], str] = {}
 
     async def token_for(self, context: ToolContext) -> str:
         """The bot's token of the workspace that the run was asked for in. Nobody reads another workspace with it."""
@@ -166,6 +174,21 @@ class SlackReader:
                 break
         raise forbidden(f"the user is not a member of the private channel {channel}")
 
+    async def names(self, users: Iterable[str], *, token: str) -> Mapping[str, str]:
+        """What people are called, as far as Slack says."""
+        for user in {user for user in users if (token, user) not in self._names}:
+            told: Mapping[str, Any] = {}
+            try:
+                told = await self.ask("users.info", {"user": user}, token=token)
+            except ToolError as error:
+                if error.info.retryable:
+                    break
+                # Without the scope, for example: their id must do.
+            if len(self._names) >= MOST_NAMES:
+                self._names.clear()
+            self._names[token, user] = name_of(told.get("user") or {})
+        return {user: name for (known, user), name in self._names.items() if known == token and name}
+
     async def ask(self, method: str, given: Mapping[str, str], *, token: str) -> dict[str, Any]:
         """Call a method that reads, when it is its turn. Raises ToolError."""
         pace = self._pace
@@ -194,8 +217,8 @@ class SlackReader:
         found = answer.json() if answer.status == 200 else None
         error = found.get("error") if isinstance(found, dict) else None
         if answer.status == 429 or error == "ratelimited":
-            wait = answer.headers.get("retry-after", "")
-            raise _rate_limited(float(wait) if wait.isdigit() else NO_PAUSE_GIVEN)
+            wait = retry_after(answer.headers.get("retry-after"), now=time.time())
+            raise _rate_limited(NO_PAUSE_GIVEN if wait is None else wait)
         if not isinstance(found, dict):
             raise _failed(f"Slack answered {answer.status} to {method}, which cannot be read")
         if not found.get("ok"):

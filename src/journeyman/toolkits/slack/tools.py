@@ -6,6 +6,7 @@ instruction. Where there is no model they say so, and use the conversation's own
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
@@ -196,7 +197,7 @@ class SlackTools:
         given = {"channel": channel, "oldest": since, "limit": str(limit)}
         if thread_ts is None:  # newest first: one page is enough
             told = await self._reader.ask("conversations.history", given, token=token)
-            return [_shown(item) for item in _items(told)[:limit][::-1]]
+            return await self._named(_items(told)[:limit][::-1], token)
         # A thread is told oldest first, and only its end is wanted.
         found: list[dict[str, Any]] = []
         cursor = ""
@@ -207,7 +208,13 @@ class SlackTools:
             cursor = next_cursor(told)
             if not cursor:
                 break
-        return [_shown(item) for item in found]
+        return await self._named(found, token)
+
+    async def _named(self, items: Sequence[Mapping[str, Any]], token: str) -> list[dict[str, Any]]:
+        """Messages as a model sees them, with people's names."""
+        users = [user for item in items for user in (item.get("user"), *_MENTION.findall(str(item.get("text", ""))))]
+        names = await self._reader.names(filter(None, users), token=token)
+        return [_shown(item, names) for item in items]
 
     async def _ask(self, question: str, lines: Sequence[tuple[str, str]], context: ToolContext) -> str | None:
         """A model's answer; None where there is no model, or one that writes no prose."""
@@ -239,13 +246,18 @@ def _items(told: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [item for item in found if isinstance(item, dict)] if isinstance(found, list) else []
 
 
-def _shown(item: Mapping[str, Any]) -> dict[str, Any]:
+_MENTION = re.compile(r"<@([A-Z0-9]+)(?:\|[^>]*)?>")
+
+
+def _shown(item: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
     ts = str(item.get("ts", ""))
+    user = str(item.get("user") or item.get("username") or item.get("bot_id") or "unknown")
+    text = _MENTION.sub(lambda found: f"@{names.get(found[1], found[1])}", str(item.get("text", "")))
     shown: dict[str, Any] = {
         "ts": ts,
         "time": datetime.fromtimestamp(float(ts), UTC).isoformat(timespec="seconds") if ts else "",
-        "user": str(item.get("user") or item.get("username") or item.get("bot_id") or "unknown"),
-        "text": str(item.get("text", ""))[:LONGEST_MESSAGE],
+        "user": names.get(user, user),
+        "text": text[:LONGEST_MESSAGE],
     }
     if item.get("thread_ts"):
         shown["thread_ts"] = str(item["thread_ts"])

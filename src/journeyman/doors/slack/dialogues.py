@@ -1,0 +1,105 @@
+"""What is asked in a window of its own: why somebody refuses a call, and what is to be run instead."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic_core import from_json
+
+from journeyman.core.approvals import Approval
+from journeyman.core.data import exact_json
+from journeyman.doors.slack.posts import ACTION, LONGEST_REASON, editable
+
+REASON = "reason"
+SHORT = 80
+"""Characters of a value that is edited in one line."""
+
+
+class WrongFieldError(ValueError):
+    """What somebody wrote into a field cannot be meant; ``field`` is its block."""
+
+    def __init__(self, field: str, why: str) -> None:
+        super().__init__(why)
+        self.field = field
+
+
+def refusal_view(approval: Approval) -> dict[str, Any]:
+    """Asks for the reason of a refusal."""
+    field = _field(REASON, "Why not?", "", optional=True, hint="The assistant is told, and tries to do without.")
+    field["element"]["max_length"] = LONGEST_REASON
+    return _view("deny", "Refuse this call", "Deny", approval, [field])
+
+
+def edit_view(approval: Approval) -> dict[str, Any] | None:
+    """Asks for what to run instead, a field for each argument; None where they do not fit."""
+    given = approval.arguments
+    if not editable(given):
+        return None
+    fields = [
+        _field(f"{number}", name, _as_text(value), optional=value is None or value == "")
+        for number, (name, value) in enumerate(given.items())
+    ]
+    return _view("edit", "Change and approve", "Approve", approval, fields)
+
+
+def edited(approval: Approval, written: Mapping[str, str]) -> dict[str, Any]:
+    """The arguments as somebody has written them. Raises WrongFieldError."""
+    return {
+        name: _as_value(value, written.get(f"{number}", ""), f"{number}")
+        for number, (name, value) in enumerate(approval.arguments.items())
+    }
+
+
+def written(view: Mapping[str, Any]) -> dict[str, str]:
+    """What stands in the fields of a view that was sent, by block."""
+    values = (view.get("state") or {}).get("values") or {}
+    return {block: str(next(iter(held.values())).get("value") or "") for block, held in values.items() if held}
+
+
+def _as_text(value: Any) -> str:
+    return value if isinstance(value, str) else "" if value is None else exact_json(value)
+
+
+def _as_value(before: Any, text: str, field: str) -> Any:
+    """A text is taken as it is where one stood there; all else is JSON, so that a number stays one."""
+    if isinstance(before, str) or text == _as_text(before):
+        return text if isinstance(before, str) else before
+    try:
+        return from_json(text)
+    except ValueError:
+        if before is None:
+            return text
+        raise WrongFieldError(field, f"Write it as JSON, as it was: {_as_text(before)[:100]}") from None
+
+
+def _field(block: str, label: str, value: str, *, optional: bool, hint: str = "") -> dict[str, Any]:
+    element: dict[str, Any] = {"type": "plain_text_input", "action_id": f"{ACTION}field"}
+    element["multiline"] = len(value) > SHORT or "\n" in value or block == REASON
+    if value:
+        element["initial_value"] = value
+    made = {
+        "type": "input",
+        "block_id": block,
+        "label": _plain(label[:150].strip() or "?"),
+        "element": element,
+        "optional": optional,
+    }
+    return made | ({"hint": _plain(hint)} if hint else {})
+
+
+def _view(kind: str, title: str, submit: str, approval: Approval, blocks: list[dict[str, Any]]) -> dict[str, Any]:
+    about = f"{approval.about or approval.tool_name}"[:300]
+    return {
+        "type": "modal",
+        "callback_id": f"{ACTION}{kind}",
+        "private_metadata": approval.id,
+        "title": _plain(title),
+        "submit": _plain(submit),
+        "close": _plain("Back"),
+        "blocks": [{"type": "section", "block_id": "about", "text": _plain(about)}, *blocks],
+    }
+
+
+def _plain(text: str) -> dict[str, Any]:
+    return {"type": "plain_text", "text": text, "emoji": False}
