@@ -32,6 +32,7 @@ from journeyman.core.data import (
     OverBudgetError,
     check_containers,
     read_at_most,
+    retry_after,
     safe_json,
 )
 from journeyman.core.errors import JourneymanError, ToolError
@@ -41,7 +42,7 @@ from journeyman.execution.results import without_the_rest
 from journeyman.models.answer import EventParser, StreamedAnswer, read_answer, read_arguments, read_body
 from journeyman.models.arguments import as_iso
 from journeyman.models.embedded.tools import small_talk, stems
-from journeyman.models.faults import readable, retry_after
+from journeyman.models.faults import readable
 from journeyman.retrieval.search import BM25, terms
 from journeyman.toolkits.github import PullOrIssue
 from journeyman.toolkits.tasks.inputs import read_eta, read_tags, read_title
