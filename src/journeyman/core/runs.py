@@ -255,7 +255,8 @@ class TaskInput(Entity):
     @field_validator("media")
     @classmethod
     def _bounded(cls, value: tuple[Medium, ...]) -> tuple[Medium, ...]:
-        check_media(value)
+        if value:
+            check_media(value)
         return value
 
 
