@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any, Literal
 
 from benchmarks.embedded import bfcl, judging, toolbox
-from benchmarks.embedded.sets import SETS
+from benchmarks.embedded.sets import FIRST_SENTENCES, HELD_OUT, SETS
 from journeyman import ToolSpecification
 from journeyman.core.runs import ToolCall
 
-KINDS = (*bfcl.CATEGORIES, *SETS, "tasks", "newcomer")
+KINDS = (*bfcl.CATEGORIES, *SETS, "tasks", "newcomer", "plain")
 TASKS_SAMPLED = 60
 """Of each half."""
 Half = Literal["tuning", "held_out"]
@@ -70,6 +70,8 @@ def load(kind: str) -> list[Asked]:
     tools = SETS.get(kind, toolbox.TOOLS)
     rows = [json.loads(line) for line in (Path(__file__).parent / "sets" / f"{kind}.jsonl").read_text().splitlines()]
     halves = halved([row["id"] for row in rows])
+    if kind in FIRST_SENTENCES:
+        halves = dict.fromkeys(halves, "held_out" if kind in HELD_OUT else "tuning")
     return [Asked(row["id"], kind, halves[row["id"]], row["request"], tools, case=_case(row, halves)) for row in rows]
 
 
