@@ -13,17 +13,11 @@ from unittest.mock import patch
 
 from benchmarks.embedded.__main__ import measure
 from benchmarks.embedded.kinds import KINDS
-from journeyman.core.specification import ToolSpecification
 from journeyman.models import arguments
 from journeyman.models.arguments import as_iso, is_date
 from journeyman.models.embedded import model, tools
 
 Said = Mapping[str, Any]
-
-
-def _own_names(offer: tools.ToolText, said: Any) -> dict[str, ToolSpecification]:
-    found = {tool.name: tool for tool in (offer.tools.get(str(item.get("name"))) for item in said) if tool}
-    return {name: tool for name, tool in offer.tools.items() if tool.name in found and name.startswith(tool.name[:3])}
 
 
 def _called(said: Said, text: str) -> Sequence[Any]:
@@ -36,15 +30,15 @@ def _negated_too(said: Said, text: str) -> Sequence[Any]:
 
 
 RULES: dict[str, Callable[[], Any]] = {
-    "many tools are read without parameters first": lambda: patch.object(model, "READ_AT_ONCE", 10**9),
+    "only the nearest tools are read": lambda: patch.object(model, "NEAREST", model.MOST_TOOLS),
+    "in doubt each tool is weighed alone": lambda: patch.object(model, "SURE", 0.0),
+    "a request worded like an example is an order": lambda: patch.object(model, "framed_form_of", lambda *_: None),
     "a form has what the request can speak of": lambda: patch.object(
         tools, "relevant", lambda tool, schema, *_: schema
     ),
-    "a form has the name that was chosen": lambda: patch.object(tools.ToolText, "chosen", _own_names),
-    "a tool has the verbs of its examples": lambda: patch.object(tools, "is_safe_name", lambda name: None),
+    "a tool has the verbs of its examples": lambda: patch.object(tools, "_verbs", lambda tool: set()),
     "days are copied, then worked out": lambda: patch.object(tools, "_copied_days", lambda schema: schema),
     "withheld calls count too": lambda: patch.object(model, "_calls", _called),
-    "a refused form is asked once more, plainer": lambda: patch.object(model, "plainer_form_of", lambda *_: None),
     "the request settles days": lambda: patch.object(tools, "dates_in_request", lambda *_: None),
     "the request settles addresses and values": lambda: patch.object(
         arguments, "_grounded", lambda value, schema, _, today: as_iso(value, today) if is_date(schema) else value

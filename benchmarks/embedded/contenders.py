@@ -11,20 +11,34 @@ from benchmarks.embedded import weights
 from benchmarks.embedded.answers import RememberedEngines
 from benchmarks.embedded.judging import NOW
 from journeyman import ToolSpecification
+from journeyman.app.finding import tools_with_chances
+from journeyman.choosing import ranking
 from journeyman.core.data import moment
 from journeyman.core.errors import ModelError
 from journeyman.core.protocols import Model, ModelRequest
 from journeyman.core.runs import Message, ToolCall
 from journeyman.models.embedded import EmbeddedModel
 from journeyman.models.embedded.files import engine_files
+from journeyman.models.embedded.model import Rank
 from journeyman.models.embedded.worker import Engines, Setup
 from journeyman.models.wire import alias_names
 from journeyman.retrieval.search import BM25
 
 Ask = Callable[[str, Sequence[ToolSpecification]], Awaitable[Sequence[ToolCall]]]
-NAMES = ("embedded", "raw", "ungated", "gguf", "retrieval")
+NAMES = ("embedded", "by_words", "raw", "ungated", "gguf", "retrieval")
 RAW_GATE = {"raw": 0.5, "ungated": 0.0}
 """What the engine is very unsure of it withholds by itself."""
+
+
+async def _by_words(text: str, tools: Sequence[ToolSpecification]) -> Sequence[tuple[ToolSpecification, float]]:
+    named = {tool.name: tool for tool in tools}
+    return [(named[name], chance) for name, chance in (await _words.ranked(text, tools)).tools]
+
+
+_words = ranking.ToolRanking()
+ranking.FIRST_SECONDS = 600.0  # nothing may be compared by words alone while vectors are made
+RANKED: dict[str, Rank] = {"embedded": tools_with_chances, "by_words": _by_words}
+"""The embedded model with the embedder that is installed, and without any."""
 
 
 class FixedClock:
@@ -42,8 +56,8 @@ class FixedClock:
 
 def contender(name: str, engines: Engines | None = None) -> Ask:
     engines = engines or RememberedEngines()
-    if name == "embedded":
-        model = EmbeddedModel(clock=FixedClock(), timeout=600)
+    if name in RANKED:
+        model = EmbeddedModel(clock=FixedClock(), timeout=600, rank=RANKED[name])
         model._engines = engines
         return _asking(model)
     if name in RAW_GATE:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import string
+from collections.abc import Sequence
 
 import pytest
 
@@ -101,16 +102,16 @@ async def test_a_tool_with_a_generated_name_and_parameter_is_callable() -> None:
 
 async def test_of_many_tools_those_ranked_first_are_weighed() -> None:
     many = tuple(tool(f"paint_{index}", f"Paint wall {index}.", colour=TEXT) for index in range(MOST_TOOLS * 2))
-    seen: list[tuple[str, int]] = []
+    seen: list[str] = []
 
-    def rank(text: str, tools: object, most: int) -> tuple[ToolSpecification, ...]:
-        seen.append((text, most))
-        return TOOLS
+    async def rank(text: str, tools: Sequence[ToolSpecification]) -> list[tuple[ToolSpecification, float]]:
+        seen.append(text)
+        return [(each, 0.1) for each in reversed(tools)]
 
     request = asked(Message.user("What is the weather in Lagos?"), tools=(*many, *TOOLS))
     response = await EmbeddedModel(timeout=PATIENT, rank=rank).respond(request)
     assert [call.tool_name for call in response.calls] == ["get_weather"]
-    assert seen == [("What is the weather in Lagos?", MOST_TOOLS)]
+    assert seen == ["What is the weather in Lagos?"]
 
 
 async def test_the_event_loop_goes_on_while_the_engine_computes() -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from journeyman.core.specification import ToolSpecification
 from journeyman.models.arguments import dates_in_request, flags_in_request, grounded, is_excepted, mentions
-from journeyman.models.embedded.tools import form_of, plainer_form_of
+from journeyman.models.embedded.tools import form_of
 
 MONDAY = date(2026, 11, 16)
 TEXT, DAY = {"type": "string"}, {"type": "string", "format": "date"}
@@ -156,19 +156,12 @@ def test_what_a_request_excepts_is_known() -> None:
     assert not is_excepted(["all except the milk", 3, ""], "Delete all except the milk")
 
 
-def test_a_refused_form_is_asked_again_without_days_and_with_an_example() -> None:
-    made = ToolSpecification(
-        name="create_task", description="Create a task.", parameters=ONE, examples=("Remind me to call Anna",)
-    )
+def test_a_day_that_the_request_settles_is_the_calls_whatever_the_engine_copied() -> None:
+    made = ToolSpecification(name="create_task", description="Create a task.", parameters=ONE)
     text = "Remind me to wash the car tomorrow"
-    [first] = json.loads(form_of({"remind_task": made}, text, MONDAY).text)
-    assert (list(first["parameters"]["properties"]), first["description"]) == (["name", "when"], "Create a task.")
-    again = plainer_form_of({"remind_task": made}, text, MONDAY)
-    assert again is not None
-    [second] = json.loads(again.text)
-    assert (list(second["parameters"]["properties"]), again.text_asked) == (["name"], "Remind me to wash the car")
-    assert second["description"] == 'Create a task. For example: "Remind me to call Anna".'
-    said = [{"name": "remind_task", "arguments": {"name": "Wash the car"}}]
-    [call] = again.calls(said, text=text, confidence=1.0, today=MONDAY)
+    form = form_of([made], text, MONDAY)
+    [part] = json.loads(form.text)
+    assert list(part["parameters"]["properties"]) == ["name", "when"]
+    said = [{"name": "create_task", "arguments": {"name": "Wash the car", "when": "car"}}]
+    [call] = form.calls(said, text=text, confidence=1.0, today=MONDAY)
     assert call.arguments == {"name": "Wash the car", "when": "2026-11-17"}
-    assert plainer_form_of({"create_task": made}, "Wash the car", MONDAY) is None

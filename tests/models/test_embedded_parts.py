@@ -17,10 +17,9 @@ from journeyman.core.specification import ToolSpecification
 from journeyman.models.arguments import as_iso, plain_schema
 from journeyman.models.embedded import EmbeddedModel, files
 from journeyman.models.embedded.tools import (
-    MOST_NAMES,
     cannot_help,
-    choice_of,
     form_of,
+    framed_form_of,
     small_talk,
     whole_of,
 )
@@ -72,15 +71,9 @@ def test_the_package_that_brings_the_files_is_never_imported() -> None:
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def test_the_choice_shows_no_parameters() -> None:
-    delete = tool("delete", required=("task",), task={"type": "string"})
-    assert json.loads(choice_of([delete]).text)[0]["parameters"]["properties"] == {}
-    assert json.loads(whole_of([delete]).text)[0]["parameters"]["properties"] == {"task": {"type": "string"}}
-
-
 def test_the_engine_reads_what_a_tool_does_and_when_and_not_its_small_print() -> None:
     look = tool("look").model_copy(update={"description": "Looks. Use it\noften.\n\nReturns much. Errors: MANY."})
-    for offer in (choice_of([look]), whole_of([look])):
+    for offer in (form_of([look], "Look", MONDAY), whole_of([look])):
         assert json.loads(offer.text)[0]["description"] == "Looks. Use it often."
 
 
@@ -88,22 +81,76 @@ def asked_for(name: str, *requests: str) -> ToolSpecification:
     return tool(name).model_copy(update={"examples": (*requests, {"x": 1})})
 
 
-def test_a_tool_is_also_offered_under_the_verbs_with_which_people_ask_for_it() -> None:
+def test_a_tool_is_offered_under_the_verb_with_which_it_is_asked_for() -> None:
     update = asked_for("update_task", "Rename milk to honey", "What about milk?", "Delete it", "")
-    choice = choice_of([update, tool("delete_task")])
-    assert [offered["name"] for offered in json.loads(choice.text)] == ["update_task", "rename_task", "delete_task"]
-    chosen = choice.chosen([{"name": name} for name in ("rename_task", "update_task", "delete_task", "paint_task")])
-    assert [(name, one.name) for name, one in chosen.items()] == [
-        ("rename_task", "update_task"),
-        ("delete_task", "delete_task"),
-    ]
+    both = [update, tool("delete_task")]
+
+    def offered(text: str) -> list[str]:
+        return [part["name"] for part in json.loads(form_of(both, text, MONDAY).text)]
+
+    assert offered("Please rename bread to buns") == ["rename_task", "delete_task"]
+    assert offered("Delete the bread task") == ["update_task", "delete_task"]  # that is another tool's name
+    assert offered("What is it?") == ["update_task", "delete_task"]
+    said = [{"name": "rename_task", "arguments": {}}, {"name": "paint_task", "arguments": {}}]
+    [call] = form_of(both, "Rename it", MONDAY).calls(said, text="Rename it", confidence=1.0, today=MONDAY)
+    assert call.tool_name == "update_task"
 
 
-def test_no_more_names_are_read_than_there_is_time_for() -> None:
-    asked = [
-        asked_for(f"do_{index}", *(f"{verb} it" for verb in ("Paint", "Sell", "Buy", "Hide"))) for index in range(9)
-    ]
-    assert len(json.loads(choice_of(asked).text)) == MOST_NAMES
+@pytest.mark.parametrize(
+    ("request_", "order"),
+    [
+        ("I have to buy stamps", "Create task: buy stamps"),
+        ("i have to buy stamps", "Create task: buy stamps"),
+        ("Put stamps on my list", "Create task: stamps"),
+        ("I have to buy stamps on Friday", "Create task: buy stamps"),
+        ("I want to buy stamps", None),
+        ("Put stamps on the letter", None),
+        ("I have to", None),
+        ("", None),
+    ],
+)
+def test_a_request_in_the_words_of_an_example_is_an_order(request_: str, order: str | None) -> None:
+    text, day = {"type": "string"}, {"type": "string", "format": "date"}
+    create = tool("create_task", required=("title",), title=text, when=day)
+    create = create.model_copy(update={"examples": ("I have to call Anna", "Put bread on my list")})
+    form = framed_form_of(create, request_, MONDAY)
+    assert (form.asked if form else None) == order
+
+
+def test_what_stands_around_it_is_left_where_it_says_something() -> None:
+    status = {"type": "string", "enum": ["done", "open"]}
+    update = tool("update_task", required=("task",), task={"type": "string"}, status=status)
+    update = update.model_copy(update={"examples": ("I am done with the essay",)})
+    form = framed_form_of(update, "I am done with the report", MONDAY)
+    assert form is not None
+    assert form.asked == "Update task: I am done with the report"
+
+
+def test_one_sentence_makes_one_task_and_two_make_two() -> None:
+    forms = form_of([tool("add", title={"type": "string"})], "", MONDAY)
+
+    def made(*titles: str) -> int:
+        said = [{"name": "add", "arguments": {"title": title}} for title in titles]
+        return len(forms.calls(said, text="", confidence=1.0, today=MONDAY))
+
+    assert made("Buy bread", "Add buy bread") == 1
+    assert made("Buy bread", "Buy milk") == 2
+
+
+def test_the_only_number_of_a_request_goes_where_a_number_is_wanted() -> None:
+    refund = tool("refund", required=("order",), order={"type": "string"}, amount={"type": "number"})
+
+    def amount(text: str, **given: Any) -> Any:
+        said = [{"name": "refund", "arguments": {"order": "A1042", **given}}]
+        [call] = form_of([refund], text, MONDAY).calls(said, text=text, confidence=1.0, today=MONDAY)
+        return call.arguments.get("amount")
+
+    assert amount("Refund 15.50 of A1042") == 15.5
+    assert amount("Refund 15.50 of A1042", amount=15.0) == 15.5  # it drops what stands after the point
+    assert amount("Refund 15.50 of A1042", amount=3.0) == 3.0
+    assert amount("Refund A1042") is None
+    assert amount("Refund 3 or 4 euros of A1042") is None
+    assert amount("Refund A1042 on 3 December at 9:30") is None
 
 
 def test_a_form_has_what_is_required_and_what_the_request_can_speak_of() -> None:
@@ -120,7 +167,7 @@ def test_a_form_has_what_is_required_and_what_the_request_can_speak_of() -> None
     )
 
     def asked(request: str) -> list[str]:
-        [part] = json.loads(form_of({"look": look}, request, MONDAY).text)
+        [part] = json.loads(form_of([look], request, MONDAY).text)
         return list(part["parameters"]["properties"])
 
     assert asked("Look at the car") == ["thing"]

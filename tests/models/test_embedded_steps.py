@@ -11,6 +11,7 @@ import pytest
 
 from journeyman.core.errors import ModelError
 from journeyman.core.runs import Message, Role, ToolCall
+from journeyman.core.specification import ToolSpecification
 from journeyman.models.embedded import EmbeddedModel, model
 from journeyman.models.embedded.files import EngineFiles
 from journeyman.models.embedded.worker import Setup
@@ -41,7 +42,7 @@ class Engines:
         shown = json.loads(setup.tools)
         if len(shown) > 1:
             name, confidence = self._choices.pop(0)
-            calls = [{"name": name, "arguments": {}}] if name else []
+            calls = [{"name": name, "arguments": self._arguments.get(name, {})}] if name else []
             return {"function_calls": calls, "confidence": confidence, "validation": {"negation": self._negation}}
         name = shown[0]["name"]
         calls = [{"name": name, "arguments": self._arguments.get(name, {})}]
@@ -51,12 +52,13 @@ class Engines:
 @pytest.fixture
 def play(monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setattr(model, "engine_files", lambda folder: EngineFiles(Path("engine"), Path("weights")))
-    monkeypatch.setattr(model, "READ_AT_ONCE", 0)
 
-    async def respond(engines: Engines, *messages: Message) -> Any:
-        embedded = EmbeddedModel()
+    async def respond(
+        engines: Engines, *messages: Message, tools: Sequence[ToolSpecification] = TOOLS, rank: Any = None
+    ) -> Any:
+        embedded = EmbeddedModel(rank=rank)
         embedded._engines = engines  # type: ignore[assignment]  # a table has no processes
-        return await embedded.respond(asked(*messages, tools=TOOLS))
+        return await embedded.respond(asked(*messages, tools=tuple(tools)))
 
     return respond
 
@@ -126,9 +128,32 @@ async def test_the_confidence_is_the_engines_own_the_smaller_of_choice_and_argum
 
 
 async def test_without_a_word_in_common_it_must_be_surer(play: Any) -> None:
-    for sure, calls in ((0.3, 0), (0.6, 1)):
-        engines = Engines(("delete_task", 0.9), sure=sure, delete_task={"task": "milk"})
+    for choice, alone, calls in ((0.9, 0.1, 0), (0.9, 0.3, 1), (0.1, 0.9, 0)):
+        engines = Engines(("delete_task", choice), sure=alone, delete_task={"task": "milk"})
         assert len((await play(engines, Message.user("Away with the milk"))).calls) == calls
+
+
+async def test_a_day_is_no_word_in_common(play: Any) -> None:
+    worded = TOOLS[1].model_copy(update={"examples": ("Delete what is due tomorrow",)})
+    for said, calls in (("Away with the milk tomorrow", 0), ("Away with what is due", 1)):
+        engines = Engines(("delete_task", 0.1), sure=0.1, delete_task={"task": "milk"})
+        assert len((await play(engines, Message.user(said), tools=(TOOLS[0], worded))).calls) == calls
+
+
+async def test_among_tools_of_which_it_is_unsure_the_ranking_counts(play: Any) -> None:
+    async def rank(text: str, tools: Sequence[ToolSpecification]) -> list[tuple[ToolSpecification, float]]:
+        return [(tools[1], 0.9), (tools[0], 0.08), (tools[2], 0.02)]
+
+    engines = Engines(("find_contact", 0.3), delete_task={"task": "Ann"}, find_contact={"person": "Ann"})
+    response = await play(engines, Message.user("No contact and task of Ann"), rank=rank)
+    assert [(call.tool_name, call.arguments) for call in response.calls] == [("delete_task", {"task": "Ann"})]
+
+
+async def test_a_request_in_the_words_of_an_example_is_served_though_it_would_call_nothing(play: Any) -> None:
+    worded = TOOLS[1].model_copy(update={"examples": ("I have no more need of the tea",)})
+    engines = Engines((None, 0.9), delete_task={"task": "milk"})
+    response = await play(engines, Message.user("I have no more need of the milk"), tools=(TOOLS[0], worded))
+    assert [call.arguments for call in response.calls] == [{"task": "milk"}]
 
 
 async def test_small_talk_is_no_missing_tool(play: Any) -> None:

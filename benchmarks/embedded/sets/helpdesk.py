@@ -27,9 +27,7 @@ def get_ticket(ticket_id: int) -> str:
 
 
 @tool(read_only=True)
-def list_tickets(
-    status: Literal["open", "waiting", "closed"] | None = None, assignee: str | None = None
-) -> list[str]:
+def list_tickets(status: Literal["open", "waiting", "closed"] | None = None, assignee: str | None = None) -> list[str]:
     """List tickets.
 
     Args:

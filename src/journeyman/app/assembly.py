@@ -19,7 +19,7 @@ from journeyman.agent.offer import Offer
 from journeyman.agent.run import NO_LIMITS, Planner, Run, effective_limits
 from journeyman.agent.state import RunState
 from journeyman.agent.turn import ModelPlanner
-from journeyman.app.finding import DefaultRanker, find_gap
+from journeyman.app.finding import DefaultRanker, find_gap, tools_with_chances
 from journeyman.core.calls import Caller
 from journeyman.core.data import FORMAT, LOG_FIELDS, canonical_json
 from journeyman.core.errors import ConfigurationError
@@ -48,7 +48,7 @@ from journeyman.core.protocols import (
     Witness,
 )
 from journeyman.core.runs import Limits, Message, SessionHistory, TaskInput
-from journeyman.core.specification import Environment, ToolSpecification
+from journeyman.core.specification import Environment
 from journeyman.core.storing import Fork, Origin, RunOrder, own_run_id
 from journeyman.execution.checks import LocalBreaker, LocalLimiter, ResultCache
 from journeyman.execution.executor import CallScope, Executor
@@ -57,7 +57,7 @@ from journeyman.execution.recorder import MemoryJournal, Recorder
 from journeyman.execution.threads import default_pool
 from journeyman.telemetry import logging_runs, metering, tracing
 from journeyman.telemetry.logs import LogListener
-from journeyman.tools.library import ToolLibrary, searchable
+from journeyman.tools.library import ToolLibrary
 
 if TYPE_CHECKING:
     from journeyman.app.splits import Split
@@ -192,6 +192,8 @@ class Models:
 
     def __init__(self, given: Model | ModelSettings | str | None) -> None:
         self.given = given
+        if getattr(given, "rank", ...) is None:
+            given.rank = tools_with_chances  # type: ignore[union-attr]  # an embedded model that was made elsewhere
         self._open: dict[str, Model] = {}
 
     def for_agent(self, agent: Agent, rules: Rules, *, named: str | None = None) -> Model:
@@ -227,7 +229,7 @@ class Models:
 def model_named(model: str | ModelSettings) -> Model:
     from journeyman.models.resolve import model_from_name
 
-    return model_from_name(model, rank=nearest_tools)
+    return model_from_name(model, rank=tools_with_chances)
 
 
 _SHARED: dict[tuple[str | None, ...], Model] = {}
@@ -258,15 +260,6 @@ _DECISIVE = (
     *("http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"),
 )
 """What of the environment such a model is made by."""
-
-
-def nearest_tools(text: str, tools: Sequence[ToolSpecification], k: int) -> list[ToolSpecification]:
-    """The tools that share most words with a text, then the others; for models that can weigh only a few."""
-    from journeyman.retrieval.search import BM25
-
-    named = {tool.name: tool for tool in tools}
-    ranked = BM25({name: searchable(tool) for name, tool in named.items()}).rank(text, k=k)
-    return [named[name] for name in dict.fromkeys((*(name for name, _ in ranked), *named))][:k]
 
 
 async def close_model(model: Model) -> None:

@@ -38,6 +38,14 @@ def tool_ranking() -> ToolRanking:
     return ToolRanking(embedder=gap_embedder())
 
 
+async def tools_with_chances(
+    text: str, tools: Sequence[ToolSpecification]
+) -> Sequence[tuple[ToolSpecification, float]]:
+    """Tools with the chance that each serves a text, best first: for a model that can weigh only a few."""
+    named = {tool.name: tool for tool in tools}
+    return [(named[name], chance) for name, chance in (await tool_ranking().ranked(text, tools)).tools]
+
+
 @dataclass(frozen=True, slots=True)
 class DefaultRanker:
     """Says which tools fit a request, where a run has more than its model is told of; by the library's own embedder

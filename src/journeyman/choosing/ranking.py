@@ -47,7 +47,7 @@ MOST_COMPARED = 250
 FIRST_SECONDS = 3.0
 """How long the first request waits for the vectors of tools that are new; until they are there, others do not."""
 MOST_CLAUSES = 4
-MOST_EXAMPLES = 5
+MOST_EXAMPLES = 12
 OPENING_WORDS = 8
 OTHER_CUE = -0.5
 """What counts where turns of phrase ask for something else than the tool does."""

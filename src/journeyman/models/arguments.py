@@ -23,6 +23,7 @@ STARTS = frozenset(("after", "from", "since", "start", "begin"))
 ENDS = frozenset(("before", "until", "till", "to", "end", "by"))
 CLOSING = ".,;:!?)]}>'\"”’"
 ALIKE = 0.8
+NUMBERS = ("integer", "number")
 EXCEPTED = r"\b(?:except(?: for)?|apart from|other than|but not|instead of|rather than)\s+(?:(?:the|my|a|an)\s+)?"
 
 
@@ -97,7 +98,28 @@ def _grounded(value: Any, schema: Mapping[str, Any], text: str, today: date) -> 
         return said[0] if len(said) == 1 and value not in said and not _english.negated.search(text) else value
     if isinstance(value, str) and value.casefold() not in text.casefold():
         return _copied(value, text)
+    if schema.get("type") in NUMBERS and isinstance(value, int | float) and (only := _numbers(text)):
+        # It drops what stands after the point.
+        return only[0] if len(only) == 1 and int(only[0]) == value else value
     return value
+
+
+def with_number(arguments: Mapping[str, Any], schema: Mapping[str, Any], text: str, today: date) -> dict[str, Any]:
+    """The arguments, and the only number of a request where the only parameter for one was left out."""
+    for each in reversed(mentions(text, today)):
+        text = without(text, each)
+    takes = [name for name, part in schema.get("properties", {}).items() if part.get("type") in NUMBERS]
+    given = {piece for value in arguments.values() for piece in str(value).split()}
+    free = [number for number in _numbers(text) if f"{number:g}" not in given]
+    if len(takes) != 1 or takes[0] in arguments or len(free) != 1:
+        return dict(arguments)
+    whole = schema["properties"][takes[0]]["type"] == "integer"
+    return {**arguments, takes[0]: int(free[0]) if whole else free[0]}
+
+
+def _numbers(text: str) -> list[float]:
+    """The numbers of a request that are no part of a name, a time or a date."""
+    return [float(match[0].replace(",", ".")) for match in _english.number.finditer(text)]
 
 
 def _copied(value: str, text: str) -> str:

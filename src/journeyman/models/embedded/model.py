@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from datetime import date
@@ -23,17 +24,17 @@ from journeyman.core.protocols import Clock, Deltas, ModelRequest, ModelResponse
 from journeyman.core.runs import Message, Role, ToolCall, Usage
 from journeyman.core.specification import RESERVED_NAMES, ToolSpecification
 from journeyman.core.words import stem, words
-from journeyman.models.arguments import is_excepted, plain_schema
+from journeyman.models.arguments import is_excepted, mentions, plain_schema, without
 from journeyman.models.embedded.files import EngineFiles, engine_files
 from journeyman.models.embedded.tools import (
     COPY,
     ToolText,
+    begins_like_example,
     cannot_help,
-    choice_of,
     first_paragraph,
     form_of,
+    framed_form_of,
     not_said,
-    plainer_form_of,
     small_talk,
     stems,
     whole_of,
@@ -41,8 +42,8 @@ from journeyman.models.embedded.tools import (
 from journeyman.models.embedded.worker import Engines, Setup, shared_engines
 from journeyman.models.structured import without_finish
 
-Rank: TypeAlias = Callable[[str, Sequence[ToolSpecification], int], Sequence[ToolSpecification]]
-"""The tools nearest to a text, best first, at most so many."""
+Rank: TypeAlias = Callable[[str, Sequence[ToolSpecification]], Awaitable[Sequence[tuple[ToolSpecification, float]]]]
+"""Tools in the order in which they serve a text, each with the chance that it is the one, if one of them is."""
 
 GATE = 0.05
 """Tuned on one half of benchmarks/embedded, as is the next: below it wrong calls outnumber right ones."""
@@ -51,9 +52,20 @@ IN_DOUBT = 10
 WHERE_ADVISED = 3
 """The same where a step that served a similar request speaks for it, and no word of this one. By some twenty sentences
 only: below it, wrong values were as frequent as right ones."""
+CONFIRMED, REFUTED = 3, 12
+"""The same where it would also call the tool if there were no other, and where it would not."""
+NEAREST = 3
+"""Tools that it weighs, of those that a ranking puts first. Reading takes a time that grows with the square, and among
+more it chooses worse."""
 MOST_TOOLS = 16
-READ_AT_ONCE = 2_400
-"""Characters of tools. Reading takes a time that grows with the square: more than these it reads without parameters."""
+"""The same where there is no ranking."""
+SURE = 0.5
+"""From here on the engine's choice stands where the ranking has the same tool first; else each is weighed alone."""
+ALONE, TOGETHER = 4.0, 2.0
+"""How much counts how sure the engine is of a tool alone, and of its choice, beside the log of its chance."""
+LEAST_CHANCE = 0.01
+AS_IN_EXAMPLE = 5.0
+"""How many times as likely a tool is that has an example with the request's first verb."""
 LONGEST_REQUEST = 4000
 LONGEST_RESULT = 300
 """Of a result the engine only needs to see that it is there and what it is about."""
@@ -112,7 +124,9 @@ class EmbeddedModel:
         conversation = LatestRequest(request.messages)
         tools = tuple(tool for tool in request.tools if tool.name not in RESERVED_NAMES)
         advised = conversation.advised(tools)
-        weighed = self._weighed(conversation.text, tools, advised)
+        ranked = await self._ranked(conversation.text, tools)
+        weighed = self._weighed(ranked, advised)
+        of_them = [tool for tool, _ in weighed]
         if not weighed:
             return self._answer(request, cannot_help(()), 0.0, Usage(), deltas)
         if request.suggested is not None:
@@ -132,13 +146,15 @@ class EmbeddedModel:
             # What changes something it must choose without having been told of it.
             proposed = await self._proposed(files, weighed, conversation.unadvised())
         usage = Usage(requests=1)
-        missing = {call.tool_name: names for call in proposed.calls if (names := left_empty(call, weighed))}
-        calls = tuple(call for call in proposed.calls if not left_empty(call, weighed) and conversation.allows(call))
+        missing = {call.tool_name: names for call in proposed.calls if (names := left_empty(call, of_them))}
+        calls = tuple(call for call in proposed.calls if not left_empty(call, of_them) and conversation.allows(call))
         follows = advised is not None and any(call.tool_name == advised.name for call in calls)
-        evident = any(is_evident(conversation.text, call, weighed) for call in calls)
+        today = moment(self._clock.time()).date()
+        evident = any(is_evident(conversation.text, call, of_them, today) for call in calls)
         talk = small_talk(conversation.text, tools)
         # Where nothing else speaks for a call it must be surer.
-        needed = self._gate * (1 if evident else WHERE_ADVISED if follows else IN_DOUBT)
+        doubt = WHERE_ADVISED if follows else {True: CONFIRMED, False: REFUTED, None: IN_DOUBT}[proposed.confirmed]
+        needed = self._gate * (1 if evident else doubt)
         answerable = talk is not None and not evident and not any(call.arguments for call in calls)
         served = bool(calls) and proposed.confidence >= needed and not answerable
         sure = served and proposed.confidence >= self._gate * IN_DOUBT
@@ -154,17 +170,16 @@ class EmbeddedModel:
         if talk is not None:
             return self._answer(request, talk, 1.0, usage, deltas)
         if missing and proposed.confidence >= self._gate:
-            [tool] = [tool for tool in weighed if tool.name == next(iter(missing))]
+            [tool] = [tool for tool in tools if tool.name == next(iter(missing))]
             return self._answer(request, not_said(tool, missing[tool.name]), 0.0, usage, deltas)
-        nearest = self._nearest(conversation.text, weighed, proposed.tools)
-        told = cannot_help(nearest, more=len(tools) - len(weighed))
+        told = cannot_help([tool for tool, _ in ranked])
         # A tool that cannot be called, for want of what it needs, is none for this request.
         return self._answer(request, told, proposed.confidence if calls else 0.0, usage, deltas)
 
     async def _as_advised(self, files: EngineFiles, tool: ToolSpecification, conversation: LatestRequest) -> Proposal:
         """What it makes of the one tool that served a similar request; no calls where it would still rather not."""
-        form = form_of({tool.name: tool}, conversation.text, moment(self._clock.time()).date())
-        proposed = await self._filled(files, form, conversation, 1.0)
+        form = form_of([tool], conversation.text, moment(self._clock.time()).date())
+        proposed = await self._filled(files, form, conversation)
         calls = [call for call in proposed.calls if not left_empty(call, (tool,)) and conversation.allows(call)]
         return replace(proposed, calls=tuple(calls) if proposed.confidence >= self._gate * WHERE_ADVISED else ())
 
@@ -177,8 +192,8 @@ class EmbeddedModel:
             return None
         confidence = AS_WORDED
         if not call.arguments or not_given(call, tool):
-            form = form_of({tool.name: tool}, conversation.text, moment(self._clock.time()).date())
-            proposed = await self._filled(files, form, conversation, 1.0)
+            form = form_of([tool], conversation.text, moment(self._clock.time()).date())
+            proposed = await self._filled(files, form, conversation)
             filled = {name: value for made in proposed.calls[:1] for name, value in made.arguments.items()}
             call = call.model_copy(update={"arguments": {**filled, **call.arguments}})
             confidence = min(confidence, proposed.confidence)
@@ -211,38 +226,59 @@ class EmbeddedModel:
         return ModelResponse(calls=tuple(filled), usage=Usage(requests=1), confidence=confidence, model=self.name)
 
     async def _proposed(
-        self, files: EngineFiles, tools: tuple[ToolSpecification, ...], conversation: LatestRequest
+        self, files: EngineFiles, weighed: Sequence[tuple[ToolSpecification, float]], conversation: LatestRequest
     ) -> Proposal:
-        """What the engine would call: of a few tools at once, of more first which ones, and then how."""
-        today = moment(self._clock.time()).date()
-        date_told = f"date: {today:%Y-%m-%d %a}"
-        system = "; ".join([date_told, *conversation.guidance])
-        offer = whole_of(tools)
-        if len(tools) == 1 or len(offer.text) <= READ_AT_ONCE:
-            said = await self._ask(Setup(files=files, system=system, tools=offer.text), conversation.turns())
-            return _proposal(offer, said, conversation.text, _number(said.get("confidence")), today)
-        choice = choice_of(tools)
-        said = await self._ask(Setup(files=files, system=system, tools=choice.text), conversation.turns())
-        sure = _number(said.get("confidence"))
-        chosen = choice.chosen(_calls(said, conversation.text))
-        form = form_of(chosen, conversation.text, today)
-        if form.is_empty:
-            return _proposal(replace(choice, dates=form.dates), said, conversation.text, sure, today)
-        proposed = await self._filled(files, form, conversation, sure)
-        if not proposed.calls and (plainer := plainer_form_of(chosen, conversation.text, today)):
-            proposed = await self._filled(files, plainer, conversation, sure)
-        return proposed
+        """What the engine would call of the tools weighed, and where it is in doubt, what of each of them alone."""
+        tools, today = [tool for tool, _ in weighed], moment(self._clock.time()).date()
+        form = form_of(tools, conversation.text, today)
+        together = await self._filled(files, form, conversation, guided=True)
+        named = {call.tool_name for call in together.calls}
+        several = len(named) > 1 and SEVERAL.search(conversation.text)
+        evident = any(is_evident(conversation.text, call, tools, today) for call in together.calls)
+        if several or (together.confidence >= SURE and named == {tools[0].name} and (evident or len(tools) == 1)):
+            return together
+        framed = () if together.forbidden else (framed_form_of(tool, conversation.text, today) for tool in tools)
+        if worded := next((form for form in framed if form), None):
+            made = await self._filled(files, worded, conversation)
+            if made.calls:
+                return replace(made, confirmed=True)
+        if len(tools) == 1 or not together.calls:
+            return together
+        weights, alone = dict[str, float](), dict[str, Proposal]()
+        for tool, chance in weighed[:NEAREST]:
+            made = await self._filled(files, form_of([tool], conversation.text, today), conversation)
+            if made.calls or tool.name in named:
+                alone[tool.name] = made
+                weights[tool.name] = math.log(max(chance, LEAST_CHANCE)) + ALONE * made.sureness
+                weights[tool.name] += TOGETHER * together.sureness if tool.name in named else 0.0
+        if not weights:
+            return together
+        best = max(weights, key=weights.__getitem__)
+        if not alone[best].calls:
+            return replace(together, confirmed=False)
+        if best not in named:
+            return alone[best]
+        # The smaller figure counts, and the values of whichever it is surer of.
+        least = min(alone[best].confidence, together.confidence)
+        surer = alone[best] if alone[best].confidence > least else together
+        calls = tuple(call.model_copy(update={"confidence": least}) for call in surer.calls)
+        return replace(surer, calls=calls, confidence=least, confirmed=True)
 
-    async def _filled(self, files: EngineFiles, form: ToolText, conversation: LatestRequest, sure: float) -> Proposal:
+    async def _filled(
+        self, files: EngineFiles, form: ToolText, conversation: LatestRequest, *, guided: bool = False
+    ) -> Proposal:
         """What the engine makes of a form. Arguments come from the request alone."""
         today = moment(self._clock.time()).date()
         # Where a day is to be copied it is not told today's, or it reckons.
-        system = "" if COPY in form.text else f"date: {today:%Y-%m-%d %a}"
-        turns = [form.text_asked, *conversation.turns()[1:]]
+        date_told = [] if COPY in form.text else [f"date: {today:%Y-%m-%d %a}"]
+        system = "; ".join([*date_told, *(conversation.guidance if guided else ())])
+        turns = [form.asked, *conversation.turns()[1:]]
         said = await self._ask(Setup(files=files, system=system, tools=form.text), turns)
-        # Of what the request settles it may be as unsure as it likes; to refuse it is another thing.
-        certain = sure if form.is_settled else _number(said.get("confidence"))
-        return _proposal(form, said, conversation.text, min(sure, certain), today)
+        confidence = _number(said.get("confidence"))
+        calls = form.calls(_calls(said, conversation.text), text=conversation.text, confidence=confidence, today=today)
+        called = {call.tool_name for call in calls}
+        tools = tuple(tool for tool in form.tools.values() if tool.name in called)
+        return Proposal(tuple(calls), confidence, tools, forbidden=is_forbidden(said, conversation.text))
 
     async def _ask(self, setup: Setup, turns: Sequence[str]) -> dict[str, Any]:
         try:
@@ -263,21 +299,21 @@ class EmbeddedModel:
             raise ModelError("MODEL_BAD_ANSWER", f"the embedded engine answered {reason!r}")
         return said
 
-    def _weighed(
-        self, text: str, tools: tuple[ToolSpecification, ...], advised: ToolSpecification | None
-    ) -> tuple[ToolSpecification, ...]:
-        """As many as it can weigh: those that are nearest to the text, and the one that it is advised to use."""
-        if len(tools) <= MOST_TOOLS:
-            return tools
-        nearest = tuple(self.rank(text, tools, MOST_TOOLS) if self.rank else tools[:MOST_TOOLS])
-        return nearest if advised is None or advised in nearest else (*nearest[:-1], advised)
+    async def _ranked(self, text: str, tools: Sequence[ToolSpecification]) -> Sequence[tuple[ToolSpecification, float]]:
+        if self.rank is None:
+            return [(tool, 1.0) for tool in tools]
+        ranked = [
+            (tool, chance * AS_IN_EXAMPLE if begins_like_example(text, tool) else chance)
+            for tool, chance in await self.rank(text, tools)
+        ]
+        return sorted(ranked, key=lambda each: -each[1])
 
-    def _nearest(
-        self, text: str, tools: tuple[ToolSpecification, ...], guessed: Sequence[ToolSpecification]
-    ) -> Sequence[ToolSpecification]:
-        ranked = self.rank(text, tools, len(tools)) if self.rank else ()
-        order = {tool.name: place for place, tool in enumerate((*guessed, *ranked))}
-        return sorted(tools, key=lambda tool: order.get(tool.name, len(order)))
+    def _weighed(
+        self, ranked: Sequence[tuple[ToolSpecification, float]], advised: ToolSpecification | None
+    ) -> list[tuple[ToolSpecification, float]]:
+        """As many as it can weigh, with their chances: those that come first, and the one that it is advised to use."""
+        most = MOST_TOOLS if self.rank is None else NEAREST
+        return [*ranked[:most], *((tool, chance) for tool, chance in ranked[most:] if tool is advised)]
 
     def _of_results(self, conversation: LatestRequest, usage: Usage) -> ModelResponse:
         """It writes no prose: what the tools returned is the answer."""
@@ -301,12 +337,15 @@ class Proposal:
     calls: tuple[ToolCall, ...] = ()
     confidence: float = 0.0
     tools: tuple[ToolSpecification, ...] = ()
-    """Those it chose, also where it then would not call them."""
+    confirmed: bool | None = None
+    """Whether it would call the same tool among others and alone, or the request is worded like an example of it; None
+    where it was not asked twice."""
 
+    forbidden: bool = False
 
-def _proposal(offer: ToolText, said: Mapping[str, Any], text: str, confidence: float, today: date) -> Proposal:
-    calls = offer.calls(_calls(said, text), text=text, confidence=confidence, today=today)
-    return Proposal(calls=tuple(calls), confidence=confidence, tools=tuple(offer.tools.values()))
+    @property
+    def sureness(self) -> float:
+        return self.confidence if self.calls else 0.0
 
 
 class LatestRequest:
@@ -387,8 +426,13 @@ class LatestRequest:
         return turns
 
 
-def is_evident(text: str, call: ToolCall, tools: Sequence[ToolSpecification]) -> bool:
-    """Whether a request says the tool's name or, where there was a choice, any word of what it says of itself."""
+def is_evident(text: str, call: ToolCall, tools: Sequence[ToolSpecification], today: date) -> bool:
+    """Whether a request says the tool's name or, where there was a choice, any word of what it says of itself.
+
+    Days are no such words: they belong to no tool.
+    """
+    for each in reversed(mentions(text, today)):
+        text = without(text, each)
     tool = next(tool for tool in tools if tool.name == call.tool_name)
     name, said = words(tool.name.replace("_", " ")), {stem(word) for word in words(text)}
     if len(tools) == 1 or {stem(word) for word in name} <= said:
@@ -440,8 +484,11 @@ def _number(value: Any) -> float:
     return min(1.0, max(0.0, float(value))) if isinstance(value, int | float) else 0.0
 
 
+def is_forbidden(said: Mapping[str, Any], text: str) -> bool:
+    """Whether a request says what not to do."""
+    return bool((said.get("validation") or {}).get("negation")) and not REMEMBERED.search(text)
+
+
 def _calls(said: Mapping[str, Any], text: str) -> Iterable[Any]:
     """It withholds what it is very unsure of; here the gate decides."""
-    if (said.get("validation") or {}).get("negation") and not REMEMBERED.search(text):
-        return ()
-    return said.get("function_calls") or said.get("suppressed_calls") or ()
+    return () if is_forbidden(said, text) else said.get("function_calls") or said.get("suppressed_calls") or ()

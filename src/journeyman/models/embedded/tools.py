@@ -19,52 +19,27 @@ from journeyman.core.words import WORD, WordLists, packaged_json, stem, words
 from journeyman.models.arguments import (
     DATES,
     LONGEST_DAY,
-    RequestDates,
     as_iso,
     dates_in_request,
     flags_in_request,
     grounded,
     plain_schema,
+    with_number,
 )
 from journeyman.models.wire import alias_names, is_safe_name
 
 _listed = WordLists("journeyman.models.embedded", "words.txt")
-MOST_NAMES = 28
-"""Each is read at the start, and takes a tenth of a second."""
-NO_PARAMETERS: Mapping[str, Any] = {"type": "object", "properties": {}, "required": []}
 COPY = "Copy the date word for word."
 
 
 @dataclass(frozen=True, slots=True)
 class ToolText:
-    """A set of tools, written once."""
+    """Some tools as the engine reads them, and the request that goes with them."""
 
     text: str
     tools: Mapping[str, ToolSpecification]
     """By the names that the engine reads."""
-    text_asked: str = ""
-    """The request as it goes with this set."""
-    dates: RequestDates | None = None
-    """The dates of the only tool, where the request settles them."""
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether there is nothing to fill in."""
-        return all(not part["parameters"].get("properties") for part in json.loads(self.text))
-
-    @property
-    def is_settled(self) -> bool:
-        """Whether the request itself says all that there is to fill in."""
-        settled = self.dates.parameters if self.dates else frozenset[str]()
-        return all(settled >= set(part["parameters"].get("properties", ())) for part in json.loads(self.text))
-
-    def chosen(self, said: Iterable[Any]) -> dict[str, ToolSpecification]:
-        """The tools of the engine's calls by the names that it chose, each tool once."""
-        tools: dict[str, ToolSpecification] = {}
-        for name in (str(item.get("name")) for item in said):
-            if name in self.tools and self.tools[name] not in tools.values():
-                tools[name] = self.tools[name]
-        return tools
+    asked: str = ""
 
     def calls(self, said: Iterable[Any], *, text: str, confidence: float, today: date) -> list[ToolCall]:
         """The engine's calls under our names, with what the request settles as the request has it."""
@@ -76,36 +51,26 @@ class ToolText:
                 arguments = grounded(item.get("arguments") or {}, schema, text, today)
                 if tool.read_only:  # a flag can do harm elsewhere, and only the engine read the whole sentence
                     arguments |= flags_in_request(schema, text)
-                if all((call.tool_name, call.arguments) != (tool.name, arguments) for call in made):
-                    made.append(ToolCall(tool_name=tool.name, arguments=arguments, confidence=confidence))
-        if self.dates and len(made) == 1:  # of several calls nobody knows whose day it is
-            [call] = made
-            rest = {name: value for name, value in call.arguments.items() if name not in self.dates.parameters}
-            return [call.model_copy(update={"arguments": {**rest, **self.dates.arguments}})]
-        return made
+                call = ToolCall(tool_name=tool.name, arguments=arguments, confidence=confidence)
+                if not any(is_twice(call, other) for other in made):
+                    made.append(call)
+        if len(made) != 1:  # of several calls nobody knows whose day it is
+            return made
+        [call] = made
+        schema = plain_schema(next(tool for tool in self.tools.values() if tool.name == call.tool_name).parameters)
+        settled = dict(call.arguments)
+        if dates := dates_in_request(schema, text, today):
+            settled = {name: value for name, value in settled.items() if name not in dates.parameters}
+            settled |= dates.arguments
+        return [call.model_copy(update={"arguments": with_number(settled, schema, text, today)})]
 
 
-def choice_of(tools: Sequence[ToolSpecification]) -> ToolText:
-    """The tools without their parameters, which are most of the text.
-
-    A name says more to the engine than a description does. So a tool is also offered under the verbs with which people
-    ask for it: ``update_task`` with the example "Rename laundry to washing" as ``rename_task``.
-    """
-    named = _named(tools)
-    others: dict[str, tuple[ToolSpecification, str]] = {}
-    for name, tool in named.items():
-        for request in tool.requests:
-            verb = next(iter(words(request)), "")
-            other = f"{verb}_{name.partition('_')[2]}"
-            if verb and "_" in name and verb not in _listed.everywhere and is_safe_name(other) and other not in named:
-                others.setdefault(other, (tool, request))
-    offered = {name: (tool, first_paragraph(tool.description)) for name, tool in named.items()}
-    offered |= dict(list(others.items())[: MOST_NAMES - len(offered)])
-    ordered = sorted(offered.items(), key=lambda item: tools.index(item[1][0]))
-    return ToolText(
-        text=_written((name, told, NO_PARAMETERS) for name, (_, told) in ordered),
-        tools={name: tool for name, (tool, _) in offered.items()},
-    )
+def is_twice(call: ToolCall, other: ToolCall) -> bool:
+    """Whether two calls do the same: the words of each value of one are among those of the other's."""
+    if call.tool_name != other.tool_name or call.arguments.keys() != other.arguments.keys():
+        return False
+    pairs = [(set(words(str(value))), set(words(str(other.arguments[name])))) for name, value in call.arguments.items()]
+    return all(one <= two or two <= one for one, two in pairs)
 
 
 def whole_of(tools: Sequence[ToolSpecification]) -> ToolText:
@@ -117,41 +82,80 @@ def whole_of(tools: Sequence[ToolSpecification]) -> ToolText:
     return ToolText(_written(parts), named)
 
 
-def form_of(chosen: Mapping[str, ToolSpecification], text: str, today: date) -> ToolText:
-    """The chosen tools with those of their parameters that a request can speak of."""
+def form_of(tools: Sequence[ToolSpecification], text: str, today: date) -> ToolText:
+    """The tools with those of their parameters that a request can speak of.
+
+    A name says more to the engine than a description does. So a tool has the name that the request would give it, where
+    one of its examples begins with that verb: ``update_task`` with the example "Rename laundry to washing" is
+    ``rename_task`` for "Rename milk to honey".
+    """
+    aliases, named = _named(tools), dict[str, ToolSpecification]()
+    for name, tool in aliases.items():
+        others = (f"{verb}_{name.partition('_')[2]}" for verb in words(text) if verb in _verbs(tool) and "_" in name)
+        free = (other for other in others if is_safe_name(other) and other not in aliases and other not in named)
+        named[next(free, name)] = tool
     parts = list[tuple[str, str, Mapping[str, Any]]]()
-    for name, tool in chosen.items():
+    for name, tool in named.items():
         schema = _copied_days(relevant(tool, plain_schema(tool.parameters), text, today))
         parts.append((name, first_paragraph(tool.description), schema))
-    return ToolText(_written(parts), chosen, text_asked=text, dates=_dates(chosen, text, today))
+    return ToolText(_written(parts), named, asked=text)
 
 
-def plainer_form_of(chosen: Mapping[str, ToolSpecification], text: str, today: date) -> ToolText | None:
-    """For a form that was refused: the same without the days that the request settles, and with an example.
+def _verbs(tool: ToolSpecification) -> set[str]:
+    """The words with which a tool's examples begin."""
+    return {word for request in tool.requests for word in words(request)[:1]} - _listed.everywhere
 
-    The engine chose the tool, and then often finds that a task has no "tomorrow", or that nobody can be called. None
-    where the form would be the same, or would have nothing to fill in.
+
+def begins_like_example(text: str, tool: ToolSpecification) -> bool:
+    """Whether a request begins with the verb of one of a tool's examples, whatever polite words stand before it."""
+    return next((word for word in words(text) if word not in _listed.everywhere), "") in _verbs(tool)
+
+
+FRAME = 3
+"""How many words of an example must stand around what is asked for."""
+
+
+def framed_form_of(tool: ToolSpecification, text: str, today: date) -> ToolText | None:
+    """For a request in the words of one of a tool's examples: the form, and the request as an order for that tool.
+
+    The engine takes "I have to buy stamps" for a remark. Where an example says "I have to call Anna", it is asked to
+    "create task: buy stamps". None where no example is so worded.
     """
-    if len(chosen) != 1:
-        return None
-    [(name, tool)], dates, example = chosen.items(), _dates(chosen, text, today), _example(*next(iter(chosen.items())))
     schema = plain_schema(tool.parameters)
-    if dates is not None:
+    if dates := dates_in_request(schema, text, today):
+        text = dates.text
         schema["properties"] = {key: part for key, part in schema["properties"].items() if key not in dates.parameters}
         schema["required"] = [key for key in schema.get("required", ()) if key in schema["properties"]]
-        text = dates.text
-    schema = _copied_days(relevant(tool, schema, text, today))
-    if not schema["properties"] or (dates is None and not example):
+    rests = (_within(text, request) for request in tool.requests)
+    rest = min((rest for rest in rests if rest), key=len, default=None)
+    if rest is None:
         return None
-    parts = [(name, f"{first_paragraph(tool.description)}{example}", schema)]
-    return ToolText(_written(parts), chosen, text_asked=text, dates=dates)
+    asked_for = relevant(tool, schema, text, today)
+    if asked_for != relevant(tool, schema, rest, today):
+        rest = text  # what stands around it says something, too: "I'm done with the essay"
+    [name] = _named([tool])
+    order = tool.name.replace("_", " ").capitalize()
+    form = _written([(name, first_paragraph(tool.description), _copied_days(asked_for))])
+    return ToolText(form, {name: tool}, asked=f"{order}: {rest}" if stems(rest) else order)
 
 
-def _dates(chosen: Mapping[str, ToolSpecification], text: str, today: date) -> RequestDates | None:
-    if len(chosen) != 1:
+def _within(text: str, example: str) -> str | None:
+    """What a request has in the place of what an example is about; None if they are not worded alike.
+
+    What they share ends, and at the other end begins, with a word that any text has: what is asked for is not cut.
+    """
+    spans, shown = list(WORD.finditer(text)), words(example)
+    said = [span[0].casefold() for span in spans]
+    most = min(len(said), len(shown)) - 1
+    begins = next((at for at in range(most) if said[at] != shown[at]), max(most, 0))
+    ends = next((at for at in range(most - begins) if said[-1 - at] != shown[-1 - at]), max(most - begins, 0))
+    while begins > 1 and said[begins - 1] not in _listed.everywhere:
+        begins -= 1
+    while ends and said[-ends] not in _listed.everywhere:
+        ends -= 1
+    if begins + ends < FRAME or begins + ends >= len(said):
         return None
-    [tool] = chosen.values()
-    return dates_in_request(plain_schema(tool.parameters), text, today)
+    return text[spans[begins].start() : spans[-1 - ends].end()]
 
 
 def first_paragraph(text: str) -> str:
@@ -163,14 +167,6 @@ def first_sentence(text: str) -> str:
     text = " ".join(text.split())
     sentence, dot, _ = text.partition(". ")
     return sentence + "." if dot else text
-
-
-def _example(name: str, tool: ToolSpecification) -> str:
-    """The request after whose verb a tool is named: without it the engine finds that the tool does not do that."""
-    verb = name.partition("_")[0]
-    if tool.name.startswith(verb):
-        return ""
-    return next((f" For example: {json.dumps(each)}." for each in tool.requests if words(each)[:1] == [verb]), "")
 
 
 def _named(tools: Sequence[ToolSpecification]) -> dict[str, ToolSpecification]:

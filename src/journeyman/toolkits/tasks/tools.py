@@ -141,6 +141,9 @@ class _TaskTools:
             "Remind me to call Anna",
             "Add a task for the dentist",
             "Remember to pay the bill",
+            "I have to call the plumber",
+            "I need to fix the door",
+            "Put bread on my list",
             {"title": "Buy milk"},
             {"title": "Prepare the quarterly report", "priority": "high", "eta": "2027-01-31", "tags": ["finance"]},
         ],
@@ -181,6 +184,8 @@ class _TaskTools:
         examples=[
             "Show my open tasks",
             "List tasks with high priority",
+            "What do I have to do this week?",
+            "What is on my list?",
             {"status": "pending", "sort": "priority_desc"},
             {"due_after": "2027-01-01", "due_before": "2027-01-31", "format": "concise"},
         ],
@@ -212,7 +217,7 @@ class _TaskTools:
             text: Words in the title or the description, or a task's id.
             status: Only tasks with this status: open or to do is pending, done or finished is completed, started is
                 in_progress.
-            priority: Only tasks with this priority.
+            priority: Only tasks with this priority; urgent or important is high.
             tags: Only tasks with these tags.
             due_after: Only tasks due from this day on, or after it.
             due_before: Only tasks due by or until this day, or before it.
@@ -263,11 +268,15 @@ class _TaskTools:
             "Mark the laundry as done",
             "Complete the essay",
             "Finish the essay",
+            "I'm done with the essay",
+            "Tick off the laundry",
             "Start the essay",
             "Move the essay to Monday",
+            "Postpone the essay to Friday",
             "Rename laundry to washing",
             "Tag the essay with school",
             "Set the essay to high priority",
+            "Make the essay high priority",
             {"task_id": "quarterly report", "status": "completed"},
             {"task_id": "buy milk", "priority": "high", "eta": "2027-01-31"},
         ],
