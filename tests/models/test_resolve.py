@@ -274,7 +274,7 @@ def test_a_model_that_ranks_tools_is_given_the_ranking(acme: Acme) -> None:
     assert getattr(model_from_name("acme:x", rank=rank_nothing), "rank") is rank_nothing  # noqa: B009
 
 
-def rank_nothing(text: str, tools: Sequence[ToolSpecification], most: int) -> Sequence[ToolSpecification]:
+async def rank_nothing(text: str, tools: Sequence[ToolSpecification]) -> Sequence[tuple[ToolSpecification, float]]:
     return ()
 
 

@@ -64,6 +64,8 @@ SURE = 0.5
 ALONE, TOGETHER = 4.0, 2.0
 """How much counts how sure the engine is of a tool alone, and of its choice, beside the log of its chance."""
 LEAST_CHANCE = 0.01
+MOST_PARTS = 3
+"""Of a request that may ask for several things."""
 AS_IN_EXAMPLE = 5.0
 """How many times as likely a tool is that has an example with the request's first verb."""
 LONGEST_REQUEST = 4000
@@ -125,7 +127,9 @@ class EmbeddedModel:
         tools = tuple(tool for tool in request.tools if tool.name not in RESERVED_NAMES)
         advised = conversation.advised(tools)
         ranked = await self._ranked(conversation.text, tools)
-        weighed = self._weighed(ranked, advised)
+        parts = SEVERAL.split(conversation.text)[:MOST_PARTS] if SEVERAL.search(conversation.text) else ()
+        firsts = [next(iter(await self._ranked(part, tools)), None) for part in parts if len(words(part)) > 1]
+        weighed = self._weighed([*ranked[:1], *filter(None, firsts), *ranked[1:]], advised)
         of_them = [tool for tool, _ in weighed]
         if not weighed:
             return self._answer(request, cannot_help(()), 0.0, Usage(), deltas)
@@ -235,8 +239,12 @@ class EmbeddedModel:
         named = {call.tool_name for call in together.calls}
         several = len(named) > 1 and SEVERAL.search(conversation.text)
         evident = any(is_evident(conversation.text, call, tools, today) for call in together.calls)
-        if several or (together.confidence >= SURE and named == {tools[0].name} and (evident or len(tools) == 1)):
+        if several or len(tools) == 1 and together.calls:
             return together
+        if together.confidence >= SURE and named == {tools[0].name} and evident:
+            return surest(
+                together, await self._filled(files, form_of(tools[:1], conversation.text, today), conversation)
+            )
         framed = () if together.forbidden else (framed_form_of(tool, conversation.text, today) for tool in tools)
         if worded := next((form for form in framed if form), None):
             made = await self._filled(files, worded, conversation)
@@ -254,15 +262,7 @@ class EmbeddedModel:
         if not weights:
             return together
         best = max(weights, key=weights.__getitem__)
-        if not alone[best].calls:
-            return replace(together, confirmed=False)
-        if best not in named:
-            return alone[best]
-        # The smaller figure counts, and the values of whichever it is surer of.
-        least = min(alone[best].confidence, together.confidence)
-        surer = alone[best] if alone[best].confidence > least else together
-        calls = tuple(call.model_copy(update={"confidence": least}) for call in surer.calls)
-        return replace(surer, calls=calls, confidence=least, confirmed=True)
+        return surest(together, alone[best]) if best in named else alone[best]
 
     async def _filled(
         self, files: EngineFiles, form: ToolText, conversation: LatestRequest, *, guided: bool = False
@@ -313,7 +313,8 @@ class EmbeddedModel:
     ) -> list[tuple[ToolSpecification, float]]:
         """As many as it can weigh, with their chances: those that come first, and the one that it is advised to use."""
         most = MOST_TOOLS if self.rank is None else NEAREST
-        return [*ranked[:most], *((tool, chance) for tool, chance in ranked[most:] if tool is advised)]
+        different = list({tool.name: (tool, chance) for tool, chance in reversed(ranked)}.values())[::-1]
+        return [*different[:most], *(each for each in different[most:] if each[0] is advised)]
 
     def _of_results(self, conversation: LatestRequest, usage: Usage) -> ModelResponse:
         """It writes no prose: what the tools returned is the answer."""
@@ -346,6 +347,15 @@ class Proposal:
     @property
     def sureness(self) -> float:
         return self.confidence if self.calls else 0.0
+
+
+def surest(together: Proposal, alone: Proposal) -> Proposal:
+    """What the engine makes of a tool alone, where it would call it so: it copies better. The smaller figure counts."""
+    if not alone.calls:
+        return replace(together, confirmed=False)
+    least = min(alone.confidence, together.confidence)
+    calls = tuple(call.model_copy(update={"confidence": least}) for call in alone.calls)
+    return replace(alone, calls=calls, confidence=least, confirmed=True)
 
 
 class LatestRequest:
