@@ -239,7 +239,7 @@ class EmbeddedModel:
         named = {call.tool_name for call in together.calls}
         several = len(named) > 1 and SEVERAL.search(conversation.text)
         evident = any(is_evident(conversation.text, call, tools, today) for call in together.calls)
-        if several or len(tools) == 1 and together.calls:
+        if several or (len(tools) == 1 and together.calls):
             return together
         if together.confidence >= SURE and named == {tools[0].name} and evident:
             return surest(
