@@ -10,6 +10,7 @@ import asyncio
 import json
 import os
 import sys
+from collections.abc import Mapping
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -121,6 +122,26 @@ def made_up(item: ToolSpecification, library: ToolLibrary) -> dict[str, Any]:
     return {name: values.get(properties.get(name, {}).get("type"), "test") for name in schema.get("required", ())}
 
 
+class Person:
+    """Agrees to everything, and enters what a form suggests."""
+
+    def __call__(self, approval: Any) -> Approve:
+        return Approve()
+
+    async def ask(self, requests: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+        fields = {key: each["params"]["requestedSchema"]["properties"] for key, each in requests.items()}
+        return {
+            key: {"action": "accept", "content": {name: _entered(field) for name, field in each.items()}}
+            for key, each in fields.items()
+        }
+
+    def log(self, level: str, data: Any, logger: str | None) -> None: ...
+
+
+def _entered(field: Mapping[str, Any]) -> Any:
+    return field.get("default", {"string": "test", "boolean": True}.get(field.get("type", ""), 5))
+
+
 async def main() -> None:
     url = sys.argv[-1]
     source = McpServer(url=url, name="suite", auth=auth(url), start_seconds=25)
@@ -137,7 +158,7 @@ async def main() -> None:
             "Call the tools.",
             library=library,
             model=model,
-            approver=lambda _: Approve(),
+            approver=Person(),
             policy=Policy(breaker=None),
         )
         for record in response.tool_calls:

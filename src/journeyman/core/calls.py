@@ -10,12 +10,14 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from functools import cached_property, partial
-from typing import Annotated, Any, Generic, Literal, Protocol, TypeAlias
+from typing import Annotated, Any, Generic, Literal, Protocol, TypeAlias, overload
 
 from pydantic import (
     Field,
     PlainSerializer,
     PlainValidator,
+    TypeAdapter,
+    ValidationError,
     ValidationInfo,
     WithJsonSchema,
     field_validator,
@@ -167,6 +169,15 @@ class Caller(Protocol):
 
 
 DepsT = TypeVar("DepsT", default=Any)
+AskedT = TypeVar("AskedT")
+
+
+def _form(schema: dict[str, Any]) -> dict[str, Any]:
+    """A class's schema as clients take it: with choices where they are used, and nothing defined elsewhere."""
+    defined = schema.pop("$defs", {})
+    for name, each in schema.get("properties", {}).items():
+        schema["properties"][name] = defined.get(each.pop("$ref", "").rpartition("/")[2], {}) | each
+    return schema
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -213,14 +224,30 @@ class ToolContext(Generic[DepsT]):
         if self.report is not None and not self.cancelled:
             self.report(self.secrets.mask(message), fraction)
 
-    async def ask(self, message: str, schema: Mapping[str, Any]) -> dict[str, Any] | None:
+    @overload
+    async def ask(self, message: str, schema: Mapping[str, Any]) -> dict[str, Any] | None: ...
+
+    @overload
+    async def ask(self, message: str, schema: type[AskedT]) -> AskedT | None: ...
+
+    async def ask(self, message: str, schema: Any) -> Any:
         """Ask whoever has made the call; ``schema`` is an object of texts, numbers, choices and yes or no.
 
-        Returns what they entered, or None where they would not say. Raises ToolError where nobody can be asked.
+        It may be a class that pydantic knows: then the answer is one of these. Returns what they entered, or None where
+        they would not say. Raises ToolError where nobody can be asked.
         """
-        params = {"mode": "form", "message": message, "requestedSchema": dict(schema)}
+        adapter = None if isinstance(schema, Mapping) else TypeAdapter(schema)
+        form = dict(schema) if adapter is None else _form(adapter.json_schema())
+        params = {"mode": "form", "message": message, "requestedSchema": form}
         answered = (await self.put({"question": {"method": "elicitation/create", "params": params}}))["question"]
-        return dict(answered.get("content") or {}) if answered.get("action") == "accept" else None
+        if answered.get("action") != "accept":
+            return None
+        content = dict(answered.get("content") or {})
+        try:
+            return content if adapter is None else adapter.validate_python(content)
+        except ValidationError as error:
+            why = "; ".join(each["msg"] for each in error.errors())
+            raise ToolError("WRONG_ANSWER", f"the answer to {message!r} does not fit: {why}") from None
 
     async def put(self, requests: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Mapping[str, Any]]:
         """Put questions to the caller, as ``Caller.ask`` has it."""

@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import pytest
 from mcp import Client
 from mcp.shared.exceptions import MCPError
 from mcp.shared.memory import create_client_server_memory_streams
+from pydantic import BaseModel
 
 from journeyman import Policy, Principal, RiskLevel, ToolContext, ToolError, ToolLibrary, tool
 from journeyman.app.service import Service, open_service
@@ -27,6 +29,16 @@ BOB = Principal("bob")
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNk+A8AAQUBAScY42YAAAAASUVORK5CYII="
 PLACES = Places(decide=lambda approval: f"Decide about {approval.id}.", settle=lambda run, call: f"Settle {call}.")
 BOTH = pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
+
+
+class Colour(StrEnum):
+    RED = "red"
+    BLUE = "blue"
+
+
+class Wish(BaseModel):
+    colour: Colour
+    coats: int = 1
 
 
 class Box:
@@ -69,6 +81,12 @@ class Box:
             return "done"
 
         @tool(read_only=True)
+        async def paint(context: ToolContext) -> str:
+            """Ask for what a class says."""
+            wish = await context.ask("Which colour?", Wish)
+            return f"painted {wish!r}"
+
+        @tool(read_only=True)
         async def choose(context: ToolContext) -> str:
             """Ask for a size, and then for a colour."""
             said = [
@@ -84,7 +102,7 @@ class Box:
             await asyncio.Event().wait()
             return ""
 
-        library = ToolLibrary([look, delete, open_box, picture, work, choose, hang])
+        library = ToolLibrary([look, delete, open_box, picture, work, choose, paint, hang])
         library.register(library["look"].with_changes(name="box.look-at"))
         return library
 
@@ -260,6 +278,23 @@ async def test_a_tool_asks_whoever_has_made_the_call(tmp_path: Path, mode: str, 
         assert told in text_of(result)
         await until(lambda: not service.app.runner.shared.executors.callers)  # nobody is kept longer than their call
     assert user.asked[-2:] == ["Which size?", "Which colour?"]
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("user", "told"),
+    [
+        (User("accept", colour="blue"), "painted Wish(colour=<Colour.BLUE: 'blue'>, coats=1)"),
+        (User("accept", colour="green"), "WRONG_ANSWER: the answer to 'Which colour?' does not fit"),
+        (User("decline"), "painted None"),
+    ],
+)
+async def test_a_tool_asks_for_what_a_class_says(tmp_path: Path, mode: str, user: User, told: str) -> None:
+    async with (
+        serving(tmp_path) as (gateway, _),
+        Client(gateway.server, mode=mode, elicitation_callback=user) as client,
+    ):
+        assert told in text_of(await client.call_tool("paint", {}))
 
 
 async def test_a_client_that_cannot_be_asked_is_told_what_it_lacks(tmp_path: Path) -> None:
