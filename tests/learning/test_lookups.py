@@ -81,7 +81,7 @@ async def test_a_refused_value_is_looked_up_the_next_time() -> None:
     )
     assert told[0] is None
     assert told[1] == "Look parcel_id up, do not guess it: call search_parcels now."
-    assert told[2] == 'Call return_parcel now with parcel_id: "p-77" (parcel_id in the result of search_parcels).'
+    assert told[2] == 'Call return_parcel now with parcel_id: "p-77".'
     assert told[3] == "If nothing is left to do, tell the user what was done."
     [bullet] = [item for item in await book.bullets() if item.section == "Pitfalls"]
     assert bullet.lookup is not None
@@ -126,10 +126,15 @@ async def test_what_finds_nothing_is_not_built_upon() -> None:
             [Lookup(tool_name="send", parameter="to", found_by="find_person")],
             id="named",
         ),
-        pytest.param(  # a value that is no reference, with nothing that says where to find it
+        pytest.param(  # the refusal names what is allowed
             [EpisodeCall("set", {"status": "gone"}, ok=False, error="status is one of open, closed, not 'gone'")],
-            [],
+            [Lookup(tool_name="set", parameter="status", allowed=("open", "closed"))],
             id="a choice",
+        ),
+        pytest.param(  # who is allowed is nobody's business elsewhere
+            [EpisodeCall("ring", {"person": "Eve"}, ok=False, error="no 'Eve'; choose from 'Ada Byron', 'Bob Ross'")],
+            [],
+            id="a choice of people",
         ),
         pytest.param(  # it was looked up and refused all the same
             [

@@ -113,7 +113,7 @@ class Run:
         if not self._begun:
             self._begun = True
             self.calls.ledger = self.planner.ledger(self)
-            self.calls.demonstrated = any(item.demonstrates and not item.holdout for item in self.state.advice)
+            self.calls.advice = [item for item in self.state.advice if not item.holdout]
         return self.calls
 
     @property

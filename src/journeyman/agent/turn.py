@@ -21,6 +21,7 @@ from journeyman.core.playbook import ADVICE, DEMONSTRATION, Advice
 from journeyman.core.protocols import Model, ModelRequest, ModelResponse
 from journeyman.core.runs import Message, Role, ToolCall
 from journeyman.core.specification import FINISH, RESERVED_NAMES
+from journeyman.core.words import stands_in
 from journeyman.execution.outcome import Refusal
 from journeyman.provenance.hints import Hint, hint_for, stopped
 from journeyman.provenance.ledger import Ledger
@@ -37,6 +38,9 @@ NOTHING_DONE = (
     "now, with values from the request or from results. Else give your answer again."
 )
 """Said once, where every demonstration that the model was shown ends in a change."""
+DESCRIBED = "Your reply describes a call of {name} and does not make it. "
+"""Begins what is said once to a model that writes down the call it should make."""
+MAKE_IT = "If the task asks for it, call {name} now, with these values. Else give your answer again."
 ENDS = ("length", "refusal", "filter")
 """Reasons for which a model stops that end a run, whatever it has written by then."""
 MOST_FRUITLESS = 3
@@ -365,12 +369,30 @@ def _left_undone(run: Run) -> bool:
     return not changed and not any(message.content == NOTHING_DONE for message in run.state.messages)
 
 
+def described_call(run: Run, text: str) -> str | None:
+    """The one offered tool that a reply writes a call of, with all that it needs, and that the run has not called."""
+    called = {call.tool_name for step in run.state.steps for call in step.calls if call.success}
+    described = [
+        tool.name
+        for tool in run.offer.offered
+        if tool.name not in called
+        and tool.name not in RESERVED_NAMES
+        and re.search(rf"[`\"']{re.escape(tool.name)}[`\"'(]|(?<!\w){re.escape(tool.name)}\(", text)
+        and (required := tool.parameters.get("required"))
+        and all(stands_in(text, name) for name in required)
+    ]
+    return described[0] if len(described) == 1 and not stopped(run.state.steps) else None
+
+
 def nudge_for(run: Run, turn: Turn) -> str | None:
     """What to tell a model whose reply calls nothing and is no answer; None when the text is the answer."""
     if turn.finish in ENDS:
         return None  # asking again would come to the same
     if turn.text.strip() and not run.agent.finish:
-        return NOTHING_DONE if _left_undone(run) else None
+        described = described_call(run, turn.text)
+        if described is None or any(said.content.startswith(DESCRIBED[:20]) for said in run.state.messages):
+            return NOTHING_DONE if _left_undone(run) else None
+        return (DESCRIBED + MAKE_IT).format(name=described)
     if run.state.fruitless + 1 >= MOST_FRUITLESS:
         if turn.text.strip():
             return None  # it will not call finish: its text is as good an answer as it will give

@@ -67,8 +67,12 @@ class NextStep(Entity):
     sources: dict[str, DemonstratedSource] = Field(default_factory=dict)
     """By argument, as in a demonstrated call."""
     places: dict[str, str] = Field(default_factory=dict)
-    given: dict[str, str] = Field(default_factory=dict)
-    """By argument, what the request says in the place of the demonstration's value, where it is worded alike."""
+    given: dict[str, Any] = Field(default_factory=dict)
+    """By argument, what the request says in the place of the demonstration's value, as far as that is certain."""
+    example: dict[str, Any] = Field(default_factory=dict)
+    """The arguments of this call in the nearest example."""
+    choices: dict[str, tuple[str, ...]] = Field(default_factory=dict)
+    """By argument, the values it is known to allow."""
 
 
 class Lookup(Entity):
@@ -80,6 +84,8 @@ class Lookup(Entity):
     """The tool whose result holds the value; None while no run has shown one."""
     field: str = ""
     """Where in that result, as a path of names; empty where that is not known."""
+    allowed: tuple[str, ...] = ()
+    """The values that the tool names in its refusal, where it allows no others."""
 
 
 class Advice(Entity):
@@ -97,8 +103,12 @@ class Advice(Entity):
     """Retrieved and recorded, but kept from the model, so that its effect can be measured against runs that had it."""
     steps: tuple[NextStep, ...] = ()
     """The calls of its demonstration: the first that the run has not made yet is told at every step."""
+    example: str = ""
+    """The request of the nearest example, whose calls its steps show."""
+    copied: tuple[str, ...] = ()
+    """Values of that example that are none of this task: a call that carries one is refused."""
     alike: bool = False
-    """Whether the request is worded exactly like the demonstration's, but for the values."""
+    """Whether the request asks for what the demonstration did, beyond doubt: then the next call is suggested."""
     lookups: tuple[Lookup, ...] = ()
     tools: tuple[str, ...] = ()
     """What its strategy calls: the model is told of these tools, however many others there are."""
@@ -198,6 +208,16 @@ class DemonstratedCall(Entity):
     effect: bool = False
 
 
+class WorkedExample(Entity):
+    """One run of a demonstration as it is shown: with values of the same form, or its own where the teacher lets it."""
+
+    request: str = Field(min_length=1)
+    calls: tuple[dict[str, Any], ...] = ()
+    """The arguments of each call."""
+    values: tuple[str, ...] = ()
+    """What of them belongs to no other task."""
+
+
 class Demonstration(Entity):
     """A request and the calls that served it, without anybody's values."""
 
@@ -207,6 +227,8 @@ class Demonstration(Entity):
     calls: tuple[DemonstratedCall, ...] = Field(min_length=1)
     closing: str = ""
     """The answer, without values; empty where it says nothing."""
+    examples: tuple[WorkedExample, ...] = ()
+    """Runs that it was learned from, the latest last."""
 
 
 def wilson(good: int, total: int, z: float) -> tuple[float, float]:

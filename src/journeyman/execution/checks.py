@@ -17,16 +17,17 @@ from typing import Any
 
 from pydantic_core import from_json, to_json
 
-from journeyman.core.calls import CallStatus, DataLabel, names_in, value_at
+from journeyman.core.calls import ArgumentSource, CallStatus, DataLabel, names_in, value_at
 from journeyman.core.data import LARGE_TEXT, canonical_json, digest
 from journeyman.core.errors import ErrorCategory, Severity, shortened_json
-from journeyman.core.playbook import PLACEHOLDER_CLOSE, PLACEHOLDER_OPEN
+from journeyman.core.playbook import PLACEHOLDER_CLOSE, PLACEHOLDER_OPEN, Advice
 from journeyman.core.policy import BreakerRule, Policy, Principal, RateLimit, RiskLevel, Taken, ToolHealth, for_tool
 from journeyman.core.protocols import Clock
 from journeyman.core.runs import ToolCall
 from journeyman.core.specification import FIND_TOOLS, RESERVED_NAMES, ToolSpecification
 from journeyman.execution.outcome import Refusal, refuse
 from journeyman.provenance.flow import default_reads, label_for
+from journeyman.provenance.hints import nearest_choice
 from journeyman.provenance.index import finders
 from journeyman.sensitive.addresses import mentions_metadata, url_is_internal
 from journeyman.sensitive.files import names_secret_file
@@ -91,10 +92,11 @@ async def freeze(tool: AnyTool, call: ToolCall, policy: Policy) -> FrozenArgumen
         return _invalid(tool, "INVALID_ARGUMENTS", f"the arguments are not JSON: {error}")
 
 
-def placeholder_refusal(tool: AnyTool, frozen: FrozenArguments) -> Refusal | None:
-    """Why a call that copies a demonstration's placeholder is not run; None for any other."""
+def advised_refusal(tool: AnyTool, frozen: FrozenArguments, advice: Sequence[Advice]) -> Refusal | None:
+    """Why a call is not run that copies a demonstration's placeholder, or misspells a value that is known to be one of
+    a few; None for any other."""
     if PLACEHOLDER_OPEN not in frozen.text and PLACEHOLDER_CLOSE not in frozen.text:
-        return None
+        return _near_miss(tool, frozen, advice)
     copied = [name for name, value in frozen.arguments.items() if PLACEHOLDER_OPEN in canonical_json(value)]
     which = ", ".join(map(repr, copied)) or "an argument"
     return refuse(
@@ -108,19 +110,57 @@ def placeholder_refusal(tool: AnyTool, frozen: FrozenArguments) -> Refusal | Non
     )
 
 
+def _near_miss(tool: AnyTool, frozen: FrozenArguments, advice: Sequence[Advice]) -> Refusal | None:
+    for lookup in (lookup for item in advice for lookup in item.lookups):
+        value = frozen.arguments.get(lookup.parameter)
+        if lookup.tool_name != tool.name or not isinstance(value, str) or value in lookup.allowed:
+            continue
+        if (near := nearest_choice(value, lookup.allowed)) is not None:
+            allowed = ", ".join(map(repr, lookup.allowed))
+            return refuse(
+                CallStatus.ERROR,
+                "NOT_ALLOWED_VALUE",
+                f"{tool.name!r} was not run: {lookup.parameter} {value!r} is not allowed; choose from {allowed}",
+                category=ErrorCategory.INVALID_INPUT,
+                severity=Severity.LOW,
+                retryable=True,
+                recover=f"Call it again with {lookup.parameter}: {near!r}",
+            )
+    return None
+
+
+def copied_values(
+    advice: Sequence[Advice], arguments: dict[str, Any], sources: tuple[ArgumentSource, ...] | None
+) -> tuple[str, ...]:
+    """The arguments that carry a value of an example which nobody has said in this run."""
+    shown = {value for item in advice for value in item.copied}
+    unsaid = (source.argument for source in sources or () if source.origin in ("nowhere", "computed"))
+    return tuple(path for path in unsaid if str(value_at(arguments, path)) in shown) if shown else ()
+
+
 def not_grounded(
-    specification: ToolSpecification, arguments: dict[str, Any], missing: Sequence[str], others: Iterable[AnyTool]
+    specification: ToolSpecification,
+    arguments: dict[str, Any],
+    missing: Sequence[str],
+    others: Iterable[AnyTool],
+    *,
+    copied: bool = False,
 ) -> Refusal:
-    """The refusal that says which identifiers nobody has said, and where such a thing can be looked up."""
+    """The refusal that says which values nobody has said, and where such a thing can be looked up; ``copied``: they
+    stand in an example of another task."""
     named = "; ".join(f"{path} = {shortened_json(value_at(arguments, path))}" for path in missing[:MOST_NAMED])
     parameters = {names_in(path)[-1] for path in missing}
     tools = finders(parameters, (other.specification for other in others), of=specification.name)[:MOST_NAMED]
     look = f"look it up first with {' or '.join(tools)}" if tools else "look it up first"
+    nowhere = (
+        "stands in the example of another task" if copied else "stands neither in the request nor in any result so far"
+    )
+    cure = "Take it from this request, or" if copied else "Do not invent it:"
     return refuse(
         CallStatus.DENIED,
         "UNGROUNDED_ARGUMENT",
-        f"{specification.name!r} was not run: {named} stands neither in the request nor in any result so far",
-        f"Do not invent it: {look}, or ask the user for it; then call {specification.name} with what was found",
+        f"{specification.name!r} was not run: {named} {nowhere}",
+        f"{cure} {look}, or ask the user for it; then call {specification.name} with what was found",
         category=ErrorCategory.INVALID_INPUT,
         severity=Severity.LOW,
         guidance="Say which one you mean, e.g. with its full name or number",

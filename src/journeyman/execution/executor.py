@@ -41,6 +41,7 @@ from journeyman.core.events import (
     CallResolved,
     CallStarted,
 )
+from journeyman.core.playbook import Advice
 from journeyman.core.policy import Policy, Principal, RiskLevel, for_tool, requires_approval
 from journeyman.core.protocols import ApprovalGate, CircuitBreaker, Clock, RateLimiter, Witness
 from journeyman.core.runs import ToolCall
@@ -49,13 +50,14 @@ from journeyman.execution.approval import about, question
 from journeyman.execution.checks import (
     MISS,
     ResultCache,
+    advised_refusal,
     binding,
+    copied_values,
     freeze,
     grade,
     may_not_flow,
     name_secrets,
     not_grounded,
-    placeholder_refusal,
     reads_label,
     resolve,
 )
@@ -113,8 +115,8 @@ class CallScope:
     asking: asyncio.Lock = field(default_factory=asyncio.Lock)
     deps: Any = None
     """What the program gave the run for its tools."""
-    demonstrated: bool = False
-    """Whether the model was shown demonstrations: then a call may carry one of their placeholders."""
+    advice: Sequence[Advice] = ()
+    """What the model was told of other tasks: then a call may carry a value of theirs."""
 
 
 Check: TypeAlias = Callable[[AnyTool, FrozenArguments, CallScope], Awaitable[Refusal | None]]
@@ -295,7 +297,7 @@ class Executor:
         if isinstance(frozen, Refusal):
             return frozen
         current.arguments = frozen.arguments
-        if scope.demonstrated and (refusal := placeholder_refusal(tool, frozen)) is not None:
+        if scope.advice and (refusal := advised_refusal(tool, frozen, scope.advice)) is not None:
             return refusal
         if self.checks and (refusal := await self._check(current, tool, frozen)) is not None:
             return refusal
@@ -304,6 +306,8 @@ class Executor:
                 current.grounding = ledger.trace(tool.specification, frozen.arguments)
             else:
                 await self._trace(current, tool, frozen.arguments)
+            if scope.advice and (copied := copied_values(scope.advice, frozen.arguments, current.grounding)):
+                return not_grounded(tool.specification, frozen.arguments, copied, scope.tools.values(), copied=True)
             if policy.flow != "off" and tool.name not in RESERVED_NAMES:
                 await self._judge_flow(current, tool, frozen, ledger)
                 if current.flow is not None and current.flow.decision == "refused":

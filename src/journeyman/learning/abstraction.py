@@ -18,6 +18,7 @@ from journeyman.core.playbook import DemonstratedCall, Demonstration, placeholde
 from journeyman.core.words import Patterns
 from journeyman.learning import listed
 from journeyman.learning.episodes import Episode, EpisodeCall
+from journeyman.learning.examples import worked
 from journeyman.provenance import ledger
 from journeyman.provenance.index import identifies
 from journeyman.provenance.ledger import CalledTool, Ledger, User, Utterance, is_name, shown_path, values_at, written
@@ -72,8 +73,9 @@ class _Names:
         return sorted(wanted, key=lambda item: -len(item[0]))
 
 
-def abstract(episode: Episode) -> Abstracted | None:
-    """The demonstration of an episode; None where nothing was called with success."""
+def abstract(episode: Episode, *, own: bool = False) -> Abstracted | None:
+    """The demonstration of an episode, its example with values of its ``own`` or made-up ones; None where nothing was
+    called with success."""
     calls = _without_repeats(episode.used)
     if not calls:
         return None
@@ -87,6 +89,11 @@ def abstract(episode: Episode) -> Abstracted | None:
         calls=tuple(shown),
         closing=_closing(episode.answer, tracer.names),
     )
+    named = dict([*tracer.names.items(), *tracer.names.items(composed=True)])
+    example = worked(
+        redacted(request), [call.arguments for call in calls], demonstration, named, personal=_personal, own=own
+    )
+    demonstration = demonstration.model_copy(update={"examples": (example,)})
     return Abstracted(demonstration, find_key(request, tracer.names.items()), tracer.ungrounded)
 
 

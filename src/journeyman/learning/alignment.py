@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from journeyman.core.calls import Taken
 from journeyman.core.playbook import PLACEHOLDER_CLOSE, PLACEHOLDER_OPEN, DemonstratedCall, Demonstration, placeholder
 from journeyman.core.words import WordLists
+from journeyman.learning.examples import MOST_EXAMPLES
 
 MOST_WORDS = 120
 MOST_DIFFERENT = 0.2
@@ -176,7 +177,8 @@ def merged(kept: Demonstration, other: Demonstration) -> Demonstration:
     if [call.tool_name for call in kept.calls] != [call.tool_name for call in other.calls]:
         return kept
     calls = tuple(_both(mine, theirs) for mine, theirs in zip(kept.calls, other.calls, strict=True))
-    kept = kept.model_copy(update={"calls": calls})
+    examples = {example.request: example for example in (*kept.examples, *other.examples)}
+    kept = kept.model_copy(update={"calls": calls, "examples": tuple(examples.values())[-MOST_EXAMPLES:]})
     same = all(
         mine.arguments.get(name) == value or mine.sources.get(name) is Taken.COMPOSED
         for mine, theirs in zip(calls, other.calls, strict=True)

@@ -340,7 +340,11 @@ def _both(one: tuple[str, ...], other: tuple[str, ...]) -> tuple[str, ...]:
 
 def _says_more(lookup: Lookup, known: Lookup | None) -> bool:
     """Whether a run showed more exactly than those before where a value is found."""
-    return known is None or (bool(lookup.found_by), bool(lookup.field)) > (bool(known.found_by), bool(known.field))
+
+    def told(item: Lookup) -> tuple[bool, bool, int]:
+        return bool(item.found_by), bool(item.field), len(item.allowed)
+
+    return known is None or told(lookup) > told(known)
 
 
 def _shows_better(target: ToolCallingStrategy, lesson: Lesson, *, taught: bool) -> bool:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import Field
 
-from journeyman.core.calls import Taken
+from journeyman.core.calls import ResultField, Taken
 from journeyman.core.data import Entity
 from journeyman.core.playbook import (
     Advice,
@@ -22,6 +22,7 @@ from journeyman.core.playbook import (
 from journeyman.core.runs import Message, Role, ToolCall
 from journeyman.core.specification import FINISH
 from journeyman.learning.alignment import Alike, aligned
+from journeyman.learning.examples import as_choice, asks_for, choices_of, is_day, nearest, values_said, worded_as
 from journeyman.provenance.hints import source_text
 
 MOST_LOOKUPS = 50
@@ -64,9 +65,14 @@ class LearningSettings(Entity):
 
 
 def as_advice(
-    strategy: ToolCallingStrategy, settings: LearningSettings, *, tools: Sequence[str], request: str = ""
+    strategy: ToolCallingStrategy,
+    settings: LearningSettings,
+    *,
+    tools: Sequence[str],
+    request: str = "",
+    lookups: Sequence[Lookup] = (),
 ) -> Advice:
-    """A strategy as one run is given it."""
+    """A strategy as one run is given it; ``lookups`` are what is known of its tools' arguments."""
     shown = strategy.demonstration
     effective = settings.reminder and shown is not None and any(call.effect for call in shown.calls)
     told: dict[str, Any] = {"strategy_id": strategy.id, "text": strategy.content, "effective": effective}
@@ -74,8 +80,9 @@ def as_advice(
     if shown is None or settings.form == "system":
         return Advice(**told)
     if settings.form == "steps":
-        alike = worded_alike(strategy, request) or Alike({}, exact=False)
-        return Advice(**told, form="steps", steps=steps_of(shown, alike.values), alike=alike.exact)
+        # Where arguments come from is told where the values are: a note in the place of a value is copied as one.
+        told["text"] = f"For requests like {strategy.texts[0]!r}: {', then '.join(strategy.tool_sequence)}."
+        return Advice(**told, form="steps", **_as_steps(strategy, shown, tools, request, lookups))
     turns = turns_of(shown, closing=settings.closing, finish=FINISH in tools, key=strategy.id[-6:])
     return Advice(**told, form="turns", turns=tuple(turns))
 
@@ -88,23 +95,59 @@ def worded_alike(strategy: ToolCallingStrategy, request: str) -> Alike | None:
     return next((alike for alike in alignments if alike.exact), alignments[0] if alignments else None)
 
 
-def steps_of(shown: Demonstration, values: Mapping[str, str]) -> tuple[NextStep, ...]:
-    """The calls of a demonstration, each with where its arguments come from, and ``values`` of its placeholders."""
-    held = {placeholder(name): value for name, value in values.items()}
+def _as_steps(
+    strategy: ToolCallingStrategy,
+    shown: Demonstration,
+    tools: Sequence[str],
+    request: str,
+    lookups: Sequence[Lookup],
+) -> dict[str, Any]:
+    """The calls of a demonstration beside those of the nearest example, with what the request says for certain."""
+    allowed = {(item.tool_name, item.parameter): item.allowed for item in lookups if item.allowed}
+    example, alike = nearest(shown.examples, request), worded_alike(strategy, request)
+    choices = [
+        {name: allowed.get((call.tool_name, name)) or choices_of(shown.examples, at, name) for name in call.sources}
+        for at, call in enumerate(shown.calls)
+    ]
+    said, whole = values_said(shown, request, choices)
+    # Worded nearly alike, one word decides: nobody can say by meaning which.
+    same = worded_as(shown, request, said)
+    meant = whole and (same or (alike is None and asks_for(shown, request, tools, said)))
+    held = {} if alike is None or not alike.exact else {placeholder(key): text for key, text in alike.values.items()}
     steps = []
-    for call in shown.calls:
+    for at, call in enumerate(shown.calls):
         origins = {name: source for name, source in call.sources.items() if call.arguments.get(name) is not None}
         constants = {name: call.arguments[name] for name, source in origins.items() if source is Taken.CONSTANT}
-        sources = {name: source for name, source in origins.items() if source is not Taken.CONSTANT}
-        given = {
-            name: held[value]
-            for name, source in sources.items()
-            if source is Taken.REQUEST and isinstance(value := call.arguments[name], str) and value in held
-        }
+        given = {name: value for name, value in said[at].items() if name in origins and value != constants.get(name)}
+        for name, source in origins.items():
+            if source is Taken.REQUEST and isinstance(mark := call.arguments[name], str) and mark in held:
+                given[name] = as_choice(held[mark], choices[at][name])
+        missing = [
+            name
+            for name, source in origins.items()
+            if name not in given and name not in constants and not isinstance(source, ResultField)
+        ]
+        # A day that a change needs can be read by whoever makes the call; what is left out of a search finds others.
+        meant = meant and all(call.effect and is_day(shown.examples, at, name) for name in missing)
         steps.append(
-            NextStep(tool_name=call.tool_name, constants=constants, sources=sources, places=call.places, given=given)
+            NextStep(
+                tool_name=call.tool_name,
+                constants={name: value for name, value in constants.items() if name not in given},
+                sources={
+                    name: source for name, source in origins.items() if source is not Taken.CONSTANT or name in given
+                },
+                places=call.places,
+                given=given,
+                example={} if example is None or at >= len(example.calls) else example.calls[at],
+                choices={name: tuple(choices[at][name]) for name in origins if len(choices[at].get(name, ())) > 1},
+            )
         )
-    return tuple(steps)
+    return {
+        "steps": tuple(steps),
+        "alike": meant or (alike is not None and alike.exact),
+        "example": "" if example is None else example.request,
+        "copied": () if example is None else example.values,
+    }
 
 
 def turns_of(shown: Demonstration, *, closing: str, finish: bool, key: str) -> list[Message]:

@@ -32,6 +32,7 @@ from journeyman.core.storing import CursorBatch
 from journeyman.learning.curator import Curator
 from journeyman.learning.episodes import Episode, from_conversation, from_response
 from journeyman.learning.evidence import only_failed
+from journeyman.learning.examples import says_choice
 from journeyman.learning.forms import (
     LearningSettings,
     as_advice,
@@ -100,6 +101,10 @@ logger = logging.getLogger("journeyman.learning")
 
 MOST_TRIES = 50
 """How often a change is made again because somebody else was faster."""
+MOST_POOLED = 40
+"""Examples of strategies that make the same calls, from which values of a request are told."""
+AGREED, FARTHER = 0.6, 0.6
+"""How much of the votes, and how much of the usual nearness, a request needs that says one of a strategy's choices."""
 SEVERAL = 3
 """Strategies that a model is given which can use several."""
 AT_HAND = 25
@@ -187,6 +192,10 @@ class Playbook:
             return [] if divided else [item.strategy for item in (*alike, *others)[:k]]
         best = ranked[0]
         divided = best.near.similarity < self.settings.nearest or best.share < self.settings.agreement
+        if divided and best.share > AGREED and best.near.similarity > self.settings.nearest * FARTHER:
+            # In other words, but with a choice that only these calls know.
+            shown = (await self._pooled(best.strategy, text, _owners(principal))).demonstration
+            divided = shown is None or not says_choice(shown, text)
         return [] if divided else [item.strategy for item in ranked[:k]]
 
     async def ranked(
@@ -226,7 +235,11 @@ class Playbook:
         owners, spare = _owners(principal), settings.demonstrations is None
         most = SEVERAL if settings.demonstrations is None else settings.demonstrations
         strategies = await self.retrieve(text, tools=tools, k=most, principal=principal, previous=previous)
-        advice = [as_advice(strategy, settings, tools=tools, request=text) for strategy in strategies[:1]]
+        strategies[:1] = [await self._pooled(strategy, text, owners) for strategy in strategies[:1]]
+        lookups = () if self._index is None else self._index.lookups(tools, owners=owners)
+        advice = [
+            as_advice(strategy, settings, tools=tools, request=text, lookups=lookups) for strategy in strategies[:1]
+        ]
         for strategy in strategies[1:]:
             # Of several the best alone says what to do next: two next steps would contradict each other.
             form = "system" if settings.form == "steps" else settings.form
@@ -242,11 +255,33 @@ class Playbook:
             plain = await self._index.plain(text, owners=owners, most=settings.pitfalls, least=settings.nearest)
             told += [bullet for bullet, _ in plain if bullet.helpful_count >= bullet.harmful_count]
             advice += [Advice(strategy_id=bullet.id, text=bullet.content) for bullet in told]
-        if settings.lookups and self._index is not None:
-            advice = lookup_advice(self._index.lookups(tools, owners=owners)) + advice
+        if settings.lookups:
+            advice = lookup_advice(lookups) + advice
         if advice and run_id and self.is_holdout(run_id):
             advice = [item.model_copy(update={"holdout": True}) for item in advice]
         return advice
+
+    async def _pooled(self, best: ToolCallingStrategy, text: str, owners: Sequence[str | None]) -> ToolCallingStrategy:
+        """A strategy with the examples of all others that make the same calls, the nearest to a request last."""
+        shown, index = best.demonstration, self._index
+        if shown is None or index is None:
+            return best
+        near = [
+            item
+            for owner in dict.fromkeys(owners)
+            for item in await index.alike(text, best.tool_sequence, owner=owner, wanted=lambda other: other.available)
+        ]
+        calls = [call.tool_name for call in shown.calls]
+        others = [item.strategy.demonstration for item in sorted(near, key=lambda item: item.similarity)]
+        pool = [
+            example
+            for other in others
+            if other is not None and [call.tool_name for call in other.calls] == calls
+            for example in other.examples
+        ]
+        examples = {example.request: example for example in (pool or shown.examples)}
+        kept = shown.model_copy(update={"examples": tuple(examples.values())[-MOST_POOLED:]})
+        return best.model_copy(update={"demonstration": kept})
 
     async def _warnings(
         self, index: StrategyIndex, text: str, tools: Sequence[str], owners: Sequence[str | None]
@@ -277,12 +312,14 @@ class Playbook:
         request: str | None = None,
         taught: bool = True,
         labels: Sequence[Label] = (),
+        own_values: bool = False,
     ) -> int:
         """Learn from runs that somebody chose: of this agent, of other agents, of stronger models, of people.
 
         Strategies from ``taught`` runs are offered at once, others when they have been seen to work. Returns from how
         many of the runs something was learned. ``labels`` are said of each of them; ``request`` is how people would
-        ask for what they did, which a chain of calls does not say by itself.
+        ask for what they did, which a chain of calls does not say by itself. With ``own_values`` later runs are shown
+        the values of these, where they are else made up.
         """
         chosen: list[Any] = [runs] if isinstance(runs, str | Episode | AgentResponse) else list(runs)
         if chosen and isinstance(chosen[0], Mapping):
@@ -290,7 +327,7 @@ class Playbook:
         episodes = [episode for item in chosen for episode in await self._episodes(item, labels)]
         if request is not None:
             episodes = [replace(episode, request=request) for episode in episodes]
-        return await self.take_in(episodes, taught=taught)
+        return await self.take_in(episodes, taught=taught, own_values=own_values)
 
     def alone(self) -> asyncio.Lock:
         """Held around ``draft`` and what becomes of it."""
@@ -304,19 +341,19 @@ class Playbook:
         change = self.change_of(curator, _learned(len(lessons))) if curator.changed else None
         return Draft(self, curator, change, len(lessons))
 
-    async def take_in(self, episodes: Sequence[Episode], *, taught: bool = False) -> int:
-        lessons = self._lessons(episodes)
+    async def take_in(self, episodes: Sequence[Episode], *, taught: bool = False, own_values: bool = False) -> int:
+        lessons = self._lessons(episodes, own_values=own_values)
         if lessons:
             reason = _learned(len(lessons))
             await self._change(reason, lambda curator: curator.take_in(*lessons, now=self._now(), taught=taught))
         return len(lessons)
 
-    def _lessons(self, episodes: Sequence[Episode]) -> list[Lesson]:
+    def _lessons(self, episodes: Sequence[Episode], *, own_values: bool = False) -> list[Lesson]:
         """What episodes teach. One that cannot be read teaches nothing, and keeps nobody from learning of others."""
         lessons: list[Lesson] = []
         for episode in episodes:
             try:
-                if (lesson := self._reflector.reflect(episode)) is not None:
+                if (lesson := self._reflector.reflect(episode, own_values=own_values)) is not None:
                     lessons.append(lesson)
             except Exception:
                 logger.exception("nothing was learned from a run", extra={LOG_FIELDS: {"run_id": episode.run_id}})

@@ -21,7 +21,8 @@ from journeyman.core.runs import AgentResponse
 from journeyman.learning import listed
 from journeyman.learning.abstraction import Abstracted, abstract
 from journeyman.learning.episodes import Episode, EpisodeCall, from_response, normalised
-from journeyman.provenance.hints import refused
+from journeyman.learning.examples import is_choice
+from journeyman.provenance.hints import allowed_in, refused
 from journeyman.provenance.index import refers
 from journeyman.provenance.ledger import is_name, leaves, shown_path, values_at, written
 
@@ -48,15 +49,18 @@ class Lesson:
 class Reflector:
     """Turns episodes into lessons. Keeps nothing."""
 
-    def reflect(self, run: Episode | AgentResponse[Any], *, request: str = "") -> Lesson | None:
+    def reflect(
+        self, run: Episode | AgentResponse[Any], *, request: str = "", own_values: bool = False
+    ) -> Lesson | None:
         """The lesson of an episode or a response; None where nobody can say how it went.
 
-        ``request`` is what was asked, for a response whose messages do not say it.
+        ``request`` is what was asked, for a response whose messages do not say it; ``own_values`` lets its example
+        show the run's values in the place of made-up ones.
         """
         episode = run if isinstance(run, Episode) else from_response(run, request=request)
         if episode is None:
             return None
-        abstracted = abstract(episode)
+        abstracted = abstract(episode, own=own_values)
         # The most reliable label there is: what somebody said, what their decisions say, what the calls say.
         said = [label for label in (*episode.labels, decision(episode)) if label is not None]
         label = best_label(said) or episode.verdict or judge(episode, abstracted)
@@ -136,6 +140,8 @@ def _bullet(episode: Episode, tool_name: str, text: str, lookup: Lookup | None =
 
 
 def _lookup_text(lookup: Lookup) -> str:
+    if lookup.allowed:
+        return f"{lookup.tool_name}: {lookup.parameter} is one of {', '.join(map(repr, lookup.allowed))}."
     by = f" with {lookup.found_by}" if lookup.found_by else ""
     return f"{lookup.tool_name}: look {lookup.parameter} up{by} first; do not guess it."
 
@@ -166,6 +172,12 @@ def lookups_of(episode: Episode) -> list[Lookup]:
         if failed.ok or failed.error_code in listed.other_faults:
             continue
         for parameter in filter(is_name, refused(failed.arguments, failed.error)):
+            allowed = allowed_in(failed.error, str(failed.arguments[parameter]))
+            if allowed and all(is_choice(parameter, value) for value in allowed):
+                lookups[failed.tool_name, parameter] = Lookup(
+                    tool_name=failed.tool_name, parameter=parameter, allowed=allowed
+                )
+                continue
             # What was looked up, and refused all the same, teaches nothing.
             looked_up = _held(failed.arguments[parameter], episode.calls[:at]) is not None
             if not looked_up and (lookup := _lookup(failed, parameter, at, episode)) is not None:

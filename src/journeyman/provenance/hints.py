@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -16,7 +18,19 @@ from journeyman.provenance.index import finders
 from journeyman.provenance.ledger import Utterance, result_of, values_at
 
 MOST_VALUES = 3
-LONGEST_VALUE = 200
+MOST_CHOICES = 8
+MOST_ALLOWED = 50
+LONGEST_VALUE = 400
+CLOSE = 0.8
+"""How much of a value and a choice must be the same, where only one is."""
+_LISTED = re.compile(
+    r"(?:choose from|choose one of|one of|allowed(?: values)?(?: are)?|valid \w+ are"
+    r"|(?:must|should) be(?: one of| either)?|options(?: are)?"
+    r"|either|permitted(?: are)?|expected)\b:?\s*(.*)",
+    re.IGNORECASE | re.DOTALL,
+)
+_INSTEAD = re.compile(r",?\s*\b(?:not|got|but|instead of|received)\b.*", re.IGNORECASE | re.DOTALL)
+_QUOTED = re.compile(r"'([^']{1,60})'|\"([^\"]{1,60})\"")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,14 +44,17 @@ class Hint:
 def hint_for(
     given: Sequence[Advice], taken: Sequence[ReasoningStep], offered: Sequence[ToolSpecification], request: str
 ) -> Hint | None:
-    """The step of the nearest demonstration that comes next, or where to look up what was refused; None without one."""
+    """What comes next: the mended call where a choice was refused, the step of the nearest demonstration, or where to
+    look up what was refused; None without any."""
     if stopped(taken):
         return None
-    guide = next((item for item in reversed(given) if item.steps), None)
-    if guide is not None:
-        return _untried(next_step(guide, taken, offered, request), taken)
     lookups = [lookup for item in given for lookup in item.lookups]
-    hint = look_up(lookups, taken, offered, request) if lookups else None
+    guide = next((item for item in reversed(given) if item.steps), None)
+    hint = mended(lookups, taken)
+    if hint is None and guide is not None:
+        hint = next_step(guide, taken, offered, request)
+    elif hint is None and lookups:
+        hint = look_up(lookups, taken, offered, request)
     return None if hint is None else _untried(hint, taken)
 
 
@@ -71,22 +88,32 @@ def next_step(
         return _found_nothing(made[-1].tool_name)
     schema = next((item.parameters for item in offered if item.name == wanted.tool_name), {})
     known: dict[str, Any] = dict(wanted.constants)
-    told = [f"{name}: {json.dumps(value, ensure_ascii=False)}" for name, value in wanted.constants.items()]
+    told = list[str]()
     for name, source in wanted.sources.items():
         if name in wanted.given:
             known[name] = _typed(wanted.given[name], schema.get("properties", {}).get(name))
-            told.append(f"{name}: {json.dumps(known[name], ensure_ascii=False)} (from the user's request)")
+            told.append(f"{name}: {json.dumps(known[name], ensure_ascii=False)}")
         elif isinstance(source, ResultField) and source.call is not None and source.call < len(made):
             held = _Held.by(made[source.call], source.path, request)
             if (meant := held.meant(wanted.places.get(name, ""))) is not None:
                 known[name] = meant
-            told.append(f"{name}: {held.text('.'.join(source.path) or 'a value')}")
-        else:
-            told.append(f"{name}: {source_text(source, [step.tool_name for step in steps])}")
-    with_them = f" with {'; '.join(told)}" if told else ""
+            if values := held.text([] if meant is None else [meant]):
+                told.append(f"{name}: {values}")
+        elif 1 < len(choices := wanted.choices.get(name, ())) <= MOST_CHOICES:
+            told.append(f"{name}: one of {', '.join(map(_quoted, choices))}")
+    if not wanted.example:
+        told = [f"{name}: {json.dumps(value, ensure_ascii=False)}" for name, value in wanted.constants.items()] + told
     unknown = any(isinstance(source, ResultField) for name, source in wanted.sources.items() if name not in known)
     call = ToolCall(tool_name=wanted.tool_name, arguments=known) if advice.alike and not unknown else None
-    return _said(f"If this task is like the example, call {wanted.tool_name} now{with_them}.", call)
+    with_them = f" with {'; '.join(told)}" if told else ""
+    if not advice.example:
+        return _said(f"If this task is like the example, call {wanted.tool_name} now{with_them}.", call)
+    shown = json.dumps({"name": wanted.tool_name, "arguments": wanted.example}, ensure_ascii=False)
+    return _said(
+        f"An example: for the request {_quoted(advice.example)} the call was {shown}\n"
+        f"Your request is {_quoted(request)} If it is like the example, call {wanted.tool_name} now{with_them}.",
+        call,
+    )
 
 
 def source_text(source: Taken | ResultField, tools: Sequence[str]) -> str:
@@ -159,19 +186,17 @@ class _Held:
         listed = values_at(self.result.rows, self.path)
         return {"first": listed[:1], "last": listed[-1:]}.get(place, [None])[0] if listed else None
 
-    def text(self, name: str) -> str:
-        """The first of the values, and where they are."""
-        values, place = self.values, f"{name} in the result of {self.tool_name}"
-        if not values:
-            return place
-        shown = " or ".join(json.dumps(value, ensure_ascii=False)[:LONGEST_VALUE] for value in values[:MOST_VALUES])
-        return f"{shown}{' or another' if len(values) > MOST_VALUES else ''} ({place})"
+    def text(self, meant: Sequence[Any] = ()) -> str:
+        """What is meant of the values, or the first of them."""
+        values = list(meant) or self.values
+        shown = " or ".join(_quoted(value) for value in values[:MOST_VALUES])
+        return f"{shown}{' or another' if len(values) > MOST_VALUES else ''}"
 
     def new_text(self) -> str:
         """What the first row says that the request does not: one of it is what is looked for."""
         row = self.rows[0] if self.rows else None
         new = [
-            f"{json.dumps(value, ensure_ascii=False)[:LONGEST_VALUE]} ({name})"
+            f"{_quoted(value)} ({name})"
             for name, value in (row.items() if isinstance(row, Mapping) else ())
             if isinstance(value, str | int) and str(value).casefold() not in self.request
         ]
@@ -196,6 +221,55 @@ def refused(arguments: Mapping[str, Any], error: str) -> list[str]:
     ]
 
 
+def allowed_in(error: str, refused_value: str) -> tuple[str, ...]:
+    """The values that a refusal names as those that are allowed; none where it names fewer than two."""
+    if (listed := _LISTED.search(error)) is None:
+        return ()
+    text = _INSTEAD.sub("", listed[1])
+    quoted = [one or other for one, other in _QUOTED.findall(text)]
+    bare = (part.strip(" .;:") for part in re.split(r",|\bor\b|\band\b|\||/", text.partition(";")[0]))
+    values = quoted or [part for part in bare if part and len(part.split()) < 5]
+    values = [value for value in dict.fromkeys(values) if value != refused_value]
+    return tuple(values[:MOST_ALLOWED]) if len(values) > 1 else ()
+
+
+def nearest_choice(value: str, choices: Sequence[str]) -> str | None:
+    """The one of some choices that a value means beyond doubt: written otherwise, or the only one nearly so."""
+    if not choices or value in choices:
+        return value if choices else None
+
+    def plain(text: str) -> str:
+        return "".join(filter(str.isalnum, text.casefold()))
+
+    same = [choice for choice in choices if plain(choice) == plain(value)]
+    near = same or difflib.get_close_matches(value.casefold(), list(map(str.casefold, choices)), n=2, cutoff=CLOSE)
+    if len(near) != 1:
+        return None
+    return next(choice for choice in choices if choice.casefold() == near[0].casefold())
+
+
+def mended(lookups: Sequence[Lookup], taken: Sequence[ReasoningStep]) -> Hint | None:
+    """The last call again, where it was refused for a value that is none of those allowed, with the nearest of them."""
+    last = taken[-1].calls[-1] if taken and taken[-1].calls else None
+    if last is None or last.success:
+        return None
+    known = {item.parameter: item.allowed for item in lookups if item.tool_name == last.tool_name and item.allowed}
+    arguments, told = dict(last.arguments), dict[str, str]()
+    for name in refused(last.arguments, last.error_message or ""):
+        allowed = allowed_in(last.error_message or "", str(last.arguments[name])) or known.get(name, ())
+        if not allowed or last.arguments[name] in allowed:
+            continue
+        if (near := nearest_choice(str(last.arguments[name]), allowed)) is not None:
+            arguments[name] = near
+        else:
+            told[name] = f"one of {', '.join(map(_quoted, allowed[:MOST_CHOICES]))}"
+    if not told and arguments == last.arguments:
+        return None
+    call = ToolCall(tool_name=last.tool_name, arguments=arguments) if arguments != last.arguments else None
+    listed = [f"{name}: {told.get(name) or _quoted(value)}" for name, value in arguments.items()]
+    return _said(f"Call {last.tool_name} again now with {'; '.join(listed)}.", call)
+
+
 def look_up(
     lookups: Sequence[Lookup],
     taken: Sequence[ReasoningStep],
@@ -211,7 +285,8 @@ def look_up(
             done.add(call.tool_name)
             continue
         quoted = refused(call.arguments, call.error_message or "")
-        wrong = [item for item in lookups if item.tool_name == call.tool_name and item.parameter in quoted]
+        named = [item for item in lookups if item.tool_name == call.tool_name and item.parameter in quoted]
+        wrong = [item for item in named if not item.allowed]
         if wrong and call.tool_name not in done:
             return _repaired(call, wrong, calls, {item.name: item for item in offered}, request)
         mended = mended or bool(wrong and call.tool_name == calls[-1].tool_name)
@@ -240,8 +315,7 @@ def _repaired(
         if tool is None or tool not in latest:
             continue
         held = _Held.by(latest[tool], item.field.split(".") if item.field else [item.parameter], request)
-        text = held.text(item.field or item.parameter) if held.values or item.field else held.new_text()
-        given.append(f"{item.parameter}: {text}")
+        given.append(f"{item.parameter}: {held.text() if held.values else held.new_text()}")
         if held.values and held.speaks_of_first:
             arguments[item.parameter] = held.values[0]
     call = ToolCall(tool_name=lookup.tool_name, arguments=arguments) if arguments != failed.arguments else None
@@ -254,6 +328,10 @@ def _finder(lookup: Lookup, offered: Mapping[str, ToolSpecification]) -> str | N
     if by_experience is not None and by_experience.read_only:
         return by_experience.name
     return next(iter(finders([lookup.parameter], offered.values(), of=lookup.tool_name, sure=True)), None)
+
+
+def _quoted(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)[:LONGEST_VALUE]
 
 
 def _is_empty(made: ToolCallRecord) -> bool:

@@ -1,0 +1,390 @@
+"""Worked examples: a request and its calls with values that can be seen, and what a new request says in their place.
+
+A small model copies the form of a call it sees; one that is only described it cannot fill in. The values are made up in
+the form of the real ones, the same wherever a value stands, unless the teacher lets their own be shown. Words that name
+a choice are nobody's and stay. From several examples it can be told which words of a new request stand for which value.
+"""
+
+from __future__ import annotations
+
+import calendar
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from journeyman.core.calls import ResultField
+from journeyman.core.data import digest
+from journeyman.core.playbook import Demonstration, WorkedExample
+from journeyman.core.words import Patterns, stands_in, words
+from journeyman.learning import listed
+from journeyman.provenance.hints import nearest_choice
+from journeyman.provenance.index import identifies
+from journeyman.provenance.ledger import written
+from journeyman.retrieval.search import terms
+from journeyman.sensitive.tokens import redacted
+
+MOST_EXAMPLES = 12
+"""Of one strategy: so many runs are shown."""
+_written = Patterns("journeyman.learning", "abstraction.txt")
+_MARK = re.compile(r"⟦([^⟧]*)⟧")
+_DAY = re.compile(r"(\d{4}[-/]\d\d[-/])(\d\d)")
+_MONTH_NAME = rf"\b(?:{'|'.join(calendar.month_name[1:])})\b"
+_SPELLED = re.compile(rf"(?<![\w.:/-])(\d{{1,2}})(?=(?:st|nd|rd|th|\.)?(?: of)? {_MONTH_NAME})", re.IGNORECASE)
+_SPELLED_DAY = re.compile(rf"(?<![\w.:/-])(\d{{1,2}})(?:st|nd|rd|th|\.)?(?: of)? ({_MONTH_NAME})", re.IGNORECASE)
+_CAPITAL = re.compile(r"[^\W\d_a-zß-öø-ÿ][^\W\d_]+(?:['’][^\W\d_]{2,})?")
+_NAME = re.compile(rf"{_CAPITAL.pattern}(?:[ -]{_CAPITAL.pattern})*")
+_QUOTED = re.compile(r"(?<!\w)['\"“„‘]([^'\"“”„‘’]{2,})['\"”“’](?!\w)")
+_NUMBERED = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d|[\w@:/-]*\d[\w@:/-]*(?:[.,@]\w+)*")
+
+
+def is_choice(name: str, text: str) -> bool:
+    """Whether a value of a parameter names a choice, as a fixed list would have it, and nothing of somebody's."""
+    free = _written.of_somebody.search(name) or _written.free.search(name) or identifies(name)
+    return not free and _written.choice.fullmatch(text) is not None
+
+
+class Imitation:
+    """Values in the form of others, the same for the same one."""
+
+    def __init__(self, dates: Iterable[str], *, own: bool) -> None:
+        days = [int(found[2]) for text in dates for found in _DAY.finditer(text)]
+        shifts = [shift for shift in (3, -3, 2, -2, 1, -1) if all(0 < day + shift < 29 for day in days)]
+        self._shift = shifts[0] if days and shifts and not own else 0
+        self._days = {str(day) for day in days}
+        self._words: dict[str, str] = {}
+        self._own = own
+
+    def of(self, value: Any, name: str, *, secret: bool) -> Any:
+        """Another value of the same form; of a ``secret`` one no word stays."""
+        if self._own:
+            return redacted(value) if isinstance(value, str) else value
+        if isinstance(value, int | float):
+            return type(value)(self._digits(written(value)))
+        if _written.dated.fullmatch(value):
+            return _DAY.sub(lambda found: f"{found[1]}{int(found[2]) + self._shift:02d}", value)
+        if "@" in value:
+            return f"{self._word(value, 'first')}@example.org"
+        if len(value.split()) > 4:
+            return " ".join(sorted(listed.said)[int(digest(value)[:8], 16) % len(listed.said)].split("_"))
+        everything = secret or identifies(name) or _written.of_somebody.search(name) is not None
+        kinds = iter(("first", *["last"] * len(value)))
+        pattern = r"[^\W\d_]{4,}" if any(map(str.isdigit, value)) else r"[^\W\d_]+" if everything else _CAPITAL.pattern
+        return self._digits(re.sub(pattern, lambda part: self._word(part[0], next(kinds)), value))
+
+    def request(self, text: str) -> str:
+        """A request, with the days of dates that were reckoned from its words shifted as these are."""
+        shifted: Callable[[re.Match[str]], str] = lambda found: (  # noqa: E731
+            str(int(found[1]) + self._shift) if found[1] in self._days else found[1]
+        )
+        return _SPELLED.sub(shifted, text)
+
+    def _digits(self, text: str) -> str:
+        drawn = int(digest("digits", text)[:8], 16)
+        return re.sub(r"\d", lambda digit: str((int(digit[0]) + drawn // (1 + digit.start())) % 9 + 1), text)
+
+    def _word(self, word: str, kind: str) -> str:
+        if word not in self._words:
+            every = sorted(getattr(listed, kind))
+            free = [item for item in every if item not in self._words.values() and item not in word.casefold()]
+            self._words[word] = (free or every)[int(digest(kind, word)[:8], 16) % len(free or every)]
+        made = self._words[word]
+        return made.capitalize() if word[0].isupper() else made
+
+
+def worked(
+    request: str,
+    arguments: Sequence[Mapping[str, Any]],
+    shown: Demonstration,
+    names: Mapping[str, str],
+    *,
+    personal: Callable[[str], str],
+    own: bool,
+) -> WorkedExample:
+    """An example of a run: its request and the arguments of its calls, which ``shown`` has without values.
+
+    ``names`` are the placeholders of its values; ``personal`` leaves out of a text what else may be somebody's.
+    """
+    texts = [value for value in names if _written.dated.fullmatch(value)]
+    days = set(_SPELLED.findall(request))
+    dates = [
+        text for text in texts if stands_in(request, text) or any(str(int(d)) in days for _, d in _DAY.findall(text))
+    ]
+    imitation, made, private = Imitation(dates, own=own), dict[str, Any](), list[str]()
+    for given, call in zip(arguments, shown.calls, strict=False):
+        for name, value in given.items():
+            found = isinstance(call.sources.get(name), ResultField)
+            for leaf in _leaves(value):
+                key = written(leaf)
+                if key not in names or key in made:
+                    continue
+                chosen = isinstance(leaf, str) and not found and is_choice(name, leaf)
+                kept = chosen or (key in texts and key not in dates)
+                made[key] = leaf if kept else imitation.of(leaf, name, secret=found)
+                if not kept and key not in texts and len(key) > 2:  # a day may be right for the next request, too
+                    private.append(written(made[key]))
+    text, marks = request, dict[str, str]()
+    for key in sorted(filter(None, made), key=len, reverse=True):
+        stands = re.compile(rf"(?<!\w){re.escape(key)}(?!\w)(?![^⟦]*⟧)", re.IGNORECASE)
+        if (found_at := stands.search(text)) is not None:
+            mark, kept = f"⟦v{len(marks)}⟧", written(made[key]) == key
+            marks[mark] = found_at[0] if kept else written(made[key])
+            text = stands.sub(mark, text)
+    text = text if own else imitation.request(personal(text))
+    text = _MARK.sub(lambda mark: marks.get(mark[0]) or ("Robin" if mark[1] == "name" else "4711"), text)
+    calls = [_replaced(given, made) for given in arguments]
+    return WorkedExample(request=text, calls=tuple(calls[: len(shown.calls)]), values=tuple(private))
+
+
+def _leaves(value: Any) -> Iterable[Any]:
+    if isinstance(value, Mapping | list | tuple):
+        inner = value.values() if isinstance(value, Mapping) else value
+        return [leaf for item in inner for leaf in _leaves(item)]
+    return [] if value is None or isinstance(value, bool) else [value]
+
+
+def _replaced(value: Any, made: Mapping[str, Any]) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _replaced(item, made) for key, item in value.items() if item is not None}
+    if isinstance(value, list | tuple):
+        return [_replaced(item, made) for item in value]
+    return value if value is None or isinstance(value, bool) else made.get(written(value), value)
+
+
+def nearest(examples: Sequence[WorkedExample], request: str) -> WorkedExample | None:
+    """The example whose request shares most words with this one; of several the latest."""
+    asked = set(terms(request))
+
+    def shared(example: WorkedExample) -> float:
+        said = set(terms(example.request))
+        return len(asked & said) / (len(asked | said) or 1)
+
+    return max(reversed(examples), key=shared, default=None)
+
+
+def choices_of(examples: Sequence[WorkedExample], at: int, name: str) -> list[str]:
+    """The choices that examples made for an argument of one call, the latest first."""
+    seen = (example.calls[at].get(name) for example in reversed(examples) if at < len(example.calls))
+    return list(dict.fromkeys(value for value in seen if isinstance(value, str) and is_choice(name, value)))
+
+
+def is_day(examples: Sequence[WorkedExample], at: int, name: str) -> bool:
+    """Whether an argument of one call is a day: whoever makes the call can read that out of a request."""
+    seen = [written(example.calls[at].get(name)) for example in examples if at < len(example.calls)]
+    return bool(seen) and all(_DAY.fullmatch(text) for text in seen)
+
+
+def as_choice(value: str, choices: Sequence[str]) -> str:
+    """What a request says as a choice is written: like one that is known, or in capitals as all of these are."""
+    if (near := nearest_choice(value, choices)) is not None:
+        return near
+    capital = bool(choices) and all(choice[:1].isupper() for choice in choices)
+    return value[:1].upper() + value[1:] if capital and value.islower() else value
+
+
+def choice_said(request: str, choices: Iterable[str]) -> str | None:
+    """The one of several choices that a request says, in whatever capitals; None where it says none, or several."""
+    said = [choice for choice in choices if stands_in(request, choice)]
+    longest = [choice for choice in said if not any(choice != other and stands_in(other, choice) for other in said)]
+    return longest[0] if len(longest) == 1 else None
+
+
+def says_choice(shown: Demonstration, request: str) -> bool:
+    """Whether a request says a choice that one of a strategy's changes was made with."""
+    changing = ((at, name) for at, call in enumerate(shown.calls) if call.effect for name in call.sources)
+    return any(choice_said(request, choices_of(shown.examples, at, name)) is not None for at, name in changing)
+
+
+def values_said(
+    shown: Demonstration, request: str, choices: Sequence[Mapping[str, Sequence[str]]]
+) -> tuple[list[dict[str, Any]], bool]:
+    """By call, what a request says in the place of the examples' values; and whether nothing else in it looks like one.
+
+    A choice is told by its own words, or by words that only examples with that choice have in common with the request.
+    Anything else is told by its form, where the request has exactly as many values of that form as the examples.
+    """
+    values = [dict[str, Any]() for _ in shown.calls]
+    wanted: dict[tuple[str, ...], dict[str, list[tuple[int, str, WorkedExample]]]] = defaultdict(dict)
+    chosen: dict[str, list[tuple[int, str]]] = defaultdict(list)
+    rest = request
+    for at, call in enumerate(shown.calls):
+        for name, source in call.sources.items():
+            if isinstance(source, ResultField):
+                continue
+            known = choices[at].get(name, ())
+            if (choice := choice_said(request, known)) is not None:
+                values[at][name] = choice
+                chosen[choice].append((at, name))
+                continue
+            implied = _reckoned(shown.examples, at, name, request) or _associated(shown.examples, at, name, request)
+            if implied is not None:
+                values[at][name] = implied
+            if implied is not None or known:
+                continue
+            for example in shown.examples:
+                value = example.calls[at].get(name) if at < len(example.calls) else None
+                if value is not None and (form := _form(value, example.request)) is not None:
+                    wanted[form].setdefault(written(call.arguments.get(name)), []).append((at, name, example))
+                    break
+    for places in chosen.values():
+        for at, name in places if _differ(shown.examples, places) else ():
+            del values[at][name]  # one word cannot be said to be both
+    for form in sorted(wanted):
+        candidates, asked_for = _candidates(form, rest), wanted[form]
+        # Of two names nobody can say which is whose; two days follow one another.
+        if len(candidates) != len(asked_for) or (len(asked_for) > 1 and form[0] != "1date"):
+            continue
+        in_order = sorted(asked_for.values(), key=lambda held: written(held[0][2].calls[held[0][0]][held[0][1]]))
+        for held, (text, value) in zip(in_order, sorted(candidates, key=lambda item: str(item[1])), strict=True):
+            rest = rest.replace(text, " ", 1)
+            for at, name, _ in held:
+                values[at][name] = value
+    left = [item for form in ("0quoted", "2shape", "4name") for item in _candidates((form, ""), rest)]
+    return values, not left
+
+
+def _differ(examples: Sequence[WorkedExample], places: Sequence[tuple[int, str]]) -> bool:
+    """Whether some example has different values at these places."""
+    held = ([example.calls[at].get(name) for at, name in places if at < len(example.calls)] for example in examples)
+    return any(len(set(map(written, values))) > 1 for values in held)
+
+
+def _associated(examples: Sequence[WorkedExample], at: int, name: str, request: str) -> str | None:
+    """What words lead to: those that every example with a value has in its request, and none with another value."""
+    by_value: dict[str, set[str]] = {}
+    for example in examples:
+        if at >= len(example.calls) or not isinstance(value := example.calls[at].get(name), str):
+            continue
+        if value in example.values or stands_in(example.request, value):
+            return None  # it is said, not meant
+        others = (written(leaf) for call in example.calls for leaf in _leaves(call) if leaf != value)
+        said = set(terms(example.request)).difference(*(terms(text) for text in others))
+        by_value[value] = by_value.get(value, said) & said
+    asked, fitting = set(terms(request)), list[str]()
+    for value, own in by_value.items():
+        elsewhere = set[str]().union(*(held for other, held in by_value.items() if other != value))
+        fitting += [value] if len(by_value) > 1 and (own - elsewhere) & asked else []
+    return fitting[0] if len(fitting) == 1 else None
+
+
+def _reckoned(examples: Sequence[WorkedExample], at: int, name: str, request: str) -> str | None:
+    """The day that a request names, as all examples reckoned theirs: as a day, or as the first or last of a month."""
+    values = [
+        (example.request, written(example.calls[at].get(name))) for example in examples if at < len(example.calls)
+    ]
+    if not values or not all(_DAY.fullmatch(value) for _, value in values):
+        return None
+    rules = set.intersection(
+        *({rule for rule, day in _named_days(text, value[:4]) if day == value} for text, value in values)
+    )
+    named = dict(_named_days(request, values[-1][1][:4]))
+    counts = {len(_named_days(text, "")) for text, _ in values} | {len(named)}
+    meant = {named[rule] for rule in rules if rule in named}
+    return meant.pop() if len(meant) == 1 and (len(counts) == 1 or not rules & {"1", "2"}) else None
+
+
+def _named_days(text: str, year: str) -> list[tuple[str, str]]:
+    """The days that a text names in words, each under how it does: the first or last of the only month, or by order."""
+    named = [(int(found[1]), _month(found[2])) for found in _SPELLED_DAY.finditer(text)]
+    days = [(str(at), f"{year}-{month:02d}-{day:02d}") for at, (day, month) in enumerate(named, start=1)]
+    if len(months := {_month(found[0]) for found in re.finditer(_MONTH_NAME, text, re.IGNORECASE)}) == 1:
+        [month] = months
+        last = calendar.monthrange(int(year or 2001), month)[1]
+        days += [("first", f"{year}-{month:02d}-01"), ("last", f"{year}-{month:02d}-{last}")]
+    return days
+
+
+def _month(name: str) -> int:
+    return [month[:3].casefold() for month in calendar.month_name].index(name[:3].casefold())
+
+
+def _form(value: Any, request: str) -> tuple[str, ...] | None:
+    """How a value of a request is told from its other words; None for what does not stand there."""
+    text = written(value)
+    if not stands_in(request, text):
+        return None
+    if any(found[1] == text for found in _QUOTED.finditer(request)):
+        return "0quoted", ""
+    if _DAY.fullmatch(text):
+        return "1date", ""
+    if isinstance(value, int | float):
+        return "3number", ""
+    if any(map(str.isdigit, text)) and " " not in text:
+        return "2shape", re.sub(r"[^\W\d_]", "a", re.sub(r"\d", "0", text.casefold()))
+    return ("4name", str(len(text.split()))) if _NAME.fullmatch(text) else None
+
+
+def _candidates(form: tuple[str, ...], text: str) -> list[tuple[str, Any]]:
+    """What in a text has a form, in its order, each with its value."""
+    match form:
+        case ("0quoted", _):
+            return [(found[0], found[1].strip()) for found in _QUOTED.finditer(text)]
+        case ("1date", _):
+            return [(found[0], found[0]) for found in _DAY.finditer(text)]
+        case ("3number", _):
+            numbers = (found[0] for found in re.finditer(r"(?<![\w:/.-])\d+(?:\.\d+)?(?![\w:/-])", text))
+            return [(number, float(number) if "." in number else int(number)) for number in numbers]
+        case ("2shape", wanted):
+            marked = [found[0].rstrip(".,:;") for found in _NUMBERED.finditer(text)]
+            shape = {item: re.sub(r"[^\W\d_]", "a", re.sub(r"\d", "0", item.casefold())) for item in marked}
+            return [(item, item) for item in marked if wanted in ("", shape[item])]
+    return [(name, name) for name in _names(text, int(form[1] or 0))]
+
+
+def _names(text: str, size: int) -> list[str]:
+    """Names of so many words in a text; what only begins a sentence is none of one."""
+    names = []
+    for found in _NAME.finditer(text):
+        parts = found[0].split()
+        begins = not text[: found.start()].rstrip() or text[: found.start()].rstrip()[-1] in ".!?:-"
+        if begins and (len(parts) > (size or 2) or (len(parts) == 1 and size != 1)):
+            parts = parts[1:]
+        parts = [part for part in parts if part.casefold() not in listed.week]
+        if parts and (not size or len(parts) == size):
+            names.append(" ".join(parts))
+    return list(dict.fromkeys(names))
+
+
+def worded_as(shown: Demonstration, request: str, said: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether a request has the very words of an example, but for the values."""
+    asked = _without(request, said)
+    return any(asked == _without(example.request, example.calls) for example in shown.examples)
+
+
+def _without(text: str, calls: Iterable[Mapping[str, Any]]) -> list[str]:
+    """A text's words, with marks for the values of calls and for days."""
+    values = (written(leaf) for call in calls for leaf in _leaves(call))
+    for value in sorted(filter(None, values), key=len, reverse=True):
+        text = re.sub(rf"(?<!\w){re.escape(value)}(?!\w)", " ⟦⟧ ", text, flags=re.IGNORECASE)
+    text = re.sub(_MONTH_NAME, " ⟦⟧ ", _SPELLED_DAY.sub(" ⟦⟧ ", text), flags=re.IGNORECASE)
+    return re.findall(r"⟦⟧|[^\W_]+|\?", text.casefold())
+
+
+def asks_for(shown: Demonstration, request: str, tools: Iterable[str], said: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether a request in other words asks for the change that a strategy makes.
+
+    It must say so: with all words of the tool's name that makes the change, or with a choice that the change is about
+    and a word of the strategy's own requests. It asks no question, excepts nothing, and has no word of another tool's
+    name, nor one for looking, keeping or taking back, that the strategy's own requests have not.
+    """
+    changing = [at for at, call in enumerate(shown.calls) if call.effect]
+    if not changing:
+        return True
+    spoken, asked = set(words(request)), set(terms(request))
+    own_words = set[str]().union(*(words(example.request) for example in shown.examples))
+    begins = {part[0] for text in re.split(r"[.!?:;]", request) if (part := words(text))}
+    if (spoken & (listed.otherwise | listed.conditions)) - own_words or begins & listed.asking:
+        return False
+    if "?" in request and not listed.polite & spoken:
+        return False
+    named = " ".join(name for call in shown.calls for name in (call.tool_name, *call.arguments)).replace("_", " ")
+    own = {term for word in (*own_words, *words(named)) if len(word) > 2 for term in terms(word)}
+    verbs = {name_terms[0] for name in tools if (name_terms := terms(name))}
+    made = {term for at in changing for term in terms(shown.calls[at].tool_name)}
+    if asked & (verbs - own - made):
+        return False
+    values = [(name, value) for at in changing for name, value in said[at].items() if isinstance(value, str)]
+    chosen = {term for name, value in values if is_choice(name, value) for term in terms(value)}
+    shown_values = {term for example in shown.examples for value in example.values for term in terms(value)}
+    evidence = asked & own - chosen - shown_values
+    return made <= asked or bool(chosen and evidence)
