@@ -26,6 +26,7 @@ from journeyman.sensitive.tokens import redacted
 
 MOST_EXAMPLES = 12
 """Of one strategy: so many runs are shown."""
+MOST_TRIES = 20
 _written = Patterns("journeyman.learning", "abstraction.txt")
 _MARK = re.compile(r"⟦([^⟧]*)⟧")
 _DAY = re.compile(r"(\d{4}[-/]\d\d[-/])(\d\d)")
@@ -47,22 +48,32 @@ def is_choice(name: str, text: str) -> bool:
 class Imitation:
     """Values in the form of others, the same for the same one."""
 
-    def __init__(self, dates: Iterable[str], *, own: bool) -> None:
+    def __init__(self, dates: Iterable[str], real: Iterable[str], *, own: bool) -> None:
         days = [int(found[2]) for text in dates for found in _DAY.finditer(text)]
         shifts = [shift for shift in (3, -3, 2, -2, 1, -1) if all(0 < day + shift < 29 for day in days)]
         self._shift = shifts[0] if days and shifts and not own else 0
         self._days = {str(day) for day in days}
         self._words: dict[str, str] = {}
         self._own = own
+        self._real = {text.casefold() for text in real}
+        """What nothing that is made up may be."""
 
     def of(self, value: Any, name: str, *, secret: bool) -> Any:
         """Another value of the same form; of a ``secret`` one no word stays."""
         if self._own:
             return redacted(value) if isinstance(value, str) else value
-        if isinstance(value, int | float):
-            return type(value)(self._digits(written(value)))
-        if _written.dated.fullmatch(value):
+        if isinstance(value, str) and _written.dated.fullmatch(value):
             return _DAY.sub(lambda found: f"{found[1]}{int(found[2]) + self._shift:02d}", value)
+        made = (self._made(value, name, str(attempt), secret=secret) for attempt in range(MOST_TRIES))
+        # A small number and a few plain words are nobody's, wherever they stand.
+        plain = not isinstance(value, str) or (not secret and _written.plain_words.fullmatch(value))
+        return next(
+            (item for item in made if written(item).casefold() not in self._real), value if plain else "example"
+        )
+
+    def _made(self, value: Any, name: str, salt: str, *, secret: bool) -> Any:
+        if isinstance(value, int | float):
+            return type(value)(self._digits(written(value), salt))
         if "@" in value:
             return f"{self._word(value, 'first')}@example.org"
         if len(value.split()) > 4:
@@ -70,7 +81,7 @@ class Imitation:
         everything = secret or identifies(name) or _written.of_somebody.search(name) is not None
         kinds = iter(("first", *["last"] * len(value)))
         pattern = r"[^\W\d_]{4,}" if any(map(str.isdigit, value)) else r"[^\W\d_]+" if everything else _CAPITAL.pattern
-        return self._digits(re.sub(pattern, lambda part: self._word(part[0], next(kinds)), value))
+        return self._digits(re.sub(pattern, lambda part: self._word(part[0], next(kinds)), value), salt)
 
     def request(self, text: str) -> str:
         """A request, with the days of dates that were reckoned from its words shifted as these are."""
@@ -79,14 +90,14 @@ class Imitation:
         )
         return _SPELLED.sub(shifted, text)
 
-    def _digits(self, text: str) -> str:
-        drawn = int(digest("digits", text)[:8], 16)
+    def _digits(self, text: str, salt: str) -> str:
+        drawn = int(digest("digits", text, salt)[:8], 16)
         return re.sub(r"\d", lambda digit: str((int(digit[0]) + drawn // (1 + digit.start())) % 9 + 1), text)
 
     def _word(self, word: str, kind: str) -> str:
         if word not in self._words:
             every = sorted(getattr(listed, kind))
-            free = [item for item in every if item not in self._words.values() and item not in word.casefold()]
+            free = [item for item in every if item not in self._words.values() and item not in " ".join(self._real)]
             self._words[word] = (free or every)[int(digest(kind, word)[:8], 16) % len(free or every)]
         made = self._words[word]
         return made.capitalize() if word[0].isupper() else made
@@ -110,7 +121,7 @@ def worked(
     dates = [
         text for text in texts if stands_in(request, text) or any(str(int(d)) in days for _, d in _DAY.findall(text))
     ]
-    imitation, made, private = Imitation(dates, own=own), dict[str, Any](), list[str]()
+    imitation, made, private = Imitation(dates, names, own=own), dict[str, Any](), list[str]()
     for given, call in zip(arguments, shown.calls, strict=False):
         for name, value in given.items():
             found = isinstance(call.sources.get(name), ResultField)
