@@ -6,10 +6,10 @@ import pytest
 
 from scripts.mcp_conformance import NOT_APPLICABLE, main, verdict
 
-ALWAYS = "[90m2026-11-18T08:39:34Z[0m [wire-schema-valid         ] [32mSUCCESS[0m Every message is valid\n"
-SKIPPED = "[90m2026-11-18T08:39:34Z[0m [sep-2640-directory-read   ] [0mSKIPPED[0m The server did not declare it\n"
-WARNED = "[90m2026-11-18T08:39:34Z[0m [sep-2322-ignore-unexpected] [33mWARNING[0m The server ignores extra keys\n"
-SHOWN = "[90m2026-11-18T08:39:34Z[0m [tools-list                ] [32mSUCCESS[0m The server lists its tools\n"
+ALWAYS = "\x1b[90m08:39\x1b[0m [wire-schema-valid         ] \x1b[32mSUCCESS\x1b[0m Every message is valid\n"
+SKIPPED = "\x1b[90m08:39\x1b[0m [sep-2640-directory-read   ] \x1b[0mSKIPPED\x1b[0m The server did not declare it\n"
+WARNED = "\x1b[90m08:39\x1b[0m [sep-2322-ignore-unexpected] \x1b[33mWARNING\x1b[0m The server ignores extra keys\n"
+SHOWN = "\x1b[90m08:39\x1b[0m [tools-list                ] \x1b[32mSUCCESS\x1b[0m The server lists its tools\n"
 
 
 @pytest.mark.parametrize(
