@@ -27,9 +27,8 @@ from journeyman.core.data import new_id
 from journeyman.core.errors import ConfigurationError, SessionTakenError
 from journeyman.core.runs import CHAT_MESSAGE_LIMIT, UNFINISHED, Role, SessionRow
 from journeyman.doors.cli import options, screen
-from journeyman.doors.cli.loading import command, in_running_app
+from journeyman.doors.cli.loading import RememberedTools, command, in_running_app, load_for_run
 from journeyman.doors.cli.options import ExitCode, RunOptions
-from journeyman.doors.cli.origins import RememberedTools, load_for_run
 from journeyman.doors.cli.run import see_through
 from journeyman.doors.cli.tools import print_tool, print_tools
 from journeyman.doors.cli.trust import Gate

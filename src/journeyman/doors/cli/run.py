@@ -27,9 +27,8 @@ from journeyman.core.runs import AgentResponse, Limits, RunStatus
 from journeyman.core.storing import RunRow
 from journeyman.doors.cli import options, screen
 from journeyman.doors.cli.configured import configuration
-from journeyman.doors.cli.loading import command, in_running_app, load_agent, opened
+from journeyman.doors.cli.loading import command, in_running_app, load_agent, load_for_run, opened
 from journeyman.doors.cli.options import ExitCode, RunOptions
-from journeyman.doors.cli.origins import load_for_run
 from journeyman.doors.cli.printed import printing_to_stderr
 from journeyman.doors.cli.screen import print_answer
 from journeyman.doors.cli.trace import Allow, Asker, Trace, asker, nobody

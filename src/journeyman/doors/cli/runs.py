@@ -24,10 +24,9 @@ from journeyman.core.events import Fact
 from journeyman.core.runs import UNFINISHED, AgentResponse, RunStatus, Wait
 from journeyman.core.storing import RunRow
 from journeyman.doors.cli import options, screen
-from journeyman.doors.cli.loading import at_desk, command, in_running_app, load_agent, must_exist
+from journeyman.doors.cli.loading import RememberedTools, at_desk, command, in_running_app, load_agent, must_exist
 from journeyman.doors.cli.operated import Call, Listing, Typed, operated
 from journeyman.doors.cli.options import DEFAULT_STORE, ExitCode, RunOptions, WrongUsageError
-from journeyman.doors.cli.origins import RememberedTools
 from journeyman.doors.cli.replays import RunId, runs
 from journeyman.doors.cli.run import (
     follow,

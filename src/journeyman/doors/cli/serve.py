@@ -25,9 +25,16 @@ from journeyman.core.errors import ConfigurationError
 from journeyman.core.lazy import install_command
 from journeyman.doors.cli import options, screen
 from journeyman.doors.cli.configured import configuration, settings, wrong_value
-from journeyman.doors.cli.loading import imported, load_agent, load_library, without_password
+from journeyman.doors.cli.loading import (
+    RememberedTools,
+    imported,
+    load_agent,
+    load_library,
+    origin_of,
+    remember,
+    without_password,
+)
 from journeyman.doors.cli.options import STORE_VARIABLE, RunOptions, WrongUsageError
-from journeyman.doors.cli.origins import RememberedTools, origin_of, remember
 from journeyman.doors.cli.printed import printing_to_stderr
 from journeyman.doors.cli.program import TOKEN_VARIABLE, new_token, take_from_environment
 from journeyman.doors.cli.trust import Gate

@@ -20,8 +20,8 @@ from journeyman.core.errors import ConfigurationError
 from journeyman.core.lazy import install_command
 from journeyman.doors.cli import options, screen
 from journeyman.doors.cli.configured import configuration, file_settings, settings, wrong_value
+from journeyman.doors.cli.loading import RememberedTools, origin_of, remember
 from journeyman.doors.cli.options import RunOptions, WrongUsageError
-from journeyman.doors.cli.origins import RememberedTools, origin_of, remember
 from journeyman.doors.cli.program import take_from_environment
 from journeyman.doors.cli.serve import agents_and_tools, opening, who_answers
 

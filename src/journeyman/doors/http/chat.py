@@ -1,31 +1,36 @@
-"""Chat: a message goes in, the run's events come out, as a stream or as one answer."""
+"""What starts a run over HTTP: a message of a chat, whose events come out as a stream or as one answer; and calls of
+tools, one by one or in chains."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import nullcontext
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Query, Request, Response
 from pydantic import BaseModel, Field, field_validator
 
 from journeyman.app import Agent
-from journeyman.app.desk import Desk
+from journeyman.app.chains import MOST_STEPS, literal, start_chain
+from journeyman.app.desk import Desk, InvalidInputError, Outcome
 from journeyman.app.handles import Handle
-from journeyman.app.operations.table import Body, SessionId, refused
+from journeyman.app.operations.service import unknown_tool
+from journeyman.app.operations.table import Body, Object, SessionId, refused
 from journeyman.core.calls import ToolCallRecord
 from journeyman.core.content import MEDIUM_BYTES, MESSAGE_MEDIA, REQUEST_MEDIA_BYTES, Medium, check_media
 from journeyman.core.data import new_id
-from journeyman.core.errors import ErrorInfo, InvalidDataError
+from journeyman.core.errors import ConfigurationError, ErrorInfo, InvalidDataError
 from journeyman.core.gaps import ToolGapReport
 from journeyman.core.runs import CHAT_MESSAGE_LIMIT, Message, TaskInput, Usage
-from journeyman.core.storing import RunOrder
+from journeyman.core.storing import ChainStep, RunOrder
 from journeyman.doors.http.common import DeskDep, IdempotencyKey, JsonRoute, RunAnswer, answer_fields
 from journeyman.doors.http.errors import FieldError, Problem, answers
 from journeyman.doors.http.events import EVENTS, LastEventId, stream_run, wants_json
 from journeyman.doors.http.health import MetricsDep
 
 router = APIRouter(prefix="/api/v1/chat", tags=["chat"], route_class=JsonRoute)
+calls = APIRouter(prefix="/api/v1", tags=["tools"], route_class=JsonRoute)
 
 
 class ChatMedium(Body):
@@ -266,3 +271,85 @@ async def history(
 ) -> History:
     """In order. Messages of a run are added when it has ended."""
     return History(session_id=session_id, messages=list(await desk.messages(session_id, last=last)))
+
+
+# --- calls
+
+_PERSON: dict[int | str, dict[str, Any]] = {202: {"description": "It waits for a person"}}
+
+
+class Step(Body):
+    """One call. '$NAME' is a field of the latest result that has it, '$N.path' one of step N's, '$$' a dollar sign."""
+
+    tool: str = Field(min_length=1, max_length=128, examples=["create_task"])
+    args: Object = Field(default_factory=dict, examples=[{"title": "Review", "description": "costs $$5"}])
+
+
+class ChainRequest(Body):
+    steps: list[Step] = Field(min_length=1, max_length=MOST_STEPS)
+    session_id: SessionId | None = Field(default=None, description="What was allowed for this session holds.")
+
+
+class ChainAnswer(RunAnswer):
+    """How far a chain has come. It is a run: everything about it is under /api/v1/runs."""
+
+    results: list[Any] = Field(description="Of the steps that are done, in order.")
+    error: ErrorInfo | None
+
+
+class CallRequest(Body):
+    arguments: Object = Field(default_factory=dict, examples=[{"title": "Buy milk"}])
+    session_id: SessionId | None = Field(default=None, description="What was allowed for this session holds.")
+
+
+class CallAnswer(RunAnswer):
+    """What became of a call."""
+
+    record: ToolCallRecord | None = Field(description="Null as long as it waits for a person.")
+
+
+@calls.post("/chains", summary="Call tools one after another", responses={**answers(404, 409), **_PERSON})
+async def run_chain(body: ChainRequest, response: Response, desk: DeskDep, key: IdempotencyKey = None) -> ChainAnswer:
+    """Answers when the chain has ended (200) or needs a person (202)."""
+    run_id, outcome = await _carried_out(desk, body.steps, body.session_id, key=key)
+    response.status_code = 202 if outcome.kind == "waiting" else 200
+    handle = await desk.app.handle(run_id)
+    return ChainAnswer(
+        **answer_fields(run_id, outcome),
+        results=[await handle.whole(record) for record in outcome.calls if record.success],
+        error=None if outcome.response is None else outcome.response.error,
+    )
+
+
+@calls.post("/tools/{name}/call", summary="Call one tool", responses={**answers(404, 409), **_PERSON})
+async def call_tool(
+    name: str, body: CallRequest, response: Response, desk: DeskDep, key: IdempotencyKey = None
+) -> CallAnswer:
+    """Governed like any other call. Answers when it has ended (200), well or not, or needs a person (202)."""
+    if name not in desk.app.library:
+        raise unknown_tool(desk, name)
+    step = Step(tool=name, args=literal(body.arguments))
+    run_id, outcome = await _carried_out(desk, [step], body.session_id, key=key)
+    response.status_code = 202 if outcome.kind == "waiting" else 200
+    return CallAnswer(**answer_fields(run_id, outcome), record=next(iter(outcome.calls), None))
+
+
+async def _carried_out(
+    desk: Desk, steps: list[Step], session_id: str | None, *, key: str | None
+) -> tuple[str, Outcome]:
+    chain = [ChainStep(tool=step.tool, args=step.args) for step in steps]
+    run_id = desk.run_id_for("chains", key)
+
+    def same(order: RunOrder) -> bool:
+        return list(order.chain) == chain and order.task.session_id == session_id
+
+    if run_id is not None and await desk.begun_before(run_id, same=same) is not None:
+        return run_id, await desk.outcome(await desk.app.handle(run_id), session_id=session_id)
+    try:
+        async with nullcontext() if session_id is None else desk.begins_in(session_id):
+            handle = await start_chain(desk.app, chain, principal=desk.principal, session_id=session_id, run_id=run_id)
+    except ConfigurationError as error:
+        raise InvalidInputError("INVALID_CHAIN", "steps", str(error)) from None
+    if run_id is not None:  # the key may have come with another call at the same time
+        await desk.begun_before(run_id, same=same)
+    return handle.run_id, await desk.outcome(handle, session_id=session_id)

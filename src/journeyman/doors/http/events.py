@@ -7,7 +7,7 @@ nothing twice. Signals have no id. The end is ``data: [DONE]``. Results that are
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Annotated, Any, TypeVar
 
@@ -15,7 +15,7 @@ from fastapi import APIRouter, Header, Query, Response
 from fastapi.responses import StreamingResponse
 from fastapi.sse import KEEPALIVE_COMMENT, EventSourceResponse, format_sse_event
 from pydantic import BaseModel, Field
-from pydantic_core import to_json
+from pydantic_core import from_json, to_json
 from starlette.types import Receive, Scope, Send
 
 from journeyman.app import rendered
@@ -45,26 +45,24 @@ HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 LastEventId = Annotated[str, Header(alias="Last-Event-ID", pattern="^[0-9]{0,9}$", description="An event's id.")]
 
 
-def shown(event: Event) -> dict[str, Any]:
+def as_json(event: Event) -> bytes:
     """An event as clients see it: of the agent its name and model, and no history, which clients have already.
 
     Of a call also what it came to, for people; the words of tools that have their own come with the end of the step.
     """
     if isinstance(event, RunStarted):
         agent = {name: event.agent.get(name) for name in ("name", "description", "model")}
-        return {**event.model_dump(mode="json", exclude={"agent", "history"}), "agent": agent}
-    if isinstance(event, CallFinished):
-        return {**event.model_dump(mode="json"), "rendered": rendered(event.record)}
-    return event.model_dump(mode="json")
+        return to_json({**event.model_dump(mode="json", exclude={"agent", "history"}), "agent": agent})
+    data = event.__pydantic_serializer__.to_json(event)
+    if isinstance(event, CallFinished):  # without reading a large result into Python again
+        data = data[:-1] + b',"rendered":' + to_json(rendered(event.record)) + b"}"
+    return data
 
 
 def encoded(event: Event, *, id: str | None = None) -> bytes:
     """A fact with its number as its id, or with the id given; a signal with none."""
-    data = to_json(shown(event)) if isinstance(event, RunStarted) else event.__pydantic_serializer__.to_json(event)
-    if isinstance(event, CallFinished):  # as ``shown`` has it, without reading a large result into Python again
-        data = data[:-1] + b',"rendered":' + to_json(rendered(event.record)) + b"}"
     number = None if event.seq is None else id or str(event.seq)
-    return format_sse_event(data_str=data.decode(), event=event.type, id=number)
+    return format_sse_event(data_str=as_json(event).decode(), event=event.type, id=number)
 
 
 def refused(run_id: str, code: str, error: Exception) -> bytes:
@@ -189,7 +187,8 @@ async def run_events(
             return Response(status_code=204)
         return stream_run(await desk.app.handle(run_id), after=after, metrics=metrics, headers={"X-Run-ID": run_id})
     facts = await desk.facts(run_id, after=after, limit=MOST_EVENTS)
-    return Events(events=[shown(fact) for fact in facts], last_seq=facts[-1].seq or after if facts else after)
+    events = [from_json(as_json(fact)) for fact in facts]
+    return Events(events=events, last_seq=facts[-1].seq or after if facts else after)
 
 
 @router.get(
@@ -244,67 +243,44 @@ async def many_events(
         ),
     ] = None,
 ) -> Any:
-    asked = [_asked(item) for item in run]
-    position, missing, more = _Position(), dict[str, NotFoundError](), False
-    for (name, after), have in zip(asked, _numbers(last, len(asked)), strict=True):
+    order, position, missing, more = list[str](), dict[str, int](), dict[str, NotFoundError](), False
+    for item, have in zip(run, _numbers(last, len(run)), strict=True):
+        name, colon, number = item.rpartition(":")
+        name, after = (name, int(number)) if colon and _is_number(number) else (item, 0)
         try:
             row = await desk.run(name)
+            name, after = row.id, max(after, have)
+            more = more or not row.status.ended or row.last_seq > after
         except NotFoundError as error:
-            missing[name] = error
-            position.add(name, 0)
-            continue
-        position.add(row.id, max(after, have))
-        more = more or not row.status.ended or row.last_seq > max(after, have)
-    handles = {Handle(desk.app.runner, run_id): seq for run_id, seq in position.found.items() if run_id not in missing}
+            missing[name], after = error, 0
+        order.append(name)
+        position[name] = max(after, position.get(name, 0))
+    handles = {Handle(desk.app.runner, run_id): seq for run_id, seq in position.items() if run_id not in missing}
     if not handles:
-        raise missing[asked[0][0]]
+        raise missing[order[0]]
     if last is not None and not more:
         return Response(status_code=204)
-    return EventStream(_events_of_many(handles, missing, position, metrics), headers=HEADERS)
 
+    def encode(news: News) -> bytes:
+        """An event's id says where the client is in all its runs: the last fact of each, as it asked for them."""
+        if news.error is not None:
+            return refused(news.run_id, "RUN_CANNOT_GO_ON", news.error)
+        data = b""
+        for event in news.events:
+            position[news.run_id] = event.seq or position[news.run_id]
+            data += encoded(event, id=".".join(str(position[run_id]) for run_id in order))
+        return data
 
-async def _events_of_many(
-    handles: Mapping[Handle, int], missing: Mapping[str, NotFoundError], position: _Position, metrics: Metrics
-) -> AsyncGenerator[bytes, None]:
-    with metrics.stream():
-        # At once, so that a client knows that it is connected.
-        yield KEEPALIVE_COMMENT + b"".join(refused(run_id, error.code, error) for run_id, error in missing.items())
-        async with aclosing(with_pauses(follow(handles), seconds=KEEP_ALIVE_SECONDS)) as found:
-            async for news in found:
-                yield KEEPALIVE_COMMENT if news is None else _encoded(news, position)
-        yield DONE
+    async def events() -> AsyncGenerator[bytes, None]:
+        with metrics.stream():
+            # At once, so that a client knows that it is connected.
+            yield KEEPALIVE_COMMENT + b"".join(refused(run_id, error.code, error) for run_id, error in missing.items())
+            async with aclosing(with_pauses(follow(handles), seconds=KEEP_ALIVE_SECONDS)) as batches:
+                async for news in batches:
+                    yield KEEPALIVE_COMMENT if news is None else encode(news)
+            yield DONE
 
-
-def _encoded(news: News, position: _Position) -> bytes:
-    if news.error is not None:
-        return refused(news.run_id, "RUN_CANNOT_GO_ON", news.error)
-    return b"".join(encoded(event, id=position.at(news.run_id, event.seq)) for event in news.events)
-
-
-class _Position:
-    """Where a client is in all its runs: the number of the last fact of each, in the order it asked for them."""
-
-    def __init__(self) -> None:
-        self._order: list[str] = []
-        self.found: dict[str, int] = {}
-
-    def add(self, run_id: str, seq: int) -> None:
-        self._order.append(run_id)
-        self.found[run_id] = max(seq, self.found.get(run_id, 0))
-
-    def at(self, run_id: str, seq: int | None) -> str | None:
-        """The id of an event; of one that has no number, none."""
-        if seq is None:
-            return None
-        self.found[run_id] = seq
-        return ".".join(str(self.found[name]) for name in self._order)
-
-
-def _asked(item: str) -> tuple[str, int]:
-    run_id, colon, number = item.rpartition(":")
-    if not colon or not _is_number(number):
-        return item, 0
-    return run_id, int(number)
+    return EventStream(events(), headers=HEADERS)
 
 
 def _numbers(header: str | None, count: int) -> list[int]:

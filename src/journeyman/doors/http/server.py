@@ -19,7 +19,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from journeyman.app.observing import prometheus_page
 from journeyman.app.service import Service
 from journeyman.core.errors import ConfigurationError
-from journeyman.doors.http import chat, completions, events, health, tools, web
+from journeyman.doors.http import chat, completions, events, health, web
 from journeyman.doors.http.auth import AUTHENTICATED, Tokens, check_binding
 from journeyman.doors.http.connections import Connection, Connections
 from journeyman.doors.http.errors import install_errors
@@ -63,7 +63,7 @@ def create_app(service: Service, *, tokens: Tokens | None = None, options: Serve
     api.state.readiness = Readiness(service)
     api.state.instruments = prometheus_page()
     install_errors(api)
-    own = (chat.router, events.router, tools.router, completions.router)
+    own = (chat.router, events.router, chat.calls, completions.router)
     for router in (*routers(), *own):
         api.include_router(router, dependencies=AUTHENTICATED)
     api.include_router(health.router)
