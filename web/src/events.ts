@@ -70,6 +70,16 @@ export interface ToolCall {
   confidence: number | null;
 }
 
+/** An image or a file: its bytes in base64, or the artifact of a run that has them. */
+export interface Medium {
+  mime_type: string;
+  bytes: number;
+  name?: string;
+  data?: string;
+  artifact?: string;
+  run_id?: string;
+}
+
 export interface CallRecord {
   call_id: string;
   tool_name: string;
@@ -78,6 +88,7 @@ export interface CallRecord {
   result: unknown;
   /** In the place of a large result: where the whole is kept, how it begins and how it ends. */
   artifact?: { id: string; chars: number; head: string; tail: string } | null;
+  media?: Medium[];
   error: ErrorInfo | null;
   start_time: string;
   end_time: string;
@@ -105,7 +116,7 @@ type Of<Type extends string, Fields> = { type: Type; run_id: string; seq: number
 export type RunEvent =
   | Of<"run_started", {
       agent: { name: string; model: string };
-      task: { description: string; session_id: string | null };
+      task: { description: string; session_id: string | null; media?: Medium[] };
       principal: Principal | null;
     }>
   | Of<"run_resumed", { owner: string }>

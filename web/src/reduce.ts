@@ -2,7 +2,7 @@
 // reload, whoever started the run. Facts are taken once and in order; signals only change what is under way.
 
 import type {
-  CallRecord, Advice, Approval, ArgumentSource, ApprovalStatus, CallStatus, Data, ErrorInfo, Resolution, Risk, RunEvent, RunStatus, ToolCall, Usage,
+  CallRecord, Advice, Approval, ArgumentSource, ApprovalStatus, CallStatus, Data, ErrorInfo, Medium, Resolution, Risk, RunEvent, RunStatus, ToolCall, Usage,
 } from "./events";
 import { ended } from "./events";
 
@@ -24,6 +24,7 @@ export interface CallView {
   rendered: string;
   /** Where the whole of a large result is kept. */
   artifact: string | null;
+  media: Medium[];
   error: ErrorInfo | null;
   progress: { message: string; fraction: number | null } | null;
   approval: ApprovalView | null;
@@ -60,6 +61,7 @@ export interface RunState {
   /** Among the runs that wait for their turn. */
   place: number | null;
   task: string;
+  media: Medium[];
   agent: string;
   model: string;
   sessionId: string | null;
@@ -79,9 +81,9 @@ export interface RunState {
   usage: Usage;
 }
 
-export function emptyRun(id: string, task = "", sessionId: string | null = null): RunState {
+export function emptyRun(id: string, task = "", sessionId: string | null = null, media: Medium[] = []): RunState {
   return {
-    id, task, sessionId, seq: 0, status: "queued", place: null, agent: "", model: "", principal: null, startedAt: null,
+    id, task, media, sessionId, seq: 0, status: "queued", place: null, agent: "", model: "", principal: null, startedAt: null,
     endedAt: null, steps: [], answer: null, error: null, missing: [], strategies: [], offers: [], pauses: [],
     usage: { input_tokens: 0, output_tokens: 0, requests: 0 },
   };
@@ -118,7 +120,7 @@ function fact(run: RunState, event: RunEvent): RunState {
   switch (event.type) {
     case "run_started":
       return {
-        ...run, status: "running", task: event.task.description, sessionId: event.task.session_id,
+        ...run, status: "running", task: event.task.description, media: event.task.media ?? [], sessionId: event.task.session_id,
         agent: event.agent.name, model: event.agent.model, principal: event.principal?.id ?? null,
         startedAt: event.time,
       };
@@ -149,7 +151,7 @@ function fact(run: RunState, event: RunEvent): RunState {
       const record = event.record;
       return onCall(run, record.call_id, (call) => ({
         status: record.status, arguments: record.arguments, result: resultOf(record), error: record.error,
-        rendered: event.rendered ?? "", artifact: record.artifact?.id ?? null,
+        rendered: event.rendered ?? "", artifact: record.artifact?.id ?? null, media: record.media ?? [],
         attempts: record.attempts, cached: record.cached, risk: record.risk ?? call.risk,
         grounding: record.grounding ?? [],
         confidence: record.confidence ?? call.confidence, durationMs: record.duration_ms,
@@ -201,7 +203,7 @@ function planned(call: ToolCall): CallView {
   return {
     id: call.id, tool: call.tool_name, arguments: call.arguments, malformed: call.malformed, status: "pending",
     risk: null, confidence: call.confidence, attempts: 0, cached: false, startedAt: null, endedAt: null,
-    durationMs: null, result: null, rendered: "", artifact: null, error: null, progress: null, approval: null, resolution: null, grounding: [],
+    durationMs: null, result: null, rendered: "", artifact: null, media: [], error: null, progress: null, approval: null, resolution: null, grounding: [],
   };
 }
 

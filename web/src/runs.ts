@@ -7,7 +7,7 @@
 
 import { useEffect, useState } from "preact/hooks";
 import { explain, identity, must, request, send } from "./api";
-import type { RunEvent } from "./events";
+import type { Medium, RunEvent } from "./events";
 import { ended } from "./events";
 import { parse } from "./json";
 import { emptyRun, reduce, withoutDrafts, type RunState } from "./reduce";
@@ -81,11 +81,12 @@ export function useRun(id: string): { run: RunState; facts: RunEvent[]; problem:
 }
 
 /** Begin a run with a message. Returns its id when the service has taken it; throws when it has not. */
-export async function start(message: { message: string; session_id: string; agent?: string; run_id: string }): Promise<string> {
-  const begun = await send<{ run_id: string }>("POST", "/api/v1/chat", message, { Prefer: "respond-async" });
+export async function start(message: { message: string; session_id: string; agent?: string; run_id: string; media: Medium[] }): Promise<string> {
+  const media = message.media.map(({ data, name = "", mime_type }) => ({ data, name, mime_type }));
+  const begun = await send<{ run_id: string }>("POST", "/api/v1/chat", { ...message, media }, { Prefer: "respond-async" });
   // The name that was given is ours alone; the run has an id of its own.
   const id = begun.run_id;
-  entryOf(id).state = emptyRun(id, message.message, message.session_id);
+  entryOf(id).state = emptyRun(id, message.message, message.session_id, message.media);
   return id;
 }
 

@@ -2,13 +2,14 @@
 
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { ApiError, get, send } from "../api";
-import { ended, type RunStatus } from "../events";
+import { ended, type Medium, type RunStatus } from "../events";
 import { newId, plural } from "../format";
 import { conversationsChanged } from "../frame/conversations";
 import { useAction, useApi } from "../hooks";
 import { changes, useMe } from "../me";
 import { Composer } from "../parts/composer";
 import { Exchange } from "../parts/exchange";
+import { bytesOf } from "../parts/files";
 import { Confirm, Empty, Problem } from "../parts/small";
 import { go, href } from "../router";
 import { start } from "../runs";
@@ -39,9 +40,10 @@ export function ChatPage({ id }: { id: string | null }) {
   const writes = id === null || !session.data || changes(me, session.data.principal);
   usePinnedToEnd(id);
 
-  const say = async (message: string, agent: string | undefined): Promise<void> => {
+  const say = async (message: string, agent: string | undefined, files: Medium[] = []): Promise<void> => {
     const session = id ?? newId("web");
-    const run = await start({ message, session_id: session, run_id: newId("run"), ...(agent ? { agent } : {}) });
+    const media = await Promise.all(files.map(async (file) => ({ ...file, data: await bytesOf(file) })));
+    const run = await start({ message, session_id: session, run_id: newId("run"), media, ...(agent ? { agent } : {}) });
     setOwn((old) => ({ session, runs: old.session === session ? [...old.runs, run] : [run] }));
     if (id === null) go("chat", session, { replace: true });
     else reload();
@@ -67,7 +69,7 @@ export function ChatPage({ id }: { id: string | null }) {
       ) : null}
       {data && data.total > 200 && limit >= 200 ? <p class="earlier"><a href={href("runs")}>Still earlier messages are among the runs</a></p> : null}
       {known.map((run, at) => (
-        <Exchange key={run} id={run} row={rows.get(run) ?? null} last={at === known.length - 1} again={writes && at === known.length - 1 ? (old) => say(old.task, old.agent || undefined) : null} />
+        <Exchange key={run} id={run} row={rows.get(run) ?? null} last={at === known.length - 1} again={writes && at === known.length - 1 ? (old) => say(old.task, old.agent || undefined, old.media) : null} />
       ))}
       {writes
         ? <Composer runs={known} open={openRun(rows.get(known.at(-1) ?? ""))} agents={agents?.agents ?? []} text={text} setText={setText} say={say} />

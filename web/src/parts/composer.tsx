@@ -2,20 +2,22 @@
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import { explain, send } from "../api";
-import { ended } from "../events";
+import { ended, type Medium } from "../events";
 import { useAction } from "../hooks";
 import { useMe } from "../me";
 import { doing } from "../reduce";
 import { useRun } from "../runs";
 import type { AgentRow } from "../shapes";
+import { attached } from "./files";
 import { Problem } from "./small";
 
 const LONGEST = 2_000;
 
 export function Composer({ runs, open, agents, text, setText, say }: {
   runs: string[]; open: boolean; agents: AgentRow[]; text: string; setText: (change: (old: string) => string) => void;
-  say: (message: string, agent: string | undefined) => Promise<void>;
+  say: (message: string, agent: string | undefined, files: Medium[]) => Promise<void>;
 }) {
+  const [files, setFiles] = useState<Medium[]>([]);
   const [agent, setAgent] = useState<string | undefined>();
   const [problem, setProblem] = useState<string | null>(null);
   const [sending, setSending] = useState(false);
@@ -33,15 +35,26 @@ export function Composer({ runs, open, agents, text, setText, say }: {
     // On a phone this would bring up the keyboard over what one came to read.
     if (matchMedia("(hover: hover)").matches) box.current!.focus({ preventScroll: true });
   }, []);
+  const attach = async (given: Iterable<File>): Promise<void> => {
+    try {
+      setProblem(null);
+      const added = await attached(files, given);
+      setFiles((now) => [...now, ...added]);
+    } catch (error) {
+      setProblem(explain(error));
+    }
+  };
   const submit = async (): Promise<void> => {
     const message = text.trim();
     if (!message || sending || length > most) return;
     setSending(true);
     setProblem(null);
     setText(() => "");
+    setFiles([]);
     try {
-      await say(message, agent);
+      await say(message, agent, files);
     } catch (error) {
+      setFiles(files);
       setProblem(explain(error));
       // Nothing written is lost, neither this nor what was begun since.
       setText((since) => (since ? `${message}\n${since}` : message));
@@ -50,16 +63,39 @@ export function Composer({ runs, open, agents, text, setText, say }: {
     box.current?.focus();
   };
   return (
-    <form class="composer" onSubmit={(event) => { event.preventDefault(); void submit(); }}>
+    <form
+      class="composer" onSubmit={(event) => { event.preventDefault(); void submit(); }}
+      onDragOver={(event) => event.preventDefault()}
+      onDrop={(event) => { event.preventDefault(); void attach(event.dataTransfer?.files ?? []); }}
+    >
       <Problem text={problem} />
       <Problem text={length > most ? `This is ${(length - most).toLocaleString()} characters too long; ${most.toLocaleString()} fit into a message. Nothing was cut: shorten it, or send it in parts.` : null} />
       {last ? <Now id={last} open={open} /> : <p class="now" role="status" />}
+      {files.length ? (
+        <ul class="attached" aria-label="Files to send">
+          {files.map((file, at) => (
+            <li key={at}>
+              {file.name} <button type="button" class="quiet-button" onClick={() => setFiles(files.filter((other) => other !== file))}>Remove<span class="sr-only"> {file.name}</span></button>
+            </li>
+          ))}
+        </ul>
+      ) : null}
       <div class="row">
+        <label class="attach" title="Add pictures and files; they can be pasted and dropped, too">
+          <span aria-hidden="true">+</span><span class="sr-only">Add pictures and files</span>
+          <input type="file" multiple onChange={(event) => { void attach([...event.currentTarget.files ?? []]); event.currentTarget.value = ""; }} />
+        </label>
         <label for="message" class="sr-only">Message</label>
         <textarea
           id="message" ref={box} rows={1} value={text} placeholder="Say what should be done…"
           aria-describedby="composer-help" aria-invalid={length > most ? "true" : undefined}
           onInput={(event) => { const { value } = event.currentTarget; setText(() => value); }}
+          onPaste={(event) => {
+            const pasted = [...event.clipboardData?.files ?? []];
+            if (!pasted.length) return;
+            event.preventDefault();
+            void attach(pasted);
+          }}
           onKeyDown={(event) => {
             if (event.key === "Enter" && !event.shiftKey && !event.isComposing) {
               event.preventDefault();

@@ -10,6 +10,7 @@ import type { RunState } from "../reduce";
 import { href } from "../router";
 import { useRun } from "../runs";
 import type { RunRow } from "../shapes";
+import { MediaList } from "./files";
 import { OutcomeBadge, standing } from "./outcome";
 import { RatingButtons } from "./rating";
 import { RunCards } from "./run";
@@ -25,7 +26,7 @@ export function Exchange({ id, row, last, again }: {
   if (!task && !problem) return <div class="exchange loading" aria-hidden="true" />;
   return (
     <article class="exchange" aria-label={`You asked: ${task}`}>
-      <div class="asked">{task}</div>
+      <div class="asked">{task}<MediaList of={run.media} /></div>
       <RunCards run={run} />
       {run.missing.length ? <p class="note">No tool can do this yet: {run.missing.join("; ")}. <a href={href("gaps")}>It was noted.</a></p> : null}
       <Problem text={problem} />

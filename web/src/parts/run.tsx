@@ -7,7 +7,7 @@ import { brief, duration } from "../format";
 import { Markdown } from "../markdown";
 import { answerStep, asks, unsettled, type CallView, type RunState, type StepView } from "../reduce";
 import { ApprovalCard, UnknownCard, invented, originOf } from "./decision";
-import { Pictures, Whole } from "./files";
+import { MediaList, Pictures, Whole } from "./files";
 import { Badge, CallMark, Code, RiskBadge, callLabel } from "./small";
 
 export function RunCards({ run }: { run: RunState }) {
@@ -106,7 +106,7 @@ function Call({ call, run }: { call: CallView; run: RunState }) {
           </span>
         </summary>
         {opened ? <div class="inside">
-          {call.status === "success" ? <Pictures of={call.result} /> : null}
+          {call.media.length ? <MediaList of={call.media} /> : call.status === "success" ? <Pictures of={call.result} /> : null}
           {call.status === "success" && call.rendered ? <Markdown text={call.rendered} /> : null}
           {call.malformed === null
             ? <Code label="Arguments" value={call.arguments} />
