@@ -473,9 +473,9 @@ async def test_answers_are_values_texts_or_media(tmp_path: Path) -> None:
     assert (await answered(tmp_path, web.json_response([1]))).result == [1]
     gone = web.Response(status=204)
     assert (await answered(tmp_path, gone, method="delete")).result["status"] == 204
-    picture = web.Response(body=b"\x89PNG", content_type="image/png")
+    picture = web.Response(body=b"\x89PNG\r\n\x1a\n", content_type="image/png")
     [medium] = (await answered(tmp_path, picture)).result["media"]
-    assert (medium["mime_type"], medium["bytes"]) == ("image/png", 4)
+    assert (medium["mime_type"], medium["bytes"]) == ("image/png", 8)
     large = await answered(tmp_path, web.Response(text="x" * 4_100_000))
     assert large.error.code == "RESULT_TOO_LARGE"
 

@@ -350,7 +350,7 @@ class _Lowered:
         kind, media, item = kinds[0]
         item, required = _dict(item), given.get("required") is True
         plain = self._plain_object(item.get("schema")) if kind in ("json", "form", "multipart") else None
-        if plain is None or (not required and plain[1]):
+        if plain is None or not (plain[0] or plain[1]) or (not required and plain[1]):
             if kind == "binary":
                 lowered: Any = UPLOAD
             elif kind == "text":
@@ -359,7 +359,8 @@ class _Lowered:
                 lowered = self._schema(item.get("schema"))
             return Body(kind, media, None, self._argument("body", "request", lowered, required=required))
         fields = []
-        for name, schema in plain[0].items():
+        described = plain[0] | {name: {} for name in sorted(plain[1] - plain[0].keys())}
+        for name, schema in described.items():
             lowered = self._upload(schema) if kind == "multipart" else self._schema(schema)
             argument = self._argument(name, "body", lowered, required=name in plain[1])
             encoding = _dict(_dict(item.get("encoding")).get(name))
@@ -386,10 +387,8 @@ class _Lowered:
             needed |= found[1]
         fields |= _dict(solved.get("properties"))
         needed |= {item for item in solved.get("required") or () if isinstance(item, str)}
-        fields = {
-            name: item for name, item in fields.items() if self._document.solved(item).get("readOnly") is not True
-        }
-        return (fields, needed & fields.keys()) if fields else None
+        read = {name for name, item in fields.items() if self._document.solved(item).get("readOnly")}
+        return {name: item for name, item in fields.items() if name not in read}, needed - read
 
     def _upload(self, schema: Any) -> dict[str, Any]:
         solved = self._document.solved(schema)

@@ -123,7 +123,11 @@ class OpenApi:
         )
         api = _Api(self.name, base.rstrip("/"), Document(root), secrets, headers, self._session)
         self.base_url = base
-        self._tools = await asyncio.to_thread(self._made, api)
+        try:
+            self._tools = await asyncio.to_thread(self._made, api)
+        except BaseException:
+            await self.close()
+            raise
 
     async def list(self) -> Sequence[Tool[..., Any] | UnusableTool]:
         return self._tools
@@ -228,7 +232,10 @@ class OpenApi:
 def _is_read(operation: Operation) -> bool:
     """By its method, unless its name begins with a change: some APIs do everything with GET."""
     first = snake(operation.id).partition("_")[0]
-    return operation.method in _READS and first not in word_lists("journeyman.sources", "reads.txt")["changing"]
+    changes = first in word_lists("journeyman.sources", "reads.txt")["changing"]
+    return operation.method in _READS and (
+        not changes or bool(re.search(r"[_.](get|list)", operation.id, re.IGNORECASE))
+    )
 
 
 def _unreachable(error: Exception) -> ToolError:
