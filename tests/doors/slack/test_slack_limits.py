@@ -42,6 +42,17 @@ def paced(slack: LoopbackSlack, clock: FakeClock, **options: Any) -> SlackClient
     return client
 
 
+@pytest.mark.parametrize(("header", "seconds"), [("1.5", 1.5), ("0.25", 0.25), ("soon", 30.0), ("nan", 30.0)])
+async def test_a_pause_is_as_long_as_slack_wants_it_in_fractions_of_a_second(
+    slack: LoopbackSlack, header: str, seconds: float
+) -> None:
+    slack.limited["chat.postMessage"], slack.retry_after = 1, header
+    clock = FakeClock()
+    begun = clock.monotonic()
+    await paced(slack, clock).chat_postMessage(channel=CHANNEL, text="hello")
+    assert clock.monotonic() - begun == pytest.approx(seconds, abs=0.01)
+
+
 async def test_retry_after_is_waited_out_to_the_last_digit(slack: LoopbackSlack) -> None:
     slack.limited["chat.postMessage"], slack.retry_after = 2, "12"
     clock = FakeClock()

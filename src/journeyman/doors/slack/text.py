@@ -19,8 +19,15 @@ _MARK, _OPEN, _CLOSE = "\x01", "\x02", "\x03"
 _NO_MARKS = str.maketrans(dict.fromkeys(_MARK + _OPEN + _CLOSE))
 
 
+_ALL = re.compile(r"(?<![\w/])@(?=(?:channel|here|everyone|group)\b)", re.IGNORECASE)
+
+
 def escaped(text: str) -> str:
     """Text in which Slack sees no mention, no link and no channel: a model's or a tool's words call nobody."""
+    return _ALL.sub("@\u200b", _bare(text))  # an invisible character keeps Slack from calling everybody
+
+
+def _bare(text: str) -> str:
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
@@ -30,15 +37,12 @@ def code(text: str) -> str:
 
 
 def _boxed(text: str) -> str:
-    return escaped(text).replace(FENCE, "`\u200b``")  # an invisible character keeps them from ending the box
+    return _bare(text).replace(FENCE, "`\u200b``")  # an invisible character keeps them from ending the box
 
 
 Mentions: TypeAlias = Callable[[str], str]
-_OTHERS = (
-    rf"{_OPEN}[^{_CLOSE}]*{_CLOSE}|(?<![\w/])(?P<nobody><?@[UW][A-Z0-9]{{7,}}(?:\|[^>\s]*)?>?)"
-    r"|(?<![\w/])(?P<all>@)(?=(?i:channel|here|everyone|group)\b)"
-)
-"""Links, which stay as they are; people who are not known; and what would call everybody."""
+_OTHERS = rf"{_OPEN}[^{_CLOSE}]*{_CLOSE}|(?<![\w/])(?P<nobody><?@[UW][A-Z0-9]{{7,}}(?:\|[^>\s]*)?>?)"
+"""Links, which stay as they are, and people who are not known."""
 
 
 def mentioning(people: Mapping[str, str]) -> Mentions:
@@ -54,9 +58,7 @@ def mentioning(people: Mapping[str, str]) -> Mentions:
     def mention(found: re.Match[str]) -> str:
         if (user := users.get((found["name"] or found["id"] or "").casefold())) is not None:
             return f"{_OPEN}@{user}{_CLOSE}"
-        if found["nobody"] is not None:
-            return "@somebody"
-        return found[0] if found["all"] is None else "@\u200b"  # then Slack sees no mention
+        return found[0] if found["nobody"] is None else "@somebody"
 
     return lambda text: pattern.sub(mention, text)
 
@@ -127,9 +129,7 @@ def _line(line: str, mention: Mentions) -> str:
 
 
 def _inline(text: str, mention: Mentions) -> str:
-    return "".join(
-        escaped(part) if n % 2 else _styled(part, mention) for n, part in enumerate(_marked.code.split(text))
-    )
+    return "".join(_bare(part) if n % 2 else _styled(part, mention) for n, part in enumerate(_marked.code.split(text)))
 
 
 def _styled(text: str, mention: Mentions) -> str:
