@@ -355,22 +355,22 @@ def result_text(value: Any) -> str:
 def media_items(value: Any, *, most: int = 20_000) -> list[dict[str, Any]]:
     """The objects in a plain result that are media: ``mime_type``, ``bytes``, and ``data`` or ``artifact``.
 
-    So many lists and objects are looked into, the outer ones first.
+    In their order, as far as so many lists and objects are looked into.
     """
     found: list[dict[str, Any]] = []
-    held: list[Any] = [value]
-    for at in range(most):
-        if at >= len(held):
-            break
-        item = held[at]
+    left: list[Any] = [value]
+    while left and most:
+        item = left.pop()
+        most -= 1
         if type(item) is dict:
             kept = item.get("data", item.get("artifact"))
             if type(item.get("mime_type")) is str and type(item.get("bytes")) is int and type(kept) is str:
                 found.append(item)
                 continue
-            held += [inner for inner in item.values() if type(inner) in (dict, list)]
-        elif type(item) is list:
-            held += [inner for inner in item if type(inner) in (dict, list)]
+        elif type(item) is not list:
+            continue
+        inner = item.values() if type(item) is dict else item
+        left += [each for each in inner if type(each) is dict or type(each) is list][::-1]
     return found
 
 

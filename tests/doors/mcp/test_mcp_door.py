@@ -17,7 +17,7 @@ from mcp.shared.exceptions import MCPError
 from mcp.shared.memory import create_client_server_memory_streams
 from pydantic import BaseModel
 
-from journeyman import Policy, Principal, RiskLevel, ToolContext, ToolError, ToolLibrary, tool
+from journeyman import Document, Image, Policy, Principal, RiskLevel, ToolContext, ToolError, ToolLibrary, tool
 from journeyman.app.service import Service, open_service
 from journeyman.core.runs import RunStatus
 from journeyman.doors.mcp import Gateway
@@ -73,6 +73,20 @@ class Box:
             return {"text": "a dot", "media": [{"mime_type": "image/png", "bytes": 68, "data": PIXEL}]}
 
         @tool(read_only=True)
+        def photo() -> Image:
+            """Take a photo."""
+            return Image.from_base64(PIXEL, name="photo.png")
+
+        @tool(read_only=True)
+        def report() -> list[Any]:
+            """Write a report."""
+            return [
+                "Sales",
+                {"chart": Image.from_base64(PIXEL)},
+                Document.from_bytes(b"%PDF-1.4", name="all sales.pdf"),
+            ]
+
+        @tool(read_only=True)
         async def work(context: ToolContext) -> str:
             """Work for a while."""
             context.progress("begun", 0.5)
@@ -102,7 +116,7 @@ class Box:
             await asyncio.Event().wait()
             return ""
 
-        library = ToolLibrary([look, delete, open_box, picture, work, choose, paint, hang])
+        library = ToolLibrary([look, delete, open_box, picture, photo, report, work, choose, paint, hang])
         library.register(library["look"].with_changes(name="box.look-at"))
         return library
 
@@ -168,6 +182,21 @@ async def test_tools_are_told_as_clients_take_them_and_called(tmp_path: Path, mo
             await client.call_tool("fly", {})
         seen = await client.call_tool("picture", {})
         assert [block.type for block in seen.content] == ["text", "image"]
+
+
+@BOTH
+async def test_what_a_tool_returns_as_images_and_files_are_blocks_of_their_own(tmp_path: Path, mode: str) -> None:
+    async with serving(tmp_path) as (gateway, _), Client(gateway.server, mode=mode) as client:
+        photo = await client.call_tool("photo", {})
+        assert not photo.is_error
+        assert isinstance(photo.content[1], types.ImageContent)
+        assert (photo.content[1].data, photo.content[1].mime_type) == (PIXEL, "image/png")
+        report = await client.call_tool("report", {})
+        assert [block.type for block in report.content] == ["text", "image", "resource"]
+        assert PIXEL not in text_of(report)
+        [_, _, file] = report.content
+        assert isinstance(file, types.EmbeddedResource)
+        assert (str(file.resource.uri), file.resource.mime_type) == ("attachment:all%20sales.pdf", "application/pdf")
 
 
 @BOTH

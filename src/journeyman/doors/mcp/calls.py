@@ -375,7 +375,7 @@ class Calls:
         if render is not None:
             return await render(value, look_up)
         declared = tool is not None and declares_object(tool.specification)
-        return await success(value, look_up, declared=declared, foreign=foreign)
+        return await success(value, look_up, declared=declared, foreign=foreign, media=record.media)
 
     def _missing(self, run_id: str) -> Mapping[str, Any]:
         """What a client would have to be capable of; the older protocol does not tell."""

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, TypeAlias
+from urllib.parse import quote
 
 import mcp_types as types
 from mcp.shared.exceptions import MCPError
 from pydantic_core import to_json
 
 from journeyman.core.calls import ToolCallRecord
+from journeyman.core.content import Medium
 
 LONGEST_TEXT = 1_000_000
 """Characters of one result; the whole is in the run's record."""
@@ -20,24 +22,25 @@ Look: TypeAlias = Callable[[str], Awaitable[str | None]]
 """Looks up what is kept apart, by its id."""
 
 
-async def success(value: Any, look_up: Look, *, declared: bool, foreign: bool = False) -> types.CallToolResult:
-    """A result as content. Its media become images, sounds and files again.
+async def success(
+    value: Any, look_up: Look, *, declared: bool, foreign: bool = False, media: Sequence[Medium] = ()
+) -> types.CallToolResult:
+    """A result as content. Its media become images, sounds and files again; ``media`` are those in any place of it.
 
     Where the tool has ``declared`` an object as its result, clients insist on one. One of a ``foreign`` server's that
     has nothing but a ``result`` says the same as text.
     """
-    if not isinstance(value, dict):
-        text = value if isinstance(value, str) else to_json(value).decode()
-        return types.CallToolResult(content=[_text(text)])
-    if not _has_parts(value):
-        only = value["result"] if foreign and value.keys() == {"result"} else value
+    if not isinstance(value, dict) or not _has_parts(value):
+        structure = value if isinstance(value, dict) else None
+        only = value["result"] if foreign and structure is not None and structure.keys() == {"result"} else value
         text = only if isinstance(only, str) else to_json(only).decode()
-        return types.CallToolResult(content=[_text(text)], structured_content=value)
+        shown = [await _medium(item.model_dump(), look_up) for item in media]
+        return types.CallToolResult(content=[_text(text), *shown], structured_content=structure)
     content = await blocks(value, look_up)
     structured = value.get("structured")
     if not isinstance(structured, dict):
-        media = [{key: held for key, held in item.items() if key != "data"} for item in value.get("media", ())]
-        structured = value | ({"media": media} if media else {}) if declared else None
+        told = [{key: held for key, held in item.items() if key != "data"} for item in value.get("media", ())]
+        structured = value | ({"media": told} if told else {}) if declared else None
     return types.CallToolResult(content=content, structured_content=structured)
 
 
@@ -126,7 +129,8 @@ async def _medium(item: dict[str, Any], look_up: Look) -> types.ContentBlock:
         return types.ImageContent(data=data, mime_type=kind)
     if "uri" not in item and kind.startswith("audio/"):
         return types.AudioContent(data=data, mime_type=kind)
-    blob = types.BlobResourceContents(uri=item.get("uri", "attachment:result"), mime_type=kind, blob=data)
+    uri = item.get("uri", f"attachment:{quote(item.get('name') or 'result')}")
+    blob = types.BlobResourceContents(uri=uri, mime_type=kind, blob=data)
     return types.EmbeddedResource(resource=blob)
 
 
