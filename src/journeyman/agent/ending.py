@@ -9,7 +9,6 @@ import asyncio
 import contextlib
 import inspect
 import logging
-import re
 from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -28,8 +27,10 @@ from journeyman.core.events import Answered, RunFailed, RunFinished, StepFinishe
 from journeyman.core.gaps import ToolGapReport
 from journeyman.core.runs import UNSURE, AgentResponse, LimitName, Outcome, ReasoningStep, RunStatus
 from journeyman.core.specification import FINISH, RESERVED_NAMES
+from journeyman.core.words import Patterns
 from journeyman.execution.approval import CURE, NOBODY
 from journeyman.execution.outcome import cancelled
+from journeyman.tools.tool import is_async
 
 if TYPE_CHECKING:
     from journeyman.agent.run import Run
@@ -302,7 +303,7 @@ def outcome(state: RunState, status: RunStatus) -> Outcome:
         return "partly" if any(call.success for calls in steps for call in calls) else "not"
     if status is RunStatus.COMPLETED and any(steps) and all(call.success for calls in steps for call in calls):
         return "achieved"
-    if not status.ended or any(_uncertain(call) for calls in steps for call in calls):
+    if not status.ended or any(_failed_as(call, "OUTCOME_UNKNOWN") for calls in steps for call in calls):
         return "unknown"
     if state.wants_output and status is RunStatus.COMPLETED and not any(steps):
         return "achieved"
@@ -327,13 +328,13 @@ def _found_no_tool(state: RunState) -> bool:
     return answer is not None and answer.confidence is not None and answer.confidence < UNSURE
 
 
-def _uncertain(call: ToolCallRecord) -> bool:
-    return call.error is not None and call.error.code == "OUTCOME_UNKNOWN"
+def _failed_as(call: ToolCallRecord, *codes: str) -> bool:
+    return call.error is not None and call.error.code in codes
 
 
 def _misnamed(call: ToolCallRecord) -> bool:
     """A call of a tool that is not there, or one too many: it says nothing about what was wanted."""
-    return call.error is not None and call.error.code in ("UNKNOWN_TOOL", REPEATED)
+    return _failed_as(call, "UNKNOWN_TOOL", REPEATED)
 
 
 # --- labels: people's decisions on the run's calls, and the verdict of its verifier
@@ -353,7 +354,7 @@ async def _verified(run: Run, verify: Verify, ended: AgentResponse) -> Label | N
     try:
         async with asyncio.timeout(VERIFY_SECONDS):
             # In a thread: it may well look into a database.
-            verdict: Any = verify(ended) if _is_async(verify) else await asyncio.to_thread(verify, ended)
+            verdict: Any = verify(ended) if is_async(verify) else await asyncio.to_thread(verify, ended)
             if inspect.isawaitable(verdict):
                 verdict = await verdict
         if verdict is not None and not isinstance(verdict, bool):
@@ -367,10 +368,6 @@ async def _verified(run: Run, verify: Verify, ended: AgentResponse) -> Label | N
         return None
     value = "good" if verdict else "bad"
     return Label(source=LabelSource.VERIFIER, value=value, by=name, time=run.clock.time())
-
-
-def _is_async(verify: Verify) -> bool:
-    return inspect.iscoroutinefunction(verify) or inspect.iscoroutinefunction(type(verify).__call__)
 
 
 # --- answers that are data
@@ -444,21 +441,7 @@ def typed(response: AgentResponse, agent: Agent) -> AgentResponse:
 
 _READ_CHARS = 2_000
 
-_DECLINES = re.compile(
-    r"\b(?:(?:can(?:no|['’])t|can not|unable to|not able to|not capable of|couldn['’]t|could not)\b"
-    r"|(?:do not|don['’]t|does not|doesn['’]t) (?:currently )?have"
-    r" (?:access|a tool|any tool|the tool|the ability|tools)"
-    r"|no (?:suitable |available |matching |such )?(?:tool|function|way for me)\b|(?:none|not one) of (?:my|the) tools"
-    r"|not (?:supported|something i can)|beyond my|outside (?:of )?my|lacks? (?:a|the|any) (?:tool|ability|access))",
-    re.IGNORECASE,
-)
-_OF_THE_WORLD = re.compile(
-    r"^\W*(?:(?:please|now|hi|hello|hey)\b[,\s]*|(?:can|could|would|will)\s+you\s+(?:please\s+)?|i\s+(?:want|need)\s+(?:you\s+)?to\s+)*"
-    r"(?:(?:send|book|order|buy|pay|transfer|delete|remove|schedule|cancel|retrieve|fetch|download|upload|turn|switch|call|email"
-    r"|invite|remind|restart|deploy|reserve|subscribe|unsubscribe|register|refund|reboot|print)\b"
-    r"|(?:get|show|list|check|find|look\s+up|read|open|update|what(?:['’]s|\s+is|\s+are))\s+(?:me\s+)?(?:my|our)\b)",
-    re.IGNORECASE,
-)
+_written = Patterns("journeyman.agent", "requests.txt")
 
 
 def unserved(
@@ -475,12 +458,12 @@ def unserved(
     calls = [call for step in taken for call in step.calls if call.tool_name not in RESERVED_NAMES]
     if calls:
         # It asked for tools that are not there, and for no others.
-        return all(call.error is not None and call.error.code == "UNKNOWN_TOOL" for call in calls), 0.0
+        return all(_failed_as(call, "UNKNOWN_TOOL") for call in calls), 0.0
     if status is RunStatus.LIMIT_REACHED or answer is None:
         return status is RunStatus.LIMIT_REACHED and bool(taken), None
     if confidence is not None:
         return confidence < UNSURE, confidence
-    if _DECLINES.search(answer[:_READ_CHARS]):
+    if _written.declines.search(answer[:_READ_CHARS]):
         return True, 0.0
     # An answer in words alone does nothing in the world, whatever it says.
-    return _OF_THE_WORLD.match(request[:_READ_CHARS]) is not None, None
+    return _written.of_the_world.match(request[:_READ_CHARS]) is not None, None

@@ -137,7 +137,11 @@ class ModelPlanner:
             given = [advice for advice in state.advice if not advice.holdout]
             rules = () if state.task is None else state.task.rules
             self._system = Message.system(instruction(run.agent, given, run.instruction, rules))
-            self._demonstrations = tuple(_marked(turn) for advice in given for turn in advice.turns)
+            self._demonstrations = tuple(
+                turn.model_copy(update={"name": DEMONSTRATION}) if turn.role is Role.USER else turn
+                for advice in given
+                for turn in advice.turns
+            )
         recent = window(
             state.messages,
             limit=run.limits.history_messages,
@@ -167,10 +171,6 @@ def _hint(run: Run) -> Hint | None:
         return None
     request = "" if run.state.task is None else run.state.task.description
     return hint_for(given, run.state.steps, run.offer.offered, request)
-
-
-def _marked(turn: Message) -> Message:
-    return turn.model_copy(update={"name": DEMONSTRATION}) if turn.role is Role.USER else turn
 
 
 def instruction(agent: Agent, advice: list[Advice], told: str = "", rules: Sequence[str] = ()) -> str:

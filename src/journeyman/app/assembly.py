@@ -45,7 +45,6 @@ from journeyman.core.protocols import (
     ModelRequest,
     ModelResponse,
     SystemClock,
-    Witness,
 )
 from journeyman.core.runs import Limits, Message, SessionHistory, TaskInput
 from journeyman.core.specification import Environment
@@ -60,6 +59,7 @@ from journeyman.telemetry.logs import LogListener
 from journeyman.tools.library import ToolLibrary
 
 if TYPE_CHECKING:
+    from journeyman.app.owners import Claims
     from journeyman.app.splits import Split
     from journeyman.app.trust import TrustGate
     from journeyman.stores.audit import SqlAudit
@@ -104,7 +104,7 @@ class Executors:
         *,
         now: Callable[[Principal], Principal | None] | None = None,
     ) -> None:
-        self.witness: Witness | None = None
+        self.claims: Claims | None = None
         """Knows of calls that another process has begun; set before the first run."""
         self.callers: dict[str, Caller] = {}
         """By run, who can be reached while its calls run; a door's business."""
@@ -137,7 +137,7 @@ class Executors:
             from journeyman.stores.journal import retrying
 
             made.artifacts = retrying(store.artifacts, clock=clock)
-            made.durable, made.witness = True, self.witness
+            made.durable, made.claims = True, self.claims
             if store.shared_limits:  # one process counts for itself; several share what the store counts
                 made.limiter = retrying(store.limiter, clock=clock)
                 made.breaker = retrying(store.breaker, clock=clock)

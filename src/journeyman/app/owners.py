@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 from journeyman.core.data import LOG_FIELDS
 from journeyman.core.errors import ErrorCategory, ErrorInfo, JourneymanError, Severity
 from journeyman.core.events import CallFinished, CallStarted, RunSuspended
-from journeyman.core.protocols import Clock, Listener, Testimony
+from journeyman.core.protocols import Clock, Listener
 from journeyman.core.runs import RunStatus
 from journeyman.core.storing import CallReport, RunRow
 from journeyman.execution.recorder import Recorder
@@ -187,13 +187,13 @@ class Claims:
             return True
         return owner not in await self.store.programs.executing(silent_seconds=silent_seconds)
 
-    async def outcome(self, started: CallStarted, *, wait: bool) -> Testimony | None:
+    async def outcome(self, started: CallStarted, *, wait: bool) -> CallReport | None:
         """The report of the process that began a call; waited for where that may be alive, and for no other."""
         waiting_for: list[str] = []
         while True:
             report = await self._runs(started.run_id).reported(started)
             if report.reported:
-                return Testimony(report.record)
+                return report
             alive = self._alive(report)
             if not alive or not wait:
                 return None

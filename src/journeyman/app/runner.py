@@ -189,7 +189,7 @@ class Runner:
         """Where runs are put for worker processes, instead of being worked on here."""
         self.places = Places(settings.concurrency)
         self.watches = Watches()
-        self.claims = shared.executors.witness = Claims(
+        self.claims = shared.executors.claims = Claims(
             store=self.store,
             clock=self.clock,
             owner=shared.owner,

@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 from pydantic import Field
 
 from journeyman.core.approvals import Approval, Decision
-from journeyman.core.calls import ToolCallRecord
 from journeyman.core.data import Entity
-from journeyman.core.events import CallStarted, Event, Fact
+from journeyman.core.events import Event, Fact
 from journeyman.core.policy import BreakerRule, RateLimit
 from journeyman.core.runs import FinishReason, Message, ToolCall, Usage
 from journeyman.core.specification import ToolSpecification
@@ -151,21 +150,6 @@ class ApprovalGate(Protocol):
 
     async def ask(self, approval: Approval) -> Decision | None:
         """The decision, or None when there is none yet: then the run suspends."""
-
-
-@dataclass(frozen=True, slots=True)
-class Testimony:
-    """What a process told of a call that it had begun when its run was taken over."""
-
-    record: ToolCallRecord | None
-    """None: it did not begin, or may begin again."""
-
-
-class Witness(Protocol):
-    """Knows of calls that were begun by another process."""
-
-    async def outcome(self, started: CallStarted, *, wait: bool) -> Testimony | None:
-        """What became of a call; None when nobody can tell. May ``wait`` for a process that can."""
 
 
 class RateLimiter(Protocol):

@@ -13,18 +13,16 @@ from typing import TYPE_CHECKING, Any
 from pydantic_core import from_json
 
 from journeyman.core.approvals import Approval, Approve, Approver, Decision, Deny, Expired, GrantTerms
-from journeyman.core.calls import ArgumentSource, Secrets, ToolContext, ungrounded
+from journeyman.core.calls import Secrets, ToolContext, ungrounded
 from journeyman.core.data import LOG_FIELDS, canonical_json, digest, moment, one_line
-from journeyman.core.policy import RiskLevel
 from journeyman.core.protocols import Clock, SystemClock
-from journeyman.core.runs import ToolCall
 from journeyman.execution.checks import base_risk, name_secrets
 from journeyman.execution.invoke import AttemptTimeoutError, Invoker, run_with_timeout
 from journeyman.tools.library import AnyTool
 from journeyman.tools.tool import FrozenArguments, awaited
 
 if TYPE_CHECKING:
-    from journeyman.execution.executor import CallScope
+    from journeyman.execution.executor import CallInProgress
 
 logger = logging.getLogger("journeyman.approval")
 
@@ -121,25 +119,22 @@ def _with_json_arguments(decision: Approve) -> Approve | Deny:
 
 
 def question(
-    call: ToolCall,
+    current: CallInProgress,
     tool: AnyTool,
     frozen: FrozenArguments,
-    scope: CallScope,
-    *,
-    risk: RiskLevel,
     bound_to: str,
     tool_digest: str,
     about: str,
-    grounding: tuple[ArgumentSource, ...] | None,
-    flow: str,
-    flow_key: str,
+    *,
     now: float,
     seconds: float,
 ) -> Approval:
     """The question about exactly these arguments, open for so many seconds."""
-    policy = scope.policy
+    call, scope, policy = current.call, current.scope, current.scope.policy
+    risk = current.risk or policy.default_risk
+    flow = current.flow.reason if current.flow is not None and current.flow.decision == "asked" else ""
     raised = risk.rank > base_risk(tool.specification, policy).rank or name_secrets(frozen.arguments)
-    raised = raised or (policy.grounding == "ask" and bool(ungrounded(grounding)))
+    raised = raised or (policy.grounding == "ask" and bool(ungrounded(current.grounding)))
     grantable = not raised and policy.grant_risk is not None and risk.rank <= policy.grant_risk.rank
     return Approval(
         # The time is part of the name: a tool that changes back asks anew, and an old answer stays an old answer.
@@ -150,10 +145,10 @@ def question(
         arguments=frozen.arguments,
         digest=bound_to,
         # What a grant is bound to: one for a tool covers no flow, and one for a flow covers no other.
-        tool_digest=digest(tool_digest, flow_key) if flow else tool_digest,
+        tool_digest=digest(tool_digest, current.flow_key) if flow else tool_digest,
         not_bound_to=f"what {tool.runs_elsewhere} does with it" if tool.runs_elsewhere else "",
         about=about,
-        grounding=grounding,
+        grounding=current.grounding,
         flow=flow,
         risk=risk,
         risk_raised=raised,
@@ -166,10 +161,11 @@ def question(
     )
 
 
-async def about(call: ToolCall, tool: AnyTool, frozen: FrozenArguments, scope: CallScope, invoker: Invoker) -> str:
+async def about(current: CallInProgress, tool: AnyTool, frozen: FrozenArguments, invoker: Invoker) -> str:
     """What the call is about, by the tool's own account. Whatever goes wrong, the person is asked without it."""
     if tool.describe is None:
         return ""
+    call, scope = current.call, current.scope
     context = ToolContext(
         principal=scope.principal,
         secrets=Secrets.from_environment(),

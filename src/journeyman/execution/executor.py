@@ -16,7 +16,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from journeyman.core.approvals import Approval, ApprovalStatus, Approve, Decision, Deny, Expired
 from journeyman.core.calls import (
@@ -43,7 +43,7 @@ from journeyman.core.events import (
 )
 from journeyman.core.playbook import Advice
 from journeyman.core.policy import Policy, Principal, RiskLevel, for_tool, requires_approval
-from journeyman.core.protocols import ApprovalGate, CircuitBreaker, Clock, RateLimiter, Witness
+from journeyman.core.protocols import ApprovalGate, CircuitBreaker, Clock, RateLimiter
 from journeyman.core.runs import ToolCall
 from journeyman.core.specification import RESERVED_NAMES
 from journeyman.execution.approval import about, question
@@ -82,6 +82,9 @@ from journeyman.provenance.flow import Flow, with_source
 from journeyman.provenance.ledger import Ledger, edited_sources
 from journeyman.tools.library import AnyTool
 from journeyman.tools.tool import FrozenArguments
+
+if TYPE_CHECKING:
+    from journeyman.app.owners import Claims
 
 Around: TypeAlias = Callable[[str, str], AbstractContextManager[None]]
 """From call id and tool name to a context manager around each attempt, e.g. a current span."""
@@ -138,8 +141,8 @@ class CallPast:
 
 
 @dataclass(slots=True)
-class _CallInProgress:
-    """Collects the fields of the call's record."""
+class CallInProgress:
+    """Collects the fields of the call's record, and what a person is asked about it."""
 
     call: ToolCall
     scope: CallScope
@@ -192,7 +195,7 @@ class Executor:
     clock: Clock
     artifacts: ArtifactStore | None = None
     """Where large results are kept; None leaves them in their records."""
-    witness: Witness | None = None
+    claims: Claims | None = None
     """Knows of calls that another process has begun; None where there is no other."""
     durable: bool = False
     """Whether runs wait in a store: then a person has longer to decide, and can settle a call of unknown outcome."""
@@ -225,7 +228,7 @@ class Executor:
             return Suspended(call.id, call.id, unknown=True)
         return record
 
-    async def _kept(self, current: _CallInProgress, outcome: Success) -> Success:
+    async def _kept(self, current: CallInProgress, outcome: Success) -> Success:
         """A large result is put where it can be read in parts, and so is any image or file; the record says where."""
         if current.call.tool_name in RESERVED_NAMES or outcome.media:
             return outcome  # what reserved ones give is read by the loop; what is replayed was kept before
@@ -246,8 +249,8 @@ class Executor:
         """Record a call that was under way when its process died, in a run that is ended and not resumed."""
         current = self._begin(call, scope, past)
         if past.started is not None:
-            if self.witness is not None:
-                told = await self.witness.outcome(past.started, wait=False)
+            if self.claims is not None:
+                told = await self.claims.outcome(past.started, wait=False)
                 if told is not None and told.record is not None:
                     return await self._adopt(current, told.record)
             current.started_at = past.started.time
@@ -257,9 +260,9 @@ class Executor:
         current.approval_id = None if past.approval is None else past.approval.id
         return await self._finish(current, abandoned(call.tool_name))
 
-    def _begin(self, call: ToolCall, scope: CallScope, past: CallPast) -> _CallInProgress:
+    def _begin(self, call: ToolCall, scope: CallScope, past: CallPast) -> CallInProgress:
         now = self.clock.time()
-        return _CallInProgress(call, scope, past, now, self.clock.monotonic(), call.arguments, now)
+        return CallInProgress(call, scope, past, now, self.clock.monotonic(), call.arguments, now)
 
     async def judge(self, call: ToolCall, scope: CallScope) -> Judgement:
         """What would be decided of a call by itself. Nobody is asked, nothing is recorded and nothing is run."""
@@ -270,7 +273,7 @@ class Executor:
             refusal, refusal is None and self._asks(current), current.risk, current.grounding, current.flow
         )
 
-    async def _govern(self, current: _CallInProgress) -> Outcome | ToolCallRecord | Suspended:
+    async def _govern(self, current: CallInProgress) -> Outcome | ToolCallRecord | Suspended:
         if current.past.started is not None:
             return await self._resume(current, current.past.started)
         passed = await self._judge(current)
@@ -286,7 +289,7 @@ class Executor:
             return await self._attempts(current, tool, frozen)
         return await self._cached_or_run(current, tool, frozen, tool.cache_seconds)
 
-    async def _judge(self, current: _CallInProgress) -> tuple[AnyTool, FrozenArguments] | Refusal:
+    async def _judge(self, current: CallInProgress) -> tuple[AnyTool, FrozenArguments] | Refusal:
         """Everything that is decided of a call without anybody, up to its risk."""
         scope, policy = current.scope, current.scope.policy
         tool = resolve(current.call, scope.tools, scope.principal)
@@ -302,10 +305,7 @@ class Executor:
         if self.checks and (refusal := await self._check(current, tool, frozen)) is not None:
             return refusal
         if (ledger := scope.ledger) is not None:
-            if ledger.unread + len(frozen.text) <= LARGE_TEXT and tool.name not in RESERVED_NAMES:
-                current.grounding = ledger.trace(tool.specification, frozen.arguments)
-            else:
-                await self._trace(current, tool, frozen.arguments)
+            await self._trace(current, tool, frozen.arguments, small=ledger.unread + len(frozen.text) <= LARGE_TEXT)
             if scope.advice and (copied := copied_values(scope.advice, frozen.arguments, current.grounding)):
                 return not_grounded(tool.specification, frozen.arguments, copied, scope.tools.values(), copied=True)
             if policy.flow != "off" and tool.name not in RESERVED_NAMES:
@@ -314,22 +314,19 @@ class Executor:
                     return may_not_flow(tool.name, current.flow.reason)
             if policy.grounding == "refuse" and (missing := ungrounded(current.grounding)):
                 return not_grounded(tool.specification, frozen.arguments, missing, scope.tools.values())
-        if len(frozen.text) <= LARGE_TEXT:
-            current.risk = grade(tool.specification, frozen.arguments, policy, tool.hazard)
-        else:
-            current.risk = await self._grade(current, tool, frozen.arguments, frozen.text)
+        current.risk = await self._grade(current, tool, frozen.arguments, frozen.text)
         if (flow := current.flow) is not None and flow.spared and not self._may_spare(current, tool):
             current.flow = flow.model_copy(update={"spared": False})
         return tool, frozen
 
-    def _may_spare(self, current: _CallInProgress, tool: AnyTool) -> bool:
+    def _may_spare(self, current: CallInProgress, tool: AnyTool) -> bool:
         """Whether nobody has said anything of a tool's risk, and the arguments do not raise it."""
         policy = current.scope.policy
         said = tool.name in policy.risks or for_tool(policy.least_risks, tool.name) is not None
         return not said and not name_secrets(current.arguments) and tool.hazard is None
 
     async def _judge_flow(
-        self, current: _CallInProgress, tool: AnyTool, frozen: FrozenArguments, ledger: Ledger
+        self, current: CallInProgress, tool: AnyTool, frozen: FrozenArguments, ledger: Ledger
     ) -> None:
         """Whether untrusted words may have caused the call, or private data would leave with it."""
         scope, policy, specification = current.scope, current.scope.policy, tool.specification
@@ -359,7 +356,7 @@ class Executor:
         else:
             current.flow = FlowDecision(decision="allowed", spared=spares and verdict.from_person)
 
-    async def _resume(self, current: _CallInProgress, started: CallStarted) -> Outcome | ToolCallRecord | Suspended:
+    async def _resume(self, current: CallInProgress, started: CallStarted) -> Outcome | ToolCallRecord | Suspended:
         """A call that another process has begun: repeat it only where that is safe."""
         past, tool = current.past, current.scope.tools.get(current.call.tool_name)
         current.arguments = started.arguments
@@ -373,8 +370,8 @@ class Executor:
             current.risk = await self._grade(current, tool, started.arguments, text)
             if tool.specification.repeat_safe:
                 return await self._attempts(current, tool, tool.freeze(text))
-        if self.witness is not None:
-            told = await self.witness.outcome(started, wait=past.unknown is None)
+        if self.claims is not None:
+            told = await self.claims.outcome(started, wait=past.unknown is None)
             if told is not None and told.record is not None:
                 return told.record
             if told is not None:
@@ -386,21 +383,23 @@ class Executor:
             await self._finish(current, outcome_unknown(current.call.tool_name))
         return Suspended(current.call.id, current.call.id, unknown=True)
 
-    async def _grade(self, current: _CallInProgress, tool: AnyTool, arguments: dict[str, Any], text: str) -> RiskLevel:
+    async def _grade(self, current: CallInProgress, tool: AnyTool, arguments: dict[str, Any], text: str) -> RiskLevel:
         policy = current.scope.policy
         if len(text) <= LARGE_TEXT:
             return grade(tool.specification, arguments, policy, tool.hazard)
         # Every text among them is searched for secrets: everybody else would wait.
         return await asyncio.to_thread(grade, tool.specification, arguments, policy, tool.hazard)
 
-    async def _trace(self, current: _CallInProgress, tool: AnyTool, arguments: dict[str, Any]) -> None:
-        """Find out where each argument came from, in a thread: after a long text everybody else would wait."""
-        ledger = current.scope.ledger
-        if ledger is None or tool.name in RESERVED_NAMES:
+    async def _trace(
+        self, current: CallInProgress, tool: AnyTool, arguments: dict[str, Any], *, small: bool = False
+    ) -> None:
+        """Find out where each argument came from; in a thread after a long text, since everybody else would wait."""
+        if (ledger := current.scope.ledger) is None or tool.name in RESERVED_NAMES:
             return
-        current.grounding = await asyncio.to_thread(ledger.trace, tool.specification, arguments)
+        trace = partial(ledger.trace, tool.specification, arguments)
+        current.grounding = trace() if small else await asyncio.to_thread(trace)
 
-    def _asks(self, current: _CallInProgress) -> bool:
+    def _asks(self, current: CallInProgress) -> bool:
         """Whether a person is to see the call: for the flow of its values, its risk, or an identifier from nowhere."""
         policy, flow = current.scope.policy, current.flow
         if flow is not None and flow.decision == "asked":
@@ -412,14 +411,14 @@ class Executor:
             return True
         return policy.grounding == "ask" and not current.read_only and bool(ungrounded(current.grounding))
 
-    async def _check(self, current: _CallInProgress, tool: AnyTool, frozen: FrozenArguments) -> Refusal | None:
+    async def _check(self, current: CallInProgress, tool: AnyTool, frozen: FrozenArguments) -> Refusal | None:
         for check in self.checks:
             if (refusal := await check(tool, frozen, current.scope)) is not None:
                 return refusal
         return None
 
     async def _approve(
-        self, current: _CallInProgress, tool: AnyTool, frozen: FrozenArguments
+        self, current: CallInProgress, tool: AnyTool, frozen: FrozenArguments
     ) -> FrozenArguments | Refusal | Suspended:
         """Ask a person about exactly these arguments for exactly this principal."""
         past, scope = current.past, current.scope
@@ -441,7 +440,12 @@ class Executor:
             )
             approval = None
         if approval is None:
-            approval = await self._question(current, tool, frozen, bound_to, tool_digest)
+            told = await about(current, tool, frozen, self.invoker)
+            policy = scope.policy
+            seconds = policy.stored_approval_seconds if self.durable else policy.approval_seconds
+            approval = question(
+                current, tool, frozen, bound_to, tool_digest, told, now=self.clock.time(), seconds=seconds
+            )
             await scope.recorder.record(ApprovalRequested(approval=approval))
             past.decision = None
         current.approval_id = approval.id
@@ -454,28 +458,8 @@ class Executor:
             await scope.recorder.record(ApprovalDecided.of(approval, decision))
         return await self._apply(decision, current, tool, frozen, approval)
 
-    async def _question(
-        self, current: _CallInProgress, tool: AnyTool, frozen: FrozenArguments, bound_to: str, tool_digest: str
-    ) -> Approval:
-        call, scope = current.call, current.scope
-        return question(
-            call,
-            tool,
-            frozen,
-            scope,
-            risk=current.risk or scope.policy.default_risk,
-            bound_to=bound_to,
-            tool_digest=tool_digest,
-            about=await about(call, tool, frozen, scope, self.invoker),
-            grounding=current.grounding,
-            flow=current.flow.reason if current.flow is not None and current.flow.decision == "asked" else "",
-            flow_key=current.flow_key,
-            now=self.clock.time(),
-            seconds=scope.policy.stored_approval_seconds if self.durable else scope.policy.approval_seconds,
-        )
-
     async def _apply(
-        self, decision: Decision, current: _CallInProgress, tool: AnyTool, frozen: FrozenArguments, approval: Approval
+        self, decision: Decision, current: CallInProgress, tool: AnyTool, frozen: FrozenArguments, approval: Approval
     ) -> FrozenArguments | Refusal:
         match decision:
             case Approve(arguments=edited):
@@ -490,7 +474,7 @@ class Executor:
                 seconds = (approval.expires_at - approval.requested_at).total_seconds()
                 return denied("APPROVAL_EXPIRED", f"nobody allowed {tool.name!r} within {seconds:g} s")
 
-    def _not_permitted_now(self, current: _CallInProgress) -> Refusal | None:
+    def _not_permitted_now(self, current: CallInProgress) -> Refusal | None:
         """Time has passed since the call was checked: what the principal may do is looked up once more."""
         scope = current.scope
         if self.now is None or scope.principal is None:
@@ -499,7 +483,7 @@ class Executor:
         return again if isinstance(again, Refusal) else None
 
     async def _edited(
-        self, edited: dict[str, Any], current: _CallInProgress, tool: AnyTool
+        self, edited: dict[str, Any], current: CallInProgress, tool: AnyTool
     ) -> FrozenArguments | Refusal:
         """What a person put in place of the arguments passes the same stages as what the model wrote."""
         changed = await freeze(
@@ -516,7 +500,7 @@ class Executor:
         return changed
 
     async def _cached_or_run(
-        self, current: _CallInProgress, tool: AnyTool, frozen: FrozenArguments, seconds: float
+        self, current: CallInProgress, tool: AnyTool, frozen: FrozenArguments, seconds: float
     ) -> Outcome:
         key = binding(tool.digest, frozen, current.scope.principal)
         if (hit := self.cache.get(key)) is not MISS:
@@ -526,7 +510,7 @@ class Executor:
             self.cache.put(key, outcome.value, seconds=seconds, size=outcome.size)
         return outcome
 
-    async def _attempts(self, current: _CallInProgress, tool: AnyTool, frozen: FrozenArguments) -> Outcome:
+    async def _attempts(self, current: CallInProgress, tool: AnyTool, frozen: FrozenArguments) -> Outcome:
         """Attempts until one succeeds, a retry is unsafe or useless, or the deadline passes."""
         timeout, policy = tool.specification.timeout_seconds, current.scope.policy
         waiting = _Waiting(policy.wait_seconds)
@@ -550,7 +534,7 @@ class Executor:
             frozen = tool.freeze(frozen.text)  # the function may have changed the values it was given
 
     async def _admit(
-        self, current: _CallInProgress, tool: AnyTool, deadline: float, waiting: _Waiting
+        self, current: CallInProgress, tool: AnyTool, deadline: float, waiting: _Waiting
     ) -> Refusal | None:
         """Rate limit, circuit breaker, deadline: each attempt takes its own token."""
         principal, policy = current.scope.principal, current.scope.policy
@@ -568,7 +552,7 @@ class Executor:
         return None
 
     async def _attempt(
-        self, current: _CallInProgress, tool: AnyTool, frozen: FrozenArguments, timeout: float
+        self, current: CallInProgress, tool: AnyTool, frozen: FrozenArguments, timeout: float
     ) -> Outcome:
         scope, call, policy = current.scope, current.call, current.scope.policy
         await scope.recorder.record(
@@ -611,7 +595,7 @@ class Executor:
         return outcome
 
     def _label(
-        self, current: _CallInProgress, tool: AnyTool, frozen: FrozenArguments, marked: DataLabel | None
+        self, current: CallInProgress, tool: AnyTool, frozen: FrozenArguments, marked: DataLabel | None
     ) -> DataLabel | None:
         """Whose words the result holds: as the operator says, the tool declares, or where it comes from tells."""
         scope = current.scope
@@ -625,7 +609,7 @@ class Executor:
             label = marked if label is None else label.joined(marked)
         return label
 
-    async def _finish(self, current: _CallInProgress, outcome: Outcome) -> ToolCallRecord:
+    async def _finish(self, current: CallInProgress, outcome: Outcome) -> ToolCallRecord:
         match outcome:
             case Success(value, cached, artifact=artifact, media=media):
                 status, result, error = CallStatus.SUCCESS, value, None
@@ -658,7 +642,7 @@ class Executor:
         await current.scope.recorder.record(CallFinished.unchecked(record=record))
         return record
 
-    async def _adopt(self, current: _CallInProgress, record: ToolCallRecord) -> ToolCallRecord:
+    async def _adopt(self, current: CallInProgress, record: ToolCallRecord) -> ToolCallRecord:
         """Record the outcome that another process has reported."""
         await current.scope.recorder.record(CallFinished(record=record))
         return record

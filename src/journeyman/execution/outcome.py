@@ -266,9 +266,6 @@ async def own_words(tool: AnyTool | None, record: ToolCallRecord, invoker: Invok
         return encodable(said.strip()[:MOST_RENDERED])
     except Exception as error:
         fields = {"run_id": run_id, "call_id": record.call_id, "tool": tool.name, "error": type(error).__name__}
-        logger.warning("a tool could not render its result", exc_info=_in_debug(error), extra={LOG_FIELDS: fields})
+        shown = error if logger.isEnabledFor(logging.DEBUG) else None
+        logger.warning("a tool could not render its result", exc_info=shown, extra={LOG_FIELDS: fields})
         return ""
-
-
-def _in_debug(error: Exception) -> Exception | None:
-    return error if logger.isEnabledFor(logging.DEBUG) else None

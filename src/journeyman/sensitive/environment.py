@@ -14,11 +14,7 @@ PROXIES = frozenset(["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"])
 """Passed on, in either case, unless they carry a user's name or password."""
 
 
-def _stderr() -> int:
-    return 2
-
-
-child_output: Callable[[], int] = _stderr
+child_output: Callable[[], int] = lambda: 2  # noqa: E731 - standard error
 """The file that tools in processes of their own print to; the command line puts something in between."""
 
 

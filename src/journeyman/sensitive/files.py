@@ -69,7 +69,7 @@ def _secret_path(path: str, *, remote: bool) -> bool:
     kept, _, extension = names[-1].rpartition(".")
     if kept and extension in known.backups and _secret_file(kept, folders):
         return True
-    pairs = pairwise(names)
+    pairs = list(pairwise(names))
     if any(f"{folder}/{name}" in known.pairs or f"{folder}/" in known.pairs for folder, name in pairs):
         return True
     if remote:
@@ -84,11 +84,15 @@ def _secret_path(path: str, *, remote: bool) -> bool:
         and names[-1] not in IGNORED
     ):
         return True
-    if ".config" in names and _settings(names):
+    # The settings of a program that may keep its credentials among them.
+    if any(folder == ".config" and "." not in name and name not in known.config_harmless for folder, name in pairs):
         return True
     if not known.program_folders.isdisjoint(folders) and known.sources.isdisjoint(names):
         return True
-    return _secret_place(names, rooted=climbed or path.startswith("/")) or _private_profile(names)
+    if _secret_place(names, rooted=climbed or path.startswith("/")):
+        return True
+    browser = any(name in known.browsers for name in names)
+    return browser and any(name in known.profile for name in names[1:])
 
 
 def _resolved(path: str) -> tuple[list[str], bool]:
@@ -229,16 +233,3 @@ def _private(inside: Sequence[str]) -> bool:
     if first == "library":
         return second in known.library
     return first.startswith(".") and first not in known.home_harmless
-
-
-def _settings(names: Sequence[str]) -> bool:
-    """Whether a path leads to the settings of a program that may keep its credentials among them."""
-    return any(
-        folder == ".config" and "." not in name and name not in known.config_harmless
-        for folder, name in pairwise(names)
-    )
-
-
-def _private_profile(names: Sequence[str]) -> bool:
-    """Whether this is a part of a browser's profile."""
-    return any(name in known.browsers for name in names) and any(name in known.profile for name in names[1:])

@@ -32,50 +32,6 @@ _ASSIGNED = re.compile(
     r"|private[_-]?key|refresh[_-]?token|account[_-]?key)"
     r"[\"']?[ \t]{0,4}(?:=>|:=|[:=])[ \t]{0,4}[\"']?([^\s\"'&;,<>{}$]{6,200})"
 )
-_LINES = {  # what must stand in it, in lower case, and the whole: most texts are told by the first
-    # keys, by the line they begin with
-    "begin ": r"-----? ?BEGIN [A-Z0-9 ]{0,40}(?:PRIVATE KEY|PGP MESSAGE|ENCRYPTED FILE)",
-    "putty-user-key-file-": r"-file-\d",
-    "encrypted secret key": r"key\b",
-    '"kty"': r'"kty"\s{0,4}:.{0,300}?"d"\s{0,4}:',
-    '"private_key_id"': "private",
-    '"service_account"': "service",
-    # what a client sends to say who it is
-    "authorization": r"authorization[\"']?\s{0,4}[:=]\s{0,4}[\"']?"
-    r"(?:[a-z0-9-]{2,30}\s{1,4}[\"']?[^\s\"']{8}|[^\s\"']{16})",
-    "basic ": r"\bbasic (?=[a-z0-9+/]{0,400}[A-Z0-9+/=])[a-z0-9+/]{10,500}={0,2}(?![a-z0-9 ])",
-    "cookie": r"cookie2?:\s{0,4}[^\s=;]{1,80}=[^\s;]{12}",
-    " -u": r"\s-u[ =]?[\"']?[^\s:\"'/]{1,80}:[\"']?[^\s\"']{4}",
-    " --user": r"\s--user[ =][\"']?[^\s:\"'/]{1,80}:[\"']?[^\s\"']{4}",
-    "mysql": r"\bmysql\w{0,8} [^|;\n]{0,200}? -p[^\s'\"=-]{4}",
-    "sshpass": r"\bsshpass -p ?\S",
-    # files of accounts, line by line
-    "machine ": r"\bmachine \S{1,200} (?:login|account) \S{1,200} password \S",
-    ":": r"(?:^|\n)[\w.*-]{1,200}:(?:\d{2,5}|\*):[^:\s]{1,80}:[^:\s]{1,80}:\S{4}",
-    "$": r"(?:^|[\s:\"'])\$(?:1|2[abxy]?|5|6|7|y|gy|apr1|argon2\w{1,2}|scrypt)\$[\w./+$=,-]{12}",
-    "sha}": r"\{S?SHA\}[\w./+=-]{12}",
-    "client-key-data": r"data:\s{0,4}\S{12}",
-    '"auth"': r'"auth"\s{0,4}:\s{0,4}"[a-z0-9+/]{8,500}={0,2}"',
-    "otpauth://": r"otpauth://\S{0,200}secret=",
-    "jdbc:oracle:": r"\bjdbc:oracle:\w{1,20}:[^/\s@]{1,80}/[^@\s]{1,80}@",
-    # what a person is sent, or told to keep, to get in
-    " code": r"(?:recovery|backup|rescue|scratch) codes?\b[^\w\n]{1,10}(?=[a-z -]{0,40}\d)[a-z0-9]{3,12}[- ][a-z0-9]{3}"
-    r"|(?:verification|security|one-time|login|sign-in|2fa|authentication|access) code\b[^\d\n]{0,20}\b\d{4,8}\b",
-    " pass": r"(?:verification|security|one-time|login|sign-in|access) pass(?:code|word)\b[^\d\n]{0,20}\b\d{4,8}\b",
-    " pin": r"(?:security|one-time|login|sign-in|access) pin\b[^\d\n]{0,20}\b\d{4,8}\b",
-    " phrase": r"(?:seed|recovery|mnemonic|secret) phrase\s{0,3}[:=]\s{0,3}(?:[a-z]{3,10} ){11}",
-    " words": r"(?:seed|recovery|mnemonic|secret) words\s{0,3}[:=]\s{0,3}(?:[a-z]{3,10} ){11}",
-    # tokens that begin with nothing of their own
-    ":aa": r"(?<![\w-])\d{8,10}:AA[\w-]{32,36}(?![\w-])",
-    "|": r"(?<!\d)\d{15,17}\|[\w-]{27}(?![\w-])",
-    "-us": r"(?<![\w-])[0-9a-f]{32}-us\d{1,2}\b",
-    ".atlasv1.": r"\.atlasv1\.[\w-]{20}",
-    ".": r"(?<![\w.-])(?:[MNO][\w-]{22,27}\.[\w-]{6}\.[\w-]{27,40}(?![\w-])|pat\w{14}\.[0-9a-f]{64})",
-    "a3-": r"(?<![\w-])A3-[A-Z0-9]{6}-[A-Z0-9]{6,11}(?:-[A-Z0-9]{5}){3}",
-    "q~": r"(?<!\w)[\w~.-]{3}\dQ~[\w~.-]{31}",
-}
-"""What gives access by more than one word: lines of files, headers, messages to people."""
-_LINE_SHAPES = {needle: re.compile(shape, re.IGNORECASE) for needle, shape in _LINES.items()}
 _NAMED = re.compile(
     r"(?i:\btoken|[_-]token|_auth|passphrase|pass(?:code|wd)?|session(?:_?id)?|client[_-]?secret|subscription[_-]?key"
     r"|credentials?|pgpassword)[\"']?[ \t]{0,4}(?:=>|[:=])[ \t]{0,4}[\"']?([^\s\"'&;,<>{}$()]{8,200})"
@@ -95,6 +51,16 @@ def _at_prefix() -> dict[str, re.Pattern[str]]:
     return {prefix: re.compile(rest) for rest, prefixes in shapes.items() for prefix in prefixes}
 
 
+@cache
+def _line_shapes() -> dict[str, re.Pattern[str]]:
+    """What gives access by more than one word: lines of files, headers, messages to people.
+
+    By what must stand in them, in lower case: most texts are told by that.
+    """
+    kinds: dict[str, dict[str, str]] = packaged_json("journeyman.sensitive", "lines.json")
+    return {needle: re.compile(shape, re.IGNORECASE) for kind in kinds.values() for needle, shape in kind.items()}
+
+
 def holds_token(text: str) -> bool:
     """Whether a credential stands in a text, by the shape that its issuer gives it."""
     text = text[:_SEARCHED]
@@ -106,7 +72,7 @@ def holds_token(text: str) -> bool:
     if any(random_word(found[1]) for found in _PREFIXED.finditer(text)):
         return True
     lower = text.lower()
-    if any(needle in lower and shape.search(text) for needle, shape in _LINE_SHAPES.items()):
+    if any(needle in lower and shape.search(text) for needle, shape in _line_shapes().items()):
         return True
     if "=" not in text and ":" not in text:
         return False

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from journeyman.core.data import with_texts
@@ -50,8 +51,5 @@ def entry_of(given: Any) -> Any:
         made["url"] = given["serverUrl"]
     if given.get("disabled") is True:
         made["enabled"] = False
-    return with_texts(made, _with_our_variables)
-
-
-def _with_our_variables(text: str) -> str:
-    return _VARIABLE.sub(lambda found: "${" + re.sub(r"\W", "_", found[1]).upper() + "}", text)
+    named = partial(_VARIABLE.sub, lambda found: "${" + re.sub(r"\W", "_", found[1]).upper() + "}")
+    return with_texts(made, named)

@@ -29,11 +29,7 @@ _DEFAULTS = Policy()
 _BREAKER = BreakerRule()
 
 
-def _permissions(values: list[str]) -> list[str]:
-    return sorted(check_permissions(values))
-
-
-Permissions = Annotated[list[str], AfterValidator(_permissions)]
+Permissions = Annotated[list[str], AfterValidator(lambda values: sorted(check_permissions(values)))]
 
 
 class Limits(Section):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 from journeyman.core.approvals import DECISIVE, Approval, ApprovalStatus, Grant, Label, LabelSource, best_label
 from journeyman.core.data import canonical_json, digest, moment
@@ -17,6 +17,7 @@ from journeyman.stores.audit import add_audit
 from journeyman.stores.connection import (
     Connection,
     Row,
+    Test,
     belongs_to,
     columns,
     each_word,
@@ -34,19 +35,24 @@ EXPIRED_AT_ONCE = 200
 """Approvals to a transaction, so that others get their turn in between."""
 
 
-def _asked(
-    status: ApprovalStatus | Sequence[ApprovalStatus] | None,
-    run_id: str | None,
-    principal_id: PrincipalFilter,
-    text: str,
-) -> Sequence[tuple[str, Sequence[Any]] | None]:
-    standing: tuple[str, Sequence[Any]] | None = None
+class ApprovalFilter(TypedDict, total=False):
+    """Which approvals are listed; with ``text``, those in whose question each of its words occurs."""
+
+    status: ApprovalStatus | Sequence[ApprovalStatus] | None
+    run_id: str | None
+    principal_id: PrincipalFilter
+    text: str
+
+
+def _asked(only: ApprovalFilter) -> Sequence[Test | None]:
+    standing: Test | None = None
+    status, whose = only.get("status"), belongs_to(only.get("principal_id", ANY_PRINCIPAL))
     # Written out: a partial index is used only where the condition is known before the values are.
     if isinstance(status, ApprovalStatus):
         standing = f"status = '{status.value}'", ()
     elif status is not None:
         standing = f"status IN ({', '.join(repr(item.value) for item in status)})", ()
-    return standing, equals("run_id", run_id), belongs_to(principal_id), *each_word("LOWER(question)", text)
+    return standing, equals("run_id", only.get("run_id")), whose, *each_word("LOWER(question)", only.get("text", ""))
 
 
 class SqlApprovals(Aggregate):
@@ -77,19 +83,16 @@ class SqlApprovals(Aggregate):
     async def list(
         self,
         *,
-        status: ApprovalStatus | Sequence[ApprovalStatus] | None = None,
-        run_id: str | None = None,
-        principal_id: PrincipalFilter = ANY_PRINCIPAL,
-        text: str = "",
         newest_first: bool = False,
         after: str | None = None,
         limit: int = 50,
         offset: int = 0,
+        **only: Unpack[ApprovalFilter],
     ) -> Sequence[Approval]:
-        """Oldest first; with ``text``, those in whose question each of its words occurs."""
-        clause, values = where(*_asked(status, run_id, principal_id, text))
+        """Oldest first, unless said otherwise."""
+        clause, values = where(*_asked(only))
         # Of those that wait one of each principal's, then the second of each: three hundred of one hide nobody else's.
-        order = f"{'turn, ' if status is ApprovalStatus.PENDING else ''}requested_at, id"
+        order = f"{'turn, ' if only.get('status') is ApprovalStatus.PENDING else ''}requested_at, id"
         order = "requested_at DESC, id DESC" if newest_first else order
         sql = f"""
             WITH turns AS (
@@ -100,19 +103,11 @@ class SqlApprovals(Aggregate):
             WHERE place > COALESCE((SELECT place FROM places WHERE id = ?), 0)
             ORDER BY place LIMIT ? OFFSET ?
         """
-        values = [*values, after]
-        rows = await self._query(sql, *values, limit, offset)
+        rows = await self._query(sql, *values, after, limit, offset)
         return tuple(_approval(row) for row in rows)
 
-    async def count(
-        self,
-        *,
-        status: ApprovalStatus | Sequence[ApprovalStatus] | None = None,
-        run_id: str | None = None,
-        principal_id: PrincipalFilter = ANY_PRINCIPAL,
-        text: str = "",
-    ) -> int:
-        return await self._count("approvals", *_asked(status, run_id, principal_id, text))
+    async def count(self, **only: Unpack[ApprovalFilter]) -> int:
+        return await self._count("approvals", *_asked(only))
 
     @writes(sync=True)
     def decide(

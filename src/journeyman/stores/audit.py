@@ -162,25 +162,34 @@ def shard_hash(shard: int, values: Sequence[Any]) -> str:
     return row_hash(values, f"shard {shard}")
 
 
+def _chained(
+    connection: Connection, rows: Sequence[Row], head: Row, *, shard: int | None = None
+) -> tuple[list[Row], tuple[int, str, str | None]]:
+    """Rows as they follow a head (number, hash, mac), with what the hashes and macs cover; and the head after them."""
+    last, previous, mac = head
+    key, written = connection.audit_keys.writing, []
+    for number, (now, kind, *rest, details, entry_id) in enumerate(rows, start=last + 1):
+        # Made as it will be read back: the hash must not cover what the database cannot keep.
+        values = (number, float(now), kind, *map(storable, (*rest, canonical_json(details))), previous)
+        previous = row_hash(values, entry_id) if shard is None else shard_hash(shard, values)
+        # The latest mac stays where a row has none: it is what the next one follows.
+        key_id, own_mac = (None, None) if key is None else (key.id, key.mac(previous, mac))
+        mac = own_mac or mac
+        written.append((*values, previous, entry_id, key_id, own_mac))
+    return written, (last + len(rows), previous, mac)
+
+
 def _write_shard(connection: Connection, rows: Sequence[Row]) -> None:
-    shard, key = connection.audit_shard or 0, connection.audit_keys.writing
+    shard = connection.audit_shard or 0
     connection.execute(
         "INSERT INTO audit_shards (shard, number, hash) VALUES (?, 0, '') ON CONFLICT (shard) DO NOTHING", shard
     )
     sql = f"SELECT number, hash, mac FROM audit_shards WHERE shard = ? {connection.for_update}"
-    [(number, previous, mac)] = connection.query(sql, shard)
-    written = []
-    for now, kind, *rest, details, _ in rows:
-        number += 1
-        values = (number, float(now), kind, *map(storable, (*rest, canonical_json(details))), previous)
-        previous = shard_hash(shard, values)
-        key_id, own_mac = (None, None) if key is None else (key.id, key.mac(previous, mac))
-        mac = own_mac or mac
-        written.append((shard, *values, previous, key_id, own_mac))
+    [head] = connection.query(sql, shard)
+    chained, head = _chained(connection, rows, head, shard=shard)
+    written = [(shard, *row[:-3], *row[-2:]) for row in chained]  # they get no entry id before they are folded
     insert_rows(connection, f"audit_waiting (shard, {SHARD_COLUMNS})", written, at_once=100)
-    connection.execute(
-        "UPDATE audit_shards SET number = ?, hash = ?, mac = ? WHERE shard = ?", number, previous, mac, shard
-    )
+    connection.execute("UPDATE audit_shards SET number = ?, hash = ?, mac = ? WHERE shard = ?", *head, shard)
 
 
 def fold(connection: Connection) -> bool:
@@ -212,21 +221,10 @@ def fold(connection: Connection) -> bool:
 
 
 def _write_rows(connection: Connection, rows: Sequence[Row]) -> list[Row]:
-    """Add rows after the last one: what the hashes and macs cover, and the entry id."""
-    last, previous, mac = _locked_head(connection)
-    key, written = connection.audit_keys.writing, []
-    for seq, (now, kind, *rest, details, entry_id) in enumerate(rows, start=last + 1):
-        # Made as it will be read back: the hash must not cover what the database cannot keep.
-        kept = [storable(value) for value in (*rest, canonical_json(details))]
-        values = (seq, float(now), kind, *kept, previous)
-        previous = row_hash(values, entry_id)
-        # The latest mac stays where a row has none: it is what the next one follows.
-        key_id, own_mac = (None, None) if key is None else (key.id, key.mac(previous, mac))
-        mac = own_mac or mac
-        written.append((*values, previous, entry_id, key_id, own_mac))
+    """Add rows after the last one."""
+    written, head = _chained(connection, rows, _locked_head(connection))
     insert_rows(connection, f"audit ({columns(AuditRow)})", written, at_once=100)
-    sql = "UPDATE audit_head SET seq = ?, hash = ?, mac = ? WHERE id = 1"
-    connection.execute(sql, last + len(rows), previous, mac)
+    connection.execute("UPDATE audit_head SET seq = ?, hash = ?, mac = ? WHERE id = 1", *head)
     return written
 
 

@@ -176,13 +176,12 @@ class _Walk:
             return
         if anchor.seq > self._seq:
             self._missing(self._seq + 1, anchor.seq, f"they were there at {_time(anchor)}, when the log was anchored")
-        elif anchor.seq < self._purged and not self._purge_is_vouched_for():
+            return
+        # Whether who wrote of the purge had a key that is here; its mac was checked with the others.
+        vouched = self._purge is not None and self._purge.key_id in self._keys
+        if anchor.seq < self._purged and not vouched:
             told = f"row {anchor.seq}, which the anchor of {_time(anchor)} knows, is said to be purged"
             self._find(f"{told}, and no key vouches for that: verify with an anchor made after the purge")
-
-    def _purge_is_vouched_for(self) -> bool:
-        """Whether who wrote of the purge had a key that is here; its mac was checked with the others."""
-        return self._purge is not None and self._purge.key_id in self._keys
 
     def _missing(self, first: int, last: int, why: str) -> None:
         rows = f"audit row {first} is" if first == last else f"audit rows {first} to {last} are"

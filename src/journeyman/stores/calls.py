@@ -89,29 +89,28 @@ class SqlArtifacts(Aggregate):
     def read(
         self, connection: Connection, run_id: str, artifact_id: str, *, offset: int = 0, length: int | None = None
     ) -> str | None:
-        return self._read(connection, run_id, artifact_id, offset, length)
+        return _read(connection, run_id, artifact_id, offset, length)
 
-    def _read(
-        self, connection: Connection, run_id: str, artifact_id: str, offset: int, length: int | None
-    ) -> str | None:
-        first = offset // CHUNK_CHARS
-        clause, values = "run_id = ? AND id = ? AND number >= ?", [run_id, artifact_id, first]
-        if length is not None:
-            clause += " AND number <= ?"
-            values.append((offset + max(0, length - 1)) // CHUNK_CHARS)
-        rows = connection.query(f"SELECT body FROM artifacts WHERE {clause} ORDER BY number", *values)
-        if not rows:
-            first_chunk = "SELECT 1 FROM artifacts WHERE run_id = ? AND id = ? AND number = 0"
-            if connection.query(first_chunk, run_id, artifact_id):
-                return ""
-            # Of a run that goes on from another one's past, it may be that one's.
-            [(parent_id,)] = connection.query("SELECT parent_id FROM runs WHERE id = ?", run_id) or [(None,)]
-            if parent_id is None:
-                return None
-            return self._read(connection, parent_id, artifact_id, offset, length)
-        start = offset - first * CHUNK_CHARS
-        text = "".join(body for (body,) in rows)
-        return text[start:] if length is None else text[start : start + length]
+
+def _read(connection: Connection, run_id: str, artifact_id: str, offset: int, length: int | None) -> str | None:
+    first = offset // CHUNK_CHARS
+    clause, values = "run_id = ? AND id = ? AND number >= ?", [run_id, artifact_id, first]
+    if length is not None:
+        clause += " AND number <= ?"
+        values.append((offset + max(0, length - 1)) // CHUNK_CHARS)
+    rows = connection.query(f"SELECT body FROM artifacts WHERE {clause} ORDER BY number", *values)
+    if not rows:
+        first_chunk = "SELECT 1 FROM artifacts WHERE run_id = ? AND id = ? AND number = 0"
+        if connection.query(first_chunk, run_id, artifact_id):
+            return ""
+        # Of a run that goes on from another one's past, it may be that one's.
+        [(parent_id,)] = connection.query("SELECT parent_id FROM runs WHERE id = ?", run_id) or [(None,)]
+        if parent_id is None:
+            return None
+        return _read(connection, parent_id, artifact_id, offset, length)
+    start = offset - first * CHUNK_CHARS
+    text = "".join(body for (body,) in rows)
+    return text[start:] if length is None else text[start : start + length]
 
 
 def _named(text: str) -> tuple[str, str]:

@@ -80,15 +80,12 @@ def add_messages(connection: Connection, session_id: str, run_id: str, messages:
     """Add to a session that this transaction has touched."""
     [(last,)] = connection.query("SELECT COALESCE(MAX(number), 0) FROM messages WHERE session_id = ?", session_id)
     for number, message in enumerate(messages, start=last + 1):
+        # What people and models said is found, not what tools answered.
+        words = storable(message.content.casefold()) if message.role in _SPOKEN else ""
         connection.execute(
             "INSERT INTO messages (session_id, number, run_id, body, words) VALUES (?, ?, ?, ?, ?)",
-            *(session_id, number, run_id, json_text(message), _words(message)),
+            *(session_id, number, run_id, json_text(message), words),
         )
-
-
-def _words(message: Message) -> str:
-    """What of a message is found: what people and models said, not what tools answered."""
-    return storable(message.content.casefold()) if message.role in _SPOKEN else ""
 
 
 class SqlConversations(Aggregate):

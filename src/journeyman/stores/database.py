@@ -155,7 +155,7 @@ class Readers:
         if runner is None:
             runner = self._own.runner = TransactionRunner(self._driver, writes=False, retry_seconds=self.retry_seconds)
             self.runners.append(runner)
-        return runner.run(_begin_reading, work)
+        return runner.run(lambda connection: connection.begin_reading(), work)
 
     def close(self) -> None:
         """Finish what is under way and let go of the connections."""
@@ -280,7 +280,7 @@ class Database:
     async def flush(self) -> None:
         """Return when everything written so far is committed; raises what kept it from being so."""
         self._submit_pending()
-        await asyncio.gather(*self._submitted, self.write(_nothing, sync=False))
+        await asyncio.gather(*self._submitted, self.write(lambda connection: None, sync=False))
 
     # --- reading
 
@@ -340,14 +340,6 @@ def writes(*, sync: bool) -> Callable[[Work[AggregateT, P, T]], Method[Aggregate
         return wraps(work)(method)  # type: ignore[return-value]
 
     return decorated
-
-
-def _begin_reading(connection: Connection) -> None:
-    connection.begin_reading()
-
-
-def _nothing(connection: Connection) -> None:
-    return None
 
 
 # --- the writing thread

@@ -12,7 +12,7 @@ import json
 from array import array
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Required, TypedDict, Unpack
 
 from journeyman.core.audit import AuditNote
 from journeyman.core.data import canonical_json
@@ -54,6 +54,15 @@ _NOT_IN_PGVECTOR = """
 """
 
 
+class MemoryFilter(TypedDict, total=False):
+    """Which documents are listed: those made in this time, whose metadata has all these values."""
+
+    principal_id: Required[str | None]
+    since: float | None
+    until: float | None
+    metadata: Mapping[str, Any] | None
+
+
 class SqlMemories(Aggregate):
     """Documents in a database. Every method sees the rows of one principal alone (None: of nobody)."""
 
@@ -89,33 +98,23 @@ class SqlMemories(Aggregate):
     async def query(
         self,
         *,
-        principal_id: str | None,
-        since: float | None = None,
-        until: float | None = None,
-        metadata: Mapping[str, Any] | None = None,
         after: str | None = None,
         limit: int = 50,
         offset: int = 0,
+        **only: Unpack[MemoryFilter],
     ) -> Sequence[MemoryDocument]:
-        """Newest first: those made in this time, whose metadata has all these values."""
-        tests = _filter(principal_id, since, until, metadata)
+        """Newest first."""
+        tests = _filter(only)
         if after is not None:
             place = "(created_at, id) < (SELECT created_at, id FROM memories WHERE owner = ? AND id = ?)"
-            tests.append((place, (_owner(principal_id), after)))
+            tests.append((place, (_owner(only["principal_id"]), after)))
         clause, values = where(*tests)
         sql = f"SELECT {_COLUMNS} FROM memories {clause} ORDER BY created_at DESC, id DESC LIMIT ? OFFSET ?"
         rows = await self._query(sql, *values, limit, offset)
         return tuple(map(_document, rows))
 
-    async def count(
-        self,
-        *,
-        principal_id: str | None,
-        since: float | None = None,
-        until: float | None = None,
-        metadata: Mapping[str, Any] | None = None,
-    ) -> int:
-        return await self._count("memories", *_filter(principal_id, since, until, metadata))
+    async def count(self, **only: Unpack[MemoryFilter]) -> int:
+        return await self._count("memories", *_filter(only))
 
     @writes(sync=True)
     def delete(
@@ -212,19 +211,18 @@ def _owner(principal_id: str | None) -> str:
     return principal_id or ""  # no principal has an empty id
 
 
-def _filter(
-    principal_id: str | None, since: float | None, until: float | None, metadata: Mapping[str, Any] | None
-) -> list[Test | None]:
+def _filter(only: MemoryFilter) -> list[Test | None]:
+    since, until = only.get("since"), only.get("until")
     said = [
         (
             "EXISTS (SELECT 1 FROM memory_metadata m WHERE m.owner = memories.owner "
             "AND m.document_id = memories.id AND m.name = ? AND m.value = ?)",
             (name, canonical_json(value)),
         )
-        for name, value in (metadata or {}).items()
+        for name, value in (only.get("metadata") or {}).items()
     ]
     return [
-        equals("owner", _owner(principal_id)),
+        equals("owner", _owner(only["principal_id"])),
         None if since is None else ("created_at >= ?", (since,)),
         None if until is None else ("created_at < ?", (until,)),
         *said,

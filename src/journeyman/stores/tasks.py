@@ -260,13 +260,11 @@ def _conditions(wanted: TaskFilter) -> list[Test]:
         found.append(("status = ?", [wanted.status.value]))
     if wanted.priority is not None:
         found.append(("urgency = ?", [URGENCY[wanted.priority]]))
-    if wanted.due_after is not None:
-        found.append(("eta >= ?", [_seconds(wanted.due_after)]))
-    if wanted.due_before is not None:
-        found.append(("eta <= ?", [_seconds(wanted.due_before)]))
     if wanted.overdue_at is not None:
-        found.append(("eta < ?", [_seconds(wanted.overdue_at)]))
         found.append(("status <> ?", [TaskStatus.COMPLETED.value]))
+    for sign, when in ((">=", wanted.due_after), ("<=", wanted.due_before), ("<", wanted.overdue_at)):
+        if when is not None:
+            found.append((f"eta {sign} ?", [_seconds(when)]))
     tagged = "id IN (SELECT task_id FROM task_tags WHERE tag = ?)"
     found += [(tagged, [tag.casefold()]) for tag in wanted.tags]
     if wanted.title is not None:

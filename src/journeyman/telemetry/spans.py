@@ -113,12 +113,8 @@ class SpanListener:
     def _message(self, event: events.MessageReceived) -> None:
         start = _nanoseconds(event.started)
         self._end_step(event.time)
-        self._step = self._tracer.start_span(
-            f"step {event.iteration}",
-            context=self._parent,
-            attributes={names.STEP: event.iteration},
-            start_time=start,
-        )
+        step = {names.STEP: event.iteration}
+        self._step = self._tracer.start_span(f"step {event.iteration}", self._parent, attributes=step, start_time=start)
         self._below = trace.set_span_in_context(self._step, self._parent)
         model = redacted(event.model)
         span = self._tracer.start_span(

@@ -11,6 +11,7 @@ import signal
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import count
 from typing import Any, Literal, TypeVar, cast
 
 from journeyman.core.events import Fact
@@ -49,9 +50,16 @@ def crash_points(facts: int) -> Iterator[CrashPoint]:
 
 
 def crashing(store: AnyStore, point: CrashPoint | None = None) -> AnyStore:
-    """The same store, but it kills this process at the given point, or at the one in the environment, if any."""
-    point = point or CrashPoint.from_environment()
-    return store if point is None else cast("AnyStore", _CrashingStore(store, point))
+    """The store, which from now on kills this process at the given point, or at the one in the environment, if any."""
+    if (point := point or CrashPoint.from_environment()) is not None:
+        runs: Any = store.runs  # type: ignore[attr-defined]  # any store has them
+        opened, written = runs.journal, count(1)
+
+        def journal(run_id: str, *, epoch: int) -> Journal:
+            return _CrashingJournal(opened(run_id, epoch=epoch), store, point, written)
+
+        runs.journal = journal
+    return store
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,48 +97,23 @@ def crash_and_recover(
     raise AssertionError(f"at {point}: exit {done.returncode} in attempt {attempt}\n{done.stdout}{done.stderr}")
 
 
-class _CrashingStore:
-    """Delegates everything but the journals, which count facts."""
-
-    def __init__(self, store: Any, point: CrashPoint) -> None:
-        self._store = store
-        self.runs = _CrashingRuns(store, point)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._store, name)
-
-
-class _CrashingRuns:
-    def __init__(self, store: Any, point: CrashPoint) -> None:
-        self._runs = store.runs
-        self._store = store
-        self._point = point
-        self.written = 0
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._runs, name)
-
-    def journal(self, run_id: str, *, epoch: int) -> Journal:
-        return _CrashingJournal(self._runs.journal(run_id, epoch=epoch), self)
-
-    async def boundary(self, when: Literal["before", "after"], facts: range) -> None:
-        if self._point.when == when and self._point.fact in facts:
-            await self._store.flush()
-            os.kill(os.getpid(), signal.SIGKILL)
-
-
 class _CrashingJournal:
-    def __init__(self, journal: Journal, runs: _CrashingRuns) -> None:
-        self._journal = journal
-        self._runs = runs
+    """Counts the facts of all runs; ``written`` gives their numbers."""
+
+    def __init__(self, journal: Journal, store: Any, point: CrashPoint, written: Iterator[int]) -> None:
+        self._journal, self._store, self._point, self._written = journal, store, point, written
 
     async def append(self, run_id: str, facts: Sequence[Fact], *, sync: bool = False) -> None:
         # Facts that are written together have no boundary between them; parallel calls go on counting meanwhile.
-        numbers = range(self._runs.written + 1, self._runs.written + 1 + len(facts))
-        self._runs.written += len(facts)
-        await self._runs.boundary("before", numbers)
+        numbers = [next(self._written) for _ in facts]
+        await self._boundary("before", numbers)
         await self._journal.append(run_id, facts, sync=sync)
-        await self._runs.boundary("after", numbers)
+        await self._boundary("after", numbers)
+
+    async def _boundary(self, when: Literal["before", "after"], facts: Sequence[int]) -> None:
+        if self._point.when == when and self._point.fact in facts:
+            await self._store.flush()
+            os.kill(os.getpid(), signal.SIGKILL)
 
     async def read(self, run_id: str, *, after: int = 0) -> Sequence[Fact]:
         return await self._journal.read(run_id, after=after)

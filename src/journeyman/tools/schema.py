@@ -11,6 +11,7 @@ import math
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, TypeVar
 
 from pydantic import GetCoreSchemaHandler, TypeAdapter, ValidationError
@@ -149,7 +150,7 @@ def _arguments_adapter(signature: Signature, unsaid: dict[str, Any]) -> TypeAdap
                 factory = parameter.default_factory
                 if parameter.name in unsaid:
                     # Pydantic copies what cannot be hashed; what JSON cannot say must stay known by its identity.
-                    factory = _always(parameter.default)
+                    factory = partial(lambda value: value, parameter.default)
                 if factory is not None:
                     inner = core_schema.with_default_schema(inner, default_factory=factory)
                 elif parameter.default is not EMPTY:
@@ -159,10 +160,6 @@ def _arguments_adapter(signature: Signature, unsaid: dict[str, Any]) -> TypeAdap
 
     adapter: TypeAdapter[Any] = TypeAdapter(Arguments)
     return adapter
-
-
-def _always(value: Any) -> Callable[[], Any]:
-    return lambda: value
 
 
 def _default_as_json(parameter: Parameter) -> Any:

@@ -237,9 +237,7 @@ class FollowedSources:
                 await asyncio.sleep(0)  # one that never waits would stall everybody
                 await self._refresh(each)
         except Exception as error:  # a source's code can raise anything
-            message = f"is no longer watched, so its tools stay as they are: {_error_text(error)}"
-            each.failure = SourceProblem(each.source.name, message)
-            _warn("a source of tools is no longer watched", each.source.name, error=type(error).__name__)
+            _note_failure(each, error, "is no longer watched", ", so its tools stay as they are")
         finally:
             if (aclose := getattr(changes, "aclose", None)) is not None:
                 await aclose()
@@ -248,9 +246,7 @@ class FollowedSources:
         try:
             each.listed = tuple(await each.source.list())
         except Exception as error:
-            message = f"cannot be listed, so its last known tools are kept: {_error_text(error)}"
-            each.failure = SourceProblem(each.source.name, message)
-            _warn("a source of tools cannot be listed", each.source.name, error=type(error).__name__)
+            _note_failure(each, error, "cannot be listed", ", so its last known tools are kept")
         else:
             each.failure = None
             self._apply(each)
@@ -307,10 +303,10 @@ async def _open_and_list(each: _Followed) -> None:
     each.opened = True
 
 
-def _note_failure(each: _Followed, error: BaseException) -> None:
-    problem = SourceProblem(each.source.name, f"cannot be opened: {_error_text(error)}")
+def _note_failure(each: _Followed, error: BaseException, what: str = "cannot be opened", then: str = "") -> None:
+    problem = SourceProblem(each.source.name, f"{what}{then}: {_error_text(error)}")
     if each.failure != problem:
-        _warn("a source of tools cannot be opened; it is tried again", each.source.name, error=type(error).__name__)
+        _warn(f"a source of tools {what}", each.source.name, error=type(error).__name__)
     each.failure = problem
 
 

@@ -323,7 +323,8 @@ class TaskService:
             # In batches, so that progress is kept when the caller times out.
             for start in range(0, len(changed), INDEXED_TOGETHER):
                 tasks = await self._store.get_many(changed[start : start + INDEXED_TOGETHER])
-                await self._index.put({task.id: _searchable(task) for task in tasks}, domain=DOMAIN)
+                texts = {task.id: f"{task.title}\n{task.description or ''}\n{' '.join(task.tags)}" for task in tasks}
+                await self._index.put(texts, domain=DOMAIN)
                 self._indexed.update({task.id: stamps[task.id] for task in tasks})
 
 
@@ -332,10 +333,6 @@ def _refuse_if_changed(task: Task, name: str, asked_at: float | None) -> None:
         means = f"the task that {name!r} means now, {task.title!r} ({task.id})"
         recover = f"Nothing was deleted. If this task is meant, call it again with the id {task.id!r}"
         raise invalid("TASK_CHANGED", f"{means}, was made or changed after you were asked", recover)
-
-
-def _searchable(task: Task) -> str:
-    return "\n".join(filter(None, [task.title, task.description, " ".join(task.tags)]))
 
 
 def _id(prefix: str, key: str) -> str:
