@@ -90,7 +90,6 @@ async def finish(run: Run, answer: Answered) -> None:
         code=code,
         message=message,
         category=ErrorCategory.SYSTEM_ERROR,
-        severity=Severity.MEDIUM,
         user_guidance=guidance,
     )
     if why == "length":
@@ -106,7 +105,6 @@ async def stop(run: Run, limit: LimitName) -> None:
         code="LIMIT_REACHED",
         message=f"the run reached its limit of {allowed:,} {limit}",
         category=ErrorCategory.TIMEOUT if limit == "seconds" else ErrorCategory.SYSTEM_ERROR,
-        severity=Severity.MEDIUM,
         user_guidance=_LIMIT_HINTS[limit],
     )
     if run.state.output_problem:

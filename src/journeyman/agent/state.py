@@ -474,7 +474,9 @@ class RepeatGuard:
         if len(earlier) < 2:
             return None
         before, last = sorted(earlier)[-2:]
-        if not _same_answer(earlier[before], earlier[last]) or self._something_changed(before, key, reads):
+        a, b = earlier[before], earlier[last]
+        same = (a.status, a.result, a.error, a.artifact) == (b.status, b.result, b.error, b.artifact)
+        if not same or self._something_changed(before, key, reads):
             return None
         return refuse(
             CallStatus.DENIED,
@@ -503,8 +505,3 @@ def _call_key(call: ToolCall) -> str:
         return f"{call.tool_name}\n{canonical_json(call.arguments)}"
     except (ValueError, TypeError, RecursionError):
         return f"{call.tool_name}\n?{call.id}"  # not JSON: refused on its own account
-
-
-def _same_answer(a: ToolCallRecord, b: ToolCallRecord) -> bool:
-    same = a.status is b.status and bool(a.result == b.result) and a.error == b.error
-    return same and a.artifact == b.artifact

@@ -246,7 +246,6 @@ def _checked(response: Any) -> ModelResponse:
         raise ModelError(
             "MODEL_FAILED",
             f"the model adapter failed: respond() returned {type(response).__name__}, not a ModelResponse",
-            category=ErrorCategory.SYSTEM_ERROR,
             user_guidance="This is a fault of the adapter, not of the model",
         )
     if len(response.calls) > TURN_CALLS or len(response.text) > ANSWER_BYTES:
@@ -274,7 +273,6 @@ def _model_failed(run: Run, error: Exception) -> ModelError:
     return ModelError(
         "MODEL_FAILED",
         f"{told}: {error}" if content else told,
-        category=ErrorCategory.SYSTEM_ERROR,
         user_guidance="This is a fault of the adapter, not of the model: the log says where it happened, and with "
         "Policy(capture_content=True) also what it says",
     )

@@ -236,7 +236,6 @@ async def _result(run: Run, number: int, record: ToolCallRecord) -> Any:
         raise ModelError(
             "CHAIN_RESULT_GONE",
             f"the result of step {number} ({record.tool_name!r}) cannot be read any more: {error}",
-            category=ErrorCategory.SYSTEM_ERROR,
             user_guidance="Run the chain again, or keep results for longer",
         ) from error
 

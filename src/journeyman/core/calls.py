@@ -27,7 +27,7 @@ from typing_extensions import TypeVar
 
 from journeyman.core.content import Medium
 from journeyman.core.data import Derived, Entity, derived, reads_stored
-from journeyman.core.errors import ErrorCategory, ErrorInfo, ToolError
+from journeyman.core.errors import ErrorInfo, ToolError
 from journeyman.core.policy import Principal, RiskLevel
 
 SECRET_PREFIX = "JOURNEYMAN_SECRET_"
@@ -256,7 +256,6 @@ class ToolContext(Generic[DepsT]):
                 "NOBODY_TO_ASK",
                 "a person must answer a question first, and whoever made this call cannot be asked",
                 recover_action="Go on without it, or tell the user",
-                category=ErrorCategory.TOOL_ERROR,
             )
         self.asking = True
         try:

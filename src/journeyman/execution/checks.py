@@ -393,15 +393,12 @@ def _names_secret(text: str) -> bool:
 
 
 def _is_hazardous(address: str) -> bool:
+    """Whether an address, from its ``://`` on, has a password before its host, holds a secret or leads inside."""
+    user, _, _ = _HOST_ENDS.split(address[3:], maxsplit=1)[0].rpartition("@")
     url = f"http{address}"  # whichever scheme it was
-    return _carries_secret(address) or url_carries_secret(url) or url_is_internal(url)
-
-
-def _carries_secret(address: str) -> bool:
-    """Whether an address, from its ``://`` on, has a password before its host or a secret among its fields."""
-    host = _HOST_ENDS.split(address[3:], maxsplit=1)[0]
-    user, _, _ = host.rpartition("@")
-    return bool(user.partition(":")[2]) or _found(_SECRET_FIELD, address)
+    if user.partition(":")[2] or _found(_SECRET_FIELD, address):
+        return True
+    return url_carries_secret(url) or url_is_internal(url)
 
 
 def _found(pattern: re.Pattern[str], text: str) -> bool:

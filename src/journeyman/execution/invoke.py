@@ -230,7 +230,8 @@ async def run_with_timeout(work: Coroutine[Any, Any, Any], timeout: float, conte
     except (AttemptTimeoutError, asyncio.CancelledError):
         task.cancel()
         await asyncio.wait((task,), timeout=GRACE_SECONDS)
-        task.add_done_callback(_retrieve_exception)
+        # Otherwise asyncio logs what it raises as never retrieved.
+        task.add_done_callback(lambda done: done.cancelled() or done.exception())
         raise
     finally:
         timer.cancel()
@@ -250,12 +251,6 @@ async def _signalling(work: Coroutine[Any, Any, Any], done: asyncio.Future[None]
     finally:
         # Here and not in a callback of the task: the caller wakes one turn of the event loop earlier.
         wake(done)
-
-
-def _retrieve_exception(task: asyncio.Task[Any]) -> None:
-    """Otherwise asyncio logs it as never retrieved."""
-    if not task.cancelled():
-        task.exception()
 
 
 class _OwnDoingError(Exception):
@@ -307,7 +302,6 @@ def _too_large(tool: AnyTool, limit: int) -> Refusal:
         "RESULT_TOO_LARGE",
         f"{tool.name!r} ran, but its result is larger than {limit:,} bytes and was not kept",
         category=ErrorCategory.TOOL_ERROR,
-        severity=Severity.MEDIUM,
         recover="Ask for less: narrow the request, or read it in parts"
         if safe
         else "Do not repeat the call: it has run. Go on without its result",

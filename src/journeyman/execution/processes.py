@@ -17,6 +17,7 @@ import threading
 import weakref
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from functools import cache
 from typing import Any
 
 from journeyman.core.errors import ConfigurationError, ToolError
@@ -380,21 +381,11 @@ def _end_all(children: set[_ChildProcess], owner: int) -> None:
         process.end_blocking()
 
 
-_default: ProcessPool | None = None
-
-
+@cache
 def default_pool() -> ProcessPool:
     """The pool that all runs of this process share: a bound for each of them would be no bound."""
-    global _default
-    if _default is None:
-        _default = ProcessPool()
-    return _default
-
-
-def _forget_default_pool() -> None:
-    global _default
-    _default = None
+    return ProcessPool()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_default_pool)  # the children belong to the parent
+    os.register_at_fork(after_in_child=default_pool.cache_clear)  # the children belong to the parent

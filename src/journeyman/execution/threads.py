@@ -15,6 +15,7 @@ from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from enum import Enum, auto
+from functools import cache
 from queue import SimpleQueue
 from typing import Any, Generic, TypeVar
 
@@ -248,18 +249,11 @@ def wake(future: asyncio.Future[None]) -> None:
         future.set_result(None)
 
 
-_default = ThreadPool()
-
-
+@cache
 def default_pool() -> ThreadPool:
     """The pool that all runs of this process share."""
-    return _default
-
-
-def _replace_default_pool() -> None:
-    global _default
-    _default = ThreadPool()
+    return ThreadPool()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_replace_default_pool)  # threads do not survive a fork
+    os.register_at_fork(after_in_child=default_pool.cache_clear)  # threads do not survive a fork

@@ -63,7 +63,6 @@ class RecordedPlanner(ModelPlanner):
             raise ModelError(
                 "RECORDING_ENDED",
                 f"the recording has no step {run.iteration}: the run goes on after what was recorded",
-                category=ErrorCategory.SYSTEM_ERROR,
             )
         return ModelResponse(
             text=said.text,

@@ -146,10 +146,6 @@ def _secret_word(step: str) -> bool:
     return (bool(colon) and len(rest) >= 20 and name.removeprefix("bot").isdigit()) or random_word(step)
 
 
-def _secret_step(step: str) -> bool:
-    return _secret_word(step) or next(_tokens(step), None) is not None
-
-
 def _is_value(word: str) -> bool:
     """Whether this is a value, and no placeholder or word of prose."""
     return word.strip("*.-_•") != "" and any(not character.isalpha() or character.isupper() for character in word[1:])
@@ -192,7 +188,8 @@ def bare_url(url: str) -> str:
         parts = urlsplit(url)
     except ValueError:
         return MASK
-    steps = [MASK if step and _secret_step(unquote(step)) else step for step in parts.path.split("/")]
+    plain = ((step, unquote(step)) for step in parts.path.split("/"))
+    steps = [MASK if word and (_secret_word(word) or any(_tokens(word))) else step for step, word in plain]
     return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], "/".join(steps), "", ""))
 
 

@@ -145,7 +145,8 @@ class SqlApprovals(Aggregate):
     async def expire(self) -> Sequence[Approval]:
         """Mark what is past its time, by the database's clock, as expired, with an audit row each; returns them."""
         # Looking costs nobody a turn at writing. Where nothing can be written, nothing can be decided either.
-        if not await self._database.read(_any_expired) or self._database.read_only:
+        over = f"SELECT 1 FROM approvals WHERE status = '{PENDING}' AND expires_at <= {{}} LIMIT 1"
+        if not await self._query(lambda connection: over.format(connection.clock)) or self._database.read_only:
             return ()
         expired: list[Approval] = []
         while some := await self._database.write(_expire):
@@ -180,11 +181,6 @@ def _decide(
     approval = _approval(rows[0])
     _audit(connection, approval, edited=edited)
     return approval
-
-
-def _any_expired(connection: Connection) -> bool:
-    sql = f"SELECT 1 FROM approvals WHERE status = '{PENDING}' AND expires_at <= {connection.clock} LIMIT 1"
-    return bool(connection.query(sql))
 
 
 def _expire(connection: Connection) -> Sequence[Approval]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -121,7 +121,8 @@ def project(connection: Connection, run_id: str, fact: Fact, *, effect: bool = F
             for label in fact.labels:
                 put_label(connection, run_id, label)
             if status_after(fact) is RunStatus.CANCELLED:
-                _audit_cancellation(connection, run_id, now=fact.time)
+                [(by,)] = connection.query("SELECT cancelled_by FROM runs WHERE id = ?", run_id)
+                add_audit(connection, "run_cancelled", actor=by, run_id=run_id, subject=run_id, now=fact.time)
             if isinstance(fact, RunFinished) and fact.gap is not None:
                 [(principal_id,)] = connection.query("SELECT principal_id FROM runs WHERE id = ?", run_id)
                 add_gap(connection, fact.gap, now=fact.time, run_id=run_id, principal_id=principal_id)
@@ -130,11 +131,6 @@ def project(connection: Connection, run_id: str, fact: Fact, *, effect: bool = F
                 withdraw(connection, run_id)
         case _:
             pass
-
-
-def _audit_cancellation(connection: Connection, run_id: str, *, now: float) -> None:
-    [(by,)] = connection.query("SELECT cancelled_by FROM runs WHERE id = ?", run_id)
-    add_audit(connection, "run_cancelled", actor=by, run_id=run_id, subject=run_id, now=now)
 
 
 _UPSERT_CALL = f"""
@@ -384,20 +380,14 @@ def _not_yet_written(connection: Connection, run_id: str, epoch: int, entries: S
         )
     if last < first - 1:
         raise _GapError(f"run {run_id!r}: fact {first} cannot be written, the next is {last + 1}")
-    known = _bodies(connection, run_id, [entry.seq for entry in entries if entry.seq <= last])
+    sql = "SELECT seq, body FROM facts WHERE run_id = ? AND seq BETWEEN ? AND ?"
+    known: dict[int, str] = dict(connection.query(sql, run_id, first, last))
     for entry in entries:
         if entry.seq <= last and known.get(entry.seq) != entry.body:
             raise JournalConflictError(
                 f"run {run_id!r}: fact {entry.seq} is there already, with other content; the next is {last + 1}"
             )
     return [entry for entry in entries if entry.seq > last]
-
-
-def _bodies(connection: Connection, run_id: str, numbers: Collection[int]) -> dict[int, str]:
-    rows = connection.query(
-        "SELECT seq, body FROM facts WHERE run_id = ? AND seq BETWEEN ? AND ?", run_id, min(numbers), max(numbers)
-    )
-    return dict(rows)
 
 
 # --- waiting for a database that is unreachable, full or locked: runs pause where they are and lose nothing

@@ -80,7 +80,9 @@ class PostgresConnection(Connection):
     def __init__(self, conninfo: str) -> None:
         self._raw = psycopg.connect(conninfo, autocommit=True, prepare_threshold=None)
         try:
-            self.pooled = is_pooled(self._raw)
+            # Whether a pooler stands between us and the server: then the process it tells us of is not the server's.
+            row = self._raw.execute("SELECT pg_backend_pid()").fetchone()
+            self.pooled = row is None or row[0] != self._raw.info.backend_pid
             if not self.pooled:
                 self._raw.prepare_threshold = 5
                 self._raw.execute(SESSION)
@@ -116,12 +118,6 @@ class PostgresConnection(Connection):
 
     def lock_schema(self) -> None:
         self._raw.execute(f"SELECT pg_advisory_xact_lock({SCHEMA_LOCK})")
-
-
-def is_pooled(raw: psycopg.Connection[Any]) -> bool:
-    """Whether a pooler stands between us and the server: then the process it tells us of is not the server's."""
-    row = raw.execute("SELECT pg_backend_pid()").fetchone()
-    return row is None or row[0] != raw.info.backend_pid
 
 
 class PostgresDriver(Driver):

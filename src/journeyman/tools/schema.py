@@ -264,15 +264,12 @@ def _with_integers(text: str | bytes, error: ValidationError) -> bytes | None:
         value: Any = whole[0]
         for step in place:
             # A step that leads nowhere is the name of a union's member.
-            if step in value if isinstance(value, dict) else _is_index(step, value):
+            known = value if isinstance(value, dict) else range(len(value)) if isinstance(value, list) else ()
+            if step in known:
                 holder, key, value = value, step, value[step]
         if type(value) is float and value.is_integer():
             holder[key] = int(value)
     return to_json(whole[0])
-
-
-def _is_index(step: Any, value: Any) -> bool:
-    return isinstance(step, int) and isinstance(value, list) and 0 <= step < len(value)
 
 
 # -- JSON Schemas made short, and what they list
