@@ -193,8 +193,9 @@ async def test_what_a_tool_returns_as_images_and_files_are_blocks_of_their_own(t
         assert (photo.content[1].data, photo.content[1].mime_type) == (PIXEL, "image/png")
         report = await client.call_tool("report", {})
         assert [block.type for block in report.content] == ["text", "image", "resource"]
-        assert PIXEL not in text_of(report)
-        [_, _, file] = report.content
+        [text, _, file] = report.content
+        assert isinstance(text, types.TextContent)
+        assert PIXEL not in text.text
         assert isinstance(file, types.EmbeddedResource)
         assert (str(file.resource.uri), file.resource.mime_type) == ("attachment:all%20sales.pdf", "application/pdf")
 
