@@ -27,7 +27,7 @@ from journeyman.app.desk import LOCAL, Desk
 from journeyman.app.handles import Handle
 from journeyman.app.journeyman import Journeyman
 from journeyman.app.loading import open_at
-from journeyman.app.service import task_assistant, task_library
+from journeyman.app.service import assistant, task_library
 from journeyman.core.approvals import Approval, Approve, Deny
 from journeyman.core.calls import ToolCallRecord
 from journeyman.core.errors import ConfigurationError
@@ -140,7 +140,7 @@ def demo(*, yes: bool, log_level: str | None) -> None:
             library = task_library(store, github_url=None)
             async with Journeyman(library=library, store=store, model=MODEL, policy=policy) as app:
                 tour = _Tour(
-                    app, task_assistant(library), url=url, yes=yes, interactive=interactive, live=not log_level
+                    app, assistant(library), url=url, yes=yes, interactive=interactive, live=not log_level
                 )
                 return await tour.lead()
 
@@ -466,7 +466,7 @@ async def carry_out(url: str, session: str, sentence: str) -> None:
     store = open_at(url)
     library = task_library(store, github_url=None)
     async with Journeyman(library=library, store=store, model=Relayed()) as app:
-        handle = await app.session(session).send(task_assistant(library), sentence)
+        handle = await app.session(session).send(assistant(library), sentence)
         print(handle.run_id, flush=True)
         async for event in handle.events():
             if event.seq is not None:

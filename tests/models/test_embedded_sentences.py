@@ -18,7 +18,8 @@ import pytest
 
 from examples import shop
 from journeyman import Agent, Approve, Journeyman, Limits, Principal, Tool, ToolLibrary, run
-from journeyman.app.service import starters, task_assistant, task_library, task_service
+from journeyman.app.service import INSTRUCTION, starters, task_library, task_service
+from journeyman.app.service import assistant as assistant_over
 from journeyman.core.approvals import Approval
 from journeyman.core.calls import CallStatus
 from journeyman.core.runs import AgentResponse
@@ -165,7 +166,7 @@ def collected() -> Iterator[tuple[str, str]]:
                 yield from ((match[1], path.name) for pattern in SAID for match in pattern.finditer(text))
     for scene in (*tour().WORK, tour().MISSING, tour().CRASH):
         yield from ((sentence, scene.title) for sentence, _ in scene.says)
-    for agent in (task_assistant(ToolLibrary()), shop.agent):
+    for agent in (assistant_over(ToolLibrary(), told=INSTRUCTION), shop.agent):
         yield from ((sentence, "the page's ways to begin") for sentence in starters(agent))
 
 
@@ -251,7 +252,7 @@ async def assistant(tmp_path: Path) -> AsyncIterator[tuple[Agent, ToolLibrary]]:
     library = task_library(store, tasks=tasks)
     async with Journeyman(library=library, store=store):
         await tasks.create("Go to the dentist")
-        yield task_assistant(library), library
+        yield assistant_over(library), library
 
 
 class TestOnTheEngine:

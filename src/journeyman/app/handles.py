@@ -39,7 +39,7 @@ from journeyman.core.events import (
 from journeyman.core.policy import ANY_PRINCIPAL, WRITE_ALL, PrincipalFilter
 from journeyman.core.runs import AgentResponse, Message, OutputT, RunStatus, Wait, Wanted
 from journeyman.core.storing import RunRow, SignalBatch
-from journeyman.execution.outcome import Refusal, Success, skipped, whole
+from journeyman.execution.outcome import skipped, whole
 from journeyman.execution.results import UnserialisableResultError, json_value
 
 if TYPE_CHECKING:
@@ -571,36 +571,26 @@ class Handle(Generic[OutputT]):
             known = ", ".join(map(repr, unknown)) or "none"
             where = f"call {call_id!r} of run {self.run_id!r}"
             raise ConfigurationError(f"{where} has no unknown outcome (those that do: {known})")
-        await self._settle(call_id, action, value, by=by)
-
-    async def _settle(
-        self, call_id: str, action: Literal["rerun", "done", "skip"], value: Any, *, by: str | None
-    ) -> None:
-        """Record the decision, then let the run go on."""
-        run_id = self.run_id
-        async with self._runner.held(run_id) as run:
+        # The decision is recorded, then the run goes on.
+        async with self._runner.held(self.run_id) as run:
             if run is None:
-                raise ConfigurationError(f"run {run_id!r} cannot be settled now: it has ended, or is being worked on")
+                raise ConfigurationError(
+                    f"run {self.run_id!r} cannot be settled now: it has ended, or is being worked on"
+                )
             past = None if run.state.turn is None else run.state.turn.pasts.get(call_id)
             if past is None or past.unknown is None:
-                raise ConfigurationError(f"call {call_id!r} of run {run_id!r} was settled by somebody else meanwhile")
-            resolved = CallResolved(call_id=call_id, action=action, by=by, result=value)
-            if action == "rerun":
-                await run.recorder.record(resolved, sync=True)
-            else:
-                outcome = Success(value) if action == "done" else skipped(past.unknown.tool_name)
-                # Together: a decision without its effect would be asked for again.
-                await run.recorder.record(resolved, CallFinished(record=_settled(past.unknown, outcome)), sync=True)
-        self._runner.wake(run_id)
-
-
-def _settled(unknown: ToolCallRecord, outcome: Success | Refusal) -> ToolCallRecord:
-    match outcome:
-        case Success(value):
-            changes = {"status": CallStatus.SUCCESS, "result": value, "error": None}
-        case Refusal(status, error):
-            changes = {"status": status, "error": error}
-    return unknown.model_copy(update=changes)
+                raise ConfigurationError(
+                    f"call {call_id!r} of run {self.run_id!r} was settled by somebody else meanwhile"
+                )
+            facts: list[Fact] = [CallResolved(call_id=call_id, action=action, by=by, result=value)]
+            if action != "rerun":  # together: a decision without its effect would be asked for again
+                left_out = skipped(past.unknown.tool_name)
+                effect = {"status": left_out.status, "error": left_out.error}
+                if action == "done":
+                    effect = {"status": CallStatus.SUCCESS, "result": value, "error": None}
+                facts.append(CallFinished(record=past.unknown.model_copy(update=effect)))
+            await run.recorder.record(*facts, sync=True)
+        self._runner.wake(self.run_id)
 
 
 class SendOptions(TypedDict, total=False):

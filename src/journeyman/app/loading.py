@@ -19,7 +19,6 @@ from journeyman.app.service import (
     assistant,
     hello_library,
     local_library,
-    research_assistant,
     research_library,
     slack_library,
     slack_pace,
@@ -84,7 +83,9 @@ class Loader:
             if self.configuration(store) is not None:
                 return assistant(tools, follows=True), tools
             if library == RESEARCH:
-                return research_assistant(tools), tools
+                from journeyman.app.research import INSTRUCTION
+
+                return assistant(tools, told=INSTRUCTION), tools
             return self._own_agent(library, folder) or assistant(tools), tools
         if is_document(agent):
             path, name = split_document(agent)

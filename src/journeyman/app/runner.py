@@ -623,7 +623,11 @@ class Runner:
                     await self._announce()
                 if self._working and now - renewed >= renewal:
                     renewed = now
-                    await self._cancel_wanted()
+                    for run_id in await self.claims.renew():
+                        work = self._working.get(run_id)
+                        if work is not None and not work.cancelled:
+                            work.cancelled = True
+                            work.task.cancel()
                 if now - forgotten >= _FORGET_SECONDS:
                     forgotten = now
                     await self.forget_ended()
@@ -649,10 +653,3 @@ class Runner:
             self.shared.owner, silent_seconds=3 * self.settings.lease_seconds, executes=self.queue is None
         )
         await self.store.audit.fold()
-
-    async def _cancel_wanted(self) -> None:
-        for run_id in await self.claims.renew():
-            work = self._working.get(run_id)
-            if work is not None and not work.cancelled:
-                work.cancelled = True
-                work.task.cancel()

@@ -213,17 +213,10 @@ def task_library(
     return ToolLibrary(tools)
 
 
-def task_assistant(library: ToolLibrary) -> Agent:
-    """An agent with all tools of a library, told to keep tasks."""
-    return Agent(name=ASSISTANT, instruction=INSTRUCTION, tools=tuple(library.specifications()))
-
-
-def assistant(library: ToolLibrary, *, follows: bool = False) -> Agent:
-    """The agent that answers when none is named. One that ``follows`` has whatever tools there are at each step: those
-    of a configuration file come and go."""
-    if not follows and "create_task" in library:
-        return task_assistant(library)
-    told = INSTRUCTION if "create_task" in library else PLAIN_INSTRUCTION
+def assistant(library: ToolLibrary, *, follows: bool = False, told: str | None = None) -> Agent:
+    """The agent that answers when none is named, with all tools of a library. One that ``follows`` has whatever tools
+    there are at each step: those of a configuration file come and go."""
+    told = told or (INSTRUCTION if "create_task" in library else PLAIN_INSTRUCTION)
     tools = () if follows else tuple(library.specifications())
     return Agent(name=ASSISTANT, instruction=told, all_tools=follows, tools=tools)
 
@@ -256,13 +249,6 @@ def research_library(store: SqlStore, folder: Path) -> ToolLibrary:
 
     memory = MemoryManager(store.memories, store.conversations)
     return ToolLibrary(ResearchTools(memory=memory, root=folder).tools())
-
-
-def research_assistant(library: ToolLibrary) -> Agent:
-    """An agent with all tools of a library, told to look things up and to cite."""
-    from journeyman.app.research import INSTRUCTION as RESEARCHING
-
-    return Agent(name=ASSISTANT, instruction=RESEARCHING, tools=tuple(library.specifications()))
 
 
 def slack_pace(store: SqlStore, limits: Mapping[str, RateLimit] | None = None) -> Pace:

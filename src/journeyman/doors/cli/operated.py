@@ -37,11 +37,41 @@ class Typed:
     metavar: str | None = None
     help: str | None = None
     default: Any = UNSAID
+    """``UNSAID`` where it is the operation's; or, of one that the operation has told the rest of, must be given."""
     read: Callable[..., Any] | None = None
     """From the text to the value; it is told the ``option``, to name it where the text is wrong."""
     argument: bool = False
     """Typed without an option's name although it could be left out, or could have one."""
     kind: Any = None
+    name: str = ""
+    """Of the value of an operation, or of the object that it takes."""
+    least: int | None = None
+
+    @property
+    def is_argument(self) -> bool:
+        return self.argument or (self.default is UNSAID and self.flag is None)
+
+    @property
+    def shown_name(self) -> str:
+        if self.is_argument:
+            return self.metavar or ("ID" if self.name.endswith(("id", "key")) else self.name.upper())
+        return self.flag or f"--{self.name.replace('_', '-')}"
+
+    def parameter(self) -> Parameter:
+        required = self.default is UNSAID
+        said: dict[str, Any] = {"help": self.help, "metavar": self.metavar}
+        if int in (self.kind, *get_args(self.kind)):
+            said["min"] = self.least
+        if required or self.default in (None, ""):
+            said["show_default"] = False
+        if self.is_argument:
+            said |= {"help": self.help or (IDS if self.shown_name == "ID" else None), "metavar": self.shown_name}
+        declared = typer.Argument(**said) if self.is_argument else typer.Option(self.shown_name, **said)
+        default = Parameter.empty if required else self.default
+        return Parameter(self.name, Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[self.kind, declared])
+
+    def value(self, given: Any) -> Any:
+        return given if given is None or self.read is None else self.read(given, option=self.shown_name)
 
 
 SPELLED: Mapping[str, Typed] = {
@@ -156,51 +186,6 @@ def operated(
     return made
 
 
-@dataclass(frozen=True, slots=True)
-class _Value:
-    """One value of an operation, or of the object that it takes, as it is typed."""
-
-    name: str
-    kind: Any
-    default: Any
-    """``UNSAID`` where it must be given."""
-    typed: Typed
-    least: int | None
-
-    @property
-    def is_argument(self) -> bool:
-        return self.typed.argument or (self.default is UNSAID and self.typed.flag is None)
-
-    @property
-    def shown_name(self) -> str:
-        if self.is_argument:
-            return self.typed.metavar or ("ID" if self.name.endswith(("id", "key")) else self.name.upper())
-        return self.typed.flag or f"--{self.name.replace('_', '-')}"
-
-    def parameter(self) -> Parameter:
-        typed, required = self.typed, self.default is UNSAID
-        kind = typed.kind or _plain(self.kind)
-        if typed.read is not None and typed.kind is None:
-            kind = str if required else str | None
-        said: dict[str, Any] = {"help": typed.help, "metavar": typed.metavar}
-        if int in (kind, *get_args(kind)):
-            said["min"] = self.least
-        if required or self.default in (None, ""):
-            said["show_default"] = False
-        if self.is_argument:
-            said["help"] = typed.help or (IDS if self.shown_name == "ID" else None)
-            declared = typer.Argument(**{**said, "metavar": self.shown_name})
-        else:
-            declared = typer.Option(self.shown_name, **said)
-        default = Parameter.empty if required else self.default
-        return Parameter(self.name, Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, declared])
-
-    def read(self, given: Any) -> Any:
-        if given is None or self.typed.read is None:
-            return given
-        return self.typed.read(given, option=self.shown_name)
-
-
 def _plain(kind: Any) -> Any:
     """A type as typer knows it: without what pydantic checks."""
     origin = get_origin(kind)
@@ -211,38 +196,44 @@ def _plain(kind: Any) -> Any:
     return list[_plain(get_args(kind)[0])] if origin is list else kind  # type: ignore[misc]  # made, too
 
 
-def _values(operation: Operation[..., Any], typed: Mapping[str, Typed]) -> Iterator[_Value]:
+def _values(operation: Operation[..., Any], typed: Mapping[str, Typed]) -> Iterator[Typed]:
     for item in operation.inputs:
         fields = item.kind.model_fields.items() if item.is_body else [(item.name, item.info)]
         for name, info in fields:
-            how = typed.get(name, SPELLED.get(name, Typed()))
-            default = info.default if item.is_body else item.default
-            if default is Parameter.empty:
-                default = UNSAID
-            elif item.is_body and info.default_factory is not None:
-                default = None
             if name in NOT_TYPED:
                 continue
-            yield _Value(
-                name,
-                info.annotation if item.is_body else item.kind,
-                default if how.default is UNSAID else how.default,
-                replace(how, help=how.help or info.description),
-                next((int(mark.ge) for mark in info.metadata if getattr(mark, "ge", None) is not None), None),
+            how = typed.get(name, SPELLED.get(name, Typed()))
+            default = how.default
+            if default is UNSAID:
+                default = info.default if item.is_body else item.default
+                if default is Parameter.empty:
+                    default = UNSAID
+                elif item.is_body and info.default_factory is not None:
+                    default = None
+            kind = how.kind
+            if kind is None and how.read is not None:
+                kind = str if default is UNSAID else str | None
+            yield replace(
+                how,
+                name=name,
+                kind=kind or _plain(info.annotation if item.is_body else item.kind),
+                default=default,
+                help=how.help or info.description,
+                least=next((int(mark.ge) for mark in info.metadata if getattr(mark, "ge", None) is not None), None),
             )
 
 
-def _arguments(operation: Operation[..., Any], values: list[_Value], given: Mapping[str, Any]) -> dict[str, Any]:
+def _arguments(operation: Operation[..., Any], values: list[Typed], given: Mapping[str, Any]) -> dict[str, Any]:
     """What the operation is called with. Raises WrongUsageError."""
-    read = {item.name: item.read(given[item.name]) for item in values}
-    found = {item.name: read[item.name] for item in operation.inputs if item.name in read}
+    read = {item.name: item.value(given[item.name]) for item in values}
+    arguments = {item.name: read[item.name] for item in operation.inputs if item.name in read}
     for item in operation.inputs:
         if item.is_body:
             given_fields = {name: read[name] for name in item.kind.model_fields if read.get(name) is not None}
             try:
-                found[item.name] = item.kind(**given_fields)
+                arguments[item.name] = item.kind(**given_fields)
             except ValidationError as error:
                 first = error.errors()[0]
                 place = next((f"{value.shown_name}: " for value in values if value.name in first["loc"]), "")
                 raise WrongUsageError(place + first["msg"].removeprefix("Value error, ")) from None
-    return found
+    return arguments
