@@ -139,9 +139,7 @@ def demo(*, yes: bool, log_level: str | None) -> None:
             store = open_at(url)
             library = task_library(store, github_url=None)
             async with Journeyman(library=library, store=store, model=MODEL, policy=policy) as app:
-                tour = _Tour(
-                    app, assistant(library), url=url, yes=yes, interactive=interactive, live=not log_level
-                )
+                tour = _Tour(app, assistant(library), url=url, yes=yes, interactive=interactive, live=not log_level)
                 return await tour.lead()
 
         try:
