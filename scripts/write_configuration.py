@@ -61,6 +61,7 @@ TITLES = {
     "Runs": "`runs`",
     "Learning": "`learning`",
     "Http": "`doors.http`",
+    "AccessTokens": "`doors.http.oauth`",
     "Slack": "`doors.slack`",
     "SlackWorkspace": "`doors.slack.workspaces.ID`",
 }

@@ -11,7 +11,7 @@ import asyncio
 import logging
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -501,6 +501,26 @@ def source_of(section: str, name: str, entry: Mapping[str, Any], path: Path) -> 
     return _source(name, server, Loaded(path=path, settings=settings, document=Document(), environ=os.environ))
 
 
+def sign_in_file(path: Path, server: str) -> Path:
+    """Where the tokens of somebody who has signed in to a server are kept."""
+    return path.absolute().parent / ".journeyman-secrets" / f"{server}.oauth.json"
+
+
+async def sign_in(name: str, loaded: Loaded, show: Callable[[str], None]) -> int:
+    """Let a person sign in to a server with a browser; how many tools it has then. Raises ConfigurationError."""
+    server = loaded.settings.mcp.get(name)
+    if server is None or server.oauth is None or not server.oauth.sign_in:
+        raise ConfigurationError(f"{loaded.path}: no server {name!r} under 'mcp' has 'oauth: {{sign_in: true}}'")
+    from journeyman.sources import McpServer as Source
+    from journeyman.sources.mcp.signing import SIGN_IN_SECONDS, signing_in
+
+    url = loaded.secret(server.url or "")
+    async with signing_in(url, sign_in_file(loaded.path, name), show) as auth:
+        source = Source(name=name, url=url, auth=auth, start_seconds=SIGN_IN_SECONDS)
+        async with ToolLibrary(sources=[source]) as found:
+            return len(found)
+
+
 def _source(name: str, server: McpServer | OpenApi, loaded: Loaded) -> ToolSource:
     """A source's tools. Its secrets are looked up here, where it is about to be reached."""
     from journeyman import sources
@@ -518,14 +538,14 @@ def _source(name: str, server: McpServer | OpenApi, loaded: Loaded) -> ToolSourc
                 "headers": server.headers,
             }
             return sources.OpenApi(at, look_up=loaded.secret, **given)
-        return sources.McpServer(**given, **_mcp_options(server, loaded))
+        return sources.McpServer(**given, **_mcp_options(name, server, loaded))
     except ConfigurationError as error:
         part = next((part for part in ("url", "base_url") if f"the {part}" in str(error)), None)
         key = (section, name) if part is None else (section, name, part)
         raise SettingsError([loaded.problem(key, str(error))]) from None
 
 
-def _mcp_options(server: McpServer, loaded: Loaded) -> dict[str, Any]:
+def _mcp_options(name: str, server: McpServer, loaded: Loaded) -> dict[str, Any]:
     same = ("trust_annotations", "resources", "prompts", "allow", "protocol")
     given: dict[str, Any] = {key: getattr(server, key) for key in same} | {"start_seconds": server.start}
     if server.command is not None:
@@ -537,7 +557,7 @@ def _mcp_options(server: McpServer, loaded: Loaded) -> dict[str, Any]:
         if server.headers:
             given["headers"] = {header: loaded.secret(text) for header, text in server.headers.items()}
         if server.oauth is not None:
-            said = server.oauth.model_dump(exclude_none=True)
-            said |= {name: loaded.secret(said[name]) for name in ("client_id", "client_secret")}
-            given["oauth"] = said
+            said = server.oauth.model_dump(exclude_none=True, exclude={"sign_in"})
+            said |= {name: loaded.secret(said[name]) for name in ("client_id", "client_secret") if name in said}
+            given["oauth"] = {"file": sign_in_file(loaded.path, name)} if server.oauth.sign_in else said
     return given

@@ -103,7 +103,7 @@ def server_name(server: McpServer) -> Name:
     if server.command is not None:
         whole = canonical_json([server.command, server.cwd, server.env])
         return Name("command", whole, "starts", shlex.join(server.command))
-    issuer = "" if server.oauth is None else server.oauth.issuer
+    issuer = "" if server.oauth is None else server.oauth.issuer or "a browser"
     return Name("server", canonical_json([server.url, issuer]), "takes tools from", bare_url(server.url or ""))
 
 

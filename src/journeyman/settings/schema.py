@@ -234,12 +234,20 @@ class Intent(Section):
 
 
 class OAuth(Section):
-    """Who we are to a server that asks for an access token (OAuth's client-credentials grant)."""
+    """Who we are to a server that asks for an access token: a person, or a program with a secret of its own."""
 
-    client_id: SecretText = Field(description="what the server's authorization server knows us by")
-    client_secret: SecretText = Field(description="proves it; only by `${NAME}` or `file:PATH`")
-    issuer: str = Field(min_length=1, description="who gives the token, and is the only one to see the secret")
+    sign_in: bool = Field(False, description="a person signs in with a browser: `journeyman mcp login NAME`")
+    client_id: SecretText | None = Field(None, description="what the server's authorization server knows us by")
+    client_secret: SecretText | None = Field(None, description="proves it; only by `${NAME}` or `file:PATH`")
+    issuer: str | None = Field(None, min_length=1, description="who gives the token, and alone sees the secret")
     scope: str | None = Field(None, description="what is asked for; what the server names unless given")
+
+    @model_validator(mode="after")
+    def _one_way(self) -> OAuth:
+        given = [self.client_id, self.client_secret, self.issuer]
+        if self.sign_in == any(given) or (not self.sign_in and not all(given)):
+            raise ValueError("give 'client_id', 'client_secret' and 'issuer', or 'sign_in: true'")
+        return self
 
 
 class ToolSource(Section):
@@ -335,12 +343,24 @@ class Learning(Section):
     folder: Path | None = Field(None, description="keeps playbooks as JSON Lines there instead of in the store")
 
 
+class AccessTokens(Section):
+    """Tokens of an authorization server (JWT, OAuth 2.1): who may come in besides those of `tokens`."""
+
+    issuer: str = Field(pattern=r"^https?://\S+$", description="who signs them, as they say in `iss`")
+    audience: str = Field(pattern=r"^https?://\S+$", description="this service's address, as they say in `aud`")
+    jwks: str | None = Field(None, min_length=1, description="a file or an address with its keys; else it is asked")
+    scopes: dict[str, Permissions] = Field(default_factory=dict, description="permissions by scope")
+    permissions: Permissions = Field(default_factory=list, description="of everybody who has such a token")
+    claim: str = Field("sub", min_length=1, description="the claim that says who it is; they are `oauth:VALUE`")
+
+
 class Http(Section):
     """`journeyman serve`."""
 
     host: str = "127.0.0.1"
     port: int = Field(8000, ge=0, le=65_535)
     tokens: Path | None = Field(None, description="the file that says who may use the service")
+    oauth: AccessTokens | None = Field(None, description="tokens of an authorization server, too")
     tls_cert: Path | None = Field(None, description="a certificate chain (PEM), to serve https")
     tls_key: Path | None = Field(None, description="its key, if it is not in the same file")
     root_path: str = Field("", description="where a proxy shows the service, e.g. /journeyman")

@@ -8,6 +8,7 @@ import json
 import os
 import re
 import shlex
+import webbrowser
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from io import TextIOWrapper
@@ -229,14 +230,20 @@ def import_servers(
 def _kept_apart(name: str, secret: str) -> str:
     """Put a secret into a file that only its owner reads; what stands for it in a configuration file."""
     loaded = file_settings()
-    folder = (Path() if loaded is None else loaded.path.parent) / ".journeyman-secrets"
-    folder.mkdir(mode=0o700, exist_ok=True)
-    (folder / ".gitignore").write_text("*\n", encoding="utf-8")
+    folder = _secrets_folder(Path("journeyman.yaml") if loaded is None else loaded.path)
     kept = folder / re.sub(r"[^\w.-]", "_", name)
     with os.fdopen(os.open(kept, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
         file.write(secret)
     screen.say(f"{visible(name)} is a secret: it is kept in {kept}")
     return f"file:{folder.name}/{kept.name}"
+
+
+def _secrets_folder(path: Path) -> Path:
+    """A folder beside the configuration file, which only its owner reads."""
+    folder = path.parent / ".journeyman-secrets"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    (folder / ".gitignore").write_text("*\n", encoding="utf-8")
+    return folder
 
 
 def _take_in(name: str, entry: dict[str, Any], *, accept_reads: bool, yes: bool, section: str = "mcp") -> None:
@@ -299,6 +306,27 @@ def write_entries(path: Path, section: str, entries: Mapping[str, Mapping[str, A
         new.replace(path)
     finally:
         new.unlink(missing_ok=True)
+
+
+@mcp.command("login")
+def login(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="A server with 'oauth: {sign_in: true}'.")],
+    no_browser: Annotated[bool, typer.Option("--no-browser", help="Only print the address to open.")] = False,
+) -> None:
+    """Sign in to an MCP server with a browser. The tokens are kept beside journeyman.yaml, for its owner alone."""
+    from journeyman.app.configuration import sign_in
+
+    if (loaded := file_settings()) is None:
+        raise WrongUsageError("there is no journeyman.yaml here that names the server")
+
+    def show(address: str) -> None:
+        screen.write(f"open {address}")
+        if not no_browser:
+            webbrowser.open(address)
+
+    _secrets_folder(loaded.path)
+    count = asyncio.run(sign_in(name, loaded, show))
+    screen.say(f"signed in to {name}, which has {screen.counted(count, 'tool')}")
 
 
 openapi = typer.Typer(no_args_is_help=True)

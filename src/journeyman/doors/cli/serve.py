@@ -210,15 +210,19 @@ def must_be_bindable(host: str, tokens: Tokens | None) -> None:
 
 
 def token_file(tokens: Path | None) -> Tokens | None:
-    """Who may use the service, by the token file."""
+    """Who may use the service, by the token file and the authorization server that the configuration names."""
     try:
         from journeyman.doors import http
     except ImportError as error:
         raise ConfigurationError(f"serving needs more packages: {install_command('serve')}") from error
     try:
-        return None if tokens is None else http.read_tokens(tokens)
+        listed = None if tokens is None else http.read_tokens(tokens)
     except ConfigurationError as error:
         raise WrongUsageError(f"--tokens: {error}") from None
+    if (said := settings().doors.http.oauth) is not None:
+        listed = listed or http.Tokens({})
+        listed.oauth = http.AccessTokens(**said.model_dump())
+    return listed
 
 
 def for_this_machine(token: str | None) -> Tokens:

@@ -3,9 +3,11 @@
 from journeyman.doors.http.auth import Tokens, check_binding, read_tokens
 from journeyman.doors.http.connections import ConnectionLimits
 from journeyman.doors.http.middleware import ServeOptions
+from journeyman.doors.http.oauth import AccessTokens
 from journeyman.doors.http.server import create_app, serve, tls_context
 
 __all__ = [
+    "AccessTokens",
     "ConnectionLimits",
     "ServeOptions",
     "Tokens",

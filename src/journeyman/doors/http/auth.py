@@ -16,9 +16,10 @@ from pydantic import TypeAdapter, ValidationError
 from pydantic_core import from_json
 
 from journeyman.app.desk import LOCAL
-from journeyman.core.data import digest
+from journeyman.core.data import canonical_json, digest
 from journeyman.core.errors import ConfigurationError
 from journeyman.core.policy import Principal
+from journeyman.doors.http.oauth import AccessTokens
 
 HASHED = "sha256:"
 SHORTEST = 16
@@ -31,10 +32,14 @@ AUTHENTICATED = [Depends(HTTPBearer(auto_error=False, description="A token of th
 class Tokens:
     """Principals by token. Holds no token, only fingerprints."""
 
-    def __init__(self, principals: Mapping[str, Principal], *, local: bool = False) -> None:
+    def __init__(
+        self, principals: Mapping[str, Principal], *, local: bool = False, oauth: AccessTokens | None = None
+    ) -> None:
         self._principals = {_fingerprint(token): principal for token, principal in principals.items()}
         self._codes: dict[str, Principal] = {}
         self._sessions: OrderedDict[str, Principal] = OrderedDict()
+        self.oauth = oauth
+        """Who else is known: whoever has a token of an authorization server's."""
         self.local = local
         """Whether they are for this machine alone: then the service answers under the names of the loopback only."""
 
@@ -69,12 +74,14 @@ class Tokens:
         return None if principal is None else self.now(principal)
 
     def __bool__(self) -> bool:
-        return bool(self._principals)
+        return bool(self._principals) or self.oauth is not None
 
     @property
     def account(self) -> dict[str, Any]:
         """Who may do what, for the audit, and a digest that changes with every token; nothing tells a token."""
         known = sorted((mark, who.model_dump_json()) for mark, who in self._principals.items())
+        if self.oauth is not None:
+            known.append(("oauth", canonical_json(self.oauth.account)))
         permissions: dict[str, set[str]] = {}
         for who in self._principals.values():
             permissions.setdefault(who.id, set()).update(who.permissions)
@@ -87,11 +94,16 @@ class Tokens:
         """Whom a token stands for. Compared by fingerprint, so that timing tells nothing about a token."""
         return self._principals.get(_hash(token))
 
+    async def bearer(self, token: str) -> Principal | None:
+        """Whom a token stands for, be it one of ours or an authorization server's."""
+        found = self.principal(token)
+        return found if found is not None or self.oauth is None else await self.oauth.principal(token)
+
     def now(self, principal: Principal) -> Principal | None:
         """Who a principal is by now: with the permissions of all their tokens; None where they have none any more."""
         theirs = [found for found in self._principals.values() if found.id == principal.id]
         if not theirs:
-            return None
+            return None if self.oauth is None else self.oauth.now(principal)
         return Principal(principal.id, permissions=frozenset().union(*(found.permissions for found in theirs)))
 
 

@@ -17,7 +17,7 @@ from urllib.parse import SplitResult, parse_qs, urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import cookie_parser
-from starlette.responses import Response
+from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from journeyman.app.desk import LOCAL
@@ -29,6 +29,7 @@ from journeyman.doors.http.auth import Tokens, is_loopback
 from journeyman.doors.http.connections import ConnectionLimits
 from journeyman.doors.http.errors import METHODS, Problem, error_response, location_of, problem_of
 from journeyman.doors.http.health import Metrics
+from journeyman.doors.http.oauth import METADATA
 
 logger = logging.getLogger("journeyman.http")
 
@@ -168,9 +169,13 @@ class RequestMiddleware:
                 if path == "/" and self._tokens is not None and b"code=" in scope["query_string"]:
                     await self._signed_in(scope, headers)(scope, receive, answer)
                     return
+                if path.startswith(METADATA) and self._tokens is not None and self._tokens.oauth is not None:
+                    told = JSONResponse(self._tokens.oauth.metadata, headers={"Access-Control-Allow-Origin": "*"})
+                    await told(scope, receive, answer)
+                    return
                 if path.startswith(_GUARDED):
                     self._check_origin(headers)
-                    state["principal"] = self._admit(scope, headers)
+                    state["principal"] = await self._admit(scope, headers)
                 limit = self._options.body_bytes + (MEDIA_BODY if path in _TAKES_MEDIA else 0)
                 body = self._limited_body(receive, limit, declared=headers.get("content-length", ""))
             except Problem as problem:
@@ -207,8 +212,8 @@ class RequestMiddleware:
         if origin is not None and origin not in self._options.origins and _split(origin).netloc != host:
             raise Problem(403, "ORIGIN_NOT_ALLOWED", f"pages of {origin!r} may not use this service")
 
-    def _admit(self, scope: Scope, headers: Headers) -> Principal:
-        principal = self._principal(scope, headers)
+    async def _admit(self, scope: Scope, headers: Headers) -> Principal:
+        principal = await self._principal(scope, headers)
         self._count(_address(scope) if principal is None else f"principal {principal.id}")
         if principal is None:
             raise Problem(
@@ -216,9 +221,16 @@ class RequestMiddleware:
                 "UNAUTHENTICATED",
                 "this service needs a token it knows",
                 recover_action="Send the header 'Authorization: Bearer TOKEN', or open the link that was printed",
-                headers={"WWW-Authenticate": "Bearer"},
+                headers={"WWW-Authenticate": self._challenge(headers)},
             )
         return principal
+
+    def _challenge(self, headers: Headers) -> str:
+        """What a client without a token that counts is told: where it can get one."""
+        if self._tokens is None or self._tokens.oauth is None:
+            return "Bearer"
+        wrong = 'error="invalid_token", ' if "authorization" in headers else ""
+        return f'Bearer {wrong}resource_metadata="{self._tokens.oauth.metadata_url}"'
 
     def _count(self, client: str) -> None:
         wait = self._rate.take(client, now=time.monotonic())
@@ -231,11 +243,11 @@ class RequestMiddleware:
                 headers={"Retry-After": str(math.ceil(wait))},
             )
 
-    def _principal(self, scope: Scope, headers: Headers) -> Principal | None:
+    async def _principal(self, scope: Scope, headers: Headers) -> Principal | None:
         if self._tokens is None:
             return LOCAL
         kind, _, token = headers.get("authorization", "").partition(" ")
-        if kind.lower() == "bearer" and (found := self._tokens.principal(token.strip())) is not None:
+        if kind.lower() == "bearer" and (found := await self._tokens.bearer(token.strip())) is not None:
             return found
         # A browser sends a cookie by itself, also where another page of this machine asks it to; that page's name is
         # then the origin, which has been compared. A write that does not say where it comes from is not taken.

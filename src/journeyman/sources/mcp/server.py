@@ -8,6 +8,7 @@ import shlex
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from journeyman.core.data import MCP_MESSAGE_BYTES, MCP_PAGES, MCP_TOOLS, canonical_json, digest, visible
@@ -53,7 +54,8 @@ class McpServer:
 
     Give either ``command`` (started as a child process) or ``url`` (streamable HTTP). A child gets a clean environment
     and ``env``. ``auth`` is an ``httpx2.Auth``, such as the OAuth providers of the package ``mcp``; ``oauth`` takes
-    ``client_id``, ``client_secret``, ``scope`` and ``issuer`` for the client-credentials grant.
+    ``client_id``, ``client_secret``, ``scope`` and ``issuer`` for the client-credentials grant, or ``file``, where the
+    tokens of somebody who has signed in with a browser are kept.
 
     ``trust_annotations`` lets the server's hints lower a tool's risk; without it they can only raise it.
     """
@@ -217,7 +219,14 @@ class McpServer:
         from journeyman.sources.mcp.http import HttpLink, client_credentials
 
         assert self._url is not None
-        auth = self._auth if self._oauth is None else client_credentials(self._url, self._oauth)
+        auth = self._auth
+        if self._oauth is not None and "file" in self._oauth:
+            from journeyman.sources.mcp.signing import BrowserAuth
+
+            hint = f": journeyman mcp login {self.name}"
+            auth = BrowserAuth(self._url, Path(self._oauth["file"]), hint=hint)
+        elif self._oauth is not None:
+            auth = client_credentials(self._url, self._oauth)
         return HttpLink(self._url, headers=self._headers, auth=auth, guard=guard, most=most)
 
     # --- listing
