@@ -142,7 +142,7 @@ class Journeyman:
         if workers:
             from journeyman.app.worker import JobQueue
 
-            queue = JobQueue.at(store)
+            queue = JobQueue(self.store.url or "")
         kept_traces = None
         if traces is not None:
             from journeyman.app.traces import Traces

@@ -46,14 +46,6 @@ RECONNECT_SECONDS = 5.0
 class JobQueue:
     """Runs as jobs. Clients put them in, workers take them out."""
 
-    @classmethod
-    def at(cls, store: object) -> JobQueue:
-        """The queue in the database behind a store's URL."""
-        url = store if isinstance(store, str) else getattr(store, "url", None)
-        if not isinstance(url, str):
-            raise ConfigurationError("workers=True needs the store's URL, to reach its job queue")
-        return cls(url)
-
     def __init__(self, url: str) -> None:
         if not url.startswith(("postgresql://", "postgres://")):
             raise ConfigurationError("workers need PostgreSQL; give a store such as postgresql://user@host/name")

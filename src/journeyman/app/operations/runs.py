@@ -26,6 +26,7 @@ from journeyman.app.operations.table import (
     operation,
     paged,
     refused,
+    worded,
 )
 from journeyman.core.approvals import LONGEST_NOTE, Approval, Label, Rating
 from journeyman.core.calls import DataLabel, FlowDecision, ToolCallRecord
@@ -389,12 +390,6 @@ async def purge_runs(desk: Desk, *, older_than: Annotated[float, Field(ge=0, des
 LONGEST_CURSOR = 300
 
 
-def _title(value: str) -> str:
-    if not value.strip() or "\0" in value:
-        raise ValueError("a title needs a letter, and no NUL character")
-    return " ".join(value.split())
-
-
 class SessionView(BaseModel):
     model_config = ConfigDict(from_attributes=True)
 
@@ -412,9 +407,11 @@ class Sessions(Page):
 
 
 class SessionChange(Body):
-    title: Annotated[str, AfterValidator(_title)] = Field(
-        max_length=200, json_schema_extra={"pattern": WITH_A_LETTER}, examples=["Shopping"]
-    )
+    title: Annotated[
+        str,
+        worded("a title needs a letter, and no NUL character"),
+        AfterValidator(lambda title: " ".join(title.split())),
+    ] = Field(max_length=200, json_schema_extra={"pattern": WITH_A_LETTER}, examples=["Shopping"])
 
 
 @operation("sessions.list", "Your sessions, most recently used first")

@@ -76,20 +76,13 @@ async def purge_store(desk: Desk, *, older_than: Annotated[float, Field(ge=0, de
 
 @operation("service.configuration", "How the configuration file stands")
 async def configuration(desk: Desk) -> ConfigurationState:
-    found = desk.app.configuration
-    if found is None:
-        return ConfigurationState(
-            current=True, environment=None, digest=None, file=None, problems=[], restart_needed=[]
-        )
-    status, may = found.status(), desk.principal.may(READ_CONFIGURATION)
-    return ConfigurationState(
-        current=not status["problems"],
-        environment=status["environment"],
-        digest=status["digest"],
-        file=status["file"] if may else None,
-        problems=status["problems"] if may else [],
-        restart_needed=status["restart_needed"] if may else [],
-    )
+    hidden: dict[str, Any] = {"file": None, "problems": [], "restart_needed": []}
+    followed = desk.app.configuration
+    status = {**hidden, "environment": None, "digest": None} if followed is None else followed.status()
+    current = not status["problems"]
+    if not desk.principal.may(READ_CONFIGURATION):
+        status |= hidden
+    return ConfigurationState(current=current, **status)
 
 
 # --- tools and agents

@@ -143,15 +143,20 @@ def _without_nul(value: str) -> str:
     return value
 
 
-def _not_blank(value: str) -> str:
-    if not value.strip() or "\0" in value:
-        raise ValueError("it needs a letter, and no NUL character")
-    return value
+def worded(message: str) -> AfterValidator:
+    """For a text that says something; ``message`` tells whoever has given none."""
+
+    def check(value: str) -> str:
+        if not value.strip() or "\0" in value:
+            raise ValueError(message)
+        return value
+
+    return AfterValidator(check)
 
 
 WITH_A_LETTER = r"^[^\x00]*[^\x00\s\x1c-\x1f\x85][^\x00]*$"
 """For documents of an API: what ``Worded`` takes, whose message says more than a pattern does."""
-Worded = Annotated[str, AfterValidator(_not_blank)]
+Worded = Annotated[str, worded("it needs a letter, and no NUL character")]
 """A text that says something."""
 Sought = Annotated[str, AfterValidator(_without_nul)]
 """A text that is looked for."""

@@ -20,6 +20,7 @@ from journeyman.app.operations.table import (
     Sought,
     operation,
     page_of,
+    worded,
 )
 from journeyman.core.data import moment
 from journeyman.core.tasks import Attachment, AttachmentType, Task, TaskPriority, TaskSort, TaskStatus, TaskVersion
@@ -246,12 +247,6 @@ async def delete_attachment(desk: Desk, attachment_id: Id) -> None:
 # --- search
 
 
-def _not_blank(value: str) -> str:
-    if not value.strip() or "\0" in value:
-        raise ValueError("a search needs a word, and no NUL character; to see all tasks use /api/v1/tasks")
-    return value
-
-
 class Result(BaseModel):
     task: Task
     score: float | None = Field(description="How well it fits; null for a search by words, where all fit alike.")
@@ -272,7 +267,7 @@ async def search(
         Field(
             min_length=1, max_length=1_000, pattern=r"^[^\x00]*[^\x00\s][^\x00]*$", examples=["anything about money"]
         ),
-        AfterValidator(_not_blank),
+        worded("a search needs a word, and no NUL character; to see all tasks use /api/v1/tasks"),
     ],
     *,
     mode: Annotated[
