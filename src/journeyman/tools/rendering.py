@@ -16,6 +16,7 @@ from typing import Any
 from pydantic_core import from_json
 
 from journeyman.core.calls import Artifact, CallStatus, ToolCallRecord
+from journeyman.core.content import Medium
 
 MOST_ROWS = 20
 MOST_COLUMNS = 6
@@ -102,7 +103,7 @@ def rendered_value(value: Any) -> str:
     if isinstance(value, list):
         return _several(value) if value else "Nothing found."
     if isinstance(value, dict):
-        return _record(value) or "Done."
+        return _medium(value) or _record(value) or "Done."
     return f"The result is {_cell(value)}."
 
 
@@ -239,6 +240,16 @@ def _values(arguments: Mapping[str, Any]) -> str:
     return f" ({', '.join(shown[:3])})" if shown else ""
 
 
+def _medium(value: dict[str, Any]) -> str:
+    """An image or a file in a result, by what it is; nothing for anything else."""
+    kind, size = value.get("mime_type"), value.get("bytes")
+    if not (isinstance(kind, str) and type(size) is int and size >= 0 and ("data" in value or "artifact" in value)):
+        return ""
+    return plain(
+        Medium.unchecked(mime_type=kind, bytes=size, name=str(value.get("name", ""))).words(), width=CELL_WIDTH
+    )
+
+
 def _cell(value: Any) -> str:
     """A value in a few words of Markdown, on one line."""
     if value in _EMPTY:
@@ -254,6 +265,8 @@ def _cell(value: Any) -> str:
             return ", ".join(map(_cell, value[:MOST_ROWS])) + (f" and {left:,} more" if left > 0 else "")
         return f"{len(value):,} item{'' if len(value) == 1 else 's'}"
     if isinstance(value, dict):
+        if told := _medium(value):
+            return told
         names = _fields(list(islice(value, MOST_KEYS)), lambda name: [value[name]])[:MOST_COLUMNS]
         inner = (value[name] for name in names)
         return ", ".join(

@@ -10,6 +10,7 @@ import sys
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, Any, cast
 
 import typer
@@ -23,9 +24,10 @@ from journeyman.app.journeyman import Journeyman
 from journeyman.app.loading import open_at
 from journeyman.app.service import model_name
 from journeyman.core.approvals import Approval
+from journeyman.core.content import Medium
 from journeyman.core.data import new_id
-from journeyman.core.errors import ConfigurationError, SessionTakenError
-from journeyman.core.runs import CHAT_MESSAGE_LIMIT, UNFINISHED, Role, SessionRow
+from journeyman.core.errors import ConfigurationError, InvalidDataError, SessionTakenError
+from journeyman.core.runs import CHAT_MESSAGE_LIMIT, UNFINISHED, Role, SessionRow, task_of
 from journeyman.doors.cli import options, screen
 from journeyman.doors.cli.loading import RememberedTools, command, in_running_app, load_for_run
 from journeyman.doors.cli.options import ExitCode, RunOptions
@@ -60,6 +62,7 @@ COMMANDS = {
     for command in (
         Command("/help", "what can be typed here"),
         Command("/tools", "what the assistant can do, or all about one tool", "[NAME]"),
+        Command("/attach", "add a picture or file to your next message", "FILE"),
         Command("/history", "what was said in this session"),
         Command("/rate", "say whether the last answer was right; people's ratings are learned from", "good|bad [NOTE]"),
         Command("/new", "begin a new session; this one is kept"),
@@ -117,6 +120,8 @@ class _Conversation:
         self._session = app.session(given.session or new_id("chat"))
         self._console = screen.console(stderr=True)
         self._interrupts = _Interrupts()
+        self._attached: list[Medium] = []
+        """Goes with the next message."""
 
     async def hold(self) -> ExitCode:
         """Everything from the first line to the last."""
@@ -167,7 +172,14 @@ class _Conversation:
         if len(text) > CHAT_MESSAGE_LIMIT:
             screen.note(f"a message has at most {CHAT_MESSAGE_LIMIT:,} characters, this one {len(text):,}; not sent")
             return ExitCode.FAILED
-        handle = await self._session.send(self._agent, text, principal=self._options.principal)
+        try:
+            task = task_of([text, *self._attached])
+        except InvalidDataError as error:
+            screen.note(f"{error.problems[0][1]}; not sent")
+            return ExitCode.FAILED
+        finally:
+            self._attached = []
+        handle = await self._session.send(self._agent, task, principal=self._options.principal)
         code = await self._see(handle)
         if code is not ExitCode.WAITING and (report := (await handle.result()).gap) is not None:
             missing = ", ".join(map(screen.escaped, report.missing_tools))
@@ -212,6 +224,8 @@ class _Conversation:
                 self._console.print("Everything else is said to the assistant.")
             case "/tools":
                 self._tools(argument)
+            case "/attach":
+                self._attach(argument)
             case "/history":
                 await self._history()
             case "/rate":
@@ -226,6 +240,13 @@ class _Conversation:
             case _:
                 screen.note(unknown(name))
         return ExitCode.DONE
+
+    def _attach(self, file: str) -> None:
+        try:
+            self._attached.append(options.attached(Path(file).expanduser(), option="/attach"))
+        except options.WrongUsageError as error:
+            return screen.note(str(error))
+        return self._console.print(f"+ {screen.escaped(self._attached[-1].words())}", style="dim", markup=False)
 
     def _tools(self, name: str) -> None:
         if not name:
@@ -253,7 +274,8 @@ class _Conversation:
         names = {Role.USER: "you", Role.ASSISTANT: self._agent.name}
         for message in await self._session.messages(last=HISTORY_SHOWN):
             if message.role in names and message.content.strip():
-                said = screen.shortened(message.content, HISTORY_WIDTH)
+                media = " ".join(medium.words() for medium in message.media)
+                said = screen.shortened(f"{message.content} {media}".strip(), HISTORY_WIDTH)
                 screen.show(self._console, Text.assemble((f"{names[message.role]}: ", "bold"), said))
 
     async def _own_sessions(self) -> Sequence[SessionRow]:

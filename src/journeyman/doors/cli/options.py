@@ -16,6 +16,7 @@ from typing import Annotated, Any, get_type_hints
 import typer
 
 from journeyman.app.observing import JsonFormatter
+from journeyman.core.content import Medium
 from journeyman.core.errors import InvalidDataError
 from journeyman.core.policy import Principal
 from journeyman.core.runs import AgentResponse, RunStatus
@@ -266,6 +267,16 @@ def task_text(text: str, *, option: str = "TASK") -> str:
     if not text.strip():
         raise WrongUsageError(f"a task must say what to do, {text!r} is blank")
     return text
+
+
+def attached(file: Path | str, *, option: str = "--attach") -> Medium:
+    """A file that goes with a message."""
+    try:
+        return Medium.from_path(file)
+    except OSError as error:
+        raise WrongUsageError(f"{option} {str(file)!r} cannot be read: {error.strerror}") from None
+    except InvalidDataError as error:
+        raise WrongUsageError(f"{option} {str(file)!r}: {error.problems[0][1]}") from None
 
 
 def seconds(text: str, *, option: str) -> float:

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -23,7 +24,7 @@ from journeyman.core.errors import ApprovalError
 from journeyman.core.events import RunFailed, RunFinished, RunSuspended
 from journeyman.core.model_settings import ModelSettings
 from journeyman.core.protocols import Journal
-from journeyman.core.runs import AgentResponse, Limits, RunStatus
+from journeyman.core.runs import AgentResponse, Limits, RunStatus, Wanted
 from journeyman.core.storing import RunRow
 from journeyman.doors.cli import options, screen
 from journeyman.doors.cli.configured import configuration
@@ -44,7 +45,7 @@ GoneOnWith = Annotated[
 
 
 @options.taking(
-    "task agent library model permission yes durable store session as_json verbose debug log_level",
+    "task attach agent library model permission yes durable store session as_json verbose debug log_level",
     store=KeptIn,
     session=GoneOnWith,
 )
@@ -52,6 +53,10 @@ def run(
     given: RunOptions,
     *,
     task: Annotated[str, typer.Argument(metavar="TASK", help="What to do, in words.")],
+    attach: Annotated[
+        list[Path] | None,
+        typer.Option("--attach", metavar="FILE", help="A picture or file that belongs to the task. May be repeated."),
+    ] = None,
     durable: Annotated[
         bool,
         typer.Option(
@@ -66,13 +71,13 @@ def run(
     """
     carry_out = run_durably if durable or given.store or given.session else run_directly
     given = replace(given, store=given.store or options.default_store())
-    raise typer.Exit(carry_out(options.task_text(task), given))
+    raise typer.Exit(carry_out([options.task_text(task), *map(options.attached, attach or ())], given))
 
 
 # --- in this process alone
 
 
-def run_directly(task: str, given: RunOptions) -> ExitCode:
+def run_directly(task: Wanted, given: RunOptions) -> ExitCode:
     store = open_at(given.store)
     agent, tools = load_agent(given.agent, given.library, store=store, model=given.model)
     # The run is not kept in the store, but its tools may work on the tasks there.
@@ -95,7 +100,7 @@ def run_directly(task: str, given: RunOptions) -> ExitCode:
 
 async def stream_run(
     agent: Agent,
-    task: str,
+    task: Wanted,
     given: RunOptions,
     *,
     tools: ToolLibrary,
@@ -168,7 +173,7 @@ def print_response(response: AgentResponse, *, as_json: bool, talking: bool = Fa
 # --- kept in a store
 
 
-def run_durably(task: str, given: RunOptions) -> ExitCode:
+def run_durably(task: Wanted, given: RunOptions) -> ExitCode:
     """Keep a run in the store, carry it out here, and print what came out or what it waits for."""
     store = open_at(given.store)
     agent, tools, given = load_for_run(given, store=store)

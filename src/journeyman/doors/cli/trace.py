@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any, TypeAlias
@@ -22,6 +22,7 @@ from rich.text import Text
 from journeyman.core import events
 from journeyman.core.approvals import Approval, ApprovalStatus, Approve, Deny
 from journeyman.core.calls import ToolCallRecord
+from journeyman.core.content import Medium
 from journeyman.core.errors import ApprovalError, ErrorInfo, ToolError
 from journeyman.core.runs import AgentResponse, ToolCall
 from journeyman.doors.cli import screen
@@ -132,6 +133,8 @@ class Trace:
             case events.RunStarted() | events.StepRestarted():
                 if isinstance(event, events.StepRestarted) and event.reason:
                     self._line(f"! asked again: {event.reason}, in {event.seconds:.0f} s", style="yellow")
+                elif isinstance(event, events.RunStarted):
+                    self._media(event.task.media, indent=2)
                 self._think()
             case events.StrategiesInjected(advice=strategies):
                 self._line(f"· {screen.counted(len(strategies), 'piece')} of advice from earlier runs", style="dim")
@@ -247,6 +250,7 @@ class Trace:
         if record.ungrounded:
             names = screen.escaped(", ".join(record.ungrounded))
             self._line(f"! found nowhere, may be invented: {names}", style="yellow", indent=4)
+        self._media(record.media, indent=4)
         if record.error is not None:
             self._failed(record.error, style)
         elif self._verbose:
@@ -258,6 +262,10 @@ class Trace:
             self._line(f"you can: {screen.escaped(error.user_guidance)}", style="dim", indent=4)
         if error.recover_action and self._verbose:
             self._line(f"the model is told: {screen.escaped(error.recover_action)}", style="dim", indent=4)
+
+    def _media(self, media: Sequence[Medium], *, indent: int) -> None:
+        for medium in media:
+            self._line(f"+ {screen.escaped(medium.words())}", style="dim", indent=indent)
 
     # --- lines
 
