@@ -1,10 +1,11 @@
 """``python -m benchmarks.mcp kills``: server, gateway and client are killed in turn, in the middle of calls.
 
 Four kinds of tools are called: one that adds (``append``), one that may be repeated (``put``), one that reads, and one
-that a person must approve (``destroy``). After each kill the client makes the same call again until it has an answer;
-what the gateway says a person must do is done with the command it prints. At the end every line that was to be written
-is there once, and ``unknown`` was said exactly where a call had begun, could not be repeated, and nobody had heard its
-end.
+that a person must approve (``destroy``). Two more ask the person first; a resource is read; and a call that takes long
+and one that waits for approval are tasks, which the client looks after. After each kill the client makes the same call
+again, or asks for its task, until it has an answer; what the gateway says a person must do is done with the command it
+prints. At the end every line that was to be written is there once, and ``unknown`` was said exactly where a call had
+begun, could not be repeated, and nobody had heard its end.
 """
 
 from __future__ import annotations
@@ -30,11 +31,12 @@ from tests.doors.cli.driving import AT_A_TERMINAL
 
 Victim = Literal["server", "gateway", "client"]
 VICTIMS: tuple[Victim, ...] = ("server", "gateway", "client")
-TOOLS = ("append", "put", "read", "destroy")
-REPEATABLE = frozenset({"put", "read"})
-EARLY, LATE = 0.5, 0.12
+TOOLS = ("append", "put", "read", "destroy", "page", "ask", "ask_put", "slow", "destroy task")
+"""What is done in turn; "page" is read as a resource, and of "slow" and the last the client makes tasks."""
+REPEATABLE = frozenset({"put", "read", "page", "ask_put"})
+EARLY, LATE, LONG = 0.5, 0.12, 3.0
 """Seconds: a kill comes within the first after a call was made, or within the second after it has reached the server,
-which takes 0.08 for it."""
+which takes 0.08 for it; or within the third for one that becomes a task."""
 MOST_ATTEMPTS = 40
 UNKNOWN, WAITS, NOT_SENT = "nobody knows", "waits for a person's approval", "MCP_UNAVAILABLE"
 CONFIGURATION = """version: 1
@@ -101,7 +103,9 @@ class Campaign:
         line, found = f"line-{number}", self.found
         # A client that was killed cannot know whether it was answered: it names its calls. Of the others every second.
         named = victim == "client" or number % 2 == 0
-        job = {"tool": f"ledger_{tool}", "line": line, "mode": self._random.choice(["legacy", "2026-07-28"])}
+        how = "read" if tool == "page" else "task" if tool in ("slow", "destroy task") else "call"
+        mode = "2026-07-28" if how == "task" else self._random.choice(["legacy", "2026-07-28"])
+        job = {"tool": f"ledger_{tool.partition(' ')[0]}", "line": line, "mode": mode, "as": how, "task": None}
         found.calls += 1
         attempt, unknown, expected = 0, False, None
         kill = asyncio.ensure_future(self._kill(victim, tool, line))
@@ -109,7 +113,7 @@ class Campaign:
             told = await self._call({**job, "key": f"{line}.{attempt}" if named else None})
             if kill.done():
                 expected = kill.result()
-            text = told.get("text", "")
+            text, job["task"] = told.get("text", ""), told.get("task") or job["task"]
             if "broken" in told:
                 await asyncio.wait((kill,))
                 await self._start_gateway()
@@ -121,7 +125,7 @@ class Campaign:
                 found.approved += 1
                 await self._journeyman(["approvals", "approve", _named(text, r"'(appr_\w+)' waits")[0]])
             elif NOT_SENT in text:
-                attempt += 1  # which is another call
+                attempt, job["task"] = attempt + 1, None  # which is another call
                 await asyncio.sleep(0.2)
             elif told.get("error"):
                 found.lost.append(f"{line} ({tool}, {victim} killed): {text[:300]}")
@@ -139,9 +143,9 @@ class Campaign:
         self._count(tool, line)
 
     def _count(self, tool: str, line: str) -> None:
-        if tool == "put" and not (self._folder / f"put-{line}").exists():
-            self.found.lost.append(f"{line} (put) is not there")
-        if tool in ("append", "destroy"):
+        if tool in ("put", "ask_put") and not (self._folder / f"put-{line}").exists():
+            self.found.lost.append(f"{line} ({tool}) is not there")
+        if tool not in REPEATABLE:
             times = self._written(line)
             if times != 1:
                 (self.found.lost if times == 0 else self.found.doubled).append(
@@ -177,7 +181,7 @@ class Campaign:
             await asyncio.sleep(self._random.uniform(0, EARLY))
         else:
             await self._reached(line)
-            await asyncio.sleep(self._random.uniform(0, LATE))
+            await asyncio.sleep(self._random.uniform(0, LATE if tool != "slow" else LONG))
         self.found.kills[victim] += 1
         if victim == "client":
             await _killed(self._client)

@@ -103,16 +103,19 @@ class Asking:
         return {key: each.model_dump(by_alias=True, mode="json", exclude_none=True) for key, each in answers.items()}
 
     async def put(self) -> None:
-        """Send the questions to a client of the older protocol, and take its answers."""
+        """Send the questions to a client of the older protocol, and take its answers. One that is gone gives none."""
         assert self.ctx is not None
-        related = ServerMessageMetadata(related_request_id=self.ctx.request_id)
+        ctx, question = self.ctx, self.question
+        related = ServerMessageMetadata(related_request_id=ctx.request_id)
         try:
             for key, request in tuple(self.requests.items()):
-                kind = _RESULTS[request.method]
-                self.answer({key: await self.ctx.session.send_request(request, kind, metadata=related)})
+                said = await ctx.session.send_request(request, _RESULTS[request.method], metadata=related)
+                if question == self.question:
+                    self.answer({key: said})
         except MCPError as error:
-            self._failed = error.message or "it failed"
-            self._end()
+            if question == self.question and ctx is self.ctx:
+                self._failed = error.message or "it failed"
+                self._end()
 
     def answer(self, responses: Mapping[str, Any]) -> None:
         """Take a client's answers; what has none yet stays asked. Raises MCPError where one does not fit."""
