@@ -2,8 +2,10 @@
 
 import pytest
 
-from journeyman import ToolLibrary
+from journeyman import ToolLibrary, tool
 from journeyman.choosing.gaps import NEEDED, ToolGapDetector, phrase
+from journeyman.choosing.languages import in_english
+from journeyman.core.protocols import Embedder
 from journeyman.retrieval.embedders import default_embedder
 from tests.choosing.gap_requests import SERVED, TOOLS, UNSERVED, get_weather, send_email, web_search
 
@@ -63,10 +65,71 @@ async def test_only_the_unserved_part_of_a_task_is_missing(library: ToolLibrary)
 
 async def test_the_models_confidence_tips_the_scales(library: ToolLibrary) -> None:
     detector = ToolGapDetector(library)
-    fits = {text: (await detector.fitting(text)).best for text in [*SERVED, *UNSERVED]}
+    found = {text: await detector.fitting(text) for text in [*SERVED, *UNSERVED]}
+    fits = {text: each.best for text, each in found.items() if not each.served}
     near = min(fits, key=lambda text: abs(fits[text] - NEEDED))
     assert await detector.detect(near, confidence=0.0) is not None
     assert await detector.detect(near, confidence=1.0) is None
+
+
+@tool(read_only=True)
+def read_file(path: str) -> str:
+    """Read a file and return its text."""
+    return path
+
+
+@tool(read_only=True)
+def search_memory(query: str) -> str:
+    """Search what the user has told before."""
+    return query
+
+
+@pytest.mark.parametrize("embedder", [default_embedder(), None])
+@pytest.mark.parametrize(
+    ("text", "is_gap"),
+    [
+        ("What is the capital of France?", False),
+        ("Who painted the Sistine Chapel?", False),
+        ("What have I told you about my dog?", False),
+        ("Was ist die Hauptstadt von Portugal?", False),
+        ("Was steht in der Datei plan.txt?", False),
+        ("Delete the file plan.txt", True),  # to read is not to delete
+        ("Buche mir einen Flug", True),
+        ("Bestelle Blumen für meine Mutter", True),
+    ],
+)
+async def test_gaps_are_told_in_two_languages_and_a_search_of_the_web_answers_questions(
+    text: str, is_gap: bool, embedder: Embedder | None
+) -> None:
+    library = ToolLibrary([web_search, read_file, search_memory], embedder=embedder)
+    assert (await ToolGapDetector(library).detect(text) is not None) == is_gap
+
+
+async def test_in_a_language_that_is_not_known_meaning_decides_and_the_report_says_so() -> None:
+    text = "Rezerwuj bilet lotniczy dla babci"
+    library = ToolLibrary([read_file, search_memory], embedder=default_embedder())
+    report = await ToolGapDetector(library).detect(text)
+    assert report is not None
+    assert report.by_meaning_alone
+    assert report.plain.endswith("told by meaning alone.")
+    assert await ToolGapDetector(ToolLibrary([read_file])).detect(text) is None  # nobody can tell
+    known = await ToolGapDetector(library).detect("Book a flight for my grandmother")
+    assert known is not None
+    assert not known.by_meaning_alone
+
+
+@pytest.mark.parametrize(
+    ("text", "english", "language"),
+    [
+        ("Wie spät ist es?", "what time is it?", "de"),
+        ("Lösche die Datei alt.txt!", "delete the file alt.txt!", "de"),
+        ("Show me the menu", "Show me the menu", "en"),
+        ("Jazz", "Jazz", "en"),
+        ("Réserve-moi un vol pour demain", "Réserve-moi un vol pour demain", "unknown"),
+    ],
+)
+def test_german_is_put_into_english_words(text: str, english: str, language: str) -> None:
+    assert in_english(text) == (english, language)
 
 
 async def test_a_library_without_tools_can_do_nothing() -> None:

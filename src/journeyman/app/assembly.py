@@ -192,14 +192,12 @@ class Models:
 
     def __init__(self, given: Model | ModelSettings | str | None) -> None:
         self.given = given
-        if getattr(given, "rank", ...) is None:
-            given.rank = tools_with_chances  # type: ignore[union-attr]  # an embedded model that was made elsewhere
         self._open: dict[str, Model] = {}
 
     def for_agent(self, agent: Agent, rules: Rules, *, named: str | None = None) -> Model:
         """The app's model, or the one that a run was begun with, or the one the agent names."""
         if self.given is not None and not isinstance(self.given, str | ModelSettings):
-            return self.given
+            return ranking_tools(self.given)
         settings = ModelSettings.of(self.given or named or agent.model_settings)
         if self.given is not None or named is not None:
             settings = settings.over(agent.model_settings)
@@ -224,6 +222,13 @@ class Models:
         for model in self._open.values():
             await close_model(model)
         self._open.clear()
+
+
+def ranking_tools(model: Model) -> Model:
+    """A model that somebody made, with the ranking of tools if it can use one and has none."""
+    if getattr(model, "rank", ...) is None:
+        model.rank = tools_with_chances  # type: ignore[attr-defined]  # just seen
+    return model
 
 
 def model_named(model: str | ModelSettings) -> Model:

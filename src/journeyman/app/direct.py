@@ -203,7 +203,16 @@ async def _prepared(
     """
     from journeyman.agent.run import NO_LIMITS
     from journeyman.agent.turn import ModelPlanner
-    from journeyman.app.assembly import Rules, begin, build, close_model, in_process, is_shared, shared_model
+    from journeyman.app.assembly import (
+        Rules,
+        begin,
+        build,
+        close_model,
+        in_process,
+        is_shared,
+        ranking_tools,
+        shared_model,
+    )
     from journeyman.core.data import new_id
     from journeyman.core.model_settings import ModelSettings
     from journeyman.core.policy import Policy
@@ -240,7 +249,7 @@ async def _prepared(
         if isinstance(given, str | ModelSettings):
             model = shared_model(ModelSettings.of(given).over(agent.model_settings))
         else:
-            model = given
+            model = ranking_tools(given)
         return ModelPlanner(model)
 
     await library.open()

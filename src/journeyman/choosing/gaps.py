@@ -5,7 +5,9 @@ greeting or thanks, is no request and gets no report.
 
 Of a request and a tool three things are compared: what the texts mean (where there is an embedder), which words they
 share, and whether the request has the values that the tool's required parameters ask for. How much each counts was
-fitted on one half of a public set of requests and judged on the other: ``python -m benchmarks.gaps``.
+fitted on one half of a public set of requests and judged on the other: ``python -m benchmarks.gaps``. Where that speaks
+against all tools, what the ranking of tools sees counts as well (``gaps.json``): the same action, the words of an
+example, and that a search of the web answers any question about the world.
 """
 
 from __future__ import annotations
@@ -18,18 +20,28 @@ from dataclasses import astuple, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from journeyman.choosing import vocabulary, wording
-from journeyman.choosing.actions import EMBEDDER, asks_for_something, sounds_like_talk
+from journeyman.choosing.actions import (
+    CHANGES,
+    EMBEDDER,
+    asked_actions,
+    asks_for_something,
+    sounds_like_talk,
+    tool_actions,
+)
+from journeyman.choosing.languages import in_english
 from journeyman.core.data import SEARCHED_CHARS
 from journeyman.core.errors import ModelError
 from journeyman.core.gaps import ToolGapReport
 from journeyman.core.protocols import Embedder, Model, ModelRequest
 from journeyman.core.runs import Message
 from journeyman.core.specification import ToolSpecification
-from journeyman.core.words import words
+from journeyman.core.words import packaged_json, words
+from journeyman.models.embedded.tools import begins_like_example, first_paragraph, within
 from journeyman.retrieval.search import BM25, terms
 from journeyman.tools.library import ToolLibrary, searchable
 
 if TYPE_CHECKING:
+    from journeyman.choosing.ranking import ToolRanking
     from journeyman.core.protocols import Vectors
 
 NUMBERS = ("integer", "number")
@@ -169,6 +181,8 @@ NEEDED_BY_WORDS = -0.4
 """The same where nothing but words can be compared."""
 NEEDED_OF_PARTS = -0.5
 """The same for a part of a request whose whole is served: there must be less doubt."""
+READS_ONLY = 2.5
+"""What speaks against a tool that only reads where something is to be changed."""
 CONFIDENCE_WEIGHS = 0.5
 """How much the log odds of a model's confidence add to the fit."""
 _NEVER_SURER = 0.05
@@ -192,6 +206,10 @@ class Fitting:
     """Names, those first that are about the same thing, whatever the request leaves unsaid."""
     passing: bool = False
     """Whether nothing is asked for at all."""
+    served: bool = False
+    """Whether what the ranking sees speaks for a tool, though the texts alone do not."""
+    unread: bool = False
+    """Whether the request's language is not known, so that its meaning alone was compared."""
     by_words: bool = False
 
     @property
@@ -263,7 +281,7 @@ class ToolGapDetector(RequestReader):
 
     async def _missing(self, text: str, whole: Fitting, confidence: float | None) -> list[str]:
         needed = NEEDED_BY_WORDS if whole.by_words else NEEDED
-        if whole.best >= needed:
+        if whole.served or whole.best >= needed:
             # It may still hold a second request, which nothing else in it speaks for.
             parts, needed = _split(text, wording.connected), NEEDED_OF_PARTS
             if len(parts) == 1:
@@ -273,16 +291,21 @@ class ToolGapDetector(RequestReader):
         missing = []
         for part in parts:
             served = whole if len(parts) == 1 else await self.fitting(part, confidence=confidence)
-            if not served.passing and served.best < needed:
+            if not served.passing and not served.served and served.best < needed:
                 missing.append(phrase(part))
-        if not missing and whole.best < needed:
+        if not missing and not whole.served and whole.best < needed:
             missing = [phrase(text)]
         return list(dict.fromkeys(missing))
 
     def _report(self, text: str, missing: Sequence[str], whole: Fitting) -> ToolGapReport:
         checked = list(whole.nearest)
         checked += [tool.name for tool in self._specifications() if tool.name not in set(checked)]
-        return ToolGapReport(missing_tools=tuple(missing), attempted_task=text, existing_tools_checked=tuple(checked))
+        return ToolGapReport(
+            missing_tools=tuple(missing),
+            attempted_task=text,
+            existing_tools_checked=tuple(checked),
+            by_meaning_alone=whole.unread,
+        )
 
     async def fitting(self, text: str, *, confidence: float | None = None) -> Fitting:
         """How well each enabled tool fits a text."""
@@ -293,26 +316,79 @@ async def fitting(
     text: str, tools: Sequence[ToolSpecification], *, embedder: Embedder | None, confidence: float | None = None
 ) -> Fitting:
     """How well tools fit a text. A model's ``confidence`` counts for all of them."""
-    text = text[:SEARCHED_CHARS]
-    if not any(map(str.isalnum, text)) or not asks_for_something(text):
+    text, language = in_english(text[:SEARCHED_CHARS])
+    unread = language == "unknown"
+    if not any(map(str.isalnum, text)) or not (unread or asks_for_something(text)):
         return Fitting((), passing=True)
     said = {tool.name: searchable(tool) for tool in tools}
     if len(tools) > MOST_COMPARED:
         places = {name: place for place, (name, _) in enumerate(BM25(said).rank(text, k=MOST_COMPARED))}
         tools = sorted(tools, key=lambda tool: places.get(tool.name, MOST_COMPARED))[:MOST_COMPARED]
     vectors = await _vectors(text, tools, said, embedder)
-    if vectors is not None and embedder is not None and embedder.name == EMBEDDER and sounds_like_talk(vectors[0]):
+    if unread and vectors is None:
+        return Fitting((), passing=True)  # nobody can tell
+    if (
+        vectors is not None
+        and not unread
+        and embedder is not None
+        and embedder.name == EMBEDDER
+        and sounds_like_talk(vectors[0])
+    ):
         return Fitting((), passing=True)
+    asked_for = frozenset[str]() if unread else asked_actions(text)[0]
     asked, added = Asked.of(text), 0.0 if confidence is None else sureness(confidence)
     ranked, alikes = [], dict[str, float]()
     for number, tool in enumerate(tools):
         alike, described = (0.0, 0.0) if vectors is None else _cosines(vectors, number)
         evidence = compare(asked, tool, searchable=said[tool.name], similarity=alike, described=described)
-        ranked.append((tool.name, fit(evidence, by_words=vectors is None) + added))
+        reads_only = tool.read_only and bool(asked_for) and asked_for <= CHANGES and not asked_for & tool_actions(tool)
+        ranked.append((tool.name, fit(evidence, by_words=vectors is None) + added - READS_ONLY * reads_only))
         about = replace(evidence, numbers_missing=0.0, values_missing=0.0)
         alikes[tool.name] = fit(about, by_words=vectors is None)
     ranked.sort(key=lambda item: -item[1])
-    return Fitting(tuple(ranked), tuple(sorted(alikes, key=lambda name: -alikes[name])), by_words=vectors is None)
+    nearest = tuple(sorted(alikes, key=lambda name: -alikes[name]))
+    served = not unread and await _served(text, tools, dict(ranked), added, embedder)
+    return Fitting(tuple(ranked), nearest, served=served, unread=unread, by_words=vectors is None)
+
+
+def _ranking(embedder: Embedder | None) -> ToolRanking:
+    from journeyman.choosing.ranking import ToolRanking  # it reads requests with what is here
+
+    return _rankings.setdefault(id(embedder), ToolRanking(embedder=embedder))
+
+
+_OF_ANY_TOOL = ("reads", "same_action", "any_action", "order_changes", "statement_changes", "kinds_taken")
+"""What speaks for a tool only as far as it is about the same thing: any tool reads, and a day belongs to none."""
+_rankings: dict[int, ToolRanking] = {}
+"""By the embedder, which the ranking keeps."""
+
+
+async def _served(
+    text: str, tools: Sequence[ToolSpecification], fits: Mapping[str, float], added: float, embedder: Embedder | None
+) -> bool:
+    """Whether what the ranking sees, and how a request and a tool are worded, speaks for one of the tools."""
+    signals, _, by_words = await _ranking(embedder).signals(text, tools)
+    weights = packaged_json("journeyman.choosing", "gaps.json")["by_words" if by_words else "by_meaning"]
+    looked_up = wording.looked_up.match(text) is not None
+    personal = wording.in_person.search(wording.asks_in_person.sub("", text)) is not None
+    for tool in tools:
+        if (signal := signals.get(tool.name)) is None:
+            continue
+        told = f"{tool.name.replace('_', ' ')} {first_paragraph(tool.description)}"
+        seen = signal._asdict() | {
+            "bias": 1.0,
+            "fit": fits[tool.name] - added,
+            "worded": float(any(within(text, request) for request in tool.requests)),
+            "verb": float(begins_like_example(text, tool)),
+            "looks_up": float(looked_up and not personal and bool(wording.of_the_web.search(told))),
+            "recalls": float(personal and bool(wording.recalled.search(text) and wording.of_memory.search(told))),
+        }
+        about = signal.concepts + signal.name_meant + signal.words + signal.name_said
+        about = min(1.0, about + max(signal.plain, signal.clause, 0.0))
+        seen |= {name: seen[name] * about for name in _OF_ANY_TOOL}
+        if sum(weight * seen[name] for name, weight in weights.items()) + added >= 0:
+            return True
+    return False
 
 
 def sureness(confidence: float) -> float:

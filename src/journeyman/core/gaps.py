@@ -137,6 +137,8 @@ class ToolGapReport(Entity):
     missing_tools: tuple[str, ...] = Field(min_length=1)
     attempted_task: str = Field(min_length=1)
     existing_tools_checked: tuple[str, ...] = ()
+    by_meaning_alone: bool = False
+    """Whether the task is in a language that is not known here, so that an embedder alone has decided."""
 
     @field_validator("attempted_task")
     @classmethod
@@ -150,7 +152,8 @@ class ToolGapReport(Entity):
         """The report in a sentence or two."""
         missing = "; ".join(self.missing_tools)
         nearest = ", ".join(self.existing_tools_checked[:NEAREST])
-        return f"No tool can do this: {missing}." + (f" Nearest: {nearest}." if nearest else " There are no tools.")
+        told = f"No tool can do this: {missing}." + (f" Nearest: {nearest}." if nearest else " There are no tools.")
+        return told + (" The language is not known here: told by meaning alone." if self.by_meaning_alone else "")
 
 
 FindGap: TypeAlias = Callable[[str, Sequence[ToolSpecification], float | None], Awaitable[ToolGapReport | None]]

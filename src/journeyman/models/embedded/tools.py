@@ -126,7 +126,7 @@ def framed_form_of(tool: ToolSpecification, text: str, today: date) -> ToolText 
         text = dates.text
         schema["properties"] = {key: part for key, part in schema["properties"].items() if key not in dates.parameters}
         schema["required"] = [key for key in schema.get("required", ()) if key in schema["properties"]]
-    rests = (_within(text, request) for request in tool.requests)
+    rests = (within(text, request) for request in tool.requests)
     rest = min((rest for rest in rests if rest), key=len, default=None)
     if rest is None:
         return None
@@ -139,7 +139,7 @@ def framed_form_of(tool: ToolSpecification, text: str, today: date) -> ToolText 
     return ToolText(form, {name: tool}, asked=f"{order}: {rest}" if stems(rest) else order)
 
 
-def _within(text: str, example: str) -> str | None:
+def within(text: str, example: str) -> str | None:
     """What a request has in the place of what an example is about; None if they are not worded alike.
 
     What they share ends, and at the other end begins, with a word that any text has: what is asked for is not cut.
