@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack, cast, overload
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack, overload
 
 from journeyman.core.errors import ConfigurationError
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from journeyman.agent.agent import Agent, Verify
     from journeyman.agent.run import Planner, Run
     from journeyman.core.approvals import Approver
-    from journeyman.core.events import Event, Fact
+    from journeyman.core.events import Event
     from journeyman.core.model_settings import ModelSettings
     from journeyman.core.playbook import StrategySource
     from journeyman.core.policy import Policy, Principal
@@ -225,8 +225,7 @@ async def _prepared(
     library = options.get("library")
     library = agent.own_library if library is None else library
     playbook = options.get("playbook")
-    if (feed := getattr(playbook, "feed", None)) is not None:
-        seen: list[Fact] = []
+    journal = MemoryJournal() if (given_journal := options.get("journal")) is None else given_journal
     executor = in_process.of(library)
     order = RunOrder.unchecked(
         run_id=new_id("run"),
@@ -261,19 +260,18 @@ async def _prepared(
             executor=executor,
             rules=Rules(policy=options.get("policy") or Policy()),
             gate=gate,
-            journal=MemoryJournal() if (journal := options.get("journal")) is None else journal,
+            journal=journal,
             planner=planner,
-            listener=listener if feed is None else _collected(seen, listener),
+            listener=listener,
             verify=options.get("verify"),
             deps=options.get("deps"),
         )
-        prepared.wants_text = listener is not None
         if approver is None:
             _warn_of_denials(prepared)
         await begin(prepared, order, playbook, history=tuple(options.get("history", ())))
         yield prepared
-        if feed is not None:
-            await _feed(feed, seen, prepared)
+        if (feed := getattr(playbook, "feed", None)) is not None:
+            await _feed(feed, journal, prepared)
     finally:
         if model is not None and (last or (given is not model and not is_shared(model))):
             await close_model(model)
@@ -295,26 +293,14 @@ def _warn_of_denials(run: Run) -> None:
         )
 
 
-def _collected(seen: list[Fact], listener: Listener | None) -> Listener:
-    """A listener that keeps the facts, for the playbook that the run feeds."""
-
-    def collect(event: Event) -> None:
-        if event.seq is not None:
-            seen.append(cast("Fact", event))
-        if listener is not None:
-            listener(event)
-
-    return collect
-
-
-async def _feed(feed: Callable[[Any], Awaitable[None]], facts: Sequence[Fact], run: Run) -> None:
+async def _feed(feed: Callable[[Any], Awaitable[None]], journal: Journal, run: Run) -> None:
     import logging
 
     from journeyman.core.data import LOG_FIELDS
     from journeyman.learning.episodes import from_facts
 
     try:
-        if run.state.status.ended and (episode := from_facts(facts)) is not None:
+        if run.state.status.ended and (episode := from_facts(await journal.read(run.id))) is not None:
             await feed(episode)
     except Exception:
         # What a run came to does not depend on whether something was learned from it.

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-from journeyman.app import Agent, ToolLibrary
+from journeyman.app import Agent, SqlStore, ToolLibrary
 from journeyman.app.approvals import checked_arguments
 from journeyman.app.chains import OneCall
 from journeyman.app.desk import LOCAL, Desk
@@ -21,9 +21,8 @@ from journeyman.app.journeyman import Journeyman
 from journeyman.app.loading import audited_journal, is_document, open_at
 from journeyman.core.approvals import Approval, Approve, Deny
 from journeyman.core.errors import ApprovalError
-from journeyman.core.events import RunFailed, RunFinished, RunSuspended
+from journeyman.core.events import RunFailed, RunFinished
 from journeyman.core.model_settings import ModelSettings
-from journeyman.core.protocols import Journal
 from journeyman.core.runs import AgentResponse, Limits, RunStatus, Wanted
 from journeyman.core.storing import RunRow
 from journeyman.doors.cli import options, screen
@@ -85,42 +84,38 @@ def run_directly(task: Wanted, given: RunOptions) -> ExitCode:
     if (configured := configuration(store)) is not None:
         on_tasks = on_tasks and (configured.uses_store or given.agent is not None)
     trace = Trace(screen.console(stderr=True), live=given.live, verbose=given.verbose)
-
-    async def whole() -> AgentResponse | None:
-        async with opened(store) if on_tasks else nullcontext():
-            journal = audited_journal(store, given.principal) if on_tasks else None
-            return await stream_run(agent, task, given, tools=tools, model=given.model, trace=trace, journal=journal)
-
-    response = asyncio.run(whole())
+    response = run_here(
+        agent, task, given, store=store if on_tasks else None, tools=tools, model=given.model, trace=trace
+    )
     if response is None:
         screen.note("the run waits for a person")
         return ExitCode.WAITING
     return print_response(response, as_json=given.as_json)
 
 
-async def stream_run(
+def run_here(
     agent: Agent,
     task: Wanted,
     given: RunOptions,
     *,
+    store: SqlStore | None,
     tools: ToolLibrary,
     trace: Trace,
     model: str | ModelSettings | None = None,
     planner: OneCall | None = None,
-    journal: Journal | None = None,
 ) -> AgentResponse | None:
-    """Run an agent and show its trace; None when the run waits for a person.
+    """Run an agent in this process and show its trace; None when the run waits for a person.
 
-    Tools may print; stdout is for the answer alone, so that goes to stderr.
+    A ``store`` is one that its tools work on: its audit has their effects, although it does not keep the run. Tools may
+    print; stdout is for the answer alone, so that goes to stderr.
     """
-    response = None
 
     async def check(approval: Approval, arguments: dict[str, Any]) -> None:
-        if (found := tools.lookup(approval.tool_name)) is not None:
-            await checked_arguments(found, arguments)
+        if (tool := tools.lookup(approval.tool_name)) is not None:
+            await checked_arguments(tool, arguments)
 
     asks = asker(trace, yes=given.yes, check=check) or nobody
-    rules = None if (found := configuration()) is None else found.rules
+    rules = None if (followed := configuration()) is None else followed.rules
     limits = None
     if rules is not None:
         limits = rules.limits
@@ -128,28 +123,29 @@ async def stream_run(
             limits = Limits(**limits.model_dump(exclude={"iterations"}))
         if model is None and agent.model_settings.name == "auto" and rules.model is not None:
             model = agent.model_settings.over(rules.model())
-    with printing_to_stderr(), trace:
-        async for event in stream(
-            agent,
-            task,
-            library=tools,
-            model=model,
-            planner=planner,
-            approver=asks,
-            principal=given.principal,
-            policy=None if rules is None else rules.policy,
-            limits=limits,
-            journal=journal,
-        ):
-            trace.show(event)
-            match event:
-                case RunFinished() | RunFailed():
-                    response = event.response
-                case RunSuspended():
-                    return None
-                case _:
-                    pass
-    return response
+
+    async def whole() -> AgentResponse | None:
+        response = None
+        async with nullcontext() if store is None else opened(store):
+            with printing_to_stderr(), trace:
+                async for event in stream(
+                    agent,
+                    task,
+                    library=tools,
+                    model=model,
+                    planner=planner,
+                    approver=asks,
+                    principal=given.principal,
+                    policy=None if rules is None else rules.policy,
+                    limits=limits,
+                    journal=None if store is None else audited_journal(store, given.principal),
+                ):
+                    trace.show(event)
+                    if isinstance(event, RunFinished | RunFailed):
+                        response = event.response
+        return response
+
+    return asyncio.run(whole())
 
 
 def print_response(response: AgentResponse, *, as_json: bool, talking: bool = False) -> ExitCode:

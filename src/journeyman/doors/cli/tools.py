@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import shlex
 from collections.abc import Iterable
-from contextlib import nullcontext
 from dataclasses import asdict
 from typing import Annotated, Any
 
@@ -15,17 +13,16 @@ from rich.text import Text
 
 from journeyman.app import ToolLibrary
 from journeyman.app.chains import OneCall
-from journeyman.app.loading import audited_journal, open_at, tools_document
+from journeyman.app.loading import open_at, tools_document
 from journeyman.app.service import assistant
 from journeyman.core.calls import CallStatus, ToolCallRecord
 from journeyman.core.policy import RiskLevel
-from journeyman.core.runs import AgentResponse
 from journeyman.core.specification import ToolSpecification
 from journeyman.doors.cli import options, screen
-from journeyman.doors.cli.loading import listed_library, load_library, opened
+from journeyman.doors.cli.loading import listed_library, load_library
 from journeyman.doors.cli.options import ExitCode, RunOptions, WrongUsageError
 from journeyman.doors.cli.program import program
-from journeyman.doors.cli.run import stream_run
+from journeyman.doors.cli.run import run_here
 from journeyman.doors.cli.screen import print_answer
 from journeyman.doors.cli.trace import Trace
 
@@ -207,17 +204,16 @@ def call_tool(
     # The call is a run in which nothing else is planned, so that it is governed and recorded as any other.
     listed = listed_library(library)
     name = _find(listed, name, named=library).name
-    planner = OneCall(name, arguments)
-    agent = assistant(listed.only([name]))
     trace = Trace(screen.console(stderr=True), live=given.live, lines=False)
-
-    async def whole() -> AgentResponse | None:
-        async with opened(database) if library is None else nullcontext():
-            journal = audited_journal(database, given.principal) if library is None else None
-            task = f"Call {name}"
-            return await stream_run(agent, task, given, tools=loaded, planner=planner, trace=trace, journal=journal)
-
-    response = asyncio.run(whole())
+    response = run_here(
+        assistant(listed.only([name])),
+        f"Call {name}",
+        given,
+        store=database if library is None else None,
+        tools=loaded,
+        planner=OneCall(name, arguments),
+        trace=trace,
+    )
     if response is None:
         screen.note("the call waits for a person")
         raise typer.Exit(ExitCode.WAITING)
