@@ -110,8 +110,8 @@ def step_fields(data: Mapping[str, Any]) -> dict[str, Any]:
         seen, began = found.get("observation"), found.get("timestamp")
         call = {"tool_name": name, "arguments": arguments, "duration_ms": found.get("duration_ms")}
         call |= {"status": "pending"} if seen is None else {"status": "success", "result": seen}
-        if isinstance(began, int | float):
-            call["start_time"] = datetime.fromtimestamp(began, UTC)
+        if began is not None:
+            call["start_time"] = datetime.fromtimestamp(began, UTC) if isinstance(began, int | float) else began
         found["calls"] = (call,)
     return found
 

@@ -27,7 +27,7 @@ from journeyman.core.aliases import task_fields
 from journeyman.core.approvals import DECISIVE, Label, LabelSource, best_label, judge
 from journeyman.core.calls import DataLabel, ToolCallRecord
 from journeyman.core.content import Medium, check_media
-from journeyman.core.data import Derived, Entity, derived, new_id
+from journeyman.core.data import Derived, Entity, Moment, derived, new_id
 from journeyman.core.errors import ErrorInfo, InvalidDataError, validation_problems
 from journeyman.core.gaps import ToolGapReport
 from journeyman.core.policy import Principal
@@ -197,7 +197,7 @@ class Wait(Entity):
     reason: Literal["approval", "resolution", "stuck", "turn", "place", "process", "retry", "call"]
     whom: str
     """Who can end it, for people: a person, a run that goes before this one, a process."""
-    until: float | None = None
+    until: Moment | None = None
     """When it ends at the latest, by the database's clock; None where it may last."""
     text: str
     """What of them, for people: their decision on a call, their report on another, a free place."""
@@ -290,7 +290,7 @@ class ReasoningStep(Derived):
     action: Literal["call_tool", "finish"]
     calls: tuple[ToolCallRecord, ...] = ()
     observation: str | None = None
-    timestamp: float
+    timestamp: Moment
     duration_ms: float = Field(ge=0)
     finish_reason: FinishReason | None = None
     """Why the model stopped, where its server says so."""

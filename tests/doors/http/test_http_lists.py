@@ -97,13 +97,35 @@ async def test_runs_are_found_by_what_was_asked_and_when(tmp_path: Path) -> None
 
 async def test_short_lists_are_told_whole_or_in_parts(tmp_path: Path) -> None:
     async with served(tmp_path) as server, server.client() as client:
-        for name, key in (("tools", "name"), ("agents", "name"), ("playbooks", None)):
-            rows = "domains" if key is None else name
+        made = (await client.post("/api/v1/tasks", json={"title": "See https://a.example https://b.example"})).json()
+        for title in ("Second", "Third"):
+            await client.patch(f"/api/v1/tasks/{made['id']}", json={"title": title})
+        told = (await client.post("/api/v1/tools/query_tasks/call", json={})).json()
+        run = f"runs/{told['run_id']}"
+        await client.post(f"/api/v1/{run}/rating", json={"rating": "good"})
+        short = {
+            "tools": ("tools", 2),
+            "agents": ("agents", 1),
+            "playbooks": ("domains", 0),
+            "intents/types": ("types", 2),
+            "health/tools": ("tools", 1),
+            f"tasks/{made['id']}/versions": ("versions", 2),
+            f"tasks/{made['id']}/attachments": ("attachments", 2),
+            f"{run}/labels": ("labels", 1),
+        }
+        for name, (rows, least) in short.items():
             whole = (await client.get(f"/api/v1/{name}")).json()
-            assert (len(whole[rows]), whole["next_after"]) == (whole["total"], None)
+            assert (len(whole[rows]), whole["next_after"]) == (whole["total"], None), name
+            assert whole["total"] >= least, name
             if whole["total"] > 1:
                 first = (await client.get(f"/api/v1/{name}", params={"limit": 1})).json()
                 rest = (await client.get(f"/api/v1/{name}", params={"after": first["next_after"]})).json()
                 assert first[rows] + rest[rows] == whole[rows]
                 assert first["total"] == rest["total"] == whole["total"]
             assert (await client.get(f"/api/v1/{name}", params={"limit": 0})).status_code == 422
+        (label,) = (await client.get(f"/api/v1/{run}/labels")).json()["labels"]
+        assert label["time"].endswith("Z")
+        assert all(
+            step["timestamp"].endswith("Z")
+            for step in (await client.get(f"/api/v1/{run}")).json()["response"]["structured_trace"]
+        )

@@ -9,17 +9,20 @@ from pydantic import BaseModel, Field
 from journeyman.app.desk import GAPS_WRITE, Desk
 from journeyman.app.gaps import as_gram, as_python
 from journeyman.app.operations.table import (
+    MOST_AT_HAND,
     PAGE_SIZE,
     After,
     Body,
     Id,
     Limit,
+    Most,
     Object,
     Offset,
     OfPrincipal,
     Page,
     operation,
     paged,
+    part_of,
 )
 from journeyman.core.gaps import Gap, IntentType, ToolGapReport, UserIntent, intent_types
 
@@ -47,7 +50,7 @@ class IntentAnswer(BaseModel):
     intent: UserIntent | None = Field(description="Null where nothing of a known type is asked for.")
 
 
-class IntentTypes(BaseModel):
+class IntentTypes(Page):
     types: list[IntentType]
 
 
@@ -110,5 +113,6 @@ async def read_intent(desk: Desk, body: IntentRequest) -> IntentAnswer:
 
 
 @operation("intents.types", "The types of intents that are known")
-async def list_types(desk: Desk) -> IntentTypes:
-    return IntentTypes(types=list(intent_types().values()))
+async def list_types(desk: Desk, *, limit: Most = MOST_AT_HAND, after: After = None) -> IntentTypes:
+    rows, page = part_of(list(intent_types().values()), limit, after, key=lambda item: item.name)
+    return IntentTypes(types=rows, **page)

@@ -48,7 +48,7 @@ class PlaybookView(BaseModel):
     can_change: bool
 
 
-class Versions(BaseModel):
+class Versions(Page):
     version: int
     history: list[PlaybookVersion] = Field(description="Newest first.")
 
@@ -83,9 +83,11 @@ async def show_playbook(desk: Desk, domain: Id) -> PlaybookView:
 
 
 @operation("playbooks.history", "The versions of a playbook, newest first")
-async def list_versions(desk: Desk, domain: Id, *, limit: Limit = VERSIONS) -> Versions:
+async def list_versions(desk: Desk, domain: Id, *, limit: Limit = VERSIONS, after: After = None) -> Versions:
     playbook = await _known(desk, domain)
-    return Versions(version=playbook.version, history=list(await playbook.history(limit=limit)))
+    found = await playbook.history(limit=MOST_AT_HAND)
+    rows, page = part_of(found, limit, after, key=lambda item: str(item.version))
+    return Versions(version=playbook.version, history=rows, **page)
 
 
 @operation("playbooks.diff", "What changed between two versions")

@@ -11,12 +11,14 @@ from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field
 
 from journeyman.app.desk import READ_ALL, Desk, NotFoundError
 from journeyman.app.operations.table import (
+    MOST_AT_HAND,
     PAGE_SIZE,
     WITH_A_LETTER,
     After,
     Body,
     Id,
     Limit,
+    Most,
     Offset,
     OfPrincipal,
     OfSession,
@@ -25,6 +27,7 @@ from journeyman.app.operations.table import (
     Storable,
     operation,
     paged,
+    part_of,
     refused,
     worded,
 )
@@ -110,10 +113,14 @@ class Resolution(Body):
     )
 
 
-class Labels(BaseModel):
+class LabelView(Label):
+    time: Moment
+
+
+class Labels(Page):
     """What is said of a run."""
 
-    labels: list[Label]
+    labels: list[LabelView]
 
 
 class FlowOfCall(BaseModel):
@@ -306,10 +313,12 @@ async def resolve_call(desk: Desk, run_id: Id, call_id: Id, body: Resolution) ->
 
 
 @operation("runs.labels", "What people and the verifier say of a run")
-async def run_labels(desk: Desk, run_id: Id) -> Labels:
+async def run_labels(desk: Desk, run_id: Id, *, limit: Most = MOST_AT_HAND, after: After = None) -> Labels:
     """Ratings, the verdict of the agent's 'verify', decisions on its calls: the most reliable first."""
     handle = await desk.app.handle((await desk.run(run_id)).id)
-    return Labels(labels=list(await handle.labels()))
+    found = list(enumerate(await handle.labels(), 1))
+    rows, page = part_of(found, limit, after, key=lambda item: str(item[0]))
+    return Labels(labels=[LabelView(**dict(label)) for _, label in rows], **page)
 
 
 @operation("runs.flow", "Who said what in a run, and what went where")

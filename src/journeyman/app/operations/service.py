@@ -116,7 +116,7 @@ class Tools(Page):
     tools: list[ToolView]
 
 
-class Health(BaseModel):
+class Health(Page):
     seconds: float
     tools: list[ToolHealth]
 
@@ -178,10 +178,15 @@ def _tool_view(desk: Desk, item: ToolSpecification) -> ToolView:
 
 @operation("tools.health", "How tools have fared lately")
 async def tool_health(
-    desk: Desk, *, seconds: Annotated[float, Field(ge=60, le=30 * 86_400, description="How far back to look.")] = 86_400
+    desk: Desk,
+    *,
+    seconds: Annotated[float, Field(ge=60, le=30 * 86_400, description="How far back to look.")] = 86_400,
+    limit: Most = MOST_AT_HAND,
+    after: After = None,
 ) -> Health:
     """Of the latest 10,000 calls in this time."""
-    return Health(seconds=seconds, tools=await desk.service.health(seconds=seconds))
+    rows, page = part_of(await desk.service.health(seconds=seconds), limit, after, key=lambda item: item.tool)
+    return Health(seconds=seconds, tools=rows, **page)
 
 
 @operation("agents.list", "Who can answer")

@@ -9,17 +9,20 @@ from pydantic import AfterValidator, BaseModel, Field, field_validator
 
 from journeyman.app.desk import TASKS_WRITE, Desk, NotFoundError
 from journeyman.app.operations.table import (
+    MOST_AT_HAND,
     PAGE_SIZE,
     After,
     Body,
     Id,
     Limit,
+    Most,
     Object,
     Offset,
     Page,
     Sought,
     operation,
     page_of,
+    part_of,
     worded,
 )
 from journeyman.core.data import moment
@@ -159,14 +162,16 @@ async def delete_task(desk: Desk, task_id: Id) -> None:
     await desk.service.tasks.delete(task_id, note=desk.note("task_deleted"))
 
 
-class Versions(BaseModel):
+class Versions(Page):
     versions: list[TaskVersion] = Field(description="Newest first.")
 
 
 @operation("tasks.versions", "What a task was before")
-async def list_task_versions(desk: Desk, task_id: Id) -> Versions:
+async def list_task_versions(desk: Desk, task_id: Id, *, limit: Most = MOST_AT_HAND, after: After = None) -> Versions:
     tasks = desk.service.tasks
-    return Versions(versions=list(await tasks.versions((await tasks.get(task_id)).id)))
+    found = await tasks.versions((await tasks.get(task_id)).id)
+    rows, page = part_of(found, limit, after, key=lambda item: str(item.number))
+    return Versions(versions=rows, **page)
 
 
 @operation("tasks.restore", "Restore an earlier version", permission=TASKS_WRITE)
@@ -203,15 +208,15 @@ class AttachmentChange(Body):
     metadata: Object | None = Field(default=None, examples=[{"reviewed": True}])
 
 
-class Attachments(BaseModel):
+class Attachments(Page):
     attachments: list[Attachment]
-    total: int
 
 
 @operation("attachments.list", "What is attached to a task")
-async def list_attachments(desk: Desk, task_id: Id) -> Attachments:
+async def list_attachments(desk: Desk, task_id: Id, *, limit: Most = MOST_AT_HAND, after: After = None) -> Attachments:
     found = (await desk.service.tasks.get(task_id)).attachments
-    return Attachments(attachments=list(found), total=len(found))
+    rows, page = part_of(found, limit, after, key=lambda item: item.id)
+    return Attachments(attachments=rows, **page)
 
 
 @operation("attachments.add", "Attach an address", permission=TASKS_WRITE)
