@@ -64,12 +64,14 @@ class Imitation:
             return redacted(value) if isinstance(value, str) else value
         if isinstance(value, str) and _written.dated.fullmatch(value):
             return _DAY.sub(lambda found: f"{found[1]}{int(found[2]) + self._shift:02d}", value)
-        made = (self._made(value, name, str(attempt), secret=secret) for attempt in range(MOST_TRIES))
         # A small number and a few plain words are nobody's, wherever they stand.
-        plain = not isinstance(value, str) or (not secret and _written.plain_words.fullmatch(value))
-        return next(
-            (item for item in made if written(item).casefold() not in self._real), value if plain else "example"
-        )
+        plain = not isinstance(value, str) or (not self._all_of(name, secret) and _written.plain_text.fullmatch(value))
+        made = (self._made(value, name, str(attempt), secret=secret) for attempt in range(MOST_TRIES))
+        free = (item for item in made if written(item).casefold() not in self._real)
+        return value if plain and isinstance(value, str) else next(free, value if plain else "example")
+
+    def _all_of(self, name: str, secret: bool) -> bool:
+        return secret or identifies(name) or _written.of_somebody.search(name) is not None
 
     def _made(self, value: Any, name: str, salt: str, *, secret: bool) -> Any:
         if isinstance(value, int | float):
@@ -78,7 +80,7 @@ class Imitation:
             return f"{self._word(value, 'first')}@example.org"
         if len(value.split()) > 4:
             return " ".join(sorted(listed.said)[int(digest(value)[:8], 16) % len(listed.said)].split("_"))
-        everything = secret or identifies(name) or _written.of_somebody.search(name) is not None
+        everything = self._all_of(name, secret)
         kinds = iter(("first", *["last"] * len(value)))
         pattern = r"[^\W\d_]{4,}" if any(map(str.isdigit, value)) else r"[^\W\d_]+" if everything else _CAPITAL.pattern
         return self._digits(re.sub(pattern, lambda part: self._word(part[0], next(kinds)), value), salt)

@@ -94,6 +94,9 @@ def learn_from(
     request: Annotated[
         str | None, typer.Option(help="How people would ask for it, where the run is a chain of calls.")
     ] = None,
+    own_values: Annotated[
+        bool, typer.Option("--own-values", help="Show later runs the values of these, where they are else made up.")
+    ] = False,
     domain: Domain = "general",
     store: Store = DEFAULT_STORE,
     as_json: Json = False,
@@ -102,11 +105,11 @@ def learn_from(
 
     async def learn(app: Journeyman) -> int:
         if file is not None:
-            return await app.playbooks.learn_file(file, domain=domain)
+            return await app.playbooks.learn_file(file, domain=domain, own_values=own_values)
         if runs:
             for run_id in runs:
                 await app.handle(run_id)  # which says so where there is none
-            return await app.playbooks[domain].learn(runs, request=request)
+            return await app.playbooks[domain].learn(runs, request=request, own_values=own_values)
         return await app.playbooks.learn()
 
     count = in_store(store, learn, create=file is not None)
