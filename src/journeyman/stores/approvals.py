@@ -23,6 +23,7 @@ from journeyman.stores.connection import (
     each_word,
     entities,
     equals,
+    is_among,
     json_text,
     marks,
     where,
@@ -64,7 +65,7 @@ class SqlApprovals(Aggregate):
         # So many seconds from now, whatever the process that asks takes for the time.
         connection.execute(
             "INSERT INTO approvals (id, run_id, principal_id, status, requested_at, expires_at, consumed, question) "
-            f"VALUES (?, ?, ?, ?, ?, {connection.clock} + ?, 0, ?) ON CONFLICT (id) DO NOTHING",
+            "VALUES (?, ?, ?, ?, ?, @now + ?, 0, ?) ON CONFLICT (id) DO NOTHING",
             approval.id,
             approval.run_id,
             None if approval.principal is None else approval.principal.id,
@@ -145,8 +146,8 @@ class SqlApprovals(Aggregate):
     async def expire(self) -> Sequence[Approval]:
         """Mark what is past its time, by the database's clock, as expired, with an audit row each; returns them."""
         # Looking costs nobody a turn at writing. Where nothing can be written, nothing can be decided either.
-        over = f"SELECT 1 FROM approvals WHERE status = '{PENDING}' AND expires_at <= {{}} LIMIT 1"
-        if not await self._query(lambda connection: over.format(connection.clock)) or self._database.read_only:
+        over = f"SELECT 1 FROM approvals WHERE status = '{PENDING}' AND expires_at <= @now LIMIT 1"
+        if not await self._query(over) or self._database.read_only:
             return ()
         expired: list[Approval] = []
         while some := await self._database.write(_expire):
@@ -171,8 +172,8 @@ def _decide(
     edited: str | None,
 ) -> Approval | None:
     rows = connection.query(
-        f"UPDATE approvals SET status = ?, decided_at = {connection.clock}, decided_by = ?, reason = ?, edited = ?, "
-        f"consumed = ? WHERE id = ? AND status = '{PENDING}' AND expires_at > {connection.clock} RETURNING {_COLUMNS}",
+        f"UPDATE approvals SET status = ?, decided_at = @now, decided_by = ?, reason = ?, edited = ?, "
+        f"consumed = ? WHERE id = ? AND status = '{PENDING}' AND expires_at > @now RETURNING {_COLUMNS}",
         # A question that was replaced is nobody's reason to go on with the run.
         *(status.value, by, reason, edited, int(status is ApprovalStatus.SUPERSEDED), approval_id),
     )
@@ -185,8 +186,8 @@ def _decide(
 
 def _expire(connection: Connection) -> Sequence[Approval]:
     rows = connection.query(
-        f"UPDATE approvals SET status = ?, decided_at = {connection.clock} "
-        f"WHERE id IN (SELECT id FROM approvals WHERE status = '{PENDING}' AND expires_at <= {connection.clock} "
+        f"UPDATE approvals SET status = ?, decided_at = @now "
+        f"WHERE id IN (SELECT id FROM approvals WHERE status = '{PENDING}' AND expires_at <= @now "
         f"ORDER BY requested_at, id LIMIT ?) AND status = '{PENDING}' RETURNING {_COLUMNS}",
         *(ApprovalStatus.EXPIRED.value, EXPIRED_AT_ONCE),
     )
@@ -200,7 +201,7 @@ def withdraw(connection: Connection, run_id: str, *, keep: Sequence[str] = ()) -
     """Withdraw the questions of a run that it no longer waits for: nobody can use the answers, given or not."""
     others = f"run_id = ? AND id NOT IN ({marks(keep)})" if keep else "run_id = ?"
     rows = connection.query(
-        f"UPDATE approvals SET status = ?, decided_at = {connection.clock}, consumed = 1 "
+        f"UPDATE approvals SET status = ?, decided_at = @now, consumed = 1 "
         f"WHERE {others} AND status = '{PENDING}' RETURNING {_COLUMNS}",
         *(ApprovalStatus.SUPERSEDED.value, run_id, *keep),
     )
@@ -213,7 +214,7 @@ def withdraw(connection: Connection, run_id: str, *, keep: Sequence[str] = ()) -
 def supersede(connection: Connection, approval_id: str) -> None:
     """The run asks anew, about a tool that has changed: of this question even a yes that was given is void."""
     rows = connection.query(
-        f"UPDATE approvals SET status = ?, decided_at = {connection.clock}, consumed = 1 "
+        f"UPDATE approvals SET status = ?, decided_at = @now, consumed = 1 "
         f"WHERE id = ? AND status IN ('{PENDING}', '{ApprovalStatus.APPROVED.value}') RETURNING {_COLUMNS}",
         *(ApprovalStatus.SUPERSEDED.value, approval_id),
     )
@@ -288,7 +289,7 @@ class SqlGrants(Aggregate):
             equals("session_id", session_id),
             equals("tool_name", approval.tool_name),
             equals("tool_digest", approval.tool_digest),
-            (f"revoked_at IS NULL AND uses_left > 0 AND expires_at > {connection.clock}", ()),
+            ("revoked_at IS NULL AND uses_left > 0 AND expires_at > @now", ()),
             belongs_to(principal_id),
             ("granted_by <> ?", (principal_id,)) if approval.four_eyes and principal_id is not None else None,
         )
@@ -314,7 +315,7 @@ class SqlGrants(Aggregate):
 
 def _grant(connection: Connection, grant: Grant) -> None:
     if grant.expires_at is not None:  # so many seconds from now, by the clock that it is used by
-        [(now,)] = connection.query(f"SELECT {connection.clock}")
+        [(now,)] = connection.query("SELECT @now")
         lasts = grant.expires_at - grant.granted_at
         grant = grant.model_copy(update={"granted_at": now, "expires_at": now + lasts})
     values = tuple({**grant.model_dump(), "risk": None if grant.risk is None else grant.risk.value}.values())
@@ -401,10 +402,8 @@ class SqlLabels(Aggregate):
 
     async def of_runs(self, run_ids: Sequence[str]) -> dict[str, Sequence[Label]]:
         """The same for several runs; those without labels are left out."""
-        if not run_ids:
-            return {}
-        sql = f"SELECT run_id, {_LABEL_COLUMNS} FROM labels WHERE run_id IN ({marks(run_ids)}) ORDER BY given_at, about"
-        rows = await self._query(sql, *run_ids)
+        sql = f"SELECT run_id, {_LABEL_COLUMNS} FROM labels WHERE {is_among('run_id')} ORDER BY given_at, about"
+        rows = await self._query(sql, json.dumps([*run_ids]))
         found: dict[str, list[Label]] = {}
         for run_id, *values in rows:
             found.setdefault(run_id, []).append(_label(values))

@@ -63,8 +63,10 @@ class Connection:
 
     dialect: Literal["sqlite", "postgresql"]
     """Whose SQL it takes, for the few statements that the two do not share."""
+    each: str
+    """SQL for ``@each``, which makes rows of the texts in a JSON array."""
     clock: str
-    """SQL for the time by the database's own clock, which all its programs share: seconds since 1970.
+    """SQL for ``@now``, the time by the database's own clock, which all its programs share: seconds since 1970.
 
     Whatever processes have to agree on goes by it: leases, expiry, retention, limits. What a process takes for the
     time only says when something happened there.
@@ -74,12 +76,15 @@ class Connection:
     def query(self, sql: str, *values: Any) -> Sequence[Row]:
         """The rows of a SELECT, or of a write with RETURNING."""
         # To the last row: a write with RETURNING is not over before, and would hold up its commit.
-        rows: Sequence[Row] = self._run(sql, values).fetchall()
+        rows: Sequence[Row] = self._run(self._own(sql), values).fetchall()
         return rows
 
     def execute(self, sql: str, *values: Any) -> int:
         """Run a statement that gives no rows; returns how many it changed."""
-        return int(self._run(sql, values).rowcount)
+        return int(self._run(self._own(sql), values).rowcount)
+
+    def _own(self, sql: str) -> str:
+        return sql.replace("@now", self.clock).replace("@each", self.each) if "@" in sql else sql
 
     def _run(self, sql: str, values: Sequence[Any]) -> Any:
         raise NotImplementedError
@@ -197,11 +202,9 @@ def belongs_to(principal_id: PrincipalFilter) -> Test | None:
     return equals("principal_id", principal_id) or ("principal_id IS NULL", ())
 
 
-def is_among(connection: Connection, column: str) -> str:
-    """The condition that a column has one of many values, which are given together as a JSON array."""
-    if connection.dialect == "postgresql":
-        return f"{column} IN (SELECT json_array_elements_text(CAST(? AS json)))"
-    return f"{column} IN (SELECT value FROM json_each(?))"
+def is_among(column: str) -> str:
+    """The condition that a column has one of many texts, which are given together as a JSON array."""
+    return f"{column} IN (SELECT value FROM @each(?))"
 
 
 def follows(table: str, order: str, after: str | None, *, newest_first: bool = False) -> Test | None:
@@ -344,6 +347,7 @@ class SqliteConnection(Connection):
     """
 
     dialect = "sqlite"
+    each = "json_each"
     clock = "((julianday('now') - 2440587.5) * 86400.0)"
 
     def __init__(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
@@ -18,15 +19,13 @@ from journeyman.stores.connection import (
     each_word,
     entities,
     equals,
+    is_among,
     json_text,
-    marks,
     storable,
     where,
 )
 from journeyman.stores.database import Aggregate, Database, writes
 
-FORGOTTEN_AT_ONCE = 200
-"""Runs to a statement: databases limit how many values one may hold."""
 LONGEST_TITLE = 200
 _SESSIONS = """
     SELECT id, principal_id, created_at, updated_at, (SELECT COUNT(*) FROM messages WHERE session_id = sessions.id),
@@ -228,9 +227,6 @@ def read_history(connection: Connection, span: SessionHistory) -> tuple[Message,
 
 def forget_runs(connection: Connection, run_ids: Sequence[str]) -> int:
     """Delete runs with their facts and approvals; the call log and the audit, which hold no content, stay."""
-    for start in range(0, len(run_ids), FORGOTTEN_AT_ONCE):
-        some = run_ids[start : start + FORGOTTEN_AT_ONCE]
-        connection.execute(f"DELETE FROM approvals WHERE run_id IN ({marks(some)})", *some)
-        connection.execute(f"DELETE FROM signals WHERE run_id IN ({marks(some)})", *some)
-        connection.execute(f"DELETE FROM runs WHERE id IN ({marks(some)})", *some)
+    for table, column in (("approvals", "run_id"), ("signals", "run_id"), ("runs", "id")):
+        connection.execute(f"DELETE FROM {table} WHERE {is_among(column)}", json.dumps([*run_ids]))
     return len(run_ids)

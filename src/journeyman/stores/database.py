@@ -308,11 +308,9 @@ class Aggregate:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def _query(self, sql: str | Callable[[Connection], str], *values: Any) -> Sequence[Row]:
-        """The rows of one statement that only reads; one that names the database's clock is made of the connection."""
-        return await self._database.read(
-            lambda connection: connection.query(sql if isinstance(sql, str) else sql(connection), *values)
-        )
+    async def _query(self, sql: str, *values: Any) -> Sequence[Row]:
+        """The rows of one statement that only reads."""
+        return await self._database.read(lambda connection: connection.query(sql, *values))
 
     async def _count(self, source: str, *tests: Test | None, what: str = "*") -> int:
         """How many rows of a table, or of several that are joined, pass all tests."""
@@ -491,19 +489,18 @@ def take_lease(
     select, values = only
     rows = connection.query(
         "INSERT INTO leases (kind, name, epoch, owner, until) "
-        f"SELECT CAST(? AS TEXT), CAST(? AS TEXT), 1, CAST(? AS TEXT), {connection.clock} + ? WHERE EXISTS ({select}) "
+        f"SELECT CAST(? AS TEXT), CAST(? AS TEXT), 1, CAST(? AS TEXT), @now + ? WHERE EXISTS ({select}) "
         "ON CONFLICT (kind, name) DO UPDATE SET epoch = leases.epoch + 1, taken_from = leases.owner, "
         "taken_until = leases.until, owner = excluded.owner, until = excluded.until "
-        f"WHERE {lease_is_free(connection, 'leases', takeable)} RETURNING epoch, taken_from, COALESCE(taken_until, 0)",
+        f"WHERE {lease_is_free('leases', takeable)} RETURNING epoch, taken_from, COALESCE(taken_until, 0)",
         *(kind, name, owner, checked_lease(seconds), *values, *takeable),
     )
     return TakenLease(*rows[0]) if rows else None
 
 
-def lease_is_free(connection: Connection, table: str, takeable: Sequence[str] = ()) -> str:
+def lease_is_free(table: str, takeable: Sequence[str] = ()) -> str:
     """The condition that nobody has a lease, or one of these does; wants their names."""
-    now = connection.clock
-    condition = f"{table}.owner IS NULL OR {table}.until <= {now} OR {table}.until > {now} + {_STALE_AFTER}"
+    condition = f"{table}.owner IS NULL OR {table}.until <= @now OR {table}.until > @now + {_STALE_AFTER}"
     if takeable:
         condition += f" OR {table}.owner IN ({marks(takeable)})"
     return f"({condition})"
@@ -514,7 +511,7 @@ def renew_leases(
 ) -> Sequence[Row]:
     """Prolong all leases of one kind that an owner has, whatever the time; ``returning`` is SQL for each of them."""
     return connection.query(
-        f"UPDATE leases SET until = {connection.clock} + ? WHERE kind = ? AND owner = ? RETURNING {returning}",
+        f"UPDATE leases SET until = @now + ? WHERE kind = ? AND owner = ? RETURNING {returning}",
         *(checked_lease(seconds), kind, owner),
     )
 

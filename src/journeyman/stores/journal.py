@@ -358,7 +358,7 @@ def _advance(
         changes += f", status = '{status.value}'"
         if status.ended:
             # Not when its process takes it to have ended: how long it is kept is the same for all.
-            changes += f", ended_at = {connection.clock}"
+            changes += ", ended_at = @now"
             end_lease(connection, "run", run_id, epoch=epoch)
         elif status.waiting:
             release_lease(connection, "run", run_id, epoch=epoch)

@@ -64,11 +64,7 @@ class SqlBuckets(_Remembering):
         await self._database.write(partial(_pause, tool_name=tool_name, seconds=seconds), sync=False)
 
     async def _read(self) -> None:
-        rows = await self._query(
-            lambda connection: (
-                f"SELECT tool_name, until - {connection.clock} FROM pauses WHERE until > {connection.clock}"
-            )
-        )
+        rows = await self._query("SELECT tool_name, until - @now FROM pauses WHERE until > @now")
         self._pauses = {name: self._clock.monotonic() + left for name, left in rows}
 
 
@@ -78,8 +74,8 @@ def _take(connection: Connection, *, limits: Mapping[str, RateLimit]) -> float:
     for name, limit in sorted(limits.items()):  # in one order everywhere, or two processes wait for each other
         # An update that changes nothing, but locks the row until this transaction ends.
         [(taken, now)] = connection.query(
-            f"INSERT INTO buckets (bucket, tokens, since) VALUES (?, 0, {connection.clock}) "
-            f"ON CONFLICT (bucket) DO UPDATE SET bucket = excluded.bucket RETURNING taken, {connection.clock}",
+            "INSERT INTO buckets (bucket, tokens, since) VALUES (?, 0, @now) "
+            "ON CONFLICT (bucket) DO UPDATE SET bucket = excluded.bucket RETURNING taken, @now",
             name,
         )
         left[name], wait = limit.take(from_json(taken or "[]"), now)
@@ -93,7 +89,7 @@ def _take(connection: Connection, *, limits: Mapping[str, RateLimit]) -> float:
 
 def _pause(connection: Connection, *, tool_name: str, seconds: float) -> None:
     connection.execute(
-        f"INSERT INTO pauses (tool_name, until) VALUES (?, {connection.clock} + ?) "
+        "INSERT INTO pauses (tool_name, until) VALUES (?, @now + ?) "
         "ON CONFLICT (tool_name) DO UPDATE SET until = "
         "CASE WHEN excluded.until > pauses.until THEN excluded.until ELSE pauses.until END",
         *(tool_name, seconds),
@@ -122,7 +118,7 @@ class SqlBreaker(_Remembering):
             await self._change(tool_name, partial(rule.note, healthy=healthy))
 
     async def _read(self) -> None:
-        rows = await self._query(lambda connection: f"SELECT tool_name, {connection.clock}, {_HEALTH} FROM breakers")
+        rows = await self._query(f"SELECT tool_name, @now, {_HEALTH} FROM breakers")
         self._ailing = {}
         for name, now, *values in rows:
             self._remember(name, ToolHealth(*values), now)
@@ -151,7 +147,7 @@ def _change_health(
     # An update that changes nothing, but locks the row until this transaction ends.
     [(now, *values)] = connection.query(
         "INSERT INTO breakers (tool_name, failures) VALUES (?, 0) ON CONFLICT (tool_name) DO UPDATE "
-        f"SET failures = breakers.failures RETURNING {connection.clock}, {_HEALTH}",
+        f"SET failures = breakers.failures RETURNING @now, {_HEALTH}",
         tool_name,
     )
     health = ToolHealth(*values)

@@ -18,7 +18,7 @@ from journeyman.core.audit import AuditNote
 from journeyman.core.data import canonical_json
 from journeyman.core.memory import MemoryDocument, Passage, StoredPassage
 from journeyman.stores.audit import add_note
-from journeyman.stores.connection import Connection, Row, Test, equals, insert_rows, marks, storable, where
+from journeyman.stores.connection import Connection, Row, Test, equals, insert_rows, is_among, marks, storable, where
 from journeyman.stores.database import Aggregate, Database, writes
 
 MOST_TERMS = 16
@@ -254,10 +254,8 @@ def _add(
     parts: list[Row] = []
     vectors: list[Row] = []
     for owner in dict.fromkeys(owner for owner, _ in kept):
-        keys = [key for whose, key in kept if whose == owner]
-        for start in range(0, len(keys), AT_ONCE):
-            some = keys[start : start + AT_ONCE]
-            connection.execute(f"DELETE FROM memories WHERE owner = ? AND id IN ({marks(some)})", owner, *some)
+        keys = json.dumps([key for whose, key in kept if whose == owner])
+        connection.execute(f"DELETE FROM memories WHERE owner = ? AND {is_among('id')}", owner, keys)
     for (owner, key), (document, passages) in kept.items():
         texts.append((key, storable(document.text), canonical_json(document.metadata), owner, document.created_at))
         said += [(owner, key, name, canonical_json(value)) for name, value in document.metadata.items()]

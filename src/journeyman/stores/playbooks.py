@@ -15,7 +15,7 @@ from journeyman.core.playbook import PlaybookBullet, PlaybookChange, PlaybookSta
 from journeyman.core.storing import CursorBatch, RunRow
 from journeyman.stores.connection import Connection, entities, json_text
 from journeyman.stores.database import Aggregate, release_lease, take_lease, writes
-from journeyman.stores.runs import RUNS_AND_LEASES, row_columns
+from journeyman.stores.runs import ROW_COLUMNS, RUNS_AND_LEASES
 
 
 class SqlCursors(Aggregate):
@@ -32,8 +32,7 @@ class SqlCursors(Aggregate):
         connection.execute("INSERT INTO cursors (name, position) VALUES (?, 0) ON CONFLICT (name) DO NOTHING", name)
         [(position,)] = connection.query("SELECT position FROM cursors WHERE name = ?", name)
         found = connection.query(
-            f"SELECT end_number, {row_columns(connection)} FROM {RUNS_AND_LEASES} "
-            "WHERE end_number > ? ORDER BY end_number LIMIT ?",
+            f"SELECT end_number, {ROW_COLUMNS} FROM {RUNS_AND_LEASES} WHERE end_number > ? ORDER BY end_number LIMIT ?",
             *(position, limit),
         )
         if not found:

@@ -75,6 +75,7 @@ class PostgresConnection(Connection):
 
     dialect = "postgresql"
     for_update = "FOR UPDATE"
+    each = "json_array_elements_text"
     clock = "extract(epoch FROM clock_timestamp())::double precision"
 
     def __init__(self, conninfo: str) -> None:

@@ -47,8 +47,8 @@ def read_report(connection: Connection, *, started: CallStarted) -> CallReport:
         return CallReport(reported=True, record=None if body is None else ToolCallRecord.stored(body))
     # What was heard last: that it held the run, or that it was at work on the database at all.
     found = connection.query(
-        f"""
-        SELECT former_owners.owner, {connection.clock} - CASE
+        """
+        SELECT former_owners.owner, @now - CASE
             WHEN programs.seen_at > former_owners.since THEN programs.seen_at ELSE former_owners.since END
         FROM former_owners LEFT JOIN programs ON programs.owner = former_owners.owner
         WHERE former_owners.run_id = ? AND (after_seq IS NULL OR (after_seq < ? AND until_seq >= ?))
@@ -68,7 +68,7 @@ def note_former_owner(
     """
     connection.execute(
         "INSERT INTO former_owners (run_id, owner, since, counted, after_seq, until_seq) "
-        f"VALUES (?, ?, {connection.clock}, 1, ?, ?) ON CONFLICT (run_id, owner) DO UPDATE SET "
+        "VALUES (?, ?, @now, 1, ?, ?) ON CONFLICT (run_id, owner) DO UPDATE SET "
         "since = excluded.since, counted = 1, after_seq = excluded.after_seq, until_seq = excluded.until_seq",
         *(run_id, owner, *facts),
     )
@@ -116,23 +116,20 @@ class SqlPrograms(Aggregate):
 
         One that was silent for so long is not. All by the database's clock.
         """
-
-        now = connection.clock
         heard_of(connection, owner)
         connection.execute(
-            f"INSERT INTO programs (owner, format, executes, seen_at) VALUES (?, ?, ?, {now}) "
+            "INSERT INTO programs (owner, format, executes, seen_at) VALUES (?, ?, ?, @now) "
             "ON CONFLICT (owner) DO UPDATE SET format = excluded.format, seen_at = excluded.seen_at",
             *(owner, self._own, int(executes)),
         )
-        connection.execute(f"DELETE FROM programs WHERE owner <> ? AND seen_at < {now} - ?", owner, silent_seconds)
+        connection.execute("DELETE FROM programs WHERE owner <> ? AND seen_at < @now - ?", owner, silent_seconds)
         [(lowest,)] = connection.query("SELECT MIN(format) FROM programs")
         return int(lowest)
 
     async def executing(self, *, silent_seconds: float) -> Sequence[str]:
         """The programs seen lately that carry out runs."""
         rows = await self._query(
-            lambda connection: f"SELECT owner FROM programs WHERE executes = 1 AND seen_at >= {connection.clock} - ?",
-            silent_seconds,
+            "SELECT owner FROM programs WHERE executes = 1 AND seen_at >= @now - ?", silent_seconds
         )
         return tuple(owner for (owner,) in rows)
 
@@ -157,7 +154,7 @@ class SqlSignals(Aggregate):
     def read(self, connection: Connection, run_id: str, *, seconds: float) -> None:
         """Say that somebody reads a run's signals, for so long at least."""
         connection.execute(
-            f"INSERT INTO signal_readers (run_id, reads_until) VALUES (?, {connection.clock} + ?) "
+            "INSERT INTO signal_readers (run_id, reads_until) VALUES (?, @now + ?) "
             "ON CONFLICT (run_id) DO UPDATE SET reads_until = excluded.reads_until "
             "WHERE signal_readers.reads_until < excluded.reads_until",
             *(run_id, seconds),
@@ -165,9 +162,7 @@ class SqlSignals(Aggregate):
 
     async def readers(self) -> Collection[str]:
         """The runs of which somebody reads the signals."""
-        rows = await self._query(
-            lambda connection: f"SELECT run_id FROM signal_readers WHERE reads_until > {connection.clock}"
-        )
+        rows = await self._query("SELECT run_id FROM signal_readers WHERE reads_until > @now")
         return {run_id for (run_id,) in rows}
 
     @writes(sync=False)
@@ -180,7 +175,7 @@ class SqlSignals(Aggregate):
             # What came before an earlier fact is in that fact, or of no more use.
             connection.execute("DELETE FROM signals WHERE run_id = ? AND after_seq < ?", batch.run_id, batch.after_seq)
             connection.execute(
-                f"INSERT INTO signals ({columns(SignalBatch)}, written_at) VALUES (?, ?, ?, ?, {connection.clock}) "
+                f"INSERT INTO signals ({columns(SignalBatch)}, written_at) VALUES (?, ?, ?, ?, @now) "
                 "ON CONFLICT (run_id, after_seq, number) DO NOTHING",
                 *(batch.run_id, batch.after_seq, batch.number, batch.content),
             )
@@ -247,9 +242,9 @@ class SqlIdempotency(Aggregate):
     @writes(sync=False)
     def note(self, connection: Connection, request: NotedRequest, *, unless_since: float | None = None) -> NotedRequest:
         """Note a request, unless the same was noted since then; returns the one that counts."""
-        now = connection.clock  # a process whose clock is ahead would forget what others are asked again
+        # By the database's clock: a process whose own is ahead would forget what others are asked again.
         connection.execute(
-            f"DELETE FROM idempotency WHERE asked_at < {now} - ? AND (unanswered = 0 OR asked_at < {now} - ?)",
+            "DELETE FROM idempotency WHERE asked_at < @now - ? AND (unanswered = 0 OR asked_at < @now - ?)",
             *(REQUEST_SECONDS, UNANSWERED_SECONDS),
         )
         # Of requests that come at once, only the first is new: the update waits for whoever writes the same row.

@@ -18,7 +18,6 @@ from journeyman.core.storing import ON_PROBATION, CallReport, DueRun, RunOrder, 
 from journeyman.stores.calls import add_chunks, chunked
 from journeyman.stores.connection import (
     Connection,
-    Row,
     belongs_to,
     each_word,
     entities,
@@ -44,7 +43,6 @@ from journeyman.stores.journal import SqlJournal, read_facts
 from journeyman.stores.processes import add_report, forget_deaths, heard_of, note_former_owner, read_report
 from journeyman.stores.retention import purge_runs
 
-IDS_AT_ONCE = 200
 FACTS_AT_ONCE = 500
 _ASKED = """
     EXISTS (SELECT 1 FROM approvals WHERE approvals.run_id = runs.id AND approvals.status = 'pending')
@@ -80,7 +78,7 @@ _PRINCIPAL_FREE = """
         OR (
             SELECT COUNT(*) FROM runs AS other JOIN leases AS theirs ON theirs.kind = 'run' AND theirs.name = other.id
             WHERE other.principal_id = runs.principal_id AND other.id <> runs.id
-            AND theirs.owner IS NOT NULL AND theirs.until > {clock} AND other.ended_at IS NULL
+            AND theirs.owner IS NOT NULL AND theirs.until > @now AND other.ended_at IS NULL
         ) < ?
     )
 """
@@ -114,7 +112,7 @@ _UNFINISHED = f"""
 _DECIDED = """
     id IN (
         SELECT run_id FROM approvals WHERE consumed = 0 AND approvals.status <> 'pending'
-        UNION ALL SELECT run_id FROM approvals WHERE approvals.status = 'pending' AND expires_at <= {clock}
+        UNION ALL SELECT run_id FROM approvals WHERE approvals.status = 'pending' AND expires_at <= @now
         AND consumed = 0
     )
 """
@@ -129,6 +127,18 @@ _REPORTED = """
         WHERE call_reports.run_id = runs.id AND calls.status = 'unknown'
     )
 """
+
+
+_SPECIAL_COLUMNS = {
+    "status": _STATUS,
+    "epoch": "runs.epoch",
+    "owner": "CASE WHEN held.until > @now THEN held.owner END",
+    "taken_from": "held.taken_from",
+    "trouble_seconds": "@now - trouble_since",
+    "waits_until": f"CASE WHEN runs.{_WAITS_FOR_A_PERSON} THEN ({_FIRST_EXPIRY}) END",
+}
+ROW_COLUMNS = ", ".join(_SPECIAL_COLUMNS.get(name, name) for name in RunRow.model_fields)
+"""The fields of a RunRow out of ``RUNS_AND_LEASES``. Who held it until a lease was over does not hold it."""
 
 
 class RunFilter(TypedDict, total=False):
@@ -197,19 +207,12 @@ class SqlRuns(Aggregate):
 
     async def unfinished(self, run_ids: Collection[str]) -> Collection[str]:
         """Those of these runs that are there and have not ended."""
-        wanted, found = sorted(run_ids), set[str]()
-        sql = f"SELECT id FROM runs WHERE id IN ({marks(range(IDS_AT_ONCE))}) AND ended_at IS NULL"
-        for start in range(0, len(wanted), IDS_AT_ONCE):
-            some = wanted[start : start + IDS_AT_ONCE]
-            some += some[-1:] * (IDS_AT_ONCE - len(some))  # always as many, so that there is one statement
-            found.update(run_id for (run_id,) in await self._query(sql, *some))
-        return found
+        sql = f"SELECT id FROM runs WHERE {is_among('id')} AND ended_at IS NULL"
+        return {run_id for (run_id,) in await self._query(sql, json.dumps([*run_ids]))}
 
     async def named(self, run_ids: Collection[str]) -> Mapping[str, RunRow]:
         """These runs by their ids; those that are gone are left out."""
-        wanted = tuple(dict.fromkeys(run_ids))
-        rows = await self._rows(f"WHERE id IN ({marks(wanted)})", *wanted) if wanted else ()
-        return {row.id: row for row in rows}
+        return {row.id: row for row in await self._rows(f"WHERE {is_among('id')}", json.dumps([*run_ids]))}
 
     async def ahead_of(self, run_id: str) -> RunRow | None:
         """The first unfinished run of the same session before this one; None when the run is next or has begun."""
@@ -217,10 +220,7 @@ class SqlRuns(Aggregate):
         return rows[0] if rows else None
 
     async def _rows(self, which: str, *values: Any) -> Sequence[RunRow]:
-        def sql(connection: Connection) -> str:
-            return f"SELECT {row_columns(connection)} FROM {RUNS_AND_LEASES} {which}"
-
-        return entities(RunRow, await self._query(sql, *values))
+        return entities(RunRow, await self._query(f"SELECT {ROW_COLUMNS} FROM {RUNS_AND_LEASES} {which}", *values))
 
     @writes(sync=True)
     def claim(
@@ -252,7 +252,7 @@ class SqlRuns(Aggregate):
             conditions += f" AND (cancel_wanted = 1 OR ({turn}))"
             counted += [owner, owner]
         if principal_limit is not None:
-            conditions += _PRINCIPAL_FREE.format(clock=connection.clock)
+            conditions += _PRINCIPAL_FREE
             counted.append(principal_limit)
             # Two who count at the same time would both find a free place.
             for (principal_id,) in connection.query("SELECT principal_id FROM runs WHERE id = ?", run_id):
@@ -267,7 +267,7 @@ class SqlRuns(Aggregate):
         claimed = connection.query("SELECT claimed_seq FROM runs WHERE id = ?", run_id)
         rows = connection.query(
             f"UPDATE runs SET epoch = ?, deaths = {_ANOTHER_DEATH if lost else 'deaths'}, claimed_seq = last_seq, "
-            f"updated_at = {connection.clock} WHERE id = ? AND {_UNFINISHED} RETURNING deaths, last_seq",
+            f"updated_at = @now WHERE id = ? AND {_UNFINISHED} RETURNING deaths, last_seq",
             *(taken.epoch, run_id),
         )
         if not rows:  # whoever had it has ended it meanwhile
@@ -308,7 +308,7 @@ class SqlRuns(Aggregate):
     @writes(sync=False)
     def note_trouble(self, connection: Connection, run_id: str, text: str) -> None:
         """Say why a process cannot go on with a run. It is due again later, and each time later still."""
-        sql = f"SELECT {connection.clock}, trouble_since FROM runs WHERE id = ? AND ended_at IS NULL"
+        sql = "SELECT @now, trouble_since FROM runs WHERE id = ? AND ended_at IS NULL"
         for now, since in connection.query(sql, run_id):
             rest = min(LONGEST_REST, max(FIRST_REST, 0.0 if since is None else now - since))
             connection.execute(
@@ -377,32 +377,26 @@ class SqlRuns(Aggregate):
         and else only others, on which a process has died; the fewest deaths first. Runs that processes could not go on
         with lately are left out where they must be ``rested``.
         """
-
-        def read(connection: Connection) -> Sequence[Row]:
-            tried = f"retry_at <= {connection.clock} AND" if rested else ""
-            common = f"{tried} deaths {'>' if suspects else '='} 0 AND {lease_is_free(connection, 'held', dead)}"
-            cases = (
-                f"status = '{RunStatus.QUEUED.value}' AND {_SESSION_FREE}",
-                f"status = '{RunStatus.RUNNING.value}'",
-                f"status = '{RunStatus.AWAITING_APPROVAL.value}' AND {_DECIDED.format(clock=connection.clock)}",
-                f"status = '{RunStatus.AWAITING_RESOLUTION.value}' AND {_REPORTED}",
-                _TO_CANCEL,
-            )
-            if among is not None or suspects:  # few: each of them is looked at
-                which, names = (
-                    (_SUSPECT, ()) if among is None else (is_among(connection, "id"), (json.dumps([*among]),))
-                )
-                found = f"{_DUE} WHERE ended_at IS NULL AND {common} AND {which} AND ({' OR '.join(cases)})"
-                values = (*dead, *names)
-            else:  # each case by an index of its own: of a hundred thousand that wait, only the first are read
-                queued, *others = (f"{_DUE} WHERE ended_at IS NULL AND {common} AND {case}" for case in cases)
-                found = " UNION ".join((f"SELECT * FROM ({queued} ORDER BY {_LINE} LIMIT ?) AS queued", *others))
-                values = (*dead, limit, *[*dead] * len(others))
-            order = f"deaths, {_LINE}" if suspects else _LINE
-            sql = f"SELECT id, principal_id, left_by FROM ({found}) AS due ORDER BY {order} LIMIT ?"
-            return connection.query(sql, *values, limit)
-
-        return tuple(DueRun(*row) for row in await self._database.read(read))
+        tried = "retry_at <= @now AND" if rested else ""
+        common = f"{tried} deaths {'>' if suspects else '='} 0 AND {lease_is_free('held', dead)}"
+        cases = (
+            f"status = '{RunStatus.QUEUED.value}' AND {_SESSION_FREE}",
+            f"status = '{RunStatus.RUNNING.value}'",
+            f"status = '{RunStatus.AWAITING_APPROVAL.value}' AND {_DECIDED}",
+            f"status = '{RunStatus.AWAITING_RESOLUTION.value}' AND {_REPORTED}",
+            _TO_CANCEL,
+        )
+        if among is not None or suspects:  # few: each of them is looked at
+            which, names = (_SUSPECT, ()) if among is None else (is_among("id"), (json.dumps([*among]),))
+            found = f"{_DUE} WHERE ended_at IS NULL AND {common} AND {which} AND ({' OR '.join(cases)})"
+            values = (*dead, *names)
+        else:  # each case by an index of its own: of a hundred thousand that wait, only the first are read
+            queued, *others = (f"{_DUE} WHERE ended_at IS NULL AND {common} AND {case}" for case in cases)
+            found = " UNION ".join((f"SELECT * FROM ({queued} ORDER BY {_LINE} LIMIT ?) AS queued", *others))
+            values = (*dead, limit, *[*dead] * len(others))
+        order = f"deaths, {_LINE}" if suspects else _LINE
+        sql = f"SELECT id, principal_id, left_by FROM ({found}) AS due ORDER BY {order} LIMIT ?"
+        return tuple(DueRun(*row) for row in await self._query(sql, *values, limit))
 
     async def waiting(self) -> Sequence[str]:
         """Queued runs that nobody holds, in the order in which they will be begun."""
@@ -555,16 +549,3 @@ def shortened(text: str) -> str:
 def _words(order: RunOrder) -> str:
     names = (order.run_id, str(order.agent.get("name", "")), order.principal_id or "")
     return " ".join((order.task.description[:MOST_WORDS_KEPT], *names)).casefold()
-
-
-def row_columns(connection: Connection) -> str:
-    """The fields of a RunRow out of ``RUNS_AND_LEASES``. Who held it until a lease was over does not hold it."""
-    special = {
-        "status": _STATUS,
-        "epoch": "runs.epoch",
-        "owner": f"CASE WHEN held.until > {connection.clock} THEN held.owner END",
-        "taken_from": "held.taken_from",
-        "trouble_seconds": f"{connection.clock} - trouble_since",
-        "waits_until": f"CASE WHEN runs.{_WAITS_FOR_A_PERSON} THEN ({_FIRST_EXPIRY}) END",
-    }
-    return ", ".join(special.get(name, name) for name in RunRow.model_fields)

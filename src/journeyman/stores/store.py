@@ -181,7 +181,7 @@ class SqlStore:
 
     async def now(self) -> float:
         """The time by the database's clock."""
-        [(now,)] = await self._database.read(lambda connection: connection.query(f"SELECT {connection.clock}"))
+        [(now,)] = await self._database.read(lambda connection: connection.query("SELECT @now"))
         return float(now)
 
     async def flush(self) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import json
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -19,12 +20,10 @@ from journeyman.core.tasks import (
     TaskVersion,
 )
 from journeyman.stores.audit import add_note
-from journeyman.stores.connection import Connection, Test, each_word, json_text, json_text_over, marks, where
+from journeyman.stores.connection import Connection, Test, each_word, is_among, json_text, json_text_over, marks, where
 from journeyman.stores.database import Aggregate, reads, writes
 
 URGENCY = {priority: number for number, priority in enumerate(TaskPriority)}
-TOGETHER = 100
-"""Ids in one statement."""
 
 _ORDERS = {
     TaskSort.CREATED_DESC: "created_at DESC, id",
@@ -61,12 +60,8 @@ class SqlTasks(Aggregate):
     @reads
     def get_many(self, connection: Connection, task_ids: Sequence[str]) -> Sequence[Task]:
         """Those of them that there are, in no particular order."""
-        bodies: list[str] = []
-        for piece in _pieces(list(dict.fromkeys(task_ids))):
-            bodies += [
-                body for (body,) in connection.query(f"SELECT body FROM tasks WHERE id IN ({marks(piece)})", *piece)
-            ]
-        return _tasks(connection, bodies)
+        rows = connection.query(f"SELECT body FROM tasks WHERE {is_among('id')}", json.dumps([*task_ids]))
+        return _tasks(connection, [body for (body,) in rows])
 
     @reads
     def find(
@@ -232,23 +227,10 @@ def _tasks(connection: Connection, bodies: Sequence[str]) -> tuple[Task, ...]:
     """Tasks with their attachments, oldest attachment first."""
     tasks = [Task.stored(body) for body in bodies]
     attached: dict[str, list[Attachment]] = {task.id: [] for task in tasks}
-    for piece in _pieces(list(attached)):
-        rows = connection.query(
-            f"SELECT task_id, body FROM attachments WHERE task_id IN ({marks(piece)}) ORDER BY number", *piece
-        )
-        for task_id, body in rows:
-            attached[task_id].append(Attachment.stored(body))
+    sql = f"SELECT task_id, body FROM attachments WHERE {is_among('task_id')} ORDER BY number"
+    for task_id, body in connection.query(sql, json.dumps([*attached])):
+        attached[task_id].append(Attachment.stored(body))
     return tuple(task.model_copy(update={"attachments": tuple(attached[task.id])}) for task in tasks)
-
-
-def _pieces(ids: Sequence[str]) -> Iterator[Sequence[str]]:
-    """One id alone, or pieces of one size: so there are few different statements, of a length every database takes."""
-    if len(ids) == 1:
-        yield ids
-        return
-    for start in range(0, len(ids), TOGETHER):
-        piece = list(ids[start : start + TOGETHER])
-        yield piece + piece[:1] * (TOGETHER - len(piece))
 
 
 # --- filters
