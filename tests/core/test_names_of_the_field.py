@@ -13,10 +13,10 @@ import journeyman.core
 import journeyman.tasks
 from journeyman import ToolCall, ToolCallRecord, ToolError
 from journeyman.choosing import UserIntent
-from journeyman.core.data import samples
 from journeyman.core.errors import InvalidDataError
 from journeyman.core.gaps import add_intent_type
 from journeyman.core.specification import ToolConfiguration
+from journeyman.core.words import packaged_json
 
 NOW = datetime(2027, 1, 1, tzinfo=UTC)
 RECORD: dict[str, Any] = {"execution_id": "e", "call_id": "c", "status": "success", "start_time": NOW, "end_time": NOW}
@@ -54,12 +54,15 @@ def test_a_record_names_its_tool_and_older_ones_still_load() -> None:
     assert ToolCallRecord.stored({**RECORD, "tool_name": ""}).tool_name == "unnamed"
 
 
-@pytest.mark.parametrize("name", samples())
+SAMPLES = packaged_json("journeyman.core", "samples.json")
+
+
+@pytest.mark.parametrize("name", SAMPLES)
 def test_every_example_in_a_schema_is_valid(name: str) -> None:
     kind = entity(name)
     schema = TypeAdapter(kind).json_schema()
     shown = schema.get("examples") or schema["$defs"][name]["examples"]
-    assert shown == [samples()[name]]
+    assert shown == [SAMPLES[name]]
     kind.model_validate(shown[0])
 
 

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
+from journeyman.core.policy import RateLimit
 from journeyman.settings import SettingsError, find_file, read_settings
 from journeyman.settings.document import MOST_BYTES
 from journeyman.settings.reading import json_schema
 from journeyman.settings.schema import Settings
 from journeyman.settings.showing import setting_values
-from journeyman.settings.values import Rate
 
 API = """\
 version: 1
@@ -65,7 +65,7 @@ def test_the_file_of_the_public_surface(file: Path) -> None:
     )
     tool = found.tool("lookup_order")
     assert tool is not None
-    assert tool.rate_limit == Rate(calls=20, seconds=60, burst=1)
+    assert tool.rate_limit == RateLimit(calls=20, seconds=60, burst=1)
     assert tool.enabled is None
     elsewhere = settings(file, API, {**VARIABLES, "JOURNEYMAN_ENVIRONMENT": "development"}).tool("lookup_order")
     assert elsewhere is not None
@@ -265,7 +265,7 @@ def test_rates(file: Path) -> None:
     ):
         rate = settings(file, f"version: 1\ntools: {{x: {{rate_limit: {text}}}}}").tools["x"].rate_limit
         assert rate is not None
-        assert (rate.calls, rate.seconds, rate.per, rate.limit().capacity) == (calls, seconds, per, calls)
+        assert (rate.calls, rate.seconds, rate.per, rate.capacity) == (calls, seconds, per, calls)
 
 
 def test_the_schema_for_editors_takes_what_the_program_takes() -> None:

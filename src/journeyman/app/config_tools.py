@@ -317,7 +317,7 @@ def apply_configuration(
         raise ConfigurationError(problem_text(problems))
     rates = {name: item.in_environment(environment).rate_limit for name, item in tools.items()}
     policy = policy or Policy()
-    limits = {**policy.rate_limits, **{name: rate.limit() for name, rate in rates.items() if rate is not None}}
+    limits = {**policy.rate_limits, **{name: rate for name, rate in rates.items() if rate is not None}}
     view = library.mapped(ConfiguredTools(settings, ToolLibrary()))
     return AppliedConfiguration(view, policy.model_copy(update={"rate_limits": limits}))
 

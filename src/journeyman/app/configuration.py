@@ -449,13 +449,13 @@ def rules_of(loaded: Loaded, environment: Environment | None = None) -> Rules:
             grant_risk=None if approvals.grants.risk == "none" else RiskLevel(approvals.grants.risk),
             grant_uses=approvals.grants.uses,
             grant_seconds=approvals.grants.for_,
-            rate_limits={name: item.rate_limit.limit() for name, item in tools.items() if item.rate_limit},
+            rate_limits={name: item.rate_limit for name, item in tools.items() if item.rate_limit},
             category_rate_limits={
-                name: item.rate_limit.limit() for name, item in settings.categories.items() if item.rate_limit
+                name: item.rate_limit for name, item in settings.categories.items() if item.rate_limit
             },
-            principal_rate_limit=None if limits.calls_per_principal is None else limits.calls_per_principal.limit(),
-            principal_rate_limits={name: rate.limit() for name, rate in limits.principals.items()},
-            overall_rate_limit=None if limits.calls is None else limits.calls.limit(),
+            principal_rate_limit=limits.calls_per_principal,
+            principal_rate_limits=limits.principals,
+            overall_rate_limit=limits.calls,
             breaker=breaker if policy.breaker.enabled else None,
             wait_seconds=policy.wait,
             retry_backoff_seconds=policy.retry_backoff,

@@ -26,7 +26,7 @@ from pydantic import (
 from typing_extensions import TypeVar
 
 from journeyman.core.content import Medium
-from journeyman.core.data import Derived, Entity, derived, reads_stored
+from journeyman.core.data import Derived, Entity, derived, reads_stored, with_texts
 from journeyman.core.errors import ErrorInfo, ToolError
 from journeyman.core.policy import Principal, RiskLevel
 
@@ -97,13 +97,7 @@ class Secrets(Mapping[str, str]):
 
     def masked(self, value: Any) -> Any:
         """A JSON value with every text in it masked. Not done on JSON text, where quotes and newlines are escaped."""
-        if isinstance(value, str):
-            return self.mask(value)
-        if isinstance(value, list):
-            return [self.masked(item) for item in value]
-        if isinstance(value, dict):
-            return {self.mask(key) if isinstance(key, str) else key: self.masked(item) for key, item in value.items()}
-        return value
+        return with_texts(value, self.mask, names=True)
 
     @property
     def were_read(self) -> bool:

@@ -14,7 +14,6 @@ import re
 import time
 from collections.abc import AsyncIterable, Callable, Mapping
 from datetime import UTC, datetime, timedelta
-from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, Self
 from unicodedata import category
 
@@ -33,7 +32,7 @@ from pydantic import (
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, from_json, to_json
 
-from journeyman.core.words import packaged_text
+from journeyman.core.words import packaged_json
 
 _encode = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode
 """One encoder for all: ``json.dumps`` would make one for every call."""
@@ -58,13 +57,6 @@ FORMAT = 4
 A reader skips fields it does not know, so adding one needs no new version. A new type of fact does: it says in
 ``since`` from which version on it is written, and is left out while an older program works on the same store.
 """
-
-
-@cache
-def samples() -> dict[str, dict[str, Any]]:
-    """One example of each entity that people write or read, for the JSON Schemas; read when one is asked for."""
-    read: dict[str, dict[str, Any]] = json.loads(packaged_text("journeyman.core", "samples.json"))
-    return read
 
 
 _EPOCH = datetime.fromtimestamp(0, UTC)
@@ -127,7 +119,8 @@ class Entity(BaseModel):
     def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
         """The schema, with an example where there is one."""
         made = handler(schema)
-        if (sample := samples().get(cls.__name__)) is not None:
+        # One example of each entity that people write or read.
+        if (sample := packaged_json("journeyman.core", "samples.json").get(cls.__name__)) is not None:
             handler.resolve_ref_schema(made)["examples"] = [sample]
         return made
 
@@ -226,13 +219,18 @@ def nested_too_deeply(value: Any) -> bool:
     return True
 
 
-def with_texts(value: Any, change: Callable[[str], Any]) -> Any:
-    """A JSON value with what ``change`` makes of each text in it; names of fields stay as they are."""
+def with_texts(value: Any, change: Callable[[str], Any], *, names: bool = False) -> Any:
+    """A JSON value with what ``change`` makes of each text in it; of names of fields only where these are meant too."""
     if isinstance(value, str):
         return change(value)
-    if isinstance(value, list):
-        return [with_texts(item, change) for item in value]
-    return {key: with_texts(item, change) for key, item in value.items()} if isinstance(value, dict) else value
+    if isinstance(value, list | tuple):
+        return [with_texts(item, change, names=names) for item in value]
+    if not isinstance(value, dict):
+        return value
+    return {
+        change(key) if names and isinstance(key, str) else key: with_texts(item, change, names=names)
+        for key, item in value.items()
+    }
 
 
 def digest(*parts: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Awaitable, Callable, Sequence
 from functools import cache
@@ -13,7 +12,7 @@ from pydantic import Field, ValidationInfo, field_validator
 from journeyman.core.data import Entity, Moment, digest, reads_stored
 from journeyman.core.errors import ConfigurationError
 from journeyman.core.specification import ToolSpecification
-from journeyman.core.words import packaged_text, stem, words
+from journeyman.core.words import packaged_json, stem, words
 
 
 class IntentType(Entity):
@@ -52,7 +51,7 @@ _added: dict[str, list[IntentType]] = {}
 
 @cache
 def _base() -> dict[str, IntentType]:
-    read = json.loads(packaged_text("journeyman.core", "intents.json"))
+    read = packaged_json("journeyman.core", "intents.json")
     return {name: IntentType(name=name, **said) for name, said in read.items()}
 
 

@@ -25,6 +25,7 @@ from journeyman.core.policy import BreakerRule, Policy, Principal, RateLimit, Ri
 from journeyman.core.protocols import Clock
 from journeyman.core.runs import ToolCall
 from journeyman.core.specification import FIND_TOOLS, RESERVED_NAMES, ToolSpecification
+from journeyman.core.words import Patterns
 from journeyman.execution.outcome import Refusal, refuse
 from journeyman.provenance.flow import default_reads, label_for
 from journeyman.provenance.hints import nearest_choice
@@ -213,20 +214,7 @@ KNOWN_RISKS: Mapping[str, RiskLevel] = {
     **dict.fromkeys(("delete_file", "make_purchase", "send_money", "modify_production"), RiskLevel.IRREVERSIBLE),
 }
 
-# Alternatives that begin with a letter fail fast; what stands before the letter is a lookbehind. Nothing matches more
-# than LONGEST_MATCH characters, and no alternative is tried again over what it has passed: time grows with the text.
-_SENSITIVE_PATH = re.compile(
-    r"""etc(?<![\w.-]etc)/(?:shadow|gshadow|sudoers)\b
-      | proc(?<![\w.-]proc)/[^/\s]{1,255}(?:/task/[^/\s]{1,255})?/environ\b
-      | (?:^|[\s/\\'"=:])\.env(?:\.[\w-]{1,255})?(?=$|[\s'"/;,])
-      | (?:^|[/\\\s'"=~])\.(?:ssh|gnupg|aws|kube)[/\\]
-      | \bid_(?:rsa|dsa|ecdsa|ed25519)\b
-      | \.(?:pem|p12|pfx|jks|keystore|key)(?=$|[\s'"/;,])
-      | (?:^|[/\\\s'"=])\.(?:netrc|pgpass|npmrc|pypirc|git-credentials)\b
-      | -----BEGIN\ [A-Z ]{0,80}PRIVATE\ KEY-----
-    """,
-    re.VERBOSE | re.IGNORECASE,
-)
+_shapes = Patterns("journeyman.execution", "secrets.txt")
 SHORTEST_SECRET = 10
 MOST_URLS = 300
 MOST_TEXTS = 10_000
@@ -235,10 +223,6 @@ _MAX_DECODINGS = 5
 """How often a text is percent-decoded, since an escape can be escaped again."""
 _AFTER_SCHEME = re.compile(r"://[^\s'\"<>]+")
 _HOST_ENDS = re.compile("[/?#]")
-_SECRET_FIELD = re.compile(
-    r"[?&#_\-.](?:token|secret|password|passwd|pwd|api_?key|access_?key|auth|signature|sig|credential)s?=[^&#]",
-    re.IGNORECASE,
-)
 _HOLD_NOTHING = frozenset({int, float, bool, type(None)})
 LONGEST_REMEMBERED, MOST_REMEMBERED = 200, 2_000
 _HARMLESS: set[str] = set()
@@ -357,7 +341,7 @@ def _sensitive(text: str) -> bool:
     # A path may contain blanks, and a text several paths: both readings are searched.
     words = decoded.split()
     readings = {_normalised(decoded), " ".join(map(_normalised, words))} if len(words) > 1 else {_normalised(decoded)}
-    return any(_found(_SENSITIVE_PATH, reading) for reading in readings)
+    return any(_found(_shapes.path, reading) for reading in readings)
 
 
 def _decoded(text: str) -> str:
@@ -382,7 +366,7 @@ def _normalised(path: str) -> str:
 
 
 def _names_secret(text: str) -> bool:
-    if _found(_SENSITIVE_PATH, text) or names_secret_file(text):
+    if _found(_shapes.path, text) or names_secret_file(text):
         return True
     if len(text) >= SHORTEST_SECRET and (holds_token(text) or mentions_metadata(text)):
         return True
@@ -396,7 +380,7 @@ def _is_hazardous(address: str) -> bool:
     """Whether an address, from its ``://`` on, has a password before its host, holds a secret or leads inside."""
     user, _, _ = _HOST_ENDS.split(address[3:], maxsplit=1)[0].rpartition("@")
     url = f"http{address}"  # whichever scheme it was
-    if user.partition(":")[2] or _found(_SECRET_FIELD, address):
+    if user.partition(":")[2] or _found(_shapes.field, address):
         return True
     return url_carries_secret(url) or url_is_internal(url)
 

@@ -18,7 +18,7 @@ from pydantic import BaseModel
 from pydantic_core import PydanticSerializationError, from_json, to_json, to_jsonable_python
 
 from journeyman.core.calls import Artifact, CallStatus, Secrets, ToolCallRecord
-from journeyman.core.data import MOST_DIGITS, MOST_NESTED, TOO_LONG_NUMBER, nested_too_deeply, storable_json
+from journeyman.core.data import MOST_DIGITS, MOST_NESTED, TOO_LONG_NUMBER, nested_too_deeply, storable_json, with_texts
 
 MOST_BYTES = 64_000_000
 """Of JSON in one result, unless a policy says otherwise."""
@@ -272,7 +272,7 @@ def _plain(value: Any, limit: int | None, *, small: bool = False) -> tuple[Any, 
         try:
             data = storable_json(plain)
         except PydanticSerializationError:
-            plain = _with_encodable_texts(plain)
+            plain = with_texts(plain, encodable, names=True)
             data = storable_json(plain)
         # JSON has no such numbers: they become text.
         if b"NaN" in data or b"Infinity" in data:
@@ -303,7 +303,7 @@ def _storable_piece(value: Any) -> Any:
     try:
         data = to_json(plain)
     except PydanticSerializationError:
-        plain = _with_encodable_texts(plain)
+        plain = with_texts(plain, encodable, names=True)
         data = to_json(plain)
     return from_json(to_json(plain, inf_nan_mode="strings")) if b"NaN" in data or b"Infinity" in data else plain
 
@@ -312,7 +312,7 @@ def _jsonable(value: Any) -> Any:
     try:
         return to_jsonable_python(value, bytes_mode="base64", fallback=_number_like)
     except UnicodeEncodeError:  # a key
-        return to_jsonable_python(_with_encodable_texts(value), bytes_mode="base64", fallback=_number_like)
+        return to_jsonable_python(with_texts(value, encodable, names=True), bytes_mode="base64", fallback=_number_like)
 
 
 def _number_like(value: Any) -> Any:
@@ -331,16 +331,6 @@ def _number_like(value: Any) -> Any:
 def encodable(text: str) -> str:
     """The text with "?" for lone surrogates, which UTF-8 cannot encode; undecodable file names contain them."""
     return text if text.isascii() else text.encode("utf-8", "replace").decode()
-
-
-def _with_encodable_texts(value: Any) -> Any:
-    if isinstance(value, str):
-        return encodable(value)
-    if isinstance(value, list | tuple):
-        return [_with_encodable_texts(item) for item in value]
-    if isinstance(value, dict):
-        return {_with_encodable_texts(key): _with_encodable_texts(item) for key, item in value.items()}
-    return value
 
 
 def result_text(value: Any) -> str:

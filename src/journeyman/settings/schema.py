@@ -458,7 +458,7 @@ class Slack(Section):
 
     @property
     def limits(self) -> dict[str, RateLimit]:
-        return {name: rate.limit() for name, rate in self.rate_limits.items()}
+        return {str(name): rate for name, rate in self.rate_limits.items()}
 
 
 class Doors(Section):

@@ -11,10 +11,11 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from journeyman.core.policy import RateLimit
 from journeyman.sensitive.references import shown
 from journeyman.settings.problems import Key, key_text
 from journeyman.settings.reading import Loaded, is_secret
-from journeyman.settings.values import FOREVER, Rate
+from journeyman.settings.values import FOREVER
 
 DEFAULT = "default"
 
@@ -59,7 +60,7 @@ def _in_environment(loaded: Loaded, key: Key, name: str, alias: str) -> tuple[An
 
 
 def _value(loaded: Loaded, value: Any, key: Key, place: Key) -> Iterator[Value]:
-    if isinstance(value, BaseModel) and not isinstance(value, Rate):
+    if isinstance(value, BaseModel) and not isinstance(value, RateLimit):
         yield from _walk(loaded, value, key)
     elif isinstance(value, dict) and value:
         for name, item in value.items():
@@ -93,7 +94,7 @@ def origin(loaded: Loaded, key: Key) -> str:
 def _plain(value: Any, key: Key) -> Any:
     named = next((str(step) for step in reversed(key) if isinstance(step, str)), "")
     match value:
-        case Rate():
+        case RateLimit():
             per = " per principal" if value.per == "principal" else ""
             return f"{value.calls}/{value.seconds:g}s{per}, burst {value.burst:g}×"
         case Enum():

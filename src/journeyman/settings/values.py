@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 from journeyman.core.policy import MOST_SECONDS, RateLimit
 
@@ -68,43 +68,29 @@ LateSecretText = Annotated[str, WithJsonSchema({"type": "string", SECRET_MARK: L
 """The same for one that a single command needs: no other asks whether what it names is there."""
 
 
-class Rate(Section):
-    """So many calls in so long, written ``20/min``, ``5/s``, ``100/10min`` or ``20/min per principal``."""
-
-    calls: int = Field(gt=0, le=1_000_000_000)
-    seconds: Duration = 60.0
-    per: Literal["tool", "principal"] = Field("tool", description="'principal': each one has a limit of its own")
-    burst: float = Field(1.0, ge=1, le=100, description="so many times `calls` in so many times `seconds`")
-
-    @model_validator(mode="before")
-    @classmethod
-    def _from_text(cls, data: Any) -> Any:
-        if isinstance(data, dict):
-            return _by_unit(data)
-        found = _RATE.fullmatch(data.strip()) if isinstance(data, str) else None
-        if found is None:
-            raise ValueError("must be a rate such as 20/min, 5/s or 100/10min")
-        seconds = int(found[2] or 1) * _UNITS[found[3][0]]
-        return {"calls": int(found[1]), "seconds": seconds, "per": "principal" if found[4] else "tool"}
-
-    def limit(self) -> RateLimit:
-        return RateLimit(calls=self.calls, seconds=self.seconds, per=self.per, burst=self.burst)
-
-
 _LONG_UNITS = {"per_second": 1.0, "per_minute": 60.0, "per_hour": 3_600.0, "per_day": 86_400.0}
 
 
-def _by_unit(data: dict[str, Any]) -> dict[str, Any]:
+def _rate(data: Any) -> Any:
     """``{per_minute: 30}`` is a rate, too."""
-    [*named] = [name for name in data if name in _LONG_UNITS]
-    if len(named) != 1 or "calls" in data:
+    if isinstance(data, RateLimit):
         return data
-    rest = {name: value for name, value in data.items() if name != named[0]}
-    return {"calls": data[named[0]], "seconds": _LONG_UNITS[named[0]], **rest}
+    if isinstance(data, dict):
+        units = [name for name in data if name in _LONG_UNITS]
+        if len(units) == 1 and "calls" not in data:
+            rest = {name: value for name, value in data.items() if name != units[0]}
+            return {"calls": data[units[0]], "seconds": _LONG_UNITS[units[0]], **rest}
+        return {**data, "seconds": seconds_of(data["seconds"])} if "seconds" in data else data
+    found = _RATE.fullmatch(data.strip()) if isinstance(data, str) else None
+    if found is None:
+        raise ValueError("must be a rate such as 20/min, 5/s or 100/10min")
+    seconds = int(found[2] or 1) * _UNITS[found[3][0]]
+    return {"calls": int(found[1]), "seconds": seconds, "per": "principal" if found[4] else "tool"}
 
 
 RateText: TypeAlias = Annotated[
-    Rate,
+    RateLimit,
+    BeforeValidator(_rate),
     WithJsonSchema(
         {
             "anyOf": [
@@ -124,3 +110,4 @@ RateText: TypeAlias = Annotated[
         }
     ),
 ]
+"""So many calls in so long, written ``20/min``, ``5/s``, ``100/10min`` or ``20/min per principal``."""

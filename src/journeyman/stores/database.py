@@ -48,6 +48,7 @@ Outcome: TypeAlias = tuple["Job", Any, BaseException | None]
 Submit: TypeAlias = Callable[[], asyncio.Future[None] | None]
 """Queues what somebody has gathered; the future is done when that is committed or could not be."""
 Observe: TypeAlias = Callable[[str, str], AbstractContextManager[None]]
+_UNOBSERVED = contextlib.nullcontext()
 
 
 class TransactionRunner:
@@ -238,20 +239,16 @@ class Database:
         Whoever stops waiting does not undo it.
         ``work`` may run more than once, each time in a transaction in which nothing of the time before remains.
         """
-        if (observe := Database.observe) is not None:
-            with observe(self._system, "write"):
-                return await self._write(work, sync=sync)
-        return await self._write(work, sync=sync)
+        with self._observed("write"):
+            self._submit_pending()
+            future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+            self.submit(work, sync=sync, done=partial(settle_future, future))
+            return await future
 
-    @property
-    def _system(self) -> str:
-        return "postgresql" if self._driver.shared else "sqlite"
-
-    async def _write(self, work: Callable[[Connection], T], *, sync: bool) -> T:
-        self._submit_pending()
-        future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        self.submit(work, sync=sync, done=partial(settle_future, future))
-        return await future
+    def _observed(self, operation: str) -> AbstractContextManager[None]:
+        if Database.observe is None:
+            return _UNOBSERVED
+        return Database.observe("postgresql" if self._driver.shared else "sqlite", operation)
 
     def submit(
         self, work: Callable[[Connection], T], *, sync: bool, done: Callable[[T, BaseException | None], None]
@@ -286,20 +283,15 @@ class Database:
 
     async def read(self, work: Callable[[Connection], T]) -> T:
         """Run ``work`` on one state of the database, in which everything written here before is to be seen."""
-        if (observe := Database.observe) is not None:
-            with observe(self._system, "read"):
-                return await self._read(work)
-        return await self._read(work)
-
-    async def _read(self, work: Callable[[Connection], T]) -> T:
-        self._submit_pending()
-        if self._submitted:
-            await asyncio.wait(set(self._submitted))
-        try:
-            reading = self._readers.submit(work)
-        except RuntimeError as error:
-            raise StoreClosedError(CLOSED) from error
-        return await reading
+        with self._observed("read"):
+            self._submit_pending()
+            if self._submitted:
+                await asyncio.wait(set(self._submitted))
+            try:
+                reading = self._readers.submit(work)
+            except RuntimeError as error:
+                raise StoreClosedError(CLOSED) from error
+            return await reading
 
 
 class Aggregate:

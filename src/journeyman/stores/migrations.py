@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from importlib import resources
 from typing import NamedTuple
 
 from journeyman.core.errors import ConfigurationError
+from journeyman.core.words import packaged_text
 from journeyman.stores.connection import Connection
 
 
@@ -35,8 +35,7 @@ class Migration:
 
 
 def _read() -> Iterator[Migration]:
-    text = resources.files(__package__).joinpath("migrations.sql").read_text(encoding="utf-8")
-    _, *steps = text.split("\n--- step ")
+    _, *steps = packaged_text("journeyman.stores", "migrations.sql").split("\n--- step ")
     for step in steps:
         name, rest = step.split("\n", 1)
         about, up, down = re.split(r"\n--- (?:up|down)\n", f"\n{rest}")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 
 from opentelemetry import context as otel_context
 from opentelemetry import trace
@@ -39,6 +39,15 @@ def _written(context: otel_context.Context) -> str | None:
     carrier: dict[str, str] = {}
     _propagator.inject(carrier, context)
     return carrier.get(_PARENT)
+
+
+@contextmanager
+def _attached(context: otel_context.Context) -> Iterator[None]:
+    token = otel_context.attach(context)
+    try:
+        yield
+    finally:
+        otel_context.detach(token)
 
 
 class SpanListener:
@@ -101,14 +110,9 @@ class SpanListener:
         self._parent = self._below = trace.set_span_in_context(self._run, self._from)
         return _written(self._parent)
 
-    @contextmanager
-    def current(self) -> Iterator[None]:
+    def current(self) -> AbstractContextManager[None]:
         """Makes the run's span the current one."""
-        token = otel_context.attach(self._parent or otel_context.get_current())
-        try:
-            yield
-        finally:
-            otel_context.detach(token)
+        return _attached(self._parent or otel_context.get_current())
 
     def _message(self, event: events.MessageReceived) -> None:
         start = _nanoseconds(event.started)
@@ -145,15 +149,10 @@ class SpanListener:
             )
         return self._calls[call_id]
 
-    @contextmanager
-    def running(self, call_id: str, tool_name: str) -> Iterator[None]:
+    def running(self, call_id: str, tool_name: str) -> AbstractContextManager[None]:
         """Makes the call's span the current one; entered in the task that runs the tool."""
         span = self._call(call_id, tool_name, time.time())
-        token = otel_context.attach(trace.set_span_in_context(span, self._below))
-        try:
-            yield
-        finally:
-            otel_context.detach(token)
+        return _attached(trace.set_span_in_context(span, self._below))
 
     def _call_finished(self, record: ToolCallRecord, now: float) -> None:
         # A call that was refused, or answered from the cache, has no span yet.
