@@ -16,6 +16,7 @@ from mcp.shared.exceptions import MCPError
 from mcp.shared.memory import create_client_server_memory_streams
 
 from journeyman import (
+    Image,
     Policy,
     Principal,
     RateLimit,
@@ -37,6 +38,7 @@ PLACES = Places(decide=lambda approval: f"Decide about {approval.id}.", settle=l
 BOTH = pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
 ADA, BOB = Principal("ada", permissions={"orders:read"}), Principal("bob")
 LOGO = bytes(range(256))
+PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNk+A8AAQUBAScY42YAAAAASUVORK5CYII="
 
 
 def orders(value: str, given: dict[str, str]) -> list[str]:
@@ -61,6 +63,11 @@ def shop() -> ToolLibrary:
         """The shop's logo."""
         return LOGO
 
+    @resource("shop://dot")
+    def dot() -> Image:
+        """A picture."""
+        return Image.from_bytes(base64.b64decode(PIXEL))
+
     @resource("shop://files/{+path}", mime_type="text/markdown")
     async def page(path: str) -> str:
         """A page."""
@@ -78,7 +85,7 @@ def shop() -> ToolLibrary:
     @prompt(complete={"topic": lambda value: ["tea", "coffee"]})
     def talk(topic: str) -> list[Any]:
         """A talk that has begun."""
-        picture = {"media": [{"mime_type": "image/png", "bytes": 3, "data": "AAAA"}]}
+        picture = Image.from_bytes(base64.b64decode(PIXEL))
         return [
             f"Let us talk about {topic}.",
             {"role": "assistant", "content": "Gladly."},
@@ -95,7 +102,7 @@ def shop() -> ToolLibrary:
         """Add numbers."""
         return a + b
 
-    return ToolLibrary([all_orders, order, logo, page, refund_letter, talk, broken, add])
+    return ToolLibrary([all_orders, order, logo, dot, page, refund_letter, talk, broken, add])
 
 
 @asynccontextmanager
@@ -135,7 +142,7 @@ async def read(client: Client, uri: str) -> Any:
 async def test_resources_are_listed_and_read_under_their_addresses(tmp_path: Path, mode: str) -> None:
     async with served(tmp_path, mode) as (client, service, _):
         listed = {str(item.uri): item for item in (await client.list_resources()).resources}
-        assert list(listed) == ["orders://all", "shop://logo"]
+        assert list(listed) == ["orders://all", "shop://logo", "shop://dot"]
         assert (listed["shop://logo"].mime_type, listed["orders://all"].description) == ("image/png", "All orders.")
         templates = [item.uri_template for item in (await client.list_resource_templates()).resource_templates]
         assert templates[:2] == ["orders://{order_id}", "shop://files/{+path}"]
@@ -147,13 +154,15 @@ async def test_resources_are_listed_and_read_under_their_addresses(tmp_path: Pat
         assert (await read(client, "shop://files/a/b")).text == "# a/b"
         logo = await read(client, "shop://logo")
         assert (base64.b64decode(logo.blob, validate=True), logo.mime_type) == (LOGO, "image/png")
+        dot = await read(client, "shop://dot")
+        assert (str(dot.uri), dot.blob, dot.mime_type) == ("shop://dot", PIXEL, "image/png")
         for uri in ("shop://nothing", "orders://x/y"):
             with pytest.raises(MCPError, match="not found"):
                 await client.read_resource(uri)
         with pytest.raises(MCPError, match="no such order"):
             await client.read_resource("orders://404")
         runs = await service.app.store.runs.list()
-        assert len(runs) == 5  # each read is a call, and in the journal
+        assert len(runs) == 6  # each read is a call, and in the journal
 
 
 @BOTH

@@ -83,10 +83,13 @@ class Published:
 
     @property
     def mime_type(self) -> str | None:
-        told, returns = self.item.specification.metadata[RESOURCE], self.item.specification.returns
-        usual = {None: None, "string": "application/octet-stream" if returns == BYTES else "text/plain"}
-        kind = None if returns is None else returns.get("type", "object")
-        return told.get("mime_type") or usual.get(kind, "application/json")
+        specification = self.item.specification
+        told: str | None = specification.metadata[RESOURCE].get("mime_type")
+        returns = specification.returns
+        if told or returns is None or "mime_type" in returns.get("properties", ()):  # pictures say it themselves
+            return told
+        text = "application/octet-stream" if returns == BYTES else "text/plain"
+        return text if returns.get("type") == "string" else "application/json"
 
     def _described(self) -> dict[str, Any]:
         return {"name": self.item.name, "description": self.item.specification.description}

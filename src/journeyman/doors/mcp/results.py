@@ -46,6 +46,7 @@ async def success(
 
 async def blocks(value: Any, look_up: Look) -> list[types.ContentBlock]:
     """The blocks of a result that is made of parts, in the order in which they came."""
+    value = {"media": [value]} if _is_medium(value) else value
     if not isinstance(value, dict) or not _has_parts(value):
         return [_text(value if isinstance(value, str) else to_json(value).decode())]
     made: dict[str, list[types.ContentBlock]] = {
@@ -72,7 +73,9 @@ async def blocks(value: Any, look_up: Look) -> list[types.ContentBlock]:
 
 
 async def contents(value: Any, look_up: Look, *, uri: str, kind: str | None) -> types.ReadResourceResult:
-    """What was read of a resource, as it was."""
+    """What was read of a resource, as it was; a picture or a file of ours under its address."""
+    if _is_medium(value):
+        value = {"media": [{**value, "uri": uri}]}
     if isinstance(value, dict) and _has_parts(value):
         found = [block.resource for block in await blocks(value, look_up) if isinstance(block, types.EmbeddedResource)]
         return types.ReadResourceResult(contents=found)
@@ -113,6 +116,11 @@ def _has_parts(value: dict[str, Any]) -> bool:
     if not isinstance(order, list) or not all(isinstance(each, dict) and each.get("kind") in _ORDER for each in order):
         return False
     return all(isinstance(items := value.get(name, []), list) and all(map(_is_part, items)) for name in _LISTS)
+
+
+def _is_medium(value: Any) -> bool:
+    """Whether it is nothing but a picture, a sound or a file."""
+    return isinstance(value, dict) and {"mime_type", "bytes"} <= value.keys() <= Medium.model_fields.keys()
 
 
 def _is_part(item: Any) -> bool:
