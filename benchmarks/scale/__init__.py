@@ -1,0 +1,1 @@
+"""What ten processes on one machine do, what one PostgreSQL bears, and how far that reaches by simulation."""
