@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from journeyman import Agent, Image, ModelSettings, run
 from journeyman.core.data import ANSWER_BYTES, EVENT_BYTES
 from journeyman.core.errors import ConfigurationError, ErrorCategory, ModelError
 from journeyman.core.lazy import install_command
@@ -34,6 +35,7 @@ from tests.models.provider_servers import (
     ProviderServer,
     Silence,
 )
+from tests.pictures import png
 
 SERVERS = [AnthropicServer, GoogleServer, BedrockServer]
 TOOLS = (
@@ -423,3 +425,35 @@ async def test_the_client_of_every_provider_is_bounded(provider: str, monkeypatc
             assert any(hook.__module__ == "journeyman.models.bounded" for hook in client.event_hooks["response"])
         else:
             assert provider == "bedrock"
+
+
+@pytest.mark.parametrize("server", SERVERS)
+async def test_pictures_reach_the_provider_from_the_user_and_from_tools(
+    server: type[ProviderServer], reach: Reach
+) -> None:
+    red, blue = Image.from_bytes(png(200)), Image.from_bytes(png(20))
+    looked = call("get_time", zone="CET").with_id("a")
+    with server(looked, say("A dot.")) as serving:
+        async with reach(serving) as model:
+            asked_for = Message(role=Role.USER, content="What is on it?", media=(red,))
+            first = await model.respond(asked(asked_for, tools=TOOLS))
+            assert str(red.data) in str(serving.bodies[-1])
+            answered = Message(role=Role.FUNCTION, name="get_time", call_id="a", content="a photo", media=(blue,))
+            said = Message(role=Role.ASSISTANT, calls=first.calls)
+            await model.respond(asked(asked_for, said, answered, tools=TOOLS))
+        body = str(serving.bodies[-1])
+        assert str(red.data) in body
+        assert str(blue.data) in body
+        assert "a photo" in body
+
+
+async def test_a_provider_is_told_in_words_what_settings_say_it_cannot_see(reach: Reach) -> None:
+    with AnthropicServer(say("No."), say("Yes.")) as serving:
+        async with reach(serving, settings=ModelSettings(name=AnthropicServer.prefix, media=())) as model:
+            picture = Image.from_bytes(png(200), name="a.png")
+            await run(Agent(name="a", instruction="x"), ["What?", picture], model=model)
+            assert "[image a.png" in str(serving.bodies[-1])
+            assert str(picture.data) not in str(serving.bodies[-1])
+        async with reach(serving) as model:
+            await run(Agent(name="a", instruction="x"), ["What?", picture], model=model)
+            assert str(picture.data) in str(serving.bodies[-1])
