@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 
-from journeyman import Agent, Approve, Journeyman, Principal, RunStatus, ToolContext, ToolLibrary, run, tool
+from journeyman import Agent, Approve, Journeyman, Principal, RunStatus, ToolContext, run, tool
+from journeyman.core.specification import ToolSpecification
 from journeyman.testing import ScriptedModel, call, say
+from journeyman.tools.checks import lint_tools
 
 
 @dataclass
@@ -94,11 +96,23 @@ async def test_a_plain_function_that_nobody_can_agree_to_is_told_in_the_first_li
     assert (asked.outcome, asked.tool_calls[0].result) == ("achieved", "shipped W-17")
 
 
-def test_a_read_by_its_name_is_suggested_as_one() -> None:
-    @tool
-    def get_order(order: str) -> str:
-        """Look up an order."""
-        return order
-
-    [found] = [finding for finding in ToolLibrary([get_order]).lint() if finding.rule == "risk-undeclared"]
-    assert "read_only=True" in found.message
+@pytest.mark.parametrize(
+    ("name", "returns", "suggested"),
+    [
+        ("get_order", {"type": "string"}, True),
+        ("shop.look_up", None, True),
+        ("count_boxes", {"type": "integer"}, True),
+        ("checkout_cart", {"type": "string"}, False),
+        ("listen_to", {"type": "string"}, False),
+        ("send_mail", {"type": "string"}, False),
+        ("get_rid_of", {"type": "null"}, False),
+    ],
+)
+def test_reads_that_say_so_in_name_and_signature_are_suggested_as_such(
+    name: str, returns: dict[str, Any] | None, suggested: bool
+) -> None:
+    item = ToolSpecification(
+        name=name, description="Does it. Use when it is wanted.", parameters={"type": "object"}, returns=returns
+    )
+    [finding] = [found for found in lint_tools([item]) if found.rule == "risk-undeclared"]
+    assert ("read_only=True" in finding.message) is suggested

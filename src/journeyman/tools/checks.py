@@ -19,7 +19,11 @@ _USE_WHEN = re.compile(
 )
 _VERB_NOUN = re.compile(r"[a-z]+(_[a-z0-9]+)+")
 _MOST_SEARCHED = 20_000
-_READS = re.compile(r"(?:.*\.)?(?:get|read|fetch|search|list|find|check|view|browse|show|query)")
+_READS = re.compile(
+    r"(?:.*\.)?(?:get|read|fetch|search|list|find|check|view|browse|show|query|lookup|look_up|count|describe|is|has)"
+    r"(?=_|$|[A-Z])"
+)
+"""Whole words: 'checkout' and 'listen' say something else."""
 _OF_OTHERS = re.compile(r"web|page|url|mail|inbox|message|channel|comment|review|issue|feed|attachment")
 
 
@@ -53,7 +57,9 @@ def _problems(item: ToolSpecification) -> Iterable[tuple[str, str]]:
         if isinstance(schema, dict) and not schema.get("description"):
             yield "parameter-undescribed", f"parameter {name!r} has no description"
     if item.risk is None and not item.read_only:
-        seems = "; by its name it only reads: then say read_only=True" if _READS.match(item.name) else ""
+        # What returns nothing reads nothing.
+        reads = _READS.match(item.name) and item.returns != {"type": "null"}
+        seems = "; by its name it only reads: then say read_only=True" if reads else ""
         yield "risk-undeclared", f"no risk is declared, so a person is asked before each call{seems}"
     if item.reads is None and _OF_OTHERS.search(item.name) and (item.read_only or _READS.match(item.name)):
         yield "reads-undeclared", "it seems to read what others write; declare reads='untrusted', or reads=() if not"

@@ -184,6 +184,10 @@ def init(
     steps = [
         (f"{started} config check", "is everything right?"),
         ("python -m pytest", "the test of the tool"),
+        (
+            f"{started} tools lint --library my_tools",
+            "what a model may stumble over, and which tools seem only to read",
+        ),
         (f'{started} run "Greet Ada"', "a run with it"),
     ]
     width = max(len(typed) for typed, _ in steps)
