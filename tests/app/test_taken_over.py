@@ -10,7 +10,7 @@ import pytest
 import pytest_asyncio
 
 from journeyman import Agent, RiskLevel, ToolContext, ToolLibrary, tool
-from journeyman.app import owners
+from journeyman.app import owners, runner
 from journeyman.app.journeyman import Journeyman
 from journeyman.app.owners import liveness, new_owner
 from journeyman.core.events import CallFinished, CallResolved, CallStarted, Event, RunResumed
@@ -130,7 +130,7 @@ async def test_of_calls_side_by_side_each_outcome_is_reported(opens: Opens, till
 async def test_a_report_that_comes_after_unknown_was_said_settles_it(
     first: Journeyman, second: Journeyman, till: Till, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(owners, "SILENT_LEASES_ALIVE", 0)  # nobody is waited for
+    monkeypatch.setattr(runner, "SILENT_LEASES_ALIVE", 0)  # nobody is waited for
     handle = await first.start(till.agent, "Pay")
     await till.entered.wait()
     await silenced(first)
@@ -154,7 +154,7 @@ async def test_a_report_that_comes_after_unknown_was_said_settles_it(
 async def test_what_a_person_has_settled_no_report_changes(
     first: Journeyman, second: Journeyman, till: Till, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(owners, "SILENT_LEASES_ALIVE", 0)
+    monkeypatch.setattr(runner, "SILENT_LEASES_ALIVE", 0)
     handle = await first.start(till.agent, "Pay")
     await till.entered.wait()
     await silenced(first)
@@ -275,8 +275,9 @@ async def test_nobody_waits_for_a_process_that_did_not_begin_the_call(
     opens: Opens, first: Journeyman, second: Journeyman, till: Till, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A machine dies in a call; the one that waits for its report stalls past its lease, and is back again."""
-    monkeypatch.setattr(owners, "liveness", lambda *_, **__: "unknown")  # as if each were on a machine of its own
-    monkeypatch.setattr(owners, "SILENT_LEASES", 1_000_000)
+    for module in (owners, runner):  # as if each were on a machine of its own
+        monkeypatch.setattr(module, "liveness", lambda *_, **__: "unknown")
+    monkeypatch.setattr(runner, "SILENT_LEASES", 1_000_000)
     handle = await first.start(till.agent, "Pay")
     await till.entered.wait()
     await silenced(first)
@@ -301,7 +302,7 @@ async def test_nobody_waits_for_a_process_that_did_not_begin_the_call(
         report = await third.store.runs.reported(await began(third, handle.run_id))
         assert [former.owner for former in report.at_work] == [first.runner.shared.owner]
         await second.runner._announce()  # it lives, and will say nothing of a call that it did not begin
-        monkeypatch.setattr(owners, "SILENT_LEASES", 0)
+        monkeypatch.setattr(runner, "SILENT_LEASES", 0)
         assert await waiting == "awaiting_resolution"
         [wait] = await other.waits()
         assert (wait.reason, wait.whom) == ("resolution", "a person")

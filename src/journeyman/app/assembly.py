@@ -59,7 +59,7 @@ from journeyman.telemetry.logs import LogListener
 from journeyman.tools.library import ToolLibrary
 
 if TYPE_CHECKING:
-    from journeyman.app.owners import Claims
+    from journeyman.app.runner import Claims
     from journeyman.app.splits import Split
     from journeyman.app.trust import TrustGate
     from journeyman.stores.audit import SqlAudit

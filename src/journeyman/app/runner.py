@@ -10,28 +10,31 @@ import asyncio
 import contextlib
 import logging
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine, Iterable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING, NamedTuple, TypedDict
 
 from journeyman.agent.ending import interrupted
 from journeyman.agent.run import Run, advance
 from journeyman.app.assembly import Shared
 from journeyman.app.handles import UnderWay, Watches, send_signals
-from journeyman.app.owners import Claims, give_up, is_stopped, trouble_of
+from journeyman.app.owners import dead_owners, give_up, is_stopped, liveness, trouble_of
 from journeyman.app.traces import Kept, Retention
 from journeyman.core.approvals import Label
 from journeyman.core.data import LOG_FIELDS
 from journeyman.core.errors import ConfigurationError, JournalConflictError, JourneymanError, StoreError
-from journeyman.core.events import CallFinished, Event, MessageReceived, StepFinished
+from journeyman.core.events import CallFinished, CallStarted, Event, MessageReceived, StepFinished
+from journeyman.core.protocols import Clock
 from journeyman.core.runs import RunStatus
-from journeyman.core.storing import DueRun, RunOrder, RunRow, checked_lease
+from journeyman.core.storing import CallReport, DueRun, RunOrder, RunRow, checked_lease
 from journeyman.stores.journal import retrying
 
 if TYPE_CHECKING:
     from journeyman.app.traces import Traces
     from journeyman.app.worker import JobQueue
+    from journeyman.stores.runs import SqlRuns
+    from journeyman.stores.store import SqlStore
 
 logger = logging.getLogger("journeyman.app")
 
@@ -48,6 +51,13 @@ _CLOSE_SECONDS = 1.0
 """How long is waited for what should end at once, when the app is closed."""
 _CANCELLATIONS = 5
 """How often a run that is under way is cancelled then, before it is left behind."""
+
+
+SILENT_LEASES = 3
+"""A process that cannot be seen from here counts as dead when it was silent for so many leases. It announces itself
+several times in one; if it lives all the same, its report still settles the call."""
+SILENT_LEASES_ALIVE = 20
+"""One that can be seen to live is waited for so long: it was stopped, or its event loop is blocked."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,7 +96,102 @@ class Operation(TypedDict, total=False):
     max_recoveries: int
 
 
-# --- what this process has room for
+# --- what this process holds, and has room for
+
+
+class Awaited(NamedTuple):
+    """A process whose report on a call is waited for."""
+
+    owner: str
+    seconds_left: float
+    """After which it is taken for gone, unless something is heard of it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claims:
+    """The leases of one owner on one store, and what is known there of the processes that held a run before.
+
+    What the database is away for is asked again until it is back.
+    """
+
+    store: SqlStore
+    clock: Clock
+    owner: str
+    lease_seconds: float
+    poll_seconds: float
+
+    def _runs(self, run_id: str) -> SqlRuns:
+        return retrying(self.store.runs, clock=self.clock, run_id=run_id)
+
+    async def take(self, run_id: str, *, principal_limit: int | None = None, in_turn: bool = True) -> int | None:
+        """The epoch under which the run is held here now; None where somebody else has it, or it is not its turn."""
+        runs = self._runs(run_id)
+        claim = partial(runs.claim, run_id, owner=self.owner, lease_seconds=self.lease_seconds)
+        claim = partial(claim, principal_limit=principal_limit, in_turn=in_turn)
+        if (epoch := await claim()) is not None:
+            return epoch
+        row = await runs.get(run_id)
+        dead = () if row is None or row.owner is None else self.dead([row.owner])
+        return await claim(dead=dead) if dead else None
+
+    async def give_back(self, run_id: str, epoch: int) -> None:
+        # As long as it takes: this process renews the leases it holds, and nobody else could have the run.
+        await self._runs(run_id).release(run_id, owner=self.owner, epoch=epoch)
+
+    async def renew(self) -> Collection[str]:
+        """Renew all leases; returns the runs among them that somebody elsewhere wants cancelled."""
+        return await self.store.runs.renew(self.owner, lease_seconds=self.lease_seconds)
+
+    def held(self, row: RunRow) -> bool:
+        """Whether a living process works on a run, as far as its lease and its process id tell."""
+        return row.owner is not None and not self.dead([row.owner])
+
+    def dead(self, owners: Iterable[str]) -> list[str]:
+        """Those of the owners that are known to be gone."""
+        return dead_owners(owners, one_machine=not self.store.shared_limits)
+
+    async def gone(self, owner: str, *, silent_seconds: float) -> bool:
+        """Whether a program that carries out runs is not there any more, as its process id or its silence tells."""
+        if self.dead([owner]):
+            return True
+        return owner not in await self.store.programs.executing(silent_seconds=silent_seconds)
+
+    async def outcome(self, started: CallStarted, *, wait: bool) -> CallReport | None:
+        """The report of the process that began a call; waited for where that may be alive, and for no other."""
+        waiting_for: list[str] = []
+        while True:
+            report = await self._runs(started.run_id).reported(started)
+            if report.reported:
+                return report
+            alive = self._alive(report)
+            if not alive or not wait:
+                return None
+            if (owners := [awaited.owner for awaited in alive]) != waiting_for:
+                waiting_for = owners
+                fields = {
+                    "run_id": started.run_id,
+                    "call_id": started.call_id,
+                    "processes": ", ".join(owners),
+                    "at_most_seconds": round(max(awaited.seconds_left for awaited in alive)),
+                }
+                logger.warning("a call may be under way in the process before us: waiting", extra={LOG_FIELDS: fields})
+            await self.clock.sleep(self.poll_seconds)
+
+    async def awaited(self, started: CallStarted) -> Sequence[Awaited]:
+        """Whose report on a call is waited for by whoever has its run."""
+        report = await self._runs(started.run_id).reported(started)
+        return () if report.reported else self._alive(report)
+
+    def _alive(self, report: CallReport) -> Sequence[Awaited]:
+        """Those who may report something. Not we: a process that has a run again is done with what it began before."""
+        alive = []
+        for former in report.at_work:
+            known = liveness(former.owner, one_machine=not self.store.shared_limits)
+            leases = {"dead": -1, "alive": SILENT_LEASES_ALIVE}.get(known, SILENT_LEASES)
+            left = leases * self.lease_seconds - former.silent_seconds
+            if former.owner != self.owner and left >= 0:
+                alive.append(Awaited(former.owner, left))
+        return alive
 
 
 class Places:

@@ -84,7 +84,7 @@ from journeyman.tools.library import AnyTool
 from journeyman.tools.tool import FrozenArguments
 
 if TYPE_CHECKING:
-    from journeyman.app.owners import Claims
+    from journeyman.app.runner import Claims
 
 Around: TypeAlias = Callable[[str, str], AbstractContextManager[None]]
 """From call id and tool name to a context manager around each attempt, e.g. a current span."""
