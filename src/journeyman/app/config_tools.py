@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from functools import partial
@@ -18,7 +18,7 @@ import jsonschema_rs
 from pydantic import BaseModel, ValidationError
 from pydantic_core import from_json
 
-from journeyman.choosing.actions import LOOKED_UP, actions_of
+from journeyman.choosing.actions import CHANGES, LOOKED_UP, actions_of
 from journeyman.core.data import canonical_json, digest
 from journeyman.core.errors import ConfigurationError, ToolDefinitionError, problem_text, validation_problems
 from journeyman.core.gaps import wrong_type_name
@@ -436,10 +436,9 @@ def _filled(defaults: str, adapt: Adapter | None, given: dict[str, Any]) -> dict
 class ServerReport:
     """What a server offers."""
 
-    protocol_version: str | None
     tools: Sequence[tuple[ToolSpecification, RiskLevel]]
-    reads: Mapping[str, str]
-    """Tools that seem only to read, and why that seems so."""
+    grades: Mapping[str, tuple[bool, str]]
+    """By tool, whether it seems only to read, and why."""
     findings: Sequence[Finding]
     """Only those that a person should see before a model does."""
     problems: Sequence[SourceProblem]
@@ -452,25 +451,75 @@ async def look_at(source: ToolSource, policy: Policy | None = None) -> ServerRep
         tools = [(item, base_risk(item, rules)) for item in library.specifications()]
         findings = [found for found in library.lint() if found.rule == "description-instructs"]
         suspicious = {found.tool for found in findings}
-        reads = {item.name: why for item, _ in tools if item.name not in suspicious and (why := why_a_read(item))}
-        return ServerReport(getattr(source, "protocol_version", None), tools, reads, findings, library.problems())
+        shared = shared_words([item for item, _ in tools])
+        grades = {item.name: judged(item, shared) for item, _ in tools}
+        grades |= dict.fromkeys(suspicious & grades.keys(), (False, "its description instructs models"))
+        return ServerReport(tools, grades, findings, library.problems())
 
 
-def why_a_read(item: ToolSpecification) -> str | None:
-    """Why a server's tool seems only to read, for a person to confirm; None where anything speaks against it."""
+def judged(item: ToolSpecification, shared: Container[str] = ()) -> tuple[bool, str]:
+    """Whether a tool seems only to read, and why, for a person to confirm. Whatever speaks against it decides.
+
+    ``shared`` are words with which the names of all tools of its source begin: they say nothing of this one.
+    """
     told = item.metadata.get("mcp", {})
     hints = told.get("annotations", {})
-    if item.risk is not None or hints.get("readOnlyHint") is False or hints.get("destructiveHint"):
-        return None
+    if hints.get("readOnlyHint") is False or hints.get("destructiveHint"):
+        return False, "the server says that it changes something"
+    if item.risk is not None or item.read_only:
+        return item.read_only, f"{item.metadata.get('openapi', {}).get('method', 'it')} declares it"
     if "content" in told:
-        return "the protocol has it as a read"
-    name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", item.name.partition(".")[2]).casefold()
-    parts = [part for part in re.split(r"[\W_]+", name) if part]
+        return True, "the protocol has it as a read"
+    parts, taken = _name_words(item.name), item.parameters.get("properties", {})
+    while len(parts) > 1 and parts[0] in shared:
+        parts = parts[1:]
     against = word_lists("journeyman.sources", "reads.txt")
-    if against["changing"] & {*parts} or against["carried_out"] & {*item.parameters.get("properties", {})}:
-        return None
-    # The first word is the verb: later ones are often nouns that could be verbs, as in read_file.
-    looks = [any(found <= LOOKED_UP for found in actions_of(said[:1])) for said in (parts, words(item.description))]
+    if found := against["changing"].intersection(parts):
+        return False, f"its name says {min(found)!r}"
+    if found := against["carried_out"] & {*taken}:
+        return False, f"what it takes as {min(found)!r} may be carried out, or kept"
+    if found := against["changing"] & {*_chosen(taken)}:
+        return False, f"one can choose {min(found)!r}"
     if hints.get("readOnlyHint"):
-        return "the server says so, and its name does not gainsay it"
-    return "its name and its description begin with looking something up" if all(looks) else None
+        return True, "the server says so, and its name does not gainsay it"
+    said = words(item.description)
+    if found := against["does"].intersection(said):
+        return False, f"its description says {min(found)!r}"
+    performs = said[:1] in (["perform"], ["performs"]) and _looks_up(parts[-1:])  # a web search
+    if not performs and not _looks_up(said[:1]) and not against["reading"].intersection(said[:1]):
+        return False, "nothing says that it only reads"
+    # The first word is the verb: later ones are often nouns that could be verbs, as in read_file.
+    if _looks_up(parts[:1]):
+        return True, "its name and its description begin with looking something up"
+    if against["kept_at"] & {*taken} or any(found & CHANGES for found in actions_of(parts)):
+        return False, "its name, or what it takes, may mean a change"
+    return True, "its description begins with looking something up, and its name does not gainsay it"
+
+
+def _chosen(properties: Mapping[str, Any]) -> Iterator[str]:
+    """The words between which arguments choose, as in one tool for several actions."""
+    for one in properties.values():
+        choices = one.get("enum") if isinstance(one, dict) else None
+        for choice in choices if isinstance(choices, list) else ():
+            yield from _name_words(f".{choice}")[:1]
+
+
+def _looks_up(said: Sequence[str]) -> bool:
+    return any(found <= LOOKED_UP for found in actions_of(said))
+
+
+def _name_words(name: str) -> list[str]:
+    """The words of a tool's name, without its source's."""
+    apart = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name.partition(".")[2]).casefold()
+    return [part for part in re.split(r"[\W_]+", apart) if part]
+
+
+def shared_words(tools: Sequence[ToolSpecification]) -> set[str]:
+    """The words with which the names of all of a source's tools begin, and its own name's."""
+    names = [_name_words(item.name) for item in tools]
+    found = {word for item in tools[:1] for word in re.split(r"[\W_]+", item.name.partition(".")[0].casefold())}
+    for column in zip(*names, strict=False):
+        if len(names) < 2 or len({*column}) > 1:
+            break
+        found.add(column[0])
+    return found

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from journeyman import RiskLevel, ToolSpecification, tool
-from journeyman.app.config_tools import configured, look_at, tool_digest, why_a_read
+from journeyman.app.config_tools import configured, judged, look_at, shared_words, tool_digest
 from journeyman.core.errors import ConfigurationError
 from journeyman.doors.cli.mcp import write_entries
 from journeyman.settings.pasted import servers_in
@@ -122,6 +122,21 @@ def test_an_import_reports_the_broken_server_keeps_secrets_apart_and_takes_the_o
         ("summary", "Sums up.", {"annotations": {"readOnlyHint": True}}, True),
         ("delete_all", "Get rid of all.", {"annotations": {"readOnlyHint": True}}, False),
         ("get_issue", "Get an issue.", {"annotations": {"readOnlyHint": False}}, False),
+        ("acme_list_commits", "Lists commits of a branch.", {}, True),
+        ("acme_elevation", "Get the elevation of a place.", {}, True),
+        ("web_search", "Performs a web search.", {}, True),
+        ("get_session", "Get a session. Creates one if there is none.", {}, False),
+        ("checkout", "Buys what is in the cart.", {}, False),
+        ("report", "Get a report.", {"parameters": {"type": "object", "properties": {"output_path": {}}}}, False),
+        (
+            "context",
+            "Manage contexts.",
+            {
+                "annotations": {"readOnlyHint": True},
+                "parameters": {"type": "object", "properties": {"operation": {"enum": ["list", "set"]}}},
+            },
+            False,
+        ),
     ],
 )
 def test_a_tool_seems_only_to_read_where_nothing_speaks_against_it(
@@ -133,7 +148,13 @@ def test_a_tool_seems_only_to_read_where_nothing_speaks_against_it(
         parameters=more.get("parameters", {"type": "object", "properties": {}}),
         metadata={"mcp": {"annotations": more.get("annotations", {})}},
     )
-    assert (why_a_read(item) is not None) is reads
+    assert judged(item, {"acme"})[0] is reads
+
+
+def test_words_that_all_names_begin_with_say_nothing() -> None:
+    items = [ToolSpecification(name=f"maps.maps_{name}", description="Get it.") for name in ("places", "directions")]
+    assert shared_words(items) == {"maps"}
+    assert shared_words([ToolSpecification(name="web.get_page", description="Get it.")]) == {"web"}
 
 
 def test_a_grade_holds_as_long_as_the_tool_is_what_it_was_graded_as() -> None:
@@ -193,6 +214,7 @@ def test_an_api_is_added_with_where_it_is_called_and_its_changes_are_asked_about
     added = cli("openapi", "add", "shop", "shop.json", "--accept-reads", "--yes")
     assert "shop.list_pets  reversible" in added.out
     assert "shop.create_pet  irreversible" in added.out
+    assert "asks before each call: its name says 'create'" in added.out
     loaded = read_settings(tmp_path / "journeyman.yaml").settings
     assert loaded.openapi["shop"].base_url == "https://shop.example/v1"
     assert loaded.tools["shop.search_pets"].read_only

@@ -257,10 +257,12 @@ def _take_in(name: str, entry: dict[str, Any], *, accept_reads: bool, yes: bool,
     report = asyncio.run(look_at(source))
     if section == "openapi":  # from now on the file says where it is, whatever the document says later
         entry.setdefault("base_url", getattr(source, "base_url", None))
-    reads = report.reads if not entry.get("trust_annotations") else {}
+    declared = {item.name for item, _ in report.tools if item.read_only}
+    reads = {name for name, (read, _) in report.grades.items() if read and name not in declared}
     for item, risk in report.tools:
-        why = f"  seems only to read: {reads[item.name]}" if item.name in reads else ""
-        screen.say(f"{item.name}  {risk.value}  {one_line(item.description, most=80)}{why}")
+        read, why = report.grades[item.name]
+        grade = "seems only to read" if item.name in reads else "reads" if read else "asks before each call"
+        screen.say(f"{item.name}  {risk.value}  {one_line(item.description, most=80)}  {grade}: {visible(why)}")
     for finding in report.findings:
         screen.say(f"look at this: {finding.tool}: {visible(finding.message)}")
     for problem in report.problems:
