@@ -160,7 +160,7 @@ class RateLimit(Entity):
 
 
 @dataclass(slots=True)
-class ToolHealth:
+class BreakerState:
     """How a tool fares: its failures in a row, until when it rests, and the calls that try it out afterwards."""
 
     failures: int = 0
@@ -179,13 +179,13 @@ class BreakerRule(Entity):
     rest_seconds: Seconds = Field(default=60.0, gt=0)
     probes: int = Field(default=3, gt=0)
 
-    def wait(self, health: ToolHealth, now: float) -> float:
+    def wait(self, health: BreakerState, now: float) -> float:
         """Seconds until the next try; 0 where a call may pass."""
         if health.open_until is None or now >= health.open_until or 0 < health.admitted < self.probes:
             return 0.0
         return health.open_until - now
 
-    def admit(self, health: ToolHealth, now: float) -> float:
+    def admit(self, health: BreakerState, now: float) -> float:
         """The same; a call that passes is noted as one that tries the tool out."""
         if health.open_until is None or (wait := self.wait(health, now)) > 0:
             return 0.0 if health.open_until is None else wait
@@ -195,7 +195,7 @@ class BreakerRule(Entity):
         health.admitted += 1
         return 0.0
 
-    def note(self, health: ToolHealth, now: float, *, healthy: bool) -> float:
+    def note(self, health: BreakerState, now: float, *, healthy: bool) -> float:
         """Count how a call ended. What has recovered is blank again."""
         if not healthy:
             health.failures += 1

@@ -21,7 +21,7 @@ from journeyman.core.calls import ArgumentSource, CallStatus, DataLabel, names_i
 from journeyman.core.data import LARGE_TEXT, canonical_json, digest
 from journeyman.core.errors import ErrorCategory, Severity, shortened_json
 from journeyman.core.playbook import PLACEHOLDER_CLOSE, PLACEHOLDER_OPEN, Advice
-from journeyman.core.policy import BreakerRule, Policy, Principal, RateLimit, RiskLevel, Taken, ToolHealth, for_tool
+from journeyman.core.policy import BreakerRule, BreakerState, Policy, Principal, RateLimit, RiskLevel, Taken, for_tool
 from journeyman.core.protocols import Clock
 from journeyman.core.runs import ToolCall
 from journeyman.core.specification import FIND_TOOLS, RESERVED_NAMES, ToolSpecification
@@ -427,7 +427,7 @@ class LocalBreaker:
 
     def __init__(self, *, clock: Clock) -> None:
         self._clock = clock
-        self._tools: dict[str, ToolHealth] = {}
+        self._tools: dict[str, BreakerState] = {}
 
     async def blocked(self, tool_name: str, rule: BreakerRule) -> float:
         health = self._tools.get(tool_name)
@@ -436,7 +436,7 @@ class LocalBreaker:
     async def report(self, tool_name: str, rule: BreakerRule, *, healthy: bool) -> None:
         if healthy and tool_name not in self._tools:
             return
-        health = self._tools.setdefault(tool_name, ToolHealth())
+        health = self._tools.setdefault(tool_name, BreakerState())
         rule.note(health, self._clock.monotonic(), healthy=healthy)
         if not health.failures:
             del self._tools[tool_name]

@@ -10,7 +10,7 @@ from functools import partial
 
 from pydantic_core import from_json, to_json
 
-from journeyman.core.policy import BreakerRule, RateLimit, Taken, ToolHealth
+from journeyman.core.policy import BreakerRule, BreakerState, RateLimit, Taken
 from journeyman.core.protocols import Clock
 from journeyman.stores.connection import Connection
 from journeyman.stores.database import Aggregate, Database
@@ -101,7 +101,7 @@ class SqlBreaker(_Remembering):
 
     def __init__(self, database: Database, *, clock: Clock) -> None:
         super().__init__(database, clock=clock)
-        self._ailing: dict[str, ToolHealth] = {}
+        self._ailing: dict[str, BreakerState] = {}
         """Tools with failures, in this process's monotonic seconds."""
 
     async def blocked(self, tool_name: str, rule: BreakerRule) -> float:
@@ -121,16 +121,16 @@ class SqlBreaker(_Remembering):
         rows = await self._query(f"SELECT tool_name, @now, {_HEALTH} FROM breakers")
         self._ailing = {}
         for name, now, *values in rows:
-            self._remember(name, ToolHealth(*values), now)
+            self._remember(name, BreakerState(*values), now)
 
-    async def _change(self, tool_name: str, change: Callable[[ToolHealth, float], float]) -> float:
+    async def _change(self, tool_name: str, change: Callable[[BreakerState, float], float]) -> float:
         """What a rule says of a tool, and makes of how it fares."""
         work = partial(_change_health, tool_name=tool_name, change=change)
         said, health, now = await self._database.write(work, sync=False)
         self._remember(tool_name, health, now)
         return said
 
-    def _remember(self, tool_name: str, health: ToolHealth, now: float) -> None:
+    def _remember(self, tool_name: str, health: BreakerState, now: float) -> None:
         if health.open_until is not None:
             health.open_until += self._clock.monotonic() - now
         self._ailing[tool_name] = health
@@ -142,15 +142,15 @@ _HEALTH = "failures, open_until, admitted, passed"
 
 
 def _change_health(
-    connection: Connection, *, tool_name: str, change: Callable[[ToolHealth, float], float]
-) -> tuple[float, ToolHealth, float]:
+    connection: Connection, *, tool_name: str, change: Callable[[BreakerState, float], float]
+) -> tuple[float, BreakerState, float]:
     # An update that changes nothing, but locks the row until this transaction ends.
     [(now, *values)] = connection.query(
         "INSERT INTO breakers (tool_name, failures) VALUES (?, 0) ON CONFLICT (tool_name) DO UPDATE "
         f"SET failures = breakers.failures RETURNING @now, {_HEALTH}",
         tool_name,
     )
-    health = ToolHealth(*values)
+    health = BreakerState(*values)
     said = change(health, now)
     if health.failures:
         sql = f"UPDATE breakers SET ({_HEALTH}) = (?, ?, ?, ?) WHERE tool_name = ?"
