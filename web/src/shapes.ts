@@ -41,7 +41,7 @@ export interface Runs {
 export interface Wait {
   reason: string;
   whom: string;
-  until: number | null;
+  until: string | null;
   text: string;
 }
 

@@ -102,7 +102,7 @@ export function Waits({ waits, trouble }: { waits: Wait[]; trouble: string | nul
       {waits.map((wait, at) => (
         <li key={at}>
           Waits for {wait.whom.startsWith("run ") ? <>{"an earlier run, "}<a href={href("runs", wait.whom.slice(4))}>{wait.whom.slice(4)}</a></> : <strong>{wait.whom}</strong>}: {wait.text}
-          {wait.until === null ? null : <> – until {when(wait.until)}, {countdown(wait.until * 1000 - clock)} left</>}
+          {wait.until === null ? null : <> – until {when(wait.until)}, {countdown(Date.parse(wait.until) - clock)} left</>}
         </li>
       ))}
       {trouble && !waits.length ? <li>{trouble}</li> : null}

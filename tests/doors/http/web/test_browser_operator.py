@@ -127,8 +127,10 @@ async def test_all_unfinished_runs_of_a_person_are_cancelled(page: Page, tmp_pat
 async def test_runs_behind_an_approval_say_what_they_wait_for_and_are_cancelled(page: Page, site: Site) -> None:
     first = await asked(site, "Delete order W-17", "s1")
     behind = [await queued(site, f"Please weigh apple {number}", "s1") for number in range(2)]
-    await opened_at(page, site, f"#/runs/{behind[0]}")
     waits = page.get_by_role("list", name="What it waits for")
+    await opened_at(page, site, f"#/runs/{first}")
+    await expect(waits).to_contain_text(re.compile(r"until .+, \d+.* left"))
+    await opened_at(page, site, f"#/runs/{behind[0]}")
     await expect(waits).to_contain_text("Waits for an earlier run")
     await expect(waits.get_by_role("link", name=first)).to_be_visible()
     await page.get_by_role("button", name="Cancel").click()
