@@ -122,6 +122,7 @@ PRINTED = {
     "Tell Dora that lunch is ready": said_to("scripted"),
     "Retrieve my stock portfolio performance for Q3 2024": said_to("scripted"),
     "Thanks!": said_to("scripted"),
+    "How much is on A-1?": said_to("scripted"),
 }
 """``scripted``: the program around it shows something else, with a scripted model or data instead of tools."""
 
