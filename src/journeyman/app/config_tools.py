@@ -474,6 +474,10 @@ def judged(item: ToolSpecification, shared: Container[str] = ()) -> tuple[bool, 
     while len(parts) > 1 and parts[0] in shared:
         parts = parts[1:]
     against = word_lists("journeyman.sources", "reads.txt")
+    if found := against["saved_at"] & {*taken}:
+        return False, f"it keeps something at {min(found)!r}"
+    if hints.get("readOnlyHint") and _looks_up(parts[:1]) and not {"and", "or"} & {*parts}:
+        return True, "the server says so, and its name begins with looking something up"
     if found := against["changing"].intersection(parts):
         return False, f"its name says {min(found)!r}"
     if found := against["carried_out"] & {*taken}:
@@ -483,6 +487,8 @@ def judged(item: ToolSpecification, shared: Container[str] = ()) -> tuple[bool, 
     if hints.get("readOnlyHint"):
         return True, "the server says so, and its name does not gainsay it"
     said = words(item.description)
+    while said and said[0] in against["filling"]:
+        said = said[1:]
     if found := against["does"].intersection(said):
         return False, f"its description says {min(found)!r}"
     performs = said[:1] in (["perform"], ["performs"]) and _looks_up(parts[-1:])  # a web search
@@ -505,7 +511,8 @@ def _chosen(properties: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _looks_up(said: Sequence[str]) -> bool:
-    return any(found <= LOOKED_UP for found in actions_of(said))
+    asked = word_lists("journeyman.sources", "reads.txt")["asking"].intersection(said)
+    return not asked and any(found <= LOOKED_UP for found in actions_of(said))
 
 
 def _name_words(name: str) -> list[str]:

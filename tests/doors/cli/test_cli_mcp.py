@@ -127,6 +127,20 @@ def test_an_import_reports_the_broken_server_keeps_secrets_apart_and_takes_the_o
         ("web_search", "Performs a web search.", {}, True),
         ("get_session", "Get a session. Creates one if there is none.", {}, False),
         ("checkout", "Buys what is in the cart.", {}, False),
+        ("list_builds", "This tool lists builds.", {}, True),
+        ("verify_task", "Verify a task and mark it as done.", {}, False),
+        ("research", "When somebody wants to know more.", {}, False),
+        ("get_merge_request", "Get it.", {"annotations": {"readOnlyHint": True}}, True),
+        ("get_or_create_page", "Get it.", {"annotations": {"readOnlyHint": True}}, False),
+        (
+            "get_attachment",
+            "Get a file.",
+            {
+                "annotations": {"readOnlyHint": True},
+                "parameters": {"type": "object", "properties": {"local_path": {}}},
+            },
+            False,
+        ),
         ("report", "Get a report.", {"parameters": {"type": "object", "properties": {"output_path": {}}}}, False),
         (
             "context",
