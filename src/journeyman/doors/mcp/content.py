@@ -91,16 +91,16 @@ class Published:
         text = "application/octet-stream" if returns == BYTES else "text/plain"
         return text if returns.get("type") == "string" else "application/json"
 
-    def _described(self) -> dict[str, Any]:
-        return {"name": self.item.name, "description": self.item.specification.description}
+    def _described(self, **more: Any) -> dict[str, Any]:
+        return {"name": self.item.name, "description": self.item.specification.description, **more}
 
     async def resources(self) -> list[types.Resource]:
-        told = {"mime_type": self.mime_type, **self._described()}
-        return [] if UriTemplate.is_template(self.uri) else [types.Resource(uri=self.uri, **told)]
+        told = self._described(mime_type=self.mime_type, uri=self.uri)
+        return [] if UriTemplate.is_template(self.uri) else [types.Resource(**told)]
 
     async def templates(self) -> list[types.ResourceTemplate]:
-        told = {"mime_type": self.mime_type, **self._described()}
-        return [types.ResourceTemplate(uri_template=self.uri, **told)] if UriTemplate.is_template(self.uri) else []
+        told = self._described(mime_type=self.mime_type, uri_template=self.uri)
+        return [types.ResourceTemplate(**told)] if UriTemplate.is_template(self.uri) else []
 
     async def prompts(self) -> list[types.Prompt]:
         parameters = self.item.specification.parameters

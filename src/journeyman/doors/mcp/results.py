@@ -72,8 +72,12 @@ async def blocks(value: Any, look_up: Look) -> list[types.ContentBlock]:
     return found
 
 
-async def contents(value: Any, look_up: Look, *, uri: str, kind: str | None) -> types.ReadResourceResult:
-    """What was read of a resource, as it was; a picture or a file of ours under its address."""
+async def contents(
+    value: Any, look_up: Look, *, uri: str, kind: str | None, binary: bool = False
+) -> types.ReadResourceResult:
+    """What was read of a resource, as it was; a picture, a file or bytes of ours under its address."""
+    if binary:  # bytes are kept in the alphabet for addresses
+        value = {"mime_type": kind, "bytes": 0, "data": str(value).replace("-", "+").replace("_", "/")}
     if _is_medium(value):
         value = {"media": [{**value, "uri": uri}]}
     if isinstance(value, dict) and _has_parts(value):
@@ -82,12 +86,6 @@ async def contents(value: Any, look_up: Look, *, uri: str, kind: str | None) -> 
     plain = isinstance(value, str)
     kind, text = kind or ("text/plain" if plain else "application/json"), value if plain else to_json(value).decode()
     return types.ReadResourceResult(contents=[types.TextResourceContents(uri=uri, mime_type=kind, text=text)])
-
-
-async def blob(value: Any, look_up: Look, *, uri: str, kind: str) -> types.ReadResourceResult:
-    """The same of what a function of ours returned as bytes; they are kept in the alphabet for addresses."""
-    data = str(value).replace("-", "+").replace("_", "/")
-    return types.ReadResourceResult(contents=[types.BlobResourceContents(uri=uri, mime_type=kind, blob=data)])
 
 
 async def prompt(value: Any, look_up: Look) -> types.GetPromptResult:

@@ -36,7 +36,7 @@ from journeyman.core.storing import RunRow
 from journeyman.doors.mcp.asking import LEVEL, Context
 from journeyman.doors.mcp.calls import TASKS, Calls, Places, cancellation_key, connection_of, declares_object
 from journeyman.doors.mcp.content import BYTES, Behind, Contents
-from journeyman.doors.mcp.results import blob, contents, prompt
+from journeyman.doors.mcp.results import contents, prompt
 from journeyman.doors.mcp.tasks import TaskParams, Tasks
 
 TOO_LARGE = "journeyman/too-large"
@@ -283,9 +283,8 @@ class Gateway:
                 each = await self._contents.holding(desk, uri)
                 if each is None or (given := each.reading(uri)) is None:
                     raise DeskError("NOT_FOUND", "")
-                render = partial(contents, uri=uri, kind=getattr(each.content, "mime_type", None))
-                if each.tool.returns == BYTES:
-                    render = partial(blob, uri=uri, kind=each.content.mime_type)
+                kind, binary = getattr(each.content, "mime_type", None), each.tool.returns == BYTES
+                render = partial(contents, uri=uri, kind=kind, binary=binary)
                 return await self._read(ctx, desk, each, given, params, render)
             row = await desk.run(uri.removeprefix(SCHEME))
         except (DeskError, MCPError) as error:
