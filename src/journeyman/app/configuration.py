@@ -14,7 +14,7 @@ import os
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
@@ -68,6 +68,7 @@ class Configuration:
         database: SqlStore | None = None,
         gate: NameGate = unless_own,
         confirmed_by: str = "a restart",
+        watched: bool = True,
     ) -> None:
         """Read and check a file, tools included. Raises SettingsError with every problem.
 
@@ -103,7 +104,7 @@ class Configuration:
         self.library = self.governing(ToolLibrary())
         self._watching: asyncio.Future[Any] | None = None
         self._intents: list[IntentType] = []
-        self._watched = True
+        self._watched = watched
         self._shared: Shared | None = None
         self._audited: dict[str, Any] | None = None
 
@@ -240,11 +241,6 @@ class Configuration:
         return self._slack
 
     # --- following the file
-
-    def watched(self, wanted: bool) -> Self:
-        """Whether edits of the file are to be noticed."""
-        self._watched = wanted
-        return self
 
     async def watch(self, shared: Shared) -> None:
         """Take over edits from now on: the rules of an edit hold for the next step of every run.

@@ -505,7 +505,9 @@ class Handle(Generic[OutputT]):
                     row = await self._row()
                     for seq, signals in () if here else await inbox.read(row, after):
                         watch.add(seq, signals)
-                    facts = await self._facts(row, after)
+                    facts: Sequence[Fact] = ()
+                    if row.last_seq > after:  # a slow reader holds no more than these in memory
+                        facts = await self._runner.store.runs.facts(self.run_id, after=after, limit=_FACTS_AT_ONCE)
                     position = None if here or row.status is not RunStatus.QUEUED else await self.position()
                 except StoreError:
                     # Whoever follows a run is not told of a database that is away for a while; it only takes longer.
@@ -534,12 +536,6 @@ class Handle(Generic[OutputT]):
                     await watch.wait_for(_IDLE_SECONDS)
                 else:
                     await watch.wait_for(self._poll_seconds + min(_IDLE_SECONDS, (position or 0) * _SECONDS_A_PLACE))
-
-    async def _facts(self, row: RunRow, after: int) -> Sequence[Fact]:
-        if row.last_seq <= after:
-            return ()
-        # A slow reader holds no more than these in memory.
-        return await self._runner.store.runs.facts(self.run_id, after=after, limit=_FACTS_AT_ONCE)
 
     async def position(self) -> int | None:
         """Its place among the runs that wait to be begun, 1 being the next; None once it has begun."""

@@ -208,10 +208,10 @@ class Journeyman:
 
         given = {"environment": environment, "store": store}
         options = {name: value for name, value in given.items() if value is not None}
-        configuration = Configuration(found_file(path), options=options)
+        configuration = Configuration(found_file(path), options=options, watched=watch)
         runs = configuration.settings.runs
         return cls(
-            configuration=configuration.watched(watch),
+            configuration=configuration,
             store=configuration.database,
             model=model,
             traces=runs.traces,

@@ -30,7 +30,7 @@ async def test_a_service_that_carries_out_runs_itself_is_ready(tmp_path: Path) -
 async def test_an_edit_of_the_configuration_that_was_refused_is_told(tmp_path: Path) -> None:
     file = tmp_path / "journeyman.yaml"
     file.write_text(f"version: 1\nstore: sqlite:///{tmp_path / 'store.db'}\ntoolkits: [hello]\n")
-    configuration = Configuration(file).watched(False)
+    configuration = Configuration(file, watched=False)
     principals = {
         "t" * 16: Principal("ada", permissions={"configuration:read"}),
         "u" * 16: Principal("bob"),

@@ -3,6 +3,7 @@ JSON or a table of what it returns. A command writes down only what is its own: 
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from inspect import Parameter, getdoc, signature
@@ -162,8 +163,9 @@ def operated(
                 screen.print_json(result if printed is None else screen.dumped(getattr(result, printed)))
             else:
                 view(result, call, **{item.name: given[item.name] for item in own})
-            if isinstance(result, Page):
-                screen.note_more(result, call.command(words))
+            if isinstance(result, Page) and result.next_after is not None:
+                more = f"{call.command(words)} --after {shlex.quote(result.next_after)}"
+                screen.note(f"{result.total:,} in all; those after these: {more}")
             if fails is not None and fails(result):
                 raise typer.Exit(ExitCode.FAILED)
 

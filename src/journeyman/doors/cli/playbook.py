@@ -68,18 +68,11 @@ def show_strategy(found: PlaybookBullet, _: Call) -> None:
             ("from", ", ".join((*found.models, *found.provenance[-3:])) or "nowhere known"),
         ]
     screen.console().print(screen.fields(*rows))
-    for line in _demonstration(found):
-        screen.say(screen.escaped(line))
-
-
-def _demonstration(bullet: PlaybookBullet) -> list[str]:
-    if not isinstance(bullet, ToolCallingStrategy) or bullet.demonstration is None:
-        return []
-    lines = [f"user: {bullet.demonstration.request}"]
-    for call in bullet.demonstration.calls:
-        lines.append(f"  {screen.call_text(call.tool_name, call.arguments, width=WIDTH)}")
-        lines.append(f"  → {call.result}")
-    return lines
+    if isinstance(found, ToolCallingStrategy) and (shown := found.demonstration) is not None:
+        screen.say(screen.escaped(f"user: {shown.request}"))
+        for call in shown.calls:
+            screen.say(f"  {screen.call_text(call.tool_name, call.arguments, width=WIDTH)}")
+            screen.say(screen.escaped(f"  → {call.result}"))
 
 
 @playbook.command("learn")

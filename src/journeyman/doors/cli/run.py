@@ -308,39 +308,35 @@ async def follow(app: Journeyman, handle: Handle, trace: Trace, *, ask: Asker | 
 
     Raises what keeps it from going on here.
     """
-    for fact in await Desk(app, LOCAL).facts(handle.run_id, limit=seen) if seen else ():
+    desk = Desk(app, LOCAL)
+    for fact in await desk.facts(handle.run_id, limit=seen) if seen else ():
         trace.recall(fact)
-    while True:
-        status, now_seen = await _shown_until_it_stops(app, handle, trace, seen)
-        if status is not RunStatus.AWAITING_APPROVAL or ask is None:
-            return status
-        pending = await app.approvals.pending(run_id=handle.run_id)
-        if not pending and now_seen == seen:
-            return status
-        seen = now_seen
-        for approval in pending:
-            await _decide(app, approval, ask)
 
-
-async def _shown_until_it_stops(app: Journeyman, handle: Handle, trace: Trace, seen: int) -> tuple[RunStatus, int]:
     async def show() -> None:
         nonlocal seen
         async for event in handle.events(after=seen):
             trace.show(event)
             seen = event.seq or seen
 
-    showing = asyncio.create_task(show())
-    try:
-        status = await handle.wait()
-    finally:
-        showing.cancel()
-        await asyncio.wait((showing,))
-    if not showing.cancelled():
-        showing.result()
-    for fact in await Desk(app, LOCAL).facts(handle.run_id, after=seen):
-        trace.show(fact)
-        seen = fact.seq or seen
-    return status, seen
+    while True:
+        before, showing = seen, asyncio.create_task(show())
+        try:
+            status = await handle.wait()
+        finally:
+            showing.cancel()
+            await asyncio.wait((showing,))
+        if not showing.cancelled():
+            showing.result()
+        for fact in await desk.facts(handle.run_id, after=seen):
+            trace.show(fact)
+            seen = fact.seq or seen
+        if status is not RunStatus.AWAITING_APPROVAL or ask is None:
+            return status
+        pending = await app.approvals.pending(run_id=handle.run_id)
+        if not pending and seen == before:
+            return status
+        for approval in pending:
+            await _decide(app, approval, ask)
 
 
 async def _decide(app: Journeyman, approval: Approval, ask: Asker) -> None:

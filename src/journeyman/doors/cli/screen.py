@@ -10,7 +10,6 @@ import asyncio
 import json
 import os
 import re
-import shlex
 import sys
 import traceback
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
@@ -26,7 +25,6 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
-from journeyman.app.operations.table import Page
 from journeyman.core.approvals import GrantTerms
 from journeyman.core.calls import ArgumentSource, CallStatus
 from journeyman.core.data import safe_json, visible
@@ -156,12 +154,6 @@ def put_out(text: str, file: Path | None) -> None:
 
 def dumped(items: Iterable[BaseModel]) -> list[dict[str, Any]]:
     return [item.model_dump(mode="json") for item in items]
-
-
-def note_more(page: Page, goes_on: str) -> None:
-    """Say how much there is beyond a part of a list, and what to type for it."""
-    if page.next_after is not None:
-        note(f"{page.total:,} in all; those after these: {goes_on} --after {shlex.quote(page.next_after)}")
 
 
 # --- tables

@@ -118,6 +118,9 @@ def serve(
     agents, loaded = agents_and_tools(bag, database)
     began_with = origin_of(bag)
     remember(began_with, agents)
+    library = bag.library  # where workers find the tools of an agent; for one of a gram file they look at the run
+    if library is None and bag.agent is not None and not is_document(bag.agent):
+        library = split_path(bag.agent)[0]
 
     def ready(service: Service, bound: int) -> None:
         address = f"[{host}]" if ":" in host else host
@@ -133,7 +136,7 @@ def serve(
 
     async def whole() -> None:
         theirs = {
-            "library": _worker_library(bag.agent, bag.library) if workers else None,
+            "library": library if workers else None,
             "debug": True if bag.debug else None,
             "model": bag.model,
             "tokens": tokens,
@@ -269,13 +272,6 @@ def _must_have_queue(store: str, *, instead: str) -> None:
             f"workers need PostgreSQL and {without_password(store)!r} is SQLite: "
             f"give --store postgresql://USER@HOST/DATABASE, or {instead}"
         )
-
-
-def _worker_library(agent: str | None, library: str | None) -> str | None:
-    """Where workers find the tools of the service's agent; for one of a gram file they look at the run."""
-    if agent is None or library is not None or is_document(agent):
-        return library
-    return split_path(agent)[0]
 
 
 @options.taking("library model concurrency tokens store debug log_level")

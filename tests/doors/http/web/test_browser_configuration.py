@@ -18,7 +18,7 @@ RIGHT = b"version: 1\ntoolkits: []\n"
 async def test_an_edit_that_cannot_be_used_is_told_until_it_is_mended(page: Page, tmp_path: Path) -> None:
     file = tmp_path / "journeyman.yaml"
     file.write_bytes(RIGHT)
-    configuration = Configuration(file).watched(False)
+    configuration = Configuration(file, watched=False)
     notice = page.get_by_role("status").filter(has_text="The configuration was edited")
     async with opened(tmp_path, configuration=configuration) as site:
         await opened_at(page, site, "#/chat")
