@@ -24,10 +24,10 @@ from journeyman.core.errors import ConfigurationError, ErrorInfo, InvalidDataErr
 from journeyman.core.gaps import ToolGapReport
 from journeyman.core.runs import CHAT_MESSAGE_LIMIT, Message, TaskInput, Usage
 from journeyman.core.storing import ChainStep, RunOrder
-from journeyman.doors.http.common import DeskDep, IdempotencyKey, JsonRoute, RunAnswer, answer_fields
 from journeyman.doors.http.errors import FieldError, Problem, answers
 from journeyman.doors.http.events import EVENTS, LastEventId, stream_run, wants_json
 from journeyman.doors.http.health import MetricsDep
+from journeyman.doors.http.operated import DeskDep, IdempotencyKey, JsonRoute, RunAnswer, answer_fields
 
 router = APIRouter(prefix="/api/v1/chat", tags=["chat"], route_class=JsonRoute)
 calls = APIRouter(prefix="/api/v1", tags=["tools"], route_class=JsonRoute)

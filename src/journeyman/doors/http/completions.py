@@ -34,11 +34,11 @@ from journeyman.core.events import (
 from journeyman.core.runs import Message, RunStatus, TaskInput, Usage
 from journeyman.core.storing import NotedRequest, RunOrder
 from journeyman.doors.http.chat import agent_named, ready_agent
-from journeyman.doors.http.common import DeskDep, IdempotencyKey, JsonRoute
 from journeyman.doors.http.completion_request import WAITING, CompletionRequest, goes_on
 from journeyman.doors.http.errors import Problem, openai_error
 from journeyman.doors.http.events import DONE, EVENTS, HEADERS, KEEP_ALIVE_SECONDS, EventStream, with_pauses
 from journeyman.doors.http.health import Metrics, MetricsDep
+from journeyman.doors.http.operated import DeskDep, IdempotencyKey, JsonRoute
 
 router = APIRouter(prefix="/v1", tags=["openai"], route_class=JsonRoute)
 

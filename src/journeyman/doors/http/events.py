@@ -25,9 +25,9 @@ from journeyman.app.operations.runs import artifact_parts
 from journeyman.app.operations.table import Id
 from journeyman.core.errors import JourneymanError
 from journeyman.core.events import CallFinished, Event, RunStarted
-from journeyman.doors.http.common import DeskDep, JsonRoute
 from journeyman.doors.http.errors import answers
 from journeyman.doors.http.health import Metrics, MetricsDep
+from journeyman.doors.http.operated import DeskDep, JsonRoute
 
 T = TypeVar("T")
 

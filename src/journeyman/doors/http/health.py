@@ -14,8 +14,8 @@ from pydantic import BaseModel, Field
 
 from journeyman.app.service import Service
 from journeyman.doors.http.auth import AUTHENTICATED
-from journeyman.doors.http.common import DeskDep
 from journeyman.doors.http.errors import ErrorBody, Problem, answers
+from journeyman.doors.http.operated import DeskDep
 
 router = APIRouter(tags=["health"])
 
