@@ -100,15 +100,9 @@ def advised_refusal(tool: AnyTool, frozen: FrozenArguments, advice: Sequence[Adv
         return _near_miss(tool, frozen, advice)
     copied = [name for name, value in frozen.arguments.items() if PLACEHOLDER_OPEN in canonical_json(value)]
     which = ", ".join(map(repr, copied)) or "an argument"
-    return refuse(
-        CallStatus.ERROR,
-        "PLACEHOLDER_ARGUMENT",
-        f"{tool.name!r} was not run: the value of {which} is a placeholder of an example, not a value of this task",
-        category=ErrorCategory.INVALID_INPUT,
-        severity=Severity.LOW,
-        retryable=True,
-        recover="Take the value from the user's request, or look it up with another tool first; then call it again",
-    )
+    message = f"the value of {which} is a placeholder of an example, not a value of this task"
+    recover = "Take the value from the user's request, or look it up with another tool first; then call it again"
+    return _invalid(tool, "PLACEHOLDER_ARGUMENT", message, recover)
 
 
 def _near_miss(tool: AnyTool, frozen: FrozenArguments, advice: Sequence[Advice]) -> Refusal | None:
@@ -190,16 +184,12 @@ def reads_label(tool: AnyTool, reads: tuple[str, ...] | None = None) -> DataLabe
     return label_for(tool.name, reads)
 
 
-def _invalid(tool: AnyTool, code: str, message: str) -> Refusal:
-    return refuse(
-        CallStatus.ERROR,
-        code,
-        f"{tool.name!r} was not run: {message}",
-        category=ErrorCategory.INVALID_INPUT,
-        severity=Severity.LOW,
-        retryable=True,
-        recover="Call it again with arguments that conform to its schema",
-    )
+def _invalid(
+    tool: AnyTool, code: str, message: str, recover: str = "Call it again with arguments that conform to its schema"
+) -> Refusal:
+    message = f"{tool.name!r} was not run: {message}"
+    category, severity = ErrorCategory.INVALID_INPUT, Severity.LOW
+    return refuse(CallStatus.ERROR, code, message, recover, category=category, severity=severity, retryable=True)
 
 
 def binding(tool_digest: str, frozen: FrozenArguments, principal: Principal | None) -> str:

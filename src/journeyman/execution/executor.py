@@ -66,7 +66,6 @@ from journeyman.execution.outcome import (
     Refusal,
     Success,
     Suspended,
-    abandoned,
     cancelled,
     circuit_open,
     deadline_passed,
@@ -258,7 +257,7 @@ class Executor:
         if past.unknown is not None:
             current.risk = past.unknown.risk
         current.approval_id = None if past.approval is None else past.approval.id
-        return await self._finish(current, abandoned(call.tool_name))
+        return await self._finish(current, outcome_unknown(call.tool_name, ended=True))
 
     def _begin(self, call: ToolCall, scope: CallScope, past: CallPast) -> CallInProgress:
         now = self.clock.time()

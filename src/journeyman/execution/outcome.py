@@ -124,30 +124,20 @@ def skipped(tool_name: str) -> Refusal:
     return refuse(CallStatus.ERROR, "SKIPPED", message, "Go on without it; do not repeat it")
 
 
-def outcome_unknown(tool_name: str, why: str = "") -> Refusal:
+def outcome_unknown(tool_name: str, why: str = "", *, ended: bool = False) -> Refusal:
     """Whoever ran the call, this process or a server, died meanwhile; a run in a store waits until a person settles it.
 
-    The model reads it only where nobody can settle it.
+    The model reads it only where nobody can settle it, or the run was ``ended`` before somebody had.
     """
+    why = why or f"the process died while {tool_name!r} ran{', and the run was ended' if ended else ''}"
+    settle = "Find out whether it took effect, then settle the call: run it again, mark it done, or skip it"
     return refuse(
-        CallStatus.UNKNOWN,
+        CallStatus.ERROR if ended else CallStatus.UNKNOWN,
         "OUTCOME_UNKNOWN",
-        f"{why or f'the process died while {tool_name!r} ran'}: whether it took effect, nobody knows",
+        f"{why}: whether it took effect, nobody knows",
         "It may have taken effect: check before repeating it, and tell the user",
         severity=Severity.CRITICAL,
-        guidance="Find out whether it took effect, then settle the call: run it again, mark it done, or skip it",
-    )
-
-
-def abandoned(tool_name: str) -> Refusal:
-    """The process died while the call ran, and the run was ended before a person had resolved the call."""
-    return refuse(
-        CallStatus.ERROR,
-        "OUTCOME_UNKNOWN",
-        f"the process died while {tool_name!r} ran, and the run was ended: whether it took effect, nobody knows",
-        "It may have taken effect: check before repeating it, and tell the user",
-        severity=Severity.CRITICAL,
-        guidance="Find out whether it took effect before anybody asks for it again",
+        guidance="Find out whether it took effect before anybody asks for it again" if ended else settle,
     )
 
 
