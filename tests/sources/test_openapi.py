@@ -562,3 +562,48 @@ async def test_operations_served_elsewhere_need_to_be_told_where(tmp_path: Path)
     async with ToolLibrary(sources=[OpenApi(file)]) as library:
         assert not library.names()
         assert "served elsewhere" in library.problems()[0].message
+
+
+async def test_a_document_that_is_wrong_in_one_place_is_right_in_the_others(tmp_path: Path) -> None:
+    body = {"type": "object", "properties": {"a": {"type": "object", "required": True, "properties": {"b": TEXT}}}}
+    file = document(
+        tmp_path,
+        {
+            "/odd": {
+                "get": {"operationId": "odd", "parameters": 5, "requestBody": []},
+                "parameters": [None, {"in": 1}],
+            },
+            "/old": {"post": operation("old", **takes("application/json", body))},
+            "/wrong": {"post": operation("wrong", parameter("x", "query", {"type": ["nonsense"]}))},
+            "/none": None,
+        },
+    )
+    async with ToolLibrary(sources=[OpenApi(file, base_url="https://shop.example")]) as library:
+        assert library.names() == ["shop.odd", "shop.old"]
+        [problem] = library.problems()
+    assert problem.tool == "shop.wrong"
+
+
+async def test_yaml_merges_what_it_names_twice(tmp_path: Path) -> None:
+    file = tmp_path / "merged.yaml"
+    file.write_text(
+        "openapi: 3.0.0\nx-limit: &limit {name: limit, in: query, schema: {type: integer}}\n"
+        "paths:\n  /a:\n    get:\n      operationId: a\n      parameters: [{<<: *limit, required: true}]\n"
+    )
+    async with ToolLibrary(sources=[OpenApi(file, base_url="https://shop.example")]) as library:
+        assert library["merged.a"].specification.parameters["required"] == ["limit"]
+
+
+async def test_a_document_of_aliases_of_aliases_is_bounded(tmp_path: Path) -> None:
+    lines = ["openapi: 3.0.0", "x-0: &x0 {type: string}"]
+    lines += [
+        f"x-{n}: &x{n} {{type: object, properties: {{" + ", ".join(f"p{i}: *x{n - 1}" for i in range(9)) + "}}"
+        for n in range(1, 12)
+    ]
+    schema = "{content: {application/json: {schema: *x11}}, required: true}"
+    lines += ["paths: {/a: {post: {operationId: a, requestBody: " + schema + "}}, /b: {get: {operationId: b}}}"]
+    file = tmp_path / "bomb.yaml"
+    file.write_text("\n".join(lines))
+    async with ToolLibrary(sources=[OpenApi(file, base_url="https://shop.example")]) as library:
+        assert library.names() == ["bomb.b"]
+        assert "too large" in library.problems()[0].message

@@ -105,7 +105,7 @@ def _loader() -> Any:
     class Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]  # written in C, where it was built so
         """Scalars as JSON has them: ``no`` is a text, and a date is one, too."""
 
-    wanted = {"tag:yaml.org,2002:timestamp", "tag:yaml.org,2002:bool", "tag:yaml.org,2002:merge"}
+    wanted = {"tag:yaml.org,2002:timestamp", "tag:yaml.org,2002:bool"}
     resolvers = Loader.yaml_implicit_resolvers.items()
     Loader.yaml_implicit_resolvers = {
         first: [pair for pair in pairs if pair[0] not in wanted] for first, pairs in resolvers
@@ -214,6 +214,9 @@ class Document:
                             yield f"{namespace}.{name}", str(error)
                     except RecursionError:
                         yield f"{namespace}.{name}", "its schema is nested too deeply"
+                        break
+                    except (TypeError, ValueError, AttributeError, KeyError) as error:
+                        yield f"{namespace}.{name}", f"the document does not say it as OpenAPI does: {error}"[:300]
                         break
 
 
@@ -385,8 +388,9 @@ class _Lowered:
                 return None
             fields |= found[0]
             needed |= found[1]
-        fields |= _dict(solved.get("properties"))
-        needed |= {item for item in solved.get("required") or () if isinstance(item, str)}
+        fields |= {str(name): item for name, item in _dict(solved.get("properties")).items()}
+        required = solved.get("required")
+        needed |= {item for item in (required if isinstance(required, list) else ()) if isinstance(item, str)}
         read = {name for name, item in fields.items() if self._document.solved(item).get("readOnly")}
         return {name: item for name, item in fields.items() if name not in read}, needed - read
 
@@ -454,7 +458,8 @@ class _Lowered:
         if isinstance(fields := node.get("properties"), dict):
             read = {n for n, item in fields.items() if isinstance(item, dict) and item.get("readOnly") is True}
             made["properties"] = {name: item for name, item in made["properties"].items() if name not in read}
-            made["required"] = [name for name in node.get("required") or () if name not in read]
+            needed = node.get("required")
+            made["required"] = [name for name in needed if name not in read] if isinstance(needed, list) else None
         if not isinstance(made.get("required", []), list) or not made.get("required", True):
             made.pop("required")
         return self._nullable(node, self._bounds(made))
