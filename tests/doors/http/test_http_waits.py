@@ -25,7 +25,7 @@ async def test_what_a_run_waits_for_is_shown_with_whom_and_until_when(tmp_path: 
         ]
         [approval] = await running.service.app.approvals.pending()
         assert [(wait["reason"], wait["whom"], wait["until"]) for wait in asked] == [
-            ("approval", "a person", approval.expires_at.timestamp())
+            ("approval", "a person", approval.expires_at.isoformat().replace("+00:00", "Z"))
         ]
         assert [(wait["reason"], wait["whom"], wait["until"]) for wait in queued] == [
             ("turn", f"run {first.run_id}", None)

@@ -302,6 +302,8 @@ class SlackDoor:
             said = said or asked or None
         except JourneymanError as error:
             said = f":no_entry: {escaped(str(error))}."
+        except SlackApiError as error:
+            said = f":warning: Slack refuses that (`{reason(error)}`): press it again."
         await ack()
         await self._tell(body, workspace, desk, said)
 
