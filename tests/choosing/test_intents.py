@@ -72,6 +72,7 @@ async def read(text: str, **options: Any) -> UserIntent | None:
         ("find the orders with blue shoes", "fetch", "search_orders"),
         ("what does error 502 mean?", "explain", "explain_error"),
         ("why did I get error 502?", "explain", "explain_error"),
+        ("Finde die Bestellungen mit blauen Schuhen", "fetch", "search_orders"),
     ],
 )
 async def test_type_and_tool_are_read_from_the_words(text: str, kind: str, tool: str) -> None:

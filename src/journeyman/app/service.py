@@ -52,7 +52,7 @@ PLAIN_INSTRUCTION = (
 STARTERS = (
     "What is due this week?",
     "Remind me to water the plants on Friday",
-    "Which tasks are the most important ones, and why?",
+    "Which tasks are the most important ones?",
 )
 """What one could say to the assistant."""
 MOST_CALLS = 10_000

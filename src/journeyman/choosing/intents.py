@@ -31,6 +31,7 @@ from journeyman.choosing.actions import (
     tool_actions,
 )
 from journeyman.choosing.gaps import RequestReader
+from journeyman.choosing.languages import in_english
 from journeyman.choosing.parameters import fitting_values, missing_parameters, read_parameters
 from journeyman.choosing.ranking import LONGEST_REQUEST, Ranked, ToolRanking, first_sentence
 from journeyman.core.data import moment
@@ -124,7 +125,7 @@ class IntentReader(RequestReader):
         ``context`` is what is known besides, by name: a parameter that the request leaves open takes its value from
         there.
         """
-        text = request[:LONGEST_REQUEST]
+        text = in_english(request[:LONGEST_REQUEST]).text
         if not any(map(str.isalnum, text)):
             return None
         if not asks_for_something(text) and not await self._is_example(text):

@@ -117,6 +117,19 @@ def with_number(arguments: Mapping[str, Any], schema: Mapping[str, Any], text: s
     return {**arguments, takes[0]: int(free[0]) if whole else free[0]}
 
 
+def with_choices(arguments: Mapping[str, Any], schema: Mapping[str, Any], text: str) -> dict[str, Any]:
+    """The arguments, and the values of choices that a request says and no argument took up: "finished", "urgent"."""
+    if _english.negated.search(text):
+        return dict(arguments)
+    taken = {stem(word) for value in arguments.values() for word in words(str(value))}
+    left = " ".join(word for word in words(text) if stem(word) not in taken)
+    made = dict(arguments)
+    for name, part in schema.get("properties", {}).items():
+        if "enum" in part and name not in made and len(said := values_in_request(part, left)) == 1:
+            made[name] = said[0]
+    return made
+
+
 def _numbers(text: str) -> list[float]:
     """The numbers of a request that are no part of a name, a time or a date."""
     return [float(match[0].replace(",", ".")) for match in _english.number.finditer(text)]

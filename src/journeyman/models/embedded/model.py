@@ -247,6 +247,11 @@ class EmbeddedModel:
             )
         framed = () if together.forbidden else (framed_form_of(tool, conversation.text, today) for tool in tools)
         if worded := next((form for form in framed if form), None):
+            [tool] = worded.tools.values()
+            if tool.name in named:  # as it is said, it copies better
+                made = await self._filled(files, form_of([tool], conversation.text, today), conversation)
+                if made.calls:
+                    return surest(together, made)
             made = await self._filled(files, worded, conversation)
             if made.calls:
                 return replace(made, confirmed=True)

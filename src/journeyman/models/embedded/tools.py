@@ -24,6 +24,7 @@ from journeyman.models.arguments import (
     flags_in_request,
     grounded,
     plain_schema,
+    with_choices,
     with_number,
 )
 from journeyman.models.wire import alias_names, is_safe_name
@@ -62,7 +63,8 @@ class ToolText:
         if dates := dates_in_request(schema, text, today):
             settled = {name: value for name, value in settled.items() if name not in dates.parameters}
             settled |= dates.arguments
-        return [call.model_copy(update={"arguments": with_number(settled, schema, text, today)})]
+        settled = with_choices(with_number(settled, schema, text, today), schema, text)
+        return [call.model_copy(update={"arguments": settled})]
 
 
 def is_twice(call: ToolCall, other: ToolCall) -> bool:
@@ -91,7 +93,9 @@ def form_of(tools: Sequence[ToolSpecification], text: str, today: date) -> ToolT
     """
     aliases, named = _named(tools), dict[str, ToolSpecification]()
     for name, tool in aliases.items():
-        others = (f"{verb}_{name.partition('_')[2]}" for verb in words(text) if verb in _verbs(tool) and "_" in name)
+        verbs = _verbs(tool)
+        asked = (verbs[stem(word)] for word in words(text) if stem(word) in verbs)
+        others = (f"{verb}_{name.partition('_')[2]}" for verb in asked if "_" in name)
         free = (other for other in others if is_safe_name(other) and other not in aliases and other not in named)
         named[next(free, name)] = tool
     parts = list[tuple[str, str, Mapping[str, Any]]]()
@@ -101,14 +105,16 @@ def form_of(tools: Sequence[ToolSpecification], text: str, today: date) -> ToolT
     return ToolText(_written(parts), named, asked=text)
 
 
-def _verbs(tool: ToolSpecification) -> set[str]:
-    """The words with which a tool's examples begin."""
-    return {word for request in tool.requests for word in words(request)[:1]} - _listed.everywhere
+def _verbs(tool: ToolSpecification) -> dict[str, str]:
+    """The words with which a tool's examples begin, by their stems."""
+    begins = (word for request in tool.requests for word in words(request)[:1])
+    return {stem(word): word for word in begins if word not in _listed.everywhere}
 
 
 def begins_like_example(text: str, tool: ToolSpecification) -> bool:
-    """Whether a request begins with the verb of one of a tool's examples, whatever polite words stand before it."""
-    return next((word for word in words(text) if word not in _listed.everywhere), "") in _verbs(tool)
+    """Whether a request begins with the verb of a tool's name or examples, whatever polite words stand before it."""
+    first = next((stem(word) for word in words(text) if word not in _listed.everywhere), "")
+    return first in _verbs(tool) or first == stem(words(tool.name)[0])
 
 
 FRAME = 3

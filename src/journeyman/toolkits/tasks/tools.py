@@ -186,6 +186,7 @@ class _TaskTools:
             "List tasks with high priority",
             "What do I have to do this week?",
             "What is on my list?",
+            "Which tasks are overdue?",
             {"status": "pending", "sort": "priority_desc"},
             {"due_after": "2027-01-01", "due_before": "2027-01-31", "format": "concise"},
         ],
@@ -372,7 +373,10 @@ class _TaskTools:
     @tool(
         **_CHANGES,
         idempotent=True,
-        examples=[{"task_id": "login bug", "reference": "https://github.com/acme/rocket/issues/7"}],
+        examples=[
+            "Attach https://example.com/plan to the essay",
+            {"task_id": "login bug", "reference": "https://github.com/acme/rocket/issues/7"},
+        ],
         adapt=_url_as_reference,
         describe=_about_attaching,
         render=wording.attached,
