@@ -30,6 +30,7 @@ from journeyman import (
 from journeyman.core.content import MEDIUM_BYTES, MESSAGE_MEDIA, Medium, media_type
 from journeyman.core.errors import InvalidDataError
 from journeyman.core.events import CallFinished, RunStarted
+from journeyman.execution.results import media_items
 from journeyman.models import OpenAIModel
 from journeyman.models.wire import media_of
 from journeyman.sources import McpServer
@@ -358,6 +359,13 @@ async def test_a_long_conversation_sends_the_latest_pictures_and_splits_no_call(
         last = server.requests[-1]
         assert seen(last) == [png(number) for number in range(8, 40)]
         assert told(last).count("not sent, since there are too many") == 8
+
+
+def test_a_large_result_is_searched_for_pictures_within_bounds() -> None:
+    medium = {"mime_type": "image/png", "bytes": 1, "data": "eA=="}
+    assert media_items([1, [medium], {"a": {"b": medium}}, medium]) == [medium] * 3
+    assert media_items([*range(200_000), medium]) == []
+    assert media_items([medium, *[[[]]] * 200_000]) == [medium]
 
 
 @pytest.mark.parametrize(

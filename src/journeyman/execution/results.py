@@ -345,13 +345,12 @@ def result_text(value: Any) -> str:
 def media_items(value: Any, *, most: int = 20_000) -> list[dict[str, Any]]:
     """The objects in a plain result that are media: ``mime_type``, ``bytes``, and ``data`` or ``artifact``.
 
-    In their order, as far as so many lists and objects are looked into.
+    In their order, as far as so many values are looked at.
     """
     found: list[dict[str, Any]] = []
     left: list[Any] = [value]
-    while left and most:
+    while left:
         item = left.pop()
-        most -= 1
         if type(item) is dict:
             kept = item.get("data", item.get("artifact"))
             if type(item.get("mime_type")) is str and type(item.get("bytes")) is int and type(kept) is str:
@@ -359,7 +358,8 @@ def media_items(value: Any, *, most: int = 20_000) -> list[dict[str, Any]]:
                 continue
         elif type(item) is not list:
             continue
-        inner = item.values() if type(item) is dict else item
+        inner = list(islice(item.values() if type(item) is dict else item, max(0, most)))
+        most -= 1 + len(inner)
         left += [each for each in inner if type(each) is dict or type(each) is list][::-1]
     return found
 
