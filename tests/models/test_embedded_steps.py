@@ -167,3 +167,18 @@ async def test_the_longest_request_is_read_and_no_longer_one(play: Any) -> None:
     assert (await play(Engines((None, 0.9)), Message.user(longest))).calls == ()
     with pytest.raises(ModelError, match="MODEL_REQUEST_TOO_LONG"):
         await play(Engines(), Message.user(longest + "x"))
+
+
+async def test_warming_up_ranks_the_tools_and_starts_an_engine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(model, "engine_files", lambda folder: EngineFiles(Path("engine"), Path("weights")))
+    ranked = list[str]()
+
+    async def rank(text: str, tools: Sequence[ToolSpecification]) -> list[tuple[ToolSpecification, float]]:
+        ranked.extend(tool.name for tool in tools)
+        return [(tool, 0.3) for tool in tools]
+
+    embedded, engines = EmbeddedModel(rank=rank), Engines((None, 0.9))
+    embedded._engines = engines  # type: ignore[assignment]  # a table has no processes
+    await embedded.warm_up(TOOLS)
+    assert ranked == [tool.name for tool in TOOLS]
+    assert engines._choices == []  # it was asked

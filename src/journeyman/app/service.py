@@ -6,7 +6,7 @@ Knows nothing of HTTP. Everything here works without a language model, except a 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,7 +19,7 @@ from journeyman.app.journeyman import Journeyman
 from journeyman.app.owners import dead_owners
 from journeyman.app.runner import ALIVE_SECONDS
 from journeyman.core.calls import CallRow, speaks_for_tool
-from journeyman.core.errors import ConfigurationError
+from journeyman.core.errors import ConfigurationError, JourneymanError
 from journeyman.core.policy import RateLimit, RiskLevel
 from journeyman.core.protocols import Embedder, Model
 from journeyman.core.specification import ToolSpecification
@@ -84,6 +84,13 @@ class Service:
     @property
     def default_agent(self) -> Agent:
         return next(iter(self.agents.values()))
+
+    async def warm_up(self) -> None:
+        """Let the model that answers get ready, if it needs to; one that cannot says so when it is asked."""
+        with suppress(JourneymanError):
+            warm_up = getattr(self.app.model_for(self.default_agent), "warm_up", None)
+            if warm_up is not None:
+                await warm_up(self.app.library.specifications())
 
     def risk_of(self, tool_name: str) -> RiskLevel:
         """What a tool is graded as before its arguments are known."""

@@ -163,7 +163,13 @@ def serve(
             if database.shared_limits:  # while it starts, a server that starts beside it is waited for
                 database.retry_for(AWAY_SECONDS)
             bound = partial(ready, service)
-            await http.serve(service, host=host, port=port, tokens=known, options=served, tls=tls, ready=bound)
+            # Where worker processes carry out runs, theirs are the models.
+            warming = asyncio.create_task(service.warm_up() if workers is None else asyncio.sleep(0))
+            try:
+                await http.serve(service, host=host, port=port, tokens=known, options=served, tls=tls, ready=bound)
+            finally:
+                warming.cancel()
+                await asyncio.gather(warming, return_exceptions=True)
 
     asyncio.run(whole())
 

@@ -118,6 +118,11 @@ class EmbeddedModel:
     def __repr__(self) -> str:
         return f"EmbeddedModel(gate={self._gate:g})"
 
+    async def warm_up(self, tools: Sequence[ToolSpecification]) -> None:
+        """Start an engine and rank the tools once, so that the first request finds both ready."""
+        asked = tuple(tool for tool in tools if tool.name not in RESERVED_NAMES)
+        await self.respond(ModelRequest(messages=(Message.user("Which tools are there?"),), tools=asked, step=1))
+
     async def respond(self, request: ModelRequest, deltas: Deltas | None = None) -> ModelResponse:
         """The next calls, or the answer."""
         if request.output is not None:
