@@ -25,8 +25,9 @@ from journeyman.models.embedded import engine
 from journeyman.models.embedded.files import EngineFiles
 from journeyman.sensitive.environment import clean_environment
 
-ENGINES_KEPT = 4
-"""About 65 MB each, beside the weights they share: for the choice among an agent's tools and for those chosen last."""
+ENGINES_KEPT = 1
+"""About 65 MB, beside the weights. Each request has forms of its own, and to load another engine costs more than to read
+them."""
 
 
 @dataclass(frozen=True, slots=True)
