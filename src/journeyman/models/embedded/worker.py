@@ -26,8 +26,7 @@ from journeyman.models.embedded.files import EngineFiles
 from journeyman.sensitive.environment import clean_environment
 
 ENGINES_KEPT = 1
-"""About 65 MB, beside the weights. Each request has forms of its own, and to load another engine costs more than to read
-them."""
+"""About 65 MB, beside the weights. Each request has forms of its own, and loading costs more than reading them."""
 
 
 @dataclass(frozen=True, slots=True)
