@@ -384,7 +384,7 @@ async def _served(
             "recalls": float(personal and bool(wording.recalled.search(text) and wording.of_memory.search(told))),
         }
         about = signal.concepts + signal.name_meant + signal.words + signal.name_said
-        about = min(1.0, about + max(signal.plain, signal.clause, 0.0))
+        about = min(1.0, about + max(signal.plain, signal.clause, 0.0)) ** 2
         seen |= {name: seen[name] * about for name in _OF_ANY_TOOL}
         if sum(weight * seen[name] for name, weight in weights.items()) + added >= 0:
             return True

@@ -6,9 +6,10 @@ It reads facts and labels, and gives advice. It knows neither the loop nor the d
 from typing import TYPE_CHECKING
 
 from journeyman.core.lazy import lazy_names
-from journeyman.core.words import WordLists
+from journeyman.core.words import Patterns, WordLists
 
 listed = WordLists("journeyman.learning", "words.txt")
+shapes = Patterns("journeyman.learning", "abstraction.txt")
 
 if TYPE_CHECKING:
     from journeyman.core.approvals import Label as Label

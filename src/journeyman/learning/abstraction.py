@@ -15,8 +15,7 @@ from typing import Any
 
 from journeyman.core.calls import ResultField, Taken, names_in, ungrounded
 from journeyman.core.playbook import DemonstratedCall, Demonstration, placeholder
-from journeyman.core.words import Patterns
-from journeyman.learning import listed
+from journeyman.learning import listed, shapes
 from journeyman.learning.episodes import Episode, EpisodeCall
 from journeyman.learning.examples import worked
 from journeyman.provenance import ledger
@@ -24,7 +23,6 @@ from journeyman.provenance.index import identifies
 from journeyman.provenance.ledger import CalledTool, Ledger, User, Utterance, is_name, shown_path, values_at, written
 from journeyman.sensitive.tokens import redacted
 
-_written = Patterns("journeyman.learning", "abstraction.txt")
 LONGEST_REQUEST = 2_000
 """Characters of a request that are shown."""
 MOST_CALLS = 12
@@ -201,12 +199,12 @@ class _Tracer:
             return False
         if not isinstance(value, str):
             return abs(value) < 100
-        if _written.constant.fullmatch(value) is None or self.names.known(value) is not None:
+        if shapes.constant.fullmatch(value) is None or self.names.known(value) is not None:
             return False
         return len(text) < SHORT or text not in _squeezed(self.request.text)
 
     def _in_result(self, value: str | int | float, text: str, argument: str) -> ResultField | None:
-        common = len(str(value)) < SHORT or _written.constant.fullmatch(text)
+        common = len(str(value)) < SHORT or shapes.constant.fullmatch(text)
         for number, result in enumerate(self._results):
             path = result.field_of(text)
             if common:
@@ -255,8 +253,8 @@ def _filled(text: str, names: _Names) -> str:
 
 def _is_plain(text: str, name: str) -> bool:
     """Whether a value is a few plain words, and nobody's name."""
-    named = _written.of_somebody.search(name) and not _written.constant.fullmatch(text.casefold())
-    return _written.plain_words.fullmatch(text) is not None and not named
+    named = shapes.of_somebody.search(name) and not shapes.constant.fullmatch(text.casefold())
+    return shapes.plain_words.fullmatch(text) is not None and not named
 
 
 def _closing(answer: str, names: _Names) -> str:
@@ -272,8 +270,8 @@ def _personal(text: str) -> str:
     """A text without what may be somebody's: secrets, addresses, numbers, names. Placeholders stay."""
     pieces = re.split(r"(⟦[^⟧]*⟧)", redacted(text))
     for at in range(0, len(pieces), 2):
-        piece = _written.personal.sub("⟦value⟧", pieces[at])
-        pieces[at] = _written.name.sub(lambda match: "⟦name⟧" if _is_name(match[0]) else match[0], piece)
+        piece = shapes.personal.sub("⟦value⟧", pieces[at])
+        pieces[at] = shapes.name.sub(lambda match: "⟦name⟧" if _is_name(match[0]) else match[0], piece)
     return "".join(pieces)
 
 
@@ -295,7 +293,7 @@ def _put(text: str, name: str, value: str, *, keep_plain: bool = False) -> str:
 
 def _shape(text: str) -> str:
     """How a date or a time is written, where that is all that can be told of it: ``like 0000-00-00``."""
-    if not _written.dated.fullmatch(text):
+    if not shapes.dated.fullmatch(text):
         return ""
     return f" like {''.join('0' if character.isdigit() else character for character in text)}"
 

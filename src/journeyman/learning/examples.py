@@ -16,8 +16,8 @@ from typing import Any
 from journeyman.core.calls import ResultField
 from journeyman.core.data import digest
 from journeyman.core.playbook import Demonstration, WorkedExample
-from journeyman.core.words import Patterns, stands_in, words
-from journeyman.learning import listed
+from journeyman.core.words import stands_in, words
+from journeyman.learning import listed, shapes
 from journeyman.provenance.hints import nearest_choice
 from journeyman.provenance.index import identifies
 from journeyman.provenance.ledger import written
@@ -27,7 +27,6 @@ from journeyman.sensitive.tokens import redacted
 MOST_EXAMPLES = 12
 """Of one strategy: so many runs are shown."""
 MOST_TRIES = 20
-_written = Patterns("journeyman.learning", "abstraction.txt")
 _MARK = re.compile(r"⟦([^⟧]*)⟧")
 _DAY = re.compile(r"(\d{4}[-/]\d\d[-/])(\d\d)")
 _MONTH_NAME = rf"\b(?:{'|'.join(calendar.month_name[1:])})\b"
@@ -41,8 +40,8 @@ _NUMBERED = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d|[\w@:/-]*\d[\w@:/-]*(?:[.,@]\
 
 def is_choice(name: str, text: str) -> bool:
     """Whether a value of a parameter names a choice, as a fixed list would have it, and nothing of somebody's."""
-    free = _written.of_somebody.search(name) or _written.free.search(name) or identifies(name)
-    return not free and _written.choice.fullmatch(text) is not None
+    free = shapes.of_somebody.search(name) or shapes.free.search(name) or identifies(name)
+    return not free and shapes.choice.fullmatch(text) is not None
 
 
 class Imitation:
@@ -62,28 +61,28 @@ class Imitation:
         """Another value of the same form; of a ``secret`` one no word stays."""
         if self._own:
             return redacted(value) if isinstance(value, str) else value
-        if isinstance(value, str) and _written.dated.fullmatch(value):
+        if isinstance(value, str) and shapes.dated.fullmatch(value):
             return _DAY.sub(lambda found: f"{found[1]}{int(found[2]) + self._shift:02d}", value)
         # A small number and a few plain words are nobody's, wherever they stand.
-        plain = not isinstance(value, str) or (not self._all_of(name, secret) and _written.plain_text.fullmatch(value))
+        plain = not isinstance(value, str) or (not self._all_of(name, secret) and shapes.plain_text.fullmatch(value))
         made = (self._made(value, name, str(attempt), secret=secret) for attempt in range(MOST_TRIES))
         free = (item for item in made if written(item).casefold() not in self._real)
         return value if plain and isinstance(value, str) else next(free, value if plain else "example")
 
     def _all_of(self, name: str, secret: bool) -> bool:
-        return secret or identifies(name) or _written.of_somebody.search(name) is not None
+        return secret or identifies(name) or shapes.of_somebody.search(name) is not None
 
     def _made(self, value: Any, name: str, salt: str, *, secret: bool) -> Any:
         if isinstance(value, int | float):
             return type(value)(self._digits(written(value), salt))
         if "@" in value:
-            return f"{self._word(value, 'first')}@example.org"
+            return f"{self._word(value, listed.first)}@example.org"
         if len(value.split()) > 4:
             return " ".join(sorted(listed.said)[int(digest(value)[:8], 16) % len(listed.said)].split("_"))
         everything = self._all_of(name, secret)
-        kinds = iter(("first", *["last"] * len(value)))
+        names = iter((listed.first, *[listed.last] * len(value)))
         pattern = r"[^\W\d_]{4,}" if any(map(str.isdigit, value)) else r"[^\W\d_]+" if everything else _CAPITAL.pattern
-        return self._digits(re.sub(pattern, lambda part: self._word(part[0], next(kinds)), value), salt)
+        return self._digits(re.sub(pattern, lambda part: self._word(part[0], next(names)), value), salt)
 
     def request(self, text: str) -> str:
         """A request, with the days of dates that were reckoned from its words shifted as these are."""
@@ -96,11 +95,11 @@ class Imitation:
         drawn = int(digest("digits", text, salt)[:8], 16)
         return re.sub(r"\d", lambda digit: str((int(digit[0]) + drawn // (1 + digit.start())) % 9 + 1), text)
 
-    def _word(self, word: str, kind: str) -> str:
+    def _word(self, word: str, among: frozenset[str]) -> str:
         if word not in self._words:
-            every = sorted(getattr(listed, kind))
+            every = sorted(among)
             free = [item for item in every if item not in self._words.values() and item not in " ".join(self._real)]
-            self._words[word] = (free or every)[int(digest(kind, word)[:8], 16) % len(free or every)]
+            self._words[word] = (free or every)[int(digest(word)[:8], 16) % len(free or every)]
         made = self._words[word]
         return made.capitalize() if word[0].isupper() else made
 
@@ -118,7 +117,7 @@ def worked(
 
     ``names`` are the placeholders of its values; ``personal`` leaves out of a text what else may be somebody's.
     """
-    texts = [value for value in names if _written.dated.fullmatch(value)]
+    texts = [value for value in names if shapes.dated.fullmatch(value)]
     days = set(_SPELLED.findall(request))
     dates = [
         text for text in texts if stands_in(request, text) or any(str(int(d)) in days for _, d in _DAY.findall(text))

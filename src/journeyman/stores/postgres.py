@@ -67,6 +67,12 @@ def split_pool_size(url: str) -> tuple[str, int]:
     return urlunsplit(parts._replace(query="&".join(kept))), int(sizes[-1])
 
 
+def is_pooled(raw: psycopg.Connection[Any]) -> bool:
+    """Whether a pooler stands between us and the server: then the process it tells us of is not the server's."""
+    row = raw.execute("SELECT pg_backend_pid()").fetchone()
+    return row is None or row[0] != raw.info.backend_pid
+
+
 class PostgresConnection(Connection):
     """Behind a pooler (pgbouncer in transaction mode) each transaction may be on another session of the server.
 
@@ -81,9 +87,7 @@ class PostgresConnection(Connection):
     def __init__(self, conninfo: str) -> None:
         self._raw = psycopg.connect(conninfo, autocommit=True, prepare_threshold=None)
         try:
-            # Whether a pooler stands between us and the server: then the process it tells us of is not the server's.
-            row = self._raw.execute("SELECT pg_backend_pid()").fetchone()
-            self.pooled = row is None or row[0] != self._raw.info.backend_pid
+            self.pooled = is_pooled(self._raw)
             if not self.pooled:
                 self._raw.prepare_threshold = 5
                 self._raw.execute(SESSION)
