@@ -73,8 +73,8 @@ SCENARIOS = (
     ),
     Scenario(
         name="tools",
-        title="10-step runs with 10 and with 200 tools offered",
-        workloads={"10": Workload(runs=60, tools_offered=10), "200": Workload(runs=60, tools_offered=200)},
+        title="10-step runs with 10, 200 and 500 tools",
+        workloads={str(count): Workload(runs=60, tools_offered=count) for count in (10, 200, 500)},
     ),
     Scenario(
         name="throughput",

@@ -35,7 +35,7 @@ _NOT_ABOUT_THE_CALL = frozenset(
 async def update_choice(run: Run) -> None:
     """Bring up to date what the model is told of, before it is asked; for runs whose offer is narrowed."""
     made = _Changes(run)
-    there = sum(map(run.offer.there, run.offer.chosen))
+    there = run.offer.told
     if not there:
         await _choose(run, made)
     elif 2 * there < min(run.offer.room, len(run.offer.permitted)):
@@ -82,7 +82,7 @@ async def _choose(run: Run, made: _Changes) -> None:
 
 async def _fill(run: Run, made: _Changes) -> None:
     offer, task = run.offer, run.state.task
-    if (room := offer.room - sum(map(offer.there, offer.chosen))) > 0:
+    if (room := offer.room - offer.told) > 0:
         text = "" if task is None else task.description
         ranked = await offer.rank(text, k=room, without=offer.chosen)
         if len(ranked) < room:

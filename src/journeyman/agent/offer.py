@@ -13,6 +13,7 @@ import asyncio
 import logging
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from operator import is_
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field
@@ -76,6 +77,8 @@ class Offer:
         """Whether the model is told of some tools only."""
         self.chosen: list[str] = []
         """Which, in the order in which they were chosen; some may not be there at the moment."""
+        self.told, self.room = 0, 1
+        """How many of them are there, and for how many there is room: the first of an offer are those of the loop."""
         self.before: tuple[str, ...] = ()
         """What the model was told of before there were too many tools."""
         self.seen_steps = 0
@@ -107,6 +110,8 @@ class Offer:
         if state.offer_known:
             self.chosen = list(state.offered)
         self.seen_steps, self.found, self.fallbacks = state.offered_at, dict(state.found), set(state.fallbacks)
+        if self.narrowed:
+            self._arrange()
 
     def refresh(self) -> None:
         """Take over what has changed in the library since the last step."""
@@ -123,20 +128,17 @@ class Offer:
         if READ_RESULT not in self._builtin:
             reader = self._builtin[READ_RESULT] = read_result_tool(cut_results, limit=limit, read=read)
             self.tools[READ_RESULT] = reader
-            if not self.narrowed:
+            if self.narrowed:
+                self._arrange()
+            else:
                 self.offered = (*self.offered, reader.specification)
 
     # --- where there are more than the model is told of
 
     @property
-    def room(self) -> int:
-        """How many tools can be chosen: the first of an offer are those of the loop."""
-        return max(1, (self._most or 0) - len(self._head()))
-
-    @property
     def crowded(self) -> bool:
         """Whether more were chosen than there is room for: some have come back, or the limit was lowered."""
-        return sum(map(self.there, self.chosen)) > self.room
+        return self.told > self.room
 
     @property
     def wants_reader(self) -> bool:
@@ -160,16 +162,17 @@ class Offer:
         found when that was. Others go first, the latest before the earlier; then what was found, the oldest first and
         of one search the last; and what was used only where there is nothing else, the one that was not for longest.
         """
-        kept = [name for name in self.chosen if self.there(name)]
+        chosen = frozenset(self.chosen)
+        kept = {name: place for place, name in enumerate(filter(self.there, self.chosen))}
         wanted = {name: place for place, name in enumerate(dict.fromkeys(names))}
-        new = [name for name in wanted if name not in self.chosen and self.there(name)]
+        new = [name for name in wanted if name not in chosen and self.there(name)]
         staying = [name for name in kept if name in used or name in wanted or name == READ_RESULT]
         again = [place for name, place in wanted.items() if name in kept]
         at_least = 0 if new and again and wanted[new[0]] > max(again) else 1
         new = new[: max(at_least, self.room - len(staying))]
         going = sorted(
             (name for name in kept if name != READ_RESULT),
-            key=lambda name: (used.get(name, -1), found.get(name, -1), -wanted.get(name, kept.index(name))),
+            key=lambda name: (used.get(name, -1), found.get(name, -1), -wanted.get(name, kept[name])),
         )[: max(0, len(kept) + len(new) - self.room)]
         if new or going:
             self.chosen = [name for name in self.chosen if name not in going] + new
@@ -182,13 +185,15 @@ class Offer:
         tools: Sequence[ToolSpecification] = self.permitted
         if left:
             tools = [item for item in tools if item.name not in left]
-        there = {item.name for item in tools}
+        there = self._by_name.keys() - left
         try:
             ranking = asyncio.ensure_future(self._ranker.rank(text, tools, k=k))
             # Nobody may be left to wait for it, and its vectors are of use to the next ranking.
             ranking.add_done_callback(lambda done: done.cancelled() or done.exception())
-            async with asyncio.timeout(RANK_SECONDS):
-                ranked: Sequence[str] = await asyncio.shield(ranking)
+            done, _ = await asyncio.wait({ranking}, timeout=RANK_SECONDS)
+            if not done:
+                raise TimeoutError
+            ranked: Sequence[str] = ranking.result()
         except Exception as error:
             late = isinstance(error, TimeoutError)
             logger.warning("no ranking of tools: they are found by their words", exc_info=None if late else error)
@@ -203,9 +208,11 @@ class Offer:
 
     def _arrange(self) -> None:
         """What is at the beginning stays there while it exists: a provider reads again only what comes after."""
-        names = [*self._head(), *(name for name in self.chosen if self.there(name))]
-        offered = tuple(self._by_name.get(name) or self._builtin[name].specification for name in names)
-        if len(offered) != len(self.offered) or any(a is not b for a, b in zip(offered, self.offered, strict=True)):
+        head = self._head()
+        there = self._by_name | {name: tool.specification for name, tool in self._builtin.items()}
+        offered = tuple([there[name] for name in (*head, *self.chosen) if name in there])
+        self.told = len(offered) - len(head)
+        if len(offered) != len(self.offered) or not all(map(is_, offered, self.offered)):
             self.offered = offered
 
     # --- what there is
@@ -236,6 +243,7 @@ class Offer:
         self.tools.update(self._builtin)
         if self.narrowed:
             self._by_name = {item.name: item for item in offered}
+            self.room = max(1, (self._most or 0) - len(self._head()))
             self._arrange()
             return
         if self._builtin:

@@ -373,7 +373,8 @@ def described_call(run: Run, text: str) -> str | None:
     described = [
         tool.name
         for tool in run.offer.offered
-        if tool.name not in called
+        if tool.name in text
+        and tool.name not in called
         and tool.name not in RESERVED_NAMES
         and re.search(rf"[`\"']{re.escape(tool.name)}[`\"'(]|(?<!\w){re.escape(tool.name)}\(", text)
         and (required := tool.parameters.get("required"))

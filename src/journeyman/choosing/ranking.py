@@ -106,16 +106,16 @@ class Signals(NamedTuple):
     statement_changes: float = 0.0
 
 
-_SHARED, _PREFIX = Signals._fields.index("same_action"), Signals._fields.index("prefix")
-_NO_MEANING, _NOTHING = (0.0,) * 4, (0.0,) * _SHARED
-"""The first signals, where there is no embedder; else those of ``Catalogue.meanings``."""
+_SAID, _FITS = Signals._fields.index("words"), Signals._fields.index("same_action")
+"""Where the signals begin that are found by the texts' words, and those by what the tool does and takes."""
+_NO_MEANING, _NOTHING_SAID = (0.0,) * _SAID, (0.0,) * (_FITS - _SAID)
 
 
 class _Profile:
     """What there is to know of one tool, whatever is asked for: its place, its name, all and the first that is said."""
 
     def __init__(self, tool: ToolSpecification, place: int, *, name: str, said: str, first: str) -> None:
-        self.tool, self.place = tool, place
+        self.tool, self.name, self.place = tool, tool.name, place
         self.name_terms = frozenset(terms(name))
         self.actions, self.needs = tool_actions(tool), Needs.of(tool)
         self.meant, self.meant_first, self.meant_name = concepts(said), concepts(first), concepts(name)
@@ -147,11 +147,12 @@ class _Asked:
         self.identified = "key" in self.kinds or bool(self.prefixes)
         self._fitting: dict[int, tuple[float, ...]] = {}
 
-    def fitting(self, each: _Profile) -> tuple[float, ...]:
-        """The signals from ``same_action`` on, for all tools that are alike; ``prefix``, which is no such, as 0."""
-        if (kept := self._fitting.get(each.kind)) is None:
+    def fitting(self, each: _Profile, *, prefixed: bool) -> tuple[float, ...]:
+        """The signals from ``same_action`` on, once for all tools that are alike."""
+        key = ~each.kind if prefixed else each.kind
+        if (kept := self._fitting.get(key)) is None:
             does, changes = each.actions, not each.tool.read_only
-            kept = self._fitting[each.kind] = Signals(
+            kept = self._fitting[key] = Signals(
                 same_action=near(self.first_verb, does),
                 any_action=near(self.verbs, does),
                 reads=float(each.tool.read_only and bool(self.first_verb) and not self.changes),
@@ -163,13 +164,60 @@ class _Asked:
                 kinds_taken=share(len(self.kinds & each.takes), len(self.kinds)),
                 kinds_missing=share(len(each.requires - self.kinds), len(each.requires)),
                 shape=float(not self.shapes.isdisjoint(each.shapes)),
+                prefix=float(prefixed),
                 takes_identifier=(1.0 if each.takes_one else -1.0) if self.identified else 0.0,
                 cued=(near(self.cues, does) or OTHER_CUE) if self.cues and does else 0.0,
                 question_changes=float(self.mood == "question" and changes),
                 order_changes=float(self.mood == "order" and changes),
                 statement_changes=float(self.mood == "statement" and changes),
-            )[_SHARED:]
+            )[_FITS:]
         return kept
+
+
+class Evidence(NamedTuple):
+    """What speaks for those of some tools that seem nearest at first sight, and the names of the others."""
+
+    catalogue: Catalogue
+    asked: _Asked
+    near: Sequence[_Profile]
+    rest: Sequence[str]
+    said: Mapping[str, tuple[float, ...]]
+    """The signals from ``words`` on, of the tools that share something with the request."""
+    prefixed: frozenset[str]
+    meanings: Vectors | None
+
+    def signals(self) -> dict[str, Signals]:
+        rows = None if self.meanings is None else self.meanings.tolist()
+        return {
+            each.name: Signals._make(
+                (
+                    *(_NO_MEANING if rows is None else rows[each.place]),
+                    *self.said.get(each.name, _NOTHING_SAID),
+                    *self.asked.fitting(each, prefixed=each.name in self.prefixed),
+                )
+            )
+            for each in self.near
+        }
+
+    def scores(self, weights: Sequence[float]) -> dict[str, float]:
+        """The weighed sum of each tool's signals, in their order; where there is nothing, nothing is added."""
+        meant = [0.0] * len(self.catalogue.tools)
+        if self.meanings is not None:
+            columns = [column * weight for column, weight in zip(self.meanings.astype(float).T, weights, strict=False)]
+            meant = sum(columns[1:], columns[0]).tolist()
+        said_weights, fit_weights = weights[_SAID:_FITS], weights[_FITS:]
+        scores, fits, said_of = dict[str, float](), dict[int, list[float]](), self.said.get
+        for each in self.near:
+            prefixed = each.name in self.prefixed
+            key = ~each.kind if prefixed else each.kind
+            if (fit := fits.get(key)) is None:
+                weighed = map(mul, fit_weights, self.asked.fitting(each, prefixed=prefixed))
+                fit = fits[key] = [one for one in weighed if one]
+            score = meant[each.place]
+            if (said := said_of(each.name)) is not None:
+                score = sum(map(mul, said_weights, said), score)
+            scores[each.name] = sum(fit, score)
+        return scores
 
 
 class Catalogue:
@@ -203,6 +251,10 @@ class Catalogue:
         self._by_meant_name = _holders((name, each.meant_name) for name, each in each_of)
         self._by_meant_first = _holders((name, each.meant_first) for name, each in each_of)
         self._name_weight = {name: self._weight(each.meant_name) for name, each in self._profiles.items()}
+        self._numbers = {name: frozenset(_NUMBER.findall(name)) for name in self.tools}
+        self._by_number = _holders(self._numbers.items())
+        self._covered: tuple[ToolSpecification, ...] | None = None
+        """Some that it was found to cover."""
         self._vectors: Vectors | None = None
         self._making: asyncio.Task[None] | None = None
         self._waited = False
@@ -263,66 +315,64 @@ class Catalogue:
 
     def covers(self, tools: Sequence[ToolSpecification]) -> bool:
         """Whether it holds all of these, as they are."""
-        return all(self.tools.get(tool.name) is tool for tool in tools)
+        if tools is self._covered:
+            return True
+        held = self.tools.get
+        if not all(held(tool.name) is tool for tool in tools):
+            return False
+        self._covered = tools if isinstance(tools, tuple) else None
+        return True
 
     def _at_first_sight(
-        self, names: list[str], asked: _Asked, by_words: Mapping[str, float], rows: Sequence[Sequence[float]] | None
+        self, names: list[str], meant: Iterable[int], by_words: Mapping[str, float], meanings: Vectors | None
     ) -> tuple[list[str], list[str]]:
         """The tools to compare in full, and the others."""
         if len(names) <= MOST_COMPARED:
             return names, []
-        sight = {}
-        for name in names:
-            each = self._profiles[name]
-            sight[name] = 2 * by_words.get(name, 0.0) + 0.1 * len(asked.meant & each.meant)
-            if rows is not None:
-                plain, _, parameters, _ = rows[each.place]
-                sight[name] += plain + parameters
+        shared = Counter(name for one in meant for name in self._by_meant.get(one, ()))
+        nearness = [0.0] * len(self.tools)
+        if meanings is not None:
+            plain, _, parameters, _ = meanings.astype(float).T
+            nearness = (plain + parameters).tolist()
+        sight = dict(zip(self.tools, nearness, strict=True))
+        for name in by_words.keys() | shared.keys():
+            sight[name] += 2 * by_words.get(name, 0.0) + 0.1 * shared[name]
         ordered = sorted(names, key=sight.__getitem__, reverse=True)
         return ordered[:MOST_COMPARED], ordered[MOST_COMPARED:]
 
-    def compare(
-        self, text: str, meanings: Vectors | None, *, among: Sequence[str]
-    ) -> tuple[dict[str, Signals], list[str]]:
-        """The evidence for those of some tools that seem nearest at first sight, and the names of the others."""
+    def compare(self, text: str, meanings: Vectors | None, *, among: Iterable[str]) -> Evidence:
+        """The evidence for those of some tools that seem nearest at first sight."""
         by_words, asked = self._by_words.shares(text), _Asked(text)
-        rows = None if meanings is None else meanings.tolist()
-        near_ones, rest = self._at_first_sight(list(dict.fromkeys(among)), asked, by_words, rows)
+        near_ones, rest = self._at_first_sight(list(dict.fromkeys(among)), asked.meant, by_words, meanings)
         weight, begins = self._weight(asked.meant) + self._unspoken, self._weight(asked.begins) + self._unspoken
         named = _found(self._by_name_term, asked.said, self._rarity, 0.0)
         meant = _found(self._by_meant, asked.meant, self._concept_rarity, self._unspoken)
         meant_name = _found(self._by_meant_name, asked.meant, self._concept_rarity, self._unspoken)
         meant_first = _found(self._by_meant_first, asked.begins, self._concept_rarity, self._unspoken)
-        prefixed = {
+        prefixed = frozenset(
             name
             for word, names in (self._by_name_word.items() if asked.prefixes else ())
             if word.startswith(asked.prefixes)
             for name in names
-        }
-        evidence, strangers = {}, dict[int, Signals]()
-        shares_something = (
-            {*by_words, *named, *meant, *meant_name, *meant_first, *prefixed} if rows is None else set(near_ones)
         )
-        for name in near_ones:
-            each = self._profiles[name]
-            if name not in shares_something:
-                if each.kind not in strangers:
-                    strangers[each.kind] = Signals._make((*_NOTHING, *asked.fitting(each)))
-                evidence[name] = strangers[each.kind]
-                continue
-            fits = asked.fitting(each)
-            if name in prefixed:
-                fits = (*fits[: _PREFIX - _SHARED], 1.0, *fits[_PREFIX - _SHARED + 1 :])
-            # In the order of the fields; by their names it takes three times as long.
-            said = (
+        said = {
+            name: (
                 by_words.get(name, 0.0),
                 share(named.get(name, 0.0), self._name_rarity[name]),
                 meant.get(name, 0.0) / weight,
                 meant_name.get(name, 0.0) / (self._name_weight[name] + self._unspoken / 2),
                 meant_first.get(name, 0.0) / begins,
             )
-            evidence[name] = Signals._make((*(_NO_MEANING if rows is None else rows[each.place]), *said, *fits))
-        return evidence, rest
+            for name in {*by_words, *named, *meant, *meant_name, *meant_first}.intersection(near_ones)
+        }
+        return Evidence(self, asked, [self._profiles[name] for name in near_ones], rest, said, prefixed, meanings)
+
+    def named_in(self, text: str) -> set[str]:
+        """The tools that a request names outright, or by the numbers in their names."""
+        said = frozenset(_NUMBER.findall(text))
+        numbered = {name for one in said for name in self._by_number.get(one, ()) if said >= self._numbers[name]}
+        whole = self.tools if "_" in text else ()
+        return numbered | {n for n in whole if "_" in n and n in text and not (said and self._numbers[n])}
 
 
 def _holders(spoken: Iterable[tuple[str, frozenset[K]]]) -> dict[K, list[str]]:
@@ -379,12 +429,6 @@ does so."""
 _NUMBER = re.compile(r"\d+")
 
 
-def _is_named(name: str, text: str, numbers: frozenset[str]) -> bool:
-    if numbers and (own := _NUMBER.findall(name)):
-        return numbers.issuperset(own)
-    return "_" in name and name in text
-
-
 @dataclass(frozen=True, slots=True)
 class Ranked:
     """Tools for a request."""
@@ -409,40 +453,51 @@ class ToolRanking:
 
     async def rank(self, text: str, tools: Sequence[ToolSpecification], *, k: int) -> list[str]:
         """The names of at most ``k`` of these tools, best first."""
-        return list((await self.ranked(text, tools)).names[:k])
+        chances, rest, _ = await self._chances(text, tools)
+        return [*chances, *rest][:k]
 
     async def ranked(self, text: str, tools: Sequence[ToolSpecification]) -> Ranked:
         """All of these tools with how likely each is."""
-        signals, rest, by_words = await self.signals(text, tools)
+        chances, rest, by_words = await self._chances(text, tools)
+        return Ranked((*chances.items(), *((name, 0.0) for name in rest)), by_words)
+
+    async def _chances(
+        self, text: str, tools: Sequence[ToolSpecification]
+    ) -> tuple[dict[str, float], Sequence[str], bool]:
+        """The tools that seem nearest, best first, each with how likely it is; the others; whether by words only."""
+        if (evidence := await self._evidence(text, tools)) is None:
+            return {}, [tool.name for tool in tools], self._embedder is None
+        by_words = evidence.meanings is None
         # What counts how much, with an embedder and without: see ``Signals``.
         known = packaged_json("journeyman.choosing", "ranking.json")
-        weights = known["by_words" if by_words else "by_meaning"].values()
-        said = frozenset(_NUMBER.findall(text))
-        # Tools that share nothing with the request have one evidence for all of a kind.
-        different = {id(each): each for each in signals.values()}
-        weighed = {key: sum(map(mul, weights, each)) for key, each in different.items()}
-        scores = {name: weighed[id(each)] + NAMED * _is_named(name, text, said) for name, each in signals.items()}
-        best = max(scores.values(), default=0.0)
+        scores = evidence.scores(tuple(known["by_words" if by_words else "by_meaning"].values()))
+        for name in evidence.catalogue.named_in(text) & scores.keys():
+            scores[name] += NAMED
+        best = max(scores.values())
         chances = {name: math.exp(score - best) for name, score in scores.items()}
-        total = sum(chances.values())
-        ordered = sorted(chances.items(), key=lambda item: -item[1])
-        ranked = [(name, chance / total) for name, chance in ordered] + [(name, 0.0) for name in rest]
-        return Ranked(tuple(ranked), by_words)
+        total, ordered = sum(chances.values()), sorted(chances, key=chances.__getitem__, reverse=True)
+        return {name: chances[name] / total for name in ordered}, evidence.rest, by_words
 
     async def signals(
         self, text: str, tools: Sequence[ToolSpecification]
-    ) -> tuple[dict[str, Signals], list[str], bool]:
+    ) -> tuple[dict[str, Signals], Sequence[str], bool]:
         """The evidence for the tools that seem nearest; the names of the others; whether there were only words."""
+        if (evidence := await self._evidence(text, tools)) is None:
+            return {}, [tool.name for tool in tools], self._embedder is None
+        return evidence.signals(), evidence.rest, evidence.meanings is None
+
+    async def _evidence(self, text: str, tools: Sequence[ToolSpecification]) -> Evidence | None:
+        """None where nothing is asked, or there is no tool."""
         text = text[:LONGEST_REQUEST]
         if not tools or not any(map(str.isalnum, text)):
-            return {}, [tool.name for tool in tools], self._embedder is None
+            return None
         catalogue = self._catalogue(tools)
         try:
             meanings = await catalogue.meanings(text, self._embedder)
         except ModelError as error:
             logger.warning("choosing tools by words alone: %s", error)
             meanings = None
-        return *catalogue.compare(text, meanings, among=[tool.name for tool in tools]), meanings is None
+        return catalogue.compare(text, meanings, among=[tool.name for tool in tools])
 
     def _catalogue(self, tools: Sequence[ToolSpecification]) -> Catalogue:
         """These tools, prepared; of many, also some more: a run that looks again leaves out what it has."""

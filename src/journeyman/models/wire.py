@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from pydantic_core import PydanticSerializationError, to_json
@@ -15,6 +16,7 @@ from journeyman.core.runs import Message, Role, ToolCall
 from journeyman.core.specification import ToolSpecification, name_for_models
 
 
+@lru_cache(4_096)
 def is_safe_name(name: str) -> bool:
     """Whether providers accept it for a tool."""
     return name_for_models(name) == name
@@ -62,7 +64,7 @@ class EncodedTools:
 
 def make_offer(tools: tuple[ToolSpecification, ...]) -> EncodedTools:
     aliases = alias_names(tool.name for tool in tools)
-    encoded = b",".join(_function(tool, aliases.get(tool.name, tool.name)) for tool in tools)
+    encoded = b",".join([_function(tool, aliases.get(tool.name, tool.name)) for tool in tools])
     return EncodedTools(
         tools=tools,
         encoded=b',"tools":[' + encoded + b"]" if tools else b"",
