@@ -15,6 +15,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from operator import mul
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
@@ -46,6 +47,8 @@ MOST_COMPARED = 250
 """Tools that are compared in full: of more, those that seem nearest at first sight."""
 FIRST_SECONDS = 3.0
 """How long the first request waits for the vectors of tools that are new; until they are there, others do not."""
+REQUESTS_KEPT = 32
+"""The latest: one text is looked at for its intent, for gaps, by a run, and by the next run of the same job."""
 MOST_CLAUSES = 4
 MOST_EXAMPLES = 12
 OPENING_WORDS = 8
@@ -206,17 +209,17 @@ class Evidence(NamedTuple):
             columns = [column * weight for column, weight in zip(self.meanings.astype(float).T, weights, strict=False)]
             meant = sum(columns[1:], columns[0]).tolist()
         said_weights, fit_weights = weights[_SAID:_FITS], weights[_FITS:]
-        scores, fits, said_of = dict[str, float](), dict[int, list[float]](), self.said.get
+        scores, fits, said, prefixed = dict[str, float](), dict[int, list[float]](), self.said, self.prefixed
         for each in self.near:
-            prefixed = each.name in self.prefixed
-            key = ~each.kind if prefixed else each.kind
-            if (fit := fits.get(key)) is None:
-                weighed = map(mul, fit_weights, self.asked.fitting(each, prefixed=prefixed))
-                fit = fits[key] = [one for one in weighed if one]
-            score = meant[each.place]
-            if (said := said_of(each.name)) is not None:
-                score = sum(map(mul, said_weights, said), score)
-            scores[each.name] = sum(fit, score)
+            name, key, score = each.name, each.kind, meant[each.place]
+            if name in prefixed:
+                key = ~key
+            if key not in fits:
+                weighed = map(mul, fit_weights, self.asked.fitting(each, prefixed=key < 0))
+                fits[key] = [one for one in weighed if one]
+            if name in said:
+                score = sum(map(mul, said_weights, said[name]), score)
+            scores[name] = sum(fits[key], score)
         return scores
 
 
@@ -253,6 +256,7 @@ class Catalogue:
         self._name_weight = {name: self._weight(each.meant_name) for name, each in self._profiles.items()}
         self._numbers = {name: frozenset(_NUMBER.findall(name)) for name in self.tools}
         self._by_number = _holders(self._numbers.items())
+        self._asked = lru_cache(REQUESTS_KEPT)(_Asked)
         self._covered: tuple[ToolSpecification, ...] | None = None
         """Some that it was found to cover."""
         self._vectors: Vectors | None = None
@@ -342,7 +346,7 @@ class Catalogue:
 
     def compare(self, text: str, meanings: Vectors | None, *, among: Iterable[str]) -> Evidence:
         """The evidence for those of some tools that seem nearest at first sight."""
-        by_words, asked = self._by_words.shares(text), _Asked(text)
+        by_words, asked = self._by_words.shares(text), self._asked(text)
         near_ones, rest = self._at_first_sight(list(dict.fromkeys(among)), asked.meant, by_words, meanings)
         weight, begins = self._weight(asked.meant) + self._unspoken, self._weight(asked.begins) + self._unspoken
         named = _found(self._by_name_term, asked.said, self._rarity, 0.0)
@@ -443,6 +447,10 @@ class Ranked:
         return tuple(name for name, _ in self.tools)
 
 
+def _best_first(chances: Mapping[str, float]) -> list[str]:
+    return sorted(chances, key=chances.__getitem__, reverse=True)
+
+
 class ToolRanking:
     """Orders tools by how well they serve a request. Without an ``embedder`` words alone are compared."""
 
@@ -454,17 +462,19 @@ class ToolRanking:
     async def rank(self, text: str, tools: Sequence[ToolSpecification], *, k: int) -> list[str]:
         """The names of at most ``k`` of these tools, best first."""
         chances, rest, _ = await self._chances(text, tools)
-        return [*chances, *rest][:k]
+        return [*_best_first(chances), *rest][:k]
 
     async def ranked(self, text: str, tools: Sequence[ToolSpecification]) -> Ranked:
         """All of these tools with how likely each is."""
         chances, rest, by_words = await self._chances(text, tools)
-        return Ranked((*chances.items(), *((name, 0.0) for name in rest)), by_words)
+        total = sum(chances.values())
+        ranked = [(name, chances[name] / total) for name in _best_first(chances)]
+        return Ranked((*ranked, *((name, 0.0) for name in rest)), by_words)
 
     async def _chances(
         self, text: str, tools: Sequence[ToolSpecification]
     ) -> tuple[dict[str, float], Sequence[str], bool]:
-        """The tools that seem nearest, best first, each with how likely it is; the others; whether by words only."""
+        """How likely each of the nearest is beside the best; the names of the others; whether there were only words."""
         if (evidence := await self._evidence(text, tools)) is None:
             return {}, [tool.name for tool in tools], self._embedder is None
         by_words = evidence.meanings is None
@@ -474,9 +484,7 @@ class ToolRanking:
         for name in evidence.catalogue.named_in(text) & scores.keys():
             scores[name] += NAMED
         best = max(scores.values())
-        chances = {name: math.exp(score - best) for name, score in scores.items()}
-        total, ordered = sum(chances.values()), sorted(chances, key=chances.__getitem__, reverse=True)
-        return {name: chances[name] / total for name in ordered}, evidence.rest, by_words
+        return {name: math.exp(score - best) for name, score in scores.items()}, evidence.rest, by_words
 
     async def signals(
         self, text: str, tools: Sequence[ToolSpecification]

@@ -63,8 +63,9 @@ class EncodedTools:
 
 
 def make_offer(tools: tuple[ToolSpecification, ...]) -> EncodedTools:
-    aliases = alias_names(tool.name for tool in tools)
-    encoded = b",".join([_function(tool, aliases.get(tool.name, tool.name)) for tool in tools])
+    names = [tool.name for tool in tools]
+    aliases = alias_names(names)
+    encoded = b",".join(map(_function, tools, [aliases.get(name, name) for name in names] if aliases else names))
     return EncodedTools(
         tools=tools,
         encoded=b',"tools":[' + encoded + b"]" if tools else b"",
@@ -89,9 +90,9 @@ def _function(tool: ToolSpecification, name: str) -> bytes:
 def alias_names(names: Iterable[str]) -> dict[str, str]:
     """A safe name, unique among all of them, for each name that is not safe itself."""
     names = tuple(names)
-    taken = {name for name in names if is_safe_name(name)}
+    taken = set(filter(is_safe_name, names))
     aliases: dict[str, str] = {}
-    for name in names:
+    for name in names if len(taken) < len(names) else ():
         if name in taken or name in aliases:
             continue
         alias, number = name_for_models(name), 2
