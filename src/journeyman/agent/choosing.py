@@ -34,18 +34,17 @@ _NOT_ABOUT_THE_CALL = frozenset(
 
 async def update_choice(run: Run) -> None:
     """Bring up to date what the model is told of, before it is asked; for runs whose offer is narrowed."""
-    made = _Changes(run)
-    there = run.offer.told
-    if not there:
+    made, offer = _Changes(run), run.offer
+    if not offer.told:
         await _choose(run, made)
-    elif 2 * there < min(run.offer.room, len(run.offer.permitted)):
+    elif 2 * offer.told < min(offer.room, len(offer.permitted)):
         await _fill(run, made)  # a few that have gone may come back to their places; these are most
-    if run.state.steps[run.offer.seen_steps :]:
+    if len(run.state.steps) > offer.seen_steps:
         await _follow(run, made)
-        run.offer.seen_steps = len(run.state.steps)
-    if run.offer.wants_reader:
+        offer.seen_steps = len(run.state.steps)
+    if offer.wants_reader:
         made.add(["read_result"], "cut")
-    if run.offer.crowded:
+    if offer.told > offer.room:  # some have come back, or the limit was lowered
         made.add([], "limit")
     if made.facts:
         await run.recorder.record(*made.facts)

@@ -136,11 +136,6 @@ class Offer:
     # --- where there are more than the model is told of
 
     @property
-    def crowded(self) -> bool:
-        """Whether more were chosen than there is room for: some have come back, or the limit was lowered."""
-        return self.told > self.room
-
-    @property
     def wants_reader(self) -> bool:
         return READ_RESULT in self._builtin and READ_RESULT not in self.chosen
 

@@ -190,17 +190,12 @@ class Evidence(NamedTuple):
     meanings: Vectors | None
 
     def signals(self) -> dict[str, Signals]:
-        rows = None if self.meanings is None else self.meanings.tolist()
-        return {
-            each.name: Signals._make(
-                (
-                    *(_NO_MEANING if rows is None else rows[each.place]),
-                    *self.said.get(each.name, _NOTHING_SAID),
-                    *self.asked.fitting(each, prefixed=each.name in self.prefixed),
-                )
-            )
-            for each in self.near
-        }
+        rows = [_NO_MEANING] * len(self.catalogue.tools) if self.meanings is None else self.meanings.tolist()
+        signals = {}
+        for each in self.near:
+            fits = self.asked.fitting(each, prefixed=each.name in self.prefixed)
+            signals[each.name] = Signals._make((*rows[each.place], *self.said.get(each.name, _NOTHING_SAID), *fits))
+        return signals
 
     def scores(self, weights: Sequence[float]) -> dict[str, float]:
         """The weighed sum of each tool's signals, in their order; where there is nothing, nothing is added."""
@@ -319,13 +314,10 @@ class Catalogue:
 
     def covers(self, tools: Sequence[ToolSpecification]) -> bool:
         """Whether it holds all of these, as they are."""
-        if tools is self._covered:
-            return True
-        held = self.tools.get
-        if not all(held(tool.name) is tool for tool in tools):
-            return False
-        self._covered = tools if isinstance(tools, tuple) else None
-        return True
+        covered = tools is self._covered or all(self.tools.get(tool.name) is tool for tool in tools)
+        if covered and isinstance(tools, tuple):
+            self._covered = tools
+        return covered
 
     def _at_first_sight(
         self, names: list[str], meant: Iterable[int], by_words: Mapping[str, float], meanings: Vectors | None
