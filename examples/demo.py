@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import typer
 from pydantic import TypeAdapter
@@ -100,15 +101,15 @@ CRASH = Scene(
 PRACTICE = Scene(
     "7 · Shown once",
     "Asked in other words, it is not sure. A person shows what a similar request means; then it is asked again.",
-    (("I keep forgetting to call the electrician", "create_task"),),
+    (("The electrician must not slip my mind", "create_task"),),
 )
 REPLAY = Scene(
     "8 · Yesterday's runs, tomorrow's rules",
     "Every call of this tour passes the gate once more, under a rule that nobody has tried. Nothing is run for it.",
     (),
 )
-SHOWN = "I keep forgetting to call the plumber"
-SHOWN_CALL = {"tool": "create_task", "args": {"title": "Call the plumber"}}
+SHOWN = "The plumber must not slip my mind"
+SHOWN_CALL: dict[str, Any] = {"tool": "create_task", "args": {"title": "plumber"}}
 DOMAIN = "practice"
 """Of the playbook, which holds nothing but what the person shows."""
 VERDICTS = {
@@ -294,7 +295,7 @@ class _Tour:
         task = TaskInput(description=sentence, domain=DOMAIN)
         alone = await self._tried(self._app, task)
         await self._app.chain([SHOWN_CALL], run_id="shown")
-        told = f"a person shows: “{SHOWN}” is {SHOWN_CALL['tool']} with the title “Call the plumber”"
+        told = f"a person shows: “{SHOWN}” is {SHOWN_CALL['tool']} with the title “{SHOWN_CALL['args']['title']}”"
         screen.show(self._console, told, indent=4)
         store = open_at(self._url)
         async with Journeyman(

@@ -7,8 +7,10 @@ is a bound on a ratio of figures.
 from dataclasses import dataclass, replace
 from typing import Literal
 
-Contender = Literal["floor", "journeyman", "journeyman_sqlite", "pydantic_ai", "openai_agents"]
-PEERS: tuple[Contender, ...] = ("pydantic_ai", "openai_agents")
+Contender = Literal[
+    "floor", "journeyman", "journeyman_sqlite", "pydantic_ai", "openai_agents", "agent_framework", "langgraph"
+]
+PEERS: tuple[Contender, ...] = ("agent_framework", "langgraph", "openai_agents", "pydantic_ai")
 BOTH: tuple[Contender, ...] = ("floor", "journeyman")
 DURABLE: tuple[Contender, ...] = ("floor", "journeyman_sqlite")
 ALIKE: tuple[Contender, ...] = (*BOTH, *PEERS)

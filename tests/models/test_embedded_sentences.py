@@ -109,6 +109,8 @@ PRINTED = {
     "Greet Ada": said_to("first", "greet"),
     "What is 2 + 3?": said_to("sums", "add"),
     "Reserve a lamp": said_to("stock", "reserve"),
+    "Who is pet 1?": said_to("scripted"),
+    "no such pet": said_to("scripted"),
     "6 times 7?": said_to("scripted"),
     "How late is it in Lima?": said_to("scripted"),
     "Delete W-17": said_to("scripted"),

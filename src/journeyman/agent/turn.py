@@ -369,7 +369,8 @@ def _left_undone(run: Run) -> bool:
 
 def described_call(run: Run, text: str) -> str | None:
     """The one offered tool that a reply writes a call of, with all that it needs, and that the run has not called."""
-    called = {call.tool_name for step in run.state.steps for call in step.calls if call.success}
+    # A call that was begun is not asked for again, whatever became of it: a person may have left it out.
+    called = {call.tool_name for step in run.state.steps for call in step.calls if call.success or call.attempts}
     described = [
         tool.name
         for tool in run.offer.offered

@@ -41,9 +41,18 @@ def tool_ranking() -> ToolRanking:
 async def tools_with_chances(
     text: str, tools: Sequence[ToolSpecification]
 ) -> Sequence[tuple[ToolSpecification, float]]:
-    """Tools with the chance that each serves a text, best first: for a model that can weigh only a few."""
-    named = {tool.name: tool for tool in tools}
-    return [(named[name], chance) for name, chance in (await tool_ranking().ranked(text, tools)).tools]
+    """Tools with the chance that each serves a text, best first: for a model that can weigh only a few.
+
+    Where an order to change something names what one of them does, and yet one that only reads comes first, those that
+    only read are left out.
+    """
+    from journeyman.choosing.actions import asked_actions, only_reads, tool_actions
+
+    asked, named = asked_actions(text)[0], {tool.name: tool for tool in tools}
+    ranked = [(named[name], chance) for name, chance in (await tool_ranking().ranked(text, tools)).tools]
+    if ranked and only_reads(ranked[0][0], asked) and any(asked & tool_actions(tool) for tool in tools):
+        return [(tool, chance) for tool, chance in ranked if not only_reads(tool, asked)]
+    return ranked
 
 
 @dataclass(frozen=True, slots=True)

@@ -111,6 +111,11 @@ def tool_actions(tool: ToolSpecification) -> frozenset[str]:
     return (named[0] if named else frozenset()) | (told[0] if told else frozenset())
 
 
+def only_reads(tool: ToolSpecification, asked: frozenset[str]) -> bool:
+    """Whether a tool changes nothing where a change is asked for, at first sight."""
+    return tool.read_only and bool(asked) and asked <= CHANGES and not asked & tool_actions(tool)
+
+
 def near(one: frozenset[str], other: frozenset[str]) -> float:
     """How far two sets of actions agree: 1 for the same, 0.5 for what people do not tell apart, else 0."""
     if one & other:

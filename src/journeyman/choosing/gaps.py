@@ -20,14 +20,7 @@ from dataclasses import astuple, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from journeyman.choosing import vocabulary, wording
-from journeyman.choosing.actions import (
-    CHANGES,
-    EMBEDDER,
-    asked_actions,
-    asks_for_something,
-    sounds_like_talk,
-    tool_actions,
-)
+from journeyman.choosing.actions import EMBEDDER, asked_actions, asks_for_something, only_reads, sounds_like_talk
 from journeyman.choosing.languages import in_english
 from journeyman.core.data import SEARCHED_CHARS
 from journeyman.core.errors import ModelError
@@ -341,8 +334,8 @@ async def fitting(
     for number, tool in enumerate(tools):
         alike, described = (0.0, 0.0) if vectors is None else _cosines(vectors, number)
         evidence = compare(asked, tool, searchable=said[tool.name], similarity=alike, described=described)
-        reads_only = tool.read_only and bool(asked_for) and asked_for <= CHANGES and not asked_for & tool_actions(tool)
-        ranked.append((tool.name, fit(evidence, by_words=vectors is None) + added - READS_ONLY * reads_only))
+        against = READS_ONLY * only_reads(tool, asked_for)
+        ranked.append((tool.name, fit(evidence, by_words=vectors is None) + added - against))
         about = replace(evidence, numbers_missing=0.0, values_missing=0.0)
         alikes[tool.name] = fit(about, by_words=vectors is None)
     ranked.sort(key=lambda item: -item[1])

@@ -169,7 +169,7 @@ class TestOnTheEngine:
             "Gap report  missing: book flight",
             "is killed: its call is done, its answer is not",
             "1 call, 1 attempt in all",
-            '✓ create_task(title="call the electrician"',
+            '✓ create_task(title="electrician"',
             "Practice helped: alone the model did not serve this request, after one example it does.",
             "answered by embedded",
         )

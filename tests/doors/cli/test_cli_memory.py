@@ -93,7 +93,7 @@ def test_a_pdf_without_its_package_is_skipped_and_the_command_is_told(
     [
         (("import", "nowhere"), "there is no folder"),
         (("add", "x", "--metadata", "[1]"), "is not a JSON object"),
-        (("list", "--since", "soon"), "no span of time"),
+        (("list", "--since", "soon"), "isn't a duration"),
     ],
 )
 def test_wrong_usage_says_what_to_write(cli: Cli, arguments: tuple[str, ...], told: str) -> None:
