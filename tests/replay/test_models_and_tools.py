@@ -9,14 +9,18 @@ from typing import Any
 
 import pytest
 
-from journeyman import Approve, ConfigurationError, Deny, Journeyman, RiskLevel, ToolLibrary, Usage, run, tool
+from journeyman import Agent, Approve, ConfigurationError, Deny, Journeyman, RiskLevel, ToolLibrary, Usage, run, tool
+from journeyman.app.assembly import model_named
+from journeyman.app.service import task_library
 from journeyman.core.playbook import StrategyState, ToolCallingStrategy
 from journeyman.core.protocols import Deltas, ModelRequest, ModelResponse
 from journeyman.execution.recorder import MemoryJournal
+from journeyman.models.embedded.files import supported
 from journeyman.replay.models import RememberingModel, estimate, replay_model
 from journeyman.replay.recording import Recording
 from journeyman.replay.stage import Today
 from journeyman.replay.tools import differences, replay_tools
+from journeyman.stores.store import open_store
 from journeyman.testing import ScriptedModel, call, say
 from tests.replay.shop import AGENT, EFFECTS, LIBRARY
 
@@ -237,3 +241,19 @@ async def test_another_agent_is_asked_and_two_runs_are_compared(tmp_path: Path) 
         assert report.changed == 0  # two answers in words agree
         difference = await app.diff(a.run_id, b.run_id)
         assert (difference.first, difference.steps) == (None, {})
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("embedded_engine")
+@pytest.mark.timeout(600)
+@pytest.mark.skipif(not supported(), reason="the engine is built for Linux x86-64")
+async def test_the_embedded_model_agrees_with_itself(tmp_path: Path) -> None:
+    store = open_store(f"sqlite:///{tmp_path}/a.db")
+    library = task_library(store)
+    async with Journeyman(store=store, library=library, model=model_named("embedded")) as app:
+        agent = Agent(name="tasks", instruction="Keep the tasks.", tools=library.specifications())
+        for sentence in ("Create a task to water the plants", "Which tasks have high priority?", "Book me a flight"):
+            await (await app.start(agent, sentence)).result()
+        report = await app.replay(model="embedded")
+        assert (report.counts["runs"], report.changed) == (3, 0)
+        assert report.shares["steps_that_agree"].part == report.counts["steps"] > 3
