@@ -23,6 +23,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from benchmarks.overhead.environments import python_of
 from journeyman import gram
 from journeyman.doors.cli.commands import COMMANDS, load_command
 from journeyman.models.embedded.files import supported
@@ -90,7 +91,7 @@ def read(page: Path, terminal: Terminal) -> None:
         if block.language == "python" and not started:
             program = block.title or "program.py"
             (terminal.here / program).write_text(block.text, encoding="utf-8")
-            code, printed, _ = terminal.type(Command(f"python {program}", ""))
+            code, printed, _ = terminal.type(Command(f"{_python_for(block)} {program}", ""))
             assert code == 0, f"{block.place}: {printed}"
             for shown in SHOWN.findall(block.text):
                 assert any(matches(line, shown) for line in printed.splitlines()), (
@@ -98,6 +99,11 @@ def read(page: Path, terminal: Terminal) -> None:
                 )
         elif block.language == "console":
             type_all(block, terminal)
+
+
+def _python_for(program: Block) -> str:
+    """The interpreter of the framework that a program is written for, where ours does not have it beside itself."""
+    return python_of("openai_agents") if "from agents import" in program.text else "python"
 
 
 def type_all(session: Block, terminal: Terminal) -> None:
@@ -170,6 +176,16 @@ def test_blocks_say_what_they_are(page: Path) -> None:
         if block.title is not None:
             before = text.splitlines()[max(0, block.line - 8) : block.line - 1]
             assert f"`{block.title}`" in "\n".join(before), f"{block.place}: tell the reader to save it"
+
+
+def test_our_program_is_not_longer_than_that_of_another_framework_for_the_same_job() -> None:
+    page = blocks(ROOT / "docs" / "coming-from.md", "python")
+    [ours] = [program for program in page if "ToolContext[Bank]" in program.text]
+    for name in ("pydantic_ai", "agents"):
+        [theirs] = [program for program in page if f"from {name} import" in program.text]
+        assert all(part in theirs.text for part in ("class Bank", "class Answer", "def balance", "# account='A-1'"))
+        assert len(ours.text.splitlines()) <= len(theirs.text.splitlines()), name
+        assert len(ours.text) <= len(theirs.text), name
 
 
 def test_the_first_program_is_short_and_prints_what_the_page_says(tmp_path: Path) -> None:
