@@ -22,6 +22,8 @@ INTERRUPTED = 130
 """The exit code of a program that was ended by Ctrl-C."""
 HELP_WIDTH = 80
 HEADING = "### journeyman"
+COMPLETES = "_JOURNEYMAN_COMPLETE"
+"""Set by the scripts of ``journeyman completion``, which then want words back."""
 
 
 def kept_helps() -> dict[str, str]:
@@ -48,6 +50,11 @@ def main() -> None:
         with suppress(AttributeError):  # somebody's own stream
             # A terminal that cannot show a character must not end a run.
             stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]  # TextIO has no such method, TextIOWrapper has
+    if COMPLETES in os.environ:
+        from journeyman.doors.cli.completion import complete
+
+        complete(sys.argv[1:])
+        sys.exit()
     if (text := _kept_help(sys.argv[1:])) is not None:
         print(text)
         sys.exit()

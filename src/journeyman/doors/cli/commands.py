@@ -23,6 +23,7 @@ COMMANDS = {  # name: (module, help)
     "init": ("config", "Write a configuration file to begin with, a first tool and a test of it."),
     "config": ("config", "The configuration file: is it right, what holds, where it comes from."),
     "doctor": ("doctor", "Say what was found here, and what to do about what is missing."),
+    "completion": ("completion", "What makes bash, zsh or fish complete commands and options."),
     "serve": ("serve", "The service over HTTP: chat, tasks, tools, approvals, and an OpenAI-compatible API under /v1."),
     "worker": ("serve", "Work on the runs of a PostgreSQL store, beside other workers, until stopped."),
     "slack": ("slack", "An assistant in Slack: mentions and direct messages, answered and decided in their threads."),

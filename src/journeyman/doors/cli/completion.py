@@ -1,0 +1,91 @@
+"""``journeyman completion``, and what it completes: commands, options and closed sets of values, as the kept helps say.
+
+The scripts call ``journeyman`` with the words typed so far, and ``VARIABLE`` says that they want words back. That needs
+no command, so it loads none. Where nothing fits, the shell goes on with the names of files.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Sequence
+from typing import Literal
+
+from journeyman.doors.cli import COMPLETES as VARIABLE
+from journeyman.doors.cli import kept_helps
+
+SCRIPTS = {
+    "bash": f"""
+_journeyman() {{
+    local IFS=$'\\n'
+    COMPREPLY=($({VARIABLE}=words journeyman "${{COMP_WORDS[@]:1:COMP_CWORD}}" 2>/dev/null))
+}}
+complete -o default -F _journeyman journeyman
+""",
+    "zsh": f"""
+(( $+functions[compdef] )) || {{ autoload -Uz compinit && compinit; }}
+_journeyman() {{
+    local -a found
+    found=("${{(@f)$({VARIABLE}=colon journeyman "${{(@)words[2,CURRENT]}}" 2>/dev/null)}}")
+    if [[ -n $found ]]; then _describe journeyman found; else _files; fi
+}}
+compdef _journeyman journeyman
+""",
+    "fish": f"""
+function __journeyman_found
+    set -l typed (commandline -opc)[2..] (commandline -ct | string collect --allow-empty)
+    set -g __journeyman_words (env {VARIABLE}=tab journeyman $typed 2>/dev/null)
+    set -q __journeyman_words[1]
+end
+complete -c journeyman -f -n __journeyman_found -a '$__journeyman_words'
+""",
+}
+_CHOICES = re.compile(r"[a-z-]+(\|[a-z-]+)+")
+
+
+def completion(shell: Literal["bash", "zsh", "fish"]) -> None:
+    """Print what makes a shell complete commands and options.
+
+    bash, in ~/.bashrc, and zsh, in ~/.zshrc: eval "$(journeyman completion bash)". fish, in
+    ~/.config/fish/config.fish: journeyman completion fish | source.
+    """
+    print(SCRIPTS[shell].strip())
+
+
+def complete(typed: Sequence[str]) -> None:
+    """Print what the last word, which may be empty, can become, a line each, in the form that the shell wants."""
+    form = os.environ[VARIABLE]
+    for word, said in candidates(typed):
+        print(word if form == "words" or not said else f"{word}{':' if form == 'colon' else chr(9)}{said}")
+
+
+def candidates(typed: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Words, each with what it means."""
+    *before, begun = typed or [""]
+    helps, place = kept_helps(), ""
+    for word in before:
+        longer = f"{place} {word}".strip()
+        place = longer if longer in helps else place
+    options = [(head.replace(",", "").split(), said) for head, said in _entries(helps[place], "Options:")]
+    value = next((names[-1] for names, _ in options if before[-1:] and before[-1] in names[:-1]), "-")
+    if not value.startswith("-"):
+        found = _choices(value)
+    elif begun.startswith("-"):
+        found = [(name, said) for names, said in options for name in names if name.startswith("--")]
+    else:
+        usage = [helps[place].partition("\n")[0], *(head for head, _ in _entries(helps[place], "Arguments:"))]
+        found = [*_entries(helps[place], "Commands:"), *_choices(" ".join(usage))]
+    return ((word, said) for word, said in found if word.startswith(begun))
+
+
+def _entries(text: str, heading: str) -> list[tuple[str, str]]:
+    """The rows below a heading of a help: what is typed, and the first sentence about it."""
+    section = text.partition(f"\n{heading}\n")[2].partition("\n\n")[0]
+    rows = re.findall(r"^  (\S.*(?:\n    .*)*)", section, re.MULTILINE)
+    parts = (re.split(r" {2,}|\n\s+", row, maxsplit=1) for row in rows)
+    return [(head, re.split(r"\.(?:\s|$)", " ".join(" ".join(said).split()))[0]) for head, *said in parts]
+
+
+def _choices(text: str) -> list[tuple[str, str]]:
+    found = _CHOICES.search(text)
+    return [(word, "") for word in found[0].split("|")] if found else []
