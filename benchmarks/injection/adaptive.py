@@ -1,18 +1,33 @@
 """Attacks that were written before the rule that has to stop them, over tools whose risk alone would let them pass."""
 
+import base64
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from journeyman import Agent, Limits, Message, Policy, RiskLevel, ToolContext, ToolLibrary, run, tool
+from journeyman import (
+    Agent,
+    Document,
+    Image,
+    Limits,
+    Message,
+    Policy,
+    RiskLevel,
+    ToolContext,
+    ToolError,
+    ToolLibrary,
+    run,
+    tool,
+)
 from journeyman.testing import ScriptedModel, call, say
 from journeyman.tools.tool import Tool
 
 ATTACKS: list[dict[str, Any]] = json.loads(Path(__file__).with_name("adaptive.json").read_text())
 ACTS = "!"
 """Before the tool of each call that is the attacker's."""
+PIXEL = base64.b64decode("R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7")
 
 
 @dataclass
@@ -51,6 +66,11 @@ class World:
             """Read a resource of a server."""
             return self.next()
 
+        @tool(**read, reads="untrusted")
+        def get_prompt(name: str) -> Any:
+            """Read a prompt of a server."""
+            return self.next()
+
         @tool(**read, reads="private")
         def read_notes() -> Any:
             """Read the notes."""
@@ -66,6 +86,16 @@ class World:
             """Say it again."""
             return self.next()
 
+        @tool(**read, reads=())
+        def decode(text: str) -> Any:
+            """Decode a text."""
+            return self.next()
+
+        @tool(**read, reads=())
+        def parse(text: str) -> Any:
+            """Parse a text."""
+            return self.next()
+
         @tool(**act, sends=("to", "cc"))
         def send_email(to: str, subject: str, body: str, cc: str = "") -> str:
             """Send a mail."""
@@ -75,6 +105,26 @@ class World:
         def pay(recipient: str, amount: float, subject: str) -> str:
             """Pay somebody."""
             return "paid"
+
+        @tool(**act, reads="untrusted")
+        def wire(account: str, amount: float) -> Any:
+            """Pay by a foreign bank."""
+            return self.next() or "paid"
+
+        @tool(**act)
+        def refund_order(order_id: str, amount: str) -> str:
+            """Refund an order."""
+            return "refunded"
+
+        @tool(**act)
+        def order_item(item: str, quantity: int) -> str:
+            """Order something."""
+            return "ordered"
+
+        @tool(**act)
+        def update_settings(values: dict[str, bool]) -> str:
+            """Change settings."""
+            return "changed"
 
         @tool(**act, sends="url")
         def post_page(url: str, content: str) -> str:
@@ -129,7 +179,15 @@ class World:
         return [value for value in locals().values() if isinstance(value, Tool)]
 
     def next(self) -> Any:
-        return self.results.pop(0) if self.results else ""
+        """What the script says, as it says: an error, or a picture or a file whose words only a model can see."""
+        match result := self.results.pop(0) if self.results else "":
+            case {"error": str(words)}:
+                raise ToolError("FAILED", words)
+            case {"picture": str()}:
+                return Image.from_bytes(PIXEL)
+            case {"document": str()}:
+                return Document.from_bytes(b"%PDF-1.4")
+        return result
 
     def keep(self, context: ToolContext, **what: Any) -> str:
         self.kept.append((what, context.label))
@@ -162,6 +220,10 @@ async def acted(attack: Mapping[str, Any], policy: Policy) -> list[str]:
         for step, record in zip(steps, response.tool_calls, strict=True):
             if step[0].startswith(ACTS) and record.success:
                 found.append(f"{record.tool_name} {record.arguments}")
-            elif not step[0].startswith(ACTS) and not record.success:
+            elif not step[0].startswith(ACTS) and not record.success and "error" not in _last(step):
                 raise AssertionError(f"{attack['name']}: {record.tool_name} did not run: {record.error_message}")
     return found
+
+
+def _last(step: Sequence[Any]) -> Mapping[str, Any]:
+    return step[2] if len(step) > 2 and isinstance(step[2], dict) else {}

@@ -91,9 +91,13 @@ def _sections(package: str, file: str) -> dict[str, list[str]]:
 
 
 @cache
-def word_lists(package: str, file: str) -> dict[str, frozenset[str]]:
-    """The lists of words in a data file."""
-    return {name: frozenset(" ".join(lines).split()) for name, lines in _sections(package, file).items()}
+def word_lists(package: str, *files: str) -> dict[str, frozenset[str]]:
+    """The lists of words in data files; what has the same name in several, e.g. of several languages, is one list."""
+    found: dict[str, frozenset[str]] = {}
+    for file in files:
+        for name, lines in _sections(package, file).items():
+            found[name] = found.get(name, frozenset()).union(" ".join(lines).split())
+    return found
 
 
 @cache
@@ -113,8 +117,8 @@ def patterns(package: str, file: str) -> dict[str, re.Pattern[str]]:
 class _Attributes(Generic[T]):
     _read: ClassVar[Any]
 
-    def __init__(self, package: str, file: str) -> None:
-        self._place = package, file
+    def __init__(self, package: str, *files: str) -> None:
+        self._place = package, *files
 
     def __getattr__(self, name: str) -> T:
         found: dict[str, T] = self._read(*self._place)

@@ -502,10 +502,12 @@ class Executor:
         self, current: CallInProgress, tool: AnyTool, frozen: FrozenArguments, seconds: float
     ) -> Outcome:
         key = binding(tool.digest, frozen, current.scope.principal)
+        unmarked = self._label(current, tool, frozen, None)
         if (hit := self.cache.get(key)) is not MISS:
+            current.label = unmarked
             return Success(hit, cached=True, size=weigh(hit, sys.maxsize))
         outcome = await self._attempts(current, tool, frozen)
-        if isinstance(outcome, Success):
+        if isinstance(outcome, Success) and current.label == unmarked:  # a mark holds for this one result
             self.cache.put(key, outcome.value, seconds=seconds, size=outcome.size)
         return outcome
 
@@ -635,7 +637,7 @@ class Executor:
             correlation_id=current.scope.run_id,
             read_only=current.read_only,
             grounding=current.grounding,
-            label=current.label if status is CallStatus.SUCCESS else None,
+            label=current.label,
             flow=current.flow,
         )
         await current.scope.recorder.record(CallFinished.unchecked(record=record))

@@ -10,21 +10,19 @@ of them says little. Who asks, or refuses, is the execution room.
 
 from __future__ import annotations
 
-import codecs
 import re
-from base64 import b64decode
-from binascii import Error, unhexlify
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from itertools import islice, pairwise
 from typing import Any
-from urllib.parse import unquote, urlsplit
+from urllib.parse import urlsplit
 
 from journeyman.core.calls import LONGEST_SOURCE, DataLabel, ToolCallRecord
 from journeyman.core.data import one_line
 from journeyman.core.specification import ToolSpecification
-from journeyman.core.words import WordLists, stands_in, stem, words
+from journeyman.core.words import stands_in, stem, words
+from journeyman.provenance.carried import LONGEST_CARRIED, Carried
 from journeyman.provenance.index import is_identifier, is_when, refers
 from journeyman.provenance.ledger import (
     MOST_VALUES,
@@ -37,20 +35,12 @@ from journeyman.provenance.ledger import (
     leaves,
     written,
 )
+from journeyman.provenance.said import LONGEST_READ, Day, Said, days_in, lists, plain, same_day, taken_apart, times_in
 
-LONGEST_READ = 200_000
-"""Characters of one text that are looked at."""
-LONGEST_CARRIED = 4_000
-"""Characters of one argument that are searched for private data; a longer one is taken to carry some."""
-LEAST_CARRIED = 8
-"""Letters and digits in a row that an argument shares with a private text, and with no other."""
-LEAST_NEEDLE = 5
-"""The same for a code with digits in it."""
 LONGEST_SHOWN = 60
 MOST_SENT = 8
 """Earlier arguments of a tool that are read together with the next: data may leave in pieces."""
 
-lists = WordLists("journeyman.provenance", "flow.txt")
 _SHAPES = (
     re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+"),
     re.compile(r"(?:https?://|www\.)[^\s\"'<>)\]},]+[\w/]", re.IGNORECASE),
@@ -58,12 +48,10 @@ _SHAPES = (
     re.compile(r"\b(?=[\w-]*\d{4})[\w-]{5,40}\b"),
 )
 """What names somebody or something by itself: mail addresses, web addresses, accounts, numbers and codes."""
-_AMOUNT = re.compile(r"[$€£]\s?\d[\d,.]*\d|\b\d[\d,]*\.\d\d\b")
+_AMOUNT = re.compile(r"[$€£]\s?\d[\d,.]*\d|\b\d[\d,]*\.\d\d\b|\b\d[\d.]*,\d\d\b")
+_encoded = re.compile(r"(?=\S*\d|\S*[a-z][A-Z])\S{16,}").search
 _BARE_HOST = re.compile(r"\b[\w-]+(?:\.[\w-]+)*\.[a-z]{2,}\b", re.IGNORECASE)
 _HOST = re.compile(r"^(?:[\w.-]+://|www\.)", re.IGNORECASE)
-_not_word = re.compile(r"[\W_]+")
-_base64_runs = re.compile(r"[A-Za-z0-9+/_-]{8,}={0,2}").findall
-_hex_runs = re.compile(r"(?:[0-9a-fA-F]{2}){4,}").findall
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,9 +154,6 @@ class _Words:
     def has(self, value: str) -> bool:
         return any(stands_in(text, value) for text in self.texts)
 
-    def speaks_of(self, listed: frozenset[str]) -> bool:
-        return not self.stems.isdisjoint(_stems(listed))
-
 
 @lru_cache(maxsize=64)
 def _stems(listed: frozenset[str]) -> frozenset[str]:
@@ -186,12 +171,17 @@ class Flow:
     """What our own tools have said."""
     foreign: _Words = field(default_factory=_Words)
     """What untrusted others have."""
-    approved: set[str] = field(default_factory=set)
-    """Tools of calls that a person has seen and said yes to; one that a grant let through nobody has seen."""
+    approved: dict[str, int] = field(default_factory=dict)
+    """Tools of calls that a person has seen and said yes to, and after how many of their texts; one that a grant let
+    through nobody has seen."""
+    requests: list[Said] = field(default_factory=list)
+    """What the person has said, each taken apart."""
+    pictured: str = ""
+    """Where a picture or a file of others was seen, whose words stand nowhere."""
     _heard: int = 0
     _seen: int = 0
     _others: list[Utterance] = field(default_factory=list)
-    _sent: dict[str, list[str]] = field(default_factory=dict)
+    _sent: list[str] = field(default_factory=list)
     _rows: dict[str, tuple[int, list[set[str]]]] = field(default_factory=dict)
     """By call: of how many of the person's texts it is known what each row of its result shares with them."""
 
@@ -231,15 +221,19 @@ class Flow:
         """Take in what was said since the last call."""
         for record in islice(self.ledger.records.values(), self._seen, None):
             if record.success and self.ledger.decided(record):
-                self.approved.add(record.tool_name)
+                self.approved[record.tool_name] = len(self.requests)
                 self.person.add("\n".join(written(value) for _, value in leaves(record.arguments)))
         self._seen = len(self.ledger.records)
         heard = self.ledger.utterances
         for item in heard[self._heard :]:
             if type(item.speaker) in (User, Author):
                 self.person.add(item.text)
+                self.requests.append(taken_apart(item.text))
             elif item.label is not None and item.label.untrusted:
                 self._others.append(item)
+                self.foreign.add(item.text)
+                self.pictured = self.pictured or (item.label.source if item.seen else "")
+            elif type(item.speaker) is CalledTool and self.derived(self._record(item)):
                 self.foreign.add(item.text)
             elif type(item.speaker) is CalledTool:
                 self.own.add(self._first_said(item))
@@ -254,6 +248,13 @@ class Flow:
             if len(given) > 2 and not self.person.has(given):
                 text = text.replace(given, " ")
         return text
+
+    def derived(self, record: ToolCallRecord | None) -> bool:
+        """Whether one of our own tools was given a text of others, not only a name: what it makes of it is theirs."""
+        if record is None or self.ledger.taint is None:
+            return False
+        given = (value for _, value in leaves(record.arguments) if isinstance(value, str))
+        return any(_holds_more(text) and self.foreign.has(text) and not self.person.has(text) for text in given)
 
     def _record(self, item: Utterance) -> ToolCallRecord | None:
         return self.ledger.records.get(item.speaker.call_id) if isinstance(item.speaker, CalledTool) else None
@@ -275,21 +276,63 @@ class Flow:
 
         ``anchored``: one of the arguments is something the person named.
         """
-        if specification.name in self.approved:
-            return True
+        seen = self.approved.get(specification.name)
         named = [stem(word) for word in words(specification.name)]
         groups = (lists.pay, lists.send, lists.create, lists.update, lists.delete, lists.share, lists.run)
         own = next((found for word in named if (found := [group for group in groups if word in _stems(group)])), [])
-        if own and not any(self.person.speaks_of(group) for group in own):
+        verbs = frozenset[str]().union(*map(_stems, own)) or frozenset(named)
+        asked = self._asked(verbs, since=seen or 0)
+        if asked is False or (own and not asked and seen is None):
             return False
-        verbs = frozenset[str]().union(*map(_stems, own))
-        nouns = [word for word in named if word not in verbs and len(word) > 2]
-        return (anchored and bool(own)) or any(word in self.person.stems for word in nouns)
+        nouns = [word for word in named if len(word) > 2 and not (own and word in verbs)]
+        return seen is not None or (anchored and bool(own)) or any(word in self.person.stems for word in nouns)
+
+    def speak_of(self, listed: frozenset[str]) -> bool:
+        """Whether one of the person's orders has one of these words."""
+        return any(not said.asked.isdisjoint(_stems(listed)) for said in self.requests)
+
+    def _asked(self, verbs: frozenset[str], *, since: int) -> bool | None:
+        """Whether the person asks for this, or forbids it, in what they said last of it; None where they do neither."""
+        for said in reversed(self.requests[since:]):
+            if not said.forbidden.isdisjoint(verbs):
+                return False
+            if not said.asked.isdisjoint(verbs - said.named):
+                return True
+        return None
+
+    def instead(self, call: _Call, value: str, *, number: bool) -> bool:
+        """Whether a figure, a day or a time of others stands in place of the person's, which the call leaves out."""
+        if self.person.has(value):
+            return False
+        if number:
+            said = next((each.figures for each in reversed(self.requests) if each.figures), frozenset())
+            if self.speak_of(lists.computed):
+                return False
+            return plain(value) not in said and bool(said - call.figures) and self._theirs(value)
+        days, times = days_in(value), times_in(value)
+        return self._other_day(call, days) or self._other_time(call, times)
+
+    def _theirs(self, value: str) -> bool:
+        return bool(self.pictured) or any(plain(value) in taken_apart(text).figures for text in self.foreign.texts)
+
+    def _other_day(self, call: _Call, days: frozenset[Day]) -> bool:
+        said = next((each for each in reversed(self.requests) if each.days or each.relative), None)
+        if not days or said is None or any(same_day(one, two) for one in said.days for two in (*days, *call.days)):
+            return False
+        known = [day for text in self.own.texts for day in days_in(text)]
+        theirs = [day for text in self.foreign.texts for day in days_in(text) if day[1] is not None]
+        return bool(self.pictured) or any(same_day(one, two) and two not in known for one in days for two in theirs)
+
+    def _other_time(self, call: _Call, times: frozenset[tuple[int, int]]) -> bool:
+        said = next((each.times for each in reversed(self.requests) if each.times), frozenset())
+        if not times or not said or not said.isdisjoint(times | call.times):
+            return False
+        return bool(self.pictured) or any(not times.isdisjoint(times_in(text)) for text in self.foreign.texts)
 
     def singled_out(self, value: str) -> bool:
         """Whether the person's words single out the row of a result in which a value has a field of its own."""
         for record in self.ledger.records.values():
-            foreign = record.label is not None and record.label.untrusted
+            foreign = (record.label is not None and record.label.untrusted) or self.derived(record)
             rows = _rows(record.result, foreign=foreign)
             holding = [at for at, row in enumerate(rows) if _holds(row, value, foreign=foreign)]
             if len(holding) != 1:
@@ -319,7 +362,9 @@ class Flow:
         """The text in which the person has the value looked up: they named it, and no value of that kind themselves;
         it has only this one, and no other amounts than the call."""
         shape = next((shape for shape in _SHAPES if shape.fullmatch(value)), None)
-        if shape is None or not self.person.speaks_of(lists.looked_up):
+        if shape is None or not (
+            self.speak_of(lists.looked_up) or (self.speak_of(lists.found) and self.speak_of(lists.details))
+        ):
             return None
         if any(not _is_file(found) for text in self.person.texts for found in shape.findall(text)):
             return None
@@ -329,8 +374,8 @@ class Flow:
             text = written(record.shown)[:LONGEST_READ]
             if {found.casefold() for found in shape.findall(text)} != {value.casefold()}:
                 continue
-            amounts = {_plain(found) for found in _AMOUNT.findall(text)}
-            unsaid = [number for number in map(_plain, numbers) if not self.person.has(number)]
+            amounts = {plain(found) for found in _AMOUNT.findall(text)}
+            unsaid = [number for number in map(plain, numbers) if not self.person.has(number)]
             if not unsaid or amounts == set(unsaid):
                 return text
         return None
@@ -356,9 +401,9 @@ class Flow:
         private = [item for item in texts if not self._may_know(item, allowed, released, elsewhere)]
         if not private:
             return
-        hidden = _Carried(private, self.person.texts, self.ledger.utterances)
+        hidden = Carried(private, self.person.texts, self.ledger.utterances)
         everything = not reads_only or sends is not None or bool(elsewhere)
-        earlier = self._sent.setdefault(call.name, [])
+        earlier = self._sent
         for path, name, _, text in call.values:
             address = bool(_HOST.match(text))
             if not everything and not address and name not in lists.recipient and name != "query":
@@ -371,8 +416,9 @@ class Flow:
             if hidden.found_in(text, earlier):
                 why = f"{path} '{_short(text)}' carries words of {source}, which only you may read"
                 yield Doubt(path, why, source)
-            earlier.append(text)
-            del earlier[:-MOST_SENT]
+            if not self.person.has(text):
+                earlier.append(text)
+                del earlier[:-MOST_SENT]
 
     def _made_up(self, address: str, private: Sequence[Utterance]) -> bool:
         """Whether nobody has said this address, nor the person its host: then any part of it may carry data."""
@@ -404,8 +450,9 @@ class _Call:
         self._all = [
             item
             for name, value in arguments.items()
-            for item in inner_values(name, schemas.get(name), value, most=MOST_VALUES)
+            for item in inner_values(name, schemas.get(name), value, most=MOST_VALUES + 1)
         ]
+        self._all += [(f"{name}.{key}", name, None, key) for name, value in arguments.items() for key in _keys(value)]
         self.values = [
             (path, name, schema, text)
             for path, name, schema, value in self._all
@@ -424,6 +471,19 @@ class _Call:
         anchored = anchored or any(flow.looked_up(text, ()) for text in texts)
         return flow.accounts_for(self.specification, anchored=anchored)
 
+    @cached_property
+    def figures(self) -> frozenset[str]:
+        texts = (written(value) for _, _, _, value in self._all if not isinstance(value, bool))
+        return frozenset(figure for text in texts for figure in (plain(text), *taken_apart(text).figures))
+
+    @cached_property
+    def days(self) -> frozenset[Day]:
+        return frozenset(day for _, _, _, text in self.values for day in days_in(text))
+
+    @cached_property
+    def times(self) -> frozenset[tuple[int, int]]:
+        return frozenset(time for _, _, _, text in self.values for time in times_in(text))
+
     @property
     def in_their_words(self) -> bool:
         said = self.flow.person.stems
@@ -437,7 +497,10 @@ class _Call:
     def doubted(self) -> list[Doubt]:
         # Texts in free words last: they may repeat a text out of which something was to be looked up.
         ordered = sorted(self._all, key=lambda item: _is_free(item[1], written(item[3])))
-        doubts = [doubt for item in ordered if (doubt := self._doubt(*item)) is not None]
+        doubts = [doubt for item in ordered[:MOST_VALUES] if (doubt := self._doubt(*item)) is not None]
+        if len(ordered) > MOST_VALUES:
+            why = f"more than {MOST_VALUES} values, too many to look at, and {self.flow.source} was read before"
+            doubts.append(Doubt("", why, self.flow.source))
         if not doubts and not self.accounted:
             source = self.flow.source
             why = f"nothing you said asks for {self.name}, and {source} was read before"
@@ -449,10 +512,16 @@ class _Call:
         if isinstance(value, bool) or _is_closed(schema, value, self._named_schemas):
             return None
         text = written(value).strip()
-        reference = refers(name) or is_identifier(name, value)
-        if not text or (_is_number(value) and not reference) or is_when(text):
-            return None
         flow = self.flow
+        reference = refers(name) or is_identifier(name, value) or _is_recipient(name)
+        if not text:
+            return None
+        if not reference and ((number := _is_number(value)) or is_when(text)):
+            if not flow.instead(self, text, number=number):
+                return None
+            source = flow.where(text) or flow.source
+            why = f"{path} '{_short(text)}' stands in place of what you said, and {source} was read before"
+            return Doubt(path, why, source)
         if flow.person.has(text) or flow.singled_out(text):
             return None
         if not reference and _is_free(name, text):
@@ -480,90 +549,21 @@ class _Call:
                     source = flow.where(found)
                     place = f"stands in {source}, not in your request" if source else "is not in your request"
                     return Doubt(path, f"{path} names '{_short(found)}', which {place}", source)
-        theirs = [
-            word
+        unsaid = [
+            (word, base)
             for word in words(text)
-            if len(word) > 3
-            and (base := stem(word)) in flow.foreign.stems
-            and base not in flow.person.stems
-            and base not in flow.own.stems
+            if len(word) > 3 and (base := stem(word)) not in flow.person.stems and base not in flow.own.stems
         ]
-        if not theirs or flow.person.speaks_of(lists.content):
+        theirs = [word for word, base in unsaid if base in flow.foreign.stems]
+        if not theirs and flow.pictured:
+            theirs = [word for word, _ in unsaid if word not in lists.courtesy]
+        if not theirs or flow.speak_of(lists.content):
             return None
         if self._looked_up is not None and all(stands_in(self._looked_up, word) for word in theirs):
             return None
-        source = flow.where(theirs[0])
+        source = flow.where(theirs[0]) or flow.pictured or flow.source
         why = f"{path} '{_short(text)}' repeats {source}, which you did not ask to pass on"
         return Doubt(path, why, source)
-
-
-class _Carried:
-    """Finds private data in an argument, also encoded, backwards, spelled out or in pieces."""
-
-    def __init__(self, private: Sequence[Utterance], said: Sequence[str], heard: Sequence[Utterance]) -> None:
-        texts = [item.text[:LONGEST_READ] for item in private]
-        public = [item.text[:LONGEST_READ] for item in heard if item not in private]
-        self._private = _squeezed("\n".join(texts))
-        self._public = _squeezed("\n".join([*said, *public]))
-        codes = {_squeezed(token) for text in texts for token in text.split() if _has_digit(token)}
-        self._codes = {code for code in codes if len(code) >= LEAST_NEEDLE and code not in self._public}
-
-    def found_in(self, text: str, earlier: Sequence[str]) -> bool:
-        """Whether it carries anything of the private texts, by itself or after earlier ones."""
-        if len(text) > LONGEST_CARRIED or any(map(self._carries, _readings(text))):
-            return True
-        if not earlier:
-            return False
-        return self._carries(_squeezed("".join(_tail(one, text) for one in earlier) + _tail(text, earlier[-1])))
-
-    def _carries(self, squeezed: str) -> bool:
-        if any(code in squeezed for code in self._codes):
-            return True
-        for at in range(len(squeezed) - LEAST_CARRIED + 1):
-            piece = squeezed[at : at + LEAST_CARRIED]
-            if piece in self._private and piece not in self._public:
-                return True
-        return False
-
-
-def _readings(text: str) -> Iterator[str]:
-    """A text as it is and as it could have been meant to be read, each in letters and digits alone."""
-    plain = unquote(text)
-    for one in (plain, codecs.encode(plain, "rot13")):
-        yield (squeezed := _squeezed(one))
-        yield squeezed[::-1]
-    joined = re.sub(r"\s+", "", plain)
-    for run in {*_base64_runs(plain), *_base64_runs(joined)}:
-        with_padding = run.rstrip("=").replace("-", "+").replace("_", "/")
-        for cut in range(4):  # the run may begin within an address
-            piece = with_padding[cut:]
-            try:
-                decoded = b64decode(piece + "=" * (-len(piece) % 4))
-            except (Error, ValueError):
-                continue
-            yield (squeezed := _squeezed(decoded.decode("utf-8", "ignore")))
-            yield squeezed[::-1]
-    for run in _hex_runs(joined):
-        yield _squeezed(unhexlify(run).decode("utf-8", "ignore"))
-
-
-def _squeezed(text: str) -> str:
-    return _not_word.sub("", text).lower()
-
-
-def _tail(text: str, other: str) -> str:
-    """A text without how another begins."""
-    same = next((at for at, (one, two) in enumerate(zip(text, other, strict=False)) if one != two), 0)
-    return text[same:]
-
-
-def _plain(amount: str) -> str:
-    """An amount as a number is written: ``$1,200.00`` is 1200."""
-    bare = amount.strip("$€£ ").replace(",", "").rstrip(".")
-    try:
-        return written(float(bare))
-    except ValueError:
-        return bare
 
 
 def _rows(result: Any, *, foreign: bool) -> Sequence[Any]:
@@ -602,13 +602,28 @@ def _is_closed(schema: Any, value: Any, named: Mapping[str, Any]) -> bool:
     return isinstance(meant, dict) and ("enum" in meant or "const" in meant)
 
 
+def _holds_more(text: str) -> bool:
+    """Whether a text is more than a name: long, or with an address or something encoded in it."""
+    return len(text) > LONGEST_SHOWN or _encoded(text) is not None or any(shape.search(text) for shape in _SHAPES[:3])
+
+
+def _keys(value: Any) -> Iterator[str]:
+    """Keys that are written like a name of somebody or something, and not like that of a field."""
+    for key in value if isinstance(value, dict) else ():
+        if any(shape.search(key) for shape in _SHAPES):
+            yield key
+
+
+def _is_recipient(name: str) -> bool:
+    named = words(name)
+    return name in lists.recipient or bool(named and named[-1] in lists.recipient)
+
+
 def _is_free(name: str, text: str) -> bool:
     named = words(name)
+    if _is_recipient(name):
+        return False
     return bool(named and named[-1] in lists.free_text) or len(text) > 200 or len(text.split()) > 7
-
-
-def _has_digit(text: str) -> bool:
-    return any(map(str.isdigit, text))
 
 
 def _short(text: str) -> str:

@@ -95,6 +95,8 @@ class Utterance:
     """Whether it was said in the conversation, before the request."""
     label: DataLabel | None = None
     """Whose words it holds and who may read it, where that is not what its speaker says."""
+    seen: bool = False
+    """Whether it held pictures or files, whose words only a model has seen."""
 
     @property
     def origin(self) -> Origin:
@@ -257,9 +259,17 @@ class Ledger:
         decisions = getattr(self._conversation, "decisions", None)
         return record.approval_id is not None and (decisions is None or record.call_id in decisions)
 
-    def hear(self, speaker: Speaker, said: Any, *, earlier: bool = False, label: DataLabel | None = None) -> Utterance:
+    def hear(
+        self,
+        speaker: Speaker,
+        said: Any,
+        *,
+        earlier: bool = False,
+        label: DataLabel | None = None,
+        seen: bool = False,
+    ) -> Utterance:
         """Write down what was said. ``earlier``: in the conversation, before the request."""
-        utterance = Utterance(speaker, said, earlier, label)
+        utterance = Utterance(speaker, said, earlier, label, seen)
         self.utterances.append(utterance)
         if label is not None:
             self.taint = label if self.taint is None else self.taint.joined(label)
@@ -359,7 +369,9 @@ class Ledger:
                     label = self._label_of(message.name or "")  # of a conversation that was kept without labels
                 elif label is None and at < task_at and message.role is Role.ASSISTANT:
                     label = self.taint  # what a model says after it has read others' words may be theirs
-                self.hear(_speaker(message), message.content, earlier=at < task_at, label=label)
+                self.hear(
+                    _speaker(message), message.content, earlier=at < task_at, label=label, seen=bool(message.media)
+                )
         self._messages_read = len(messages)
 
     def _note_invented(self, record: ToolCallRecord) -> None:

@@ -1,0 +1,123 @@
+"""Finds private data in what would leave: encoded, backwards, spelled out, in letters that look alike, or in pieces."""
+
+from __future__ import annotations
+
+import codecs
+import re
+import unicodedata
+from base64 import b32decode, b64decode
+from binascii import Error, unhexlify
+from collections.abc import Callable, Iterator, Sequence
+from urllib.parse import unquote
+
+from journeyman.provenance.ledger import Utterance
+from journeyman.provenance.said import LONGEST_READ, digits
+
+LONGEST_CARRIED = 4_000
+"""Characters of one argument that are searched for private data; a longer one is taken to carry some."""
+LEAST_CARRIED = 8
+"""Letters and digits in a row that an argument shares with a private text, and with no other."""
+LEAST_NEEDLE = 5
+"""The same for a code with digits in it."""
+MOST_ENCODED = 2
+"""How often a text is decoded, since what is encoded can be encoded again."""
+STRIDES = (2, 3)
+"""A text is also read by every second letter, and every third."""
+
+_not_word = re.compile(r"[\W_]+")
+_base64_runs = re.compile(r"[A-Za-z0-9+/_-]{8,}={0,2}").findall
+_base32_runs = re.compile(r"[A-Z2-7]{8,}={0,6}").findall
+_hex_runs = re.compile(r"(?:[0-9a-fA-F]{2}){4,}").findall
+_codes = re.compile(r"\b(?:\d{2,3}\W{1,2}){3,}\d{2,3}\b").findall
+_bits = re.compile(r"\b(?:[01]{7,8}\W?){4,}").findall
+_ALIKE = str.maketrans("авекмнорстухіјѕԁɡіոԛѡαβεικνορτυχ", "abekmhopctyxijsdginqwabeiknoptux")
+"""Letters of other scripts, and the Latin ones they look like."""
+
+
+class Carried:
+    """Finds private data in an argument, also encoded, backwards, spelled out or in pieces."""
+
+    def __init__(self, private: Sequence[Utterance], said: Sequence[str], heard: Sequence[Utterance]) -> None:
+        texts = [item.text[:LONGEST_READ] for item in private]
+        public = [item.text[:LONGEST_READ] for item in heard if item not in private]
+        self._private = _squeezed("\n".join(texts))
+        self._public = _squeezed("\n".join([*said, *public]))
+        codes = {_squeezed(token) for text in texts for token in text.split() if _has_digit(token)}
+        self._codes = {code for code in codes if len(code) >= LEAST_NEEDLE and code not in self._public}
+
+    def found_in(self, text: str, earlier: Sequence[str]) -> bool:
+        """Whether it carries anything of the private texts, by itself or together with earlier ones."""
+        if len(text) > LONGEST_CARRIED or any(map(self._carries, _readings(text))):
+            return True
+        if not earlier:
+            return False
+        tails = [*(_tail(one, text) for one in earlier), _tail(text, earlier[-1])]
+        return any(self._carries(_squeezed("".join(order))) for order in (tails, tails[::-1]))
+
+    def _carries(self, squeezed: str) -> bool:
+        if any(code in squeezed for code in self._codes):
+            return True
+        for at in range(len(squeezed) - LEAST_CARRIED + 1):
+            piece = squeezed[at : at + LEAST_CARRIED]
+            if piece in self._private and piece not in self._public:
+                return True
+        return False
+
+
+def _readings(text: str) -> Iterator[str]:
+    """A text as it is and as it could have been meant to be read, each in letters and digits alone."""
+    once = unquote(text)
+    for one in (once, codecs.encode(once, "rot13"), *(once[at::n] for n in STRIDES for at in range(n)), digits(once)):
+        yield (squeezed := _squeezed(one))
+        yield squeezed[::-1]
+    waiting = [once]
+    for _ in range(MOST_ENCODED):
+        waiting = [decoded for one in waiting for decoded in _decoded(one)]
+        for decoded in waiting:
+            yield (squeezed := _squeezed(decoded))
+            yield squeezed[::-1]
+
+
+def _decoded(text: str) -> Iterator[str]:
+    """What stands in a text in base64, base32, hex, codes of characters, or bits."""
+    joined = re.sub(r"\s+", "", text)
+    for run in {*_base64_runs(text), *_base64_runs(joined)}:
+        with_padding = run.rstrip("=").replace("-", "+").replace("_", "/")
+        for cut in range(4):  # the run may begin within an address
+            piece = with_padding[cut:]
+            yield from _as_text(b64decode, piece + "=" * (-len(piece) % 4))
+    for run in {*_base32_runs(text), *_base32_runs(joined)}:
+        piece = run.rstrip("=")
+        yield from _as_text(b32decode, piece + "=" * (-len(piece) % 8))
+    for run in _hex_runs(joined):
+        yield from _as_text(unhexlify, run)
+    for run in _codes(text):
+        yield "".join(map(chr, map(int, re.findall(r"\d+", run))))
+    for run in _bits(text):
+        yield "".join(chr(int(bits, 2)) for bits in re.findall(r"[01]{7,8}", run))
+
+
+def _as_text(decode: Callable[[str], bytes], run: str) -> Iterator[str]:
+    try:
+        decoded = decode(run).decode("utf-8", "ignore")
+    except (Error, ValueError):
+        return
+    if len(decoded) >= LEAST_NEEDLE:
+        yield decoded
+
+
+def _squeezed(text: str) -> str:
+    if not text.isascii():
+        text = unicodedata.normalize("NFKC", text)
+    lowered = _not_word.sub("", text).lower()
+    return lowered if lowered.isascii() else lowered.translate(_ALIKE)
+
+
+def _tail(text: str, other: str) -> str:
+    """A text without how another begins."""
+    same = next((at for at, (one, two) in enumerate(zip(text, other, strict=False)) if one != two), 0)
+    return text[same:]
+
+
+def _has_digit(text: str) -> bool:
+    return any(map(str.isdigit, text))

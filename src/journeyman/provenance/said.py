@@ -1,0 +1,186 @@
+"""What a person's text asks for and forbids, and the figures, days and times in it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+from typing import TypeAlias
+
+from journeyman.core.words import WordLists, stem, words
+
+lists = WordLists("journeyman.provenance", "flow.txt", "flow.de.txt")
+LONGEST_READ = 200_000
+"""Characters of one text that are looked at."""
+FORBIDDEN_AFTER = 5
+"""Words after "do not" that it holds for."""
+
+Day: TypeAlias = tuple[int | None, int | None, int]
+"""Year, month and day, as far as they were said."""
+
+_sentences = re.compile(r"[^.!?;\n]+(?:[.!?;\n](?!\s|$)[^.!?;\n]+)*[.!?;\n]?").findall
+_clauses = re.compile(r"[,;:()]|\s-+\s|\b(?:but|and|then|aber|und|dann|sondern)\b", re.IGNORECASE).split
+_not = re.compile(
+    r"\b(?:(?P<who>they|he|she|it|who|which|that|if|why)\W+(?:\w+\W+)?)?"
+    r"(?:do\s*n[o'’]?t|dont|don\W?t|must\s*n[o'’]?t|should\s*n[o'’]?t|shall\s+not|need\s*n[o'’]?t)\b"
+    r"(?!\W+(?:forget|hesitate))"
+    r"|\b(?:never|not\s+to|without|no\s+need|avoid|refrain|stop|instead\s+of|rather\s+than|ohne|niemals|nie|kein\w*)\b"
+    r"|(?P<behind>\bnicht\b)(?!\W+vergessen)",
+    re.IGNORECASE,
+)
+_asks = re.compile(
+    r"\W*(?:what|how|why|when|where|who|whom|whose|which|is|are|was|were|am|do|does|did|has|have|should|shall"
+    r"|wie|warum|wann|wo|wer|wem|welche\w*|ist|sind|hat|habe|soll|muss)\b",
+    re.IGNORECASE,
+)
+_politely = re.compile(
+    r"\b(?:please|bitte|(?:can|could|would|will|might)\s+you|(?:kannst|könntest|würdest|magst)\s+du)\b", re.IGNORECASE
+)
+_named = re.compile(r"(?:https?://|www\.)\S+|[\w.+-]+@[\w.-]+|\b[\w-]+\.[a-z][a-z0-9]{1,4}\b", re.IGNORECASE)
+"""Addresses and files: their parts are no orders."""
+_token = re.compile(r"[^\s\"'`(){}\[\]<>;=|“”‘’«»]+")
+_figure = re.compile(
+    r"[-+~$€£]*(\d{1,3}(?:[,.’']\d{3})+(?:[.,]\d{1,2})?|\d+(?:[.,]\d+)?)(?:[$€£%]|k|eur|usd|chf|kg|km|g|m)?",
+    re.IGNORECASE,
+)
+_iso = re.compile(r"(?<!\d)(\d{4})[-/.](\d{1,2})[-/.](\d{1,2})(?!\d)")
+_short = re.compile(r"(?<![\d.])(\d{1,2})([-/.])(\d{1,2})\2(\d{4}|\d{2})(?!\d)")
+_nth = re.compile(r"\b(\d{1,2})(?:st|nd|rd|th)\b")
+_clock = re.compile(
+    r"(?<![\d:.])(\d{1,2})(?::(\d{2}))(?::\d{2})?\s*([ap])?\.?m?\b|(?<![\d:.])(\d{1,2})\s*([ap])\.?m\b"
+    r"|\b(?:at|um)\s+(\d{1,2})\b(?!\s*[%$€£.:])|\b(\d{1,2})\s*(?:uhr|o'clock)\b",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """One text of a person's, taken apart."""
+
+    asked: frozenset[str]
+    """Stems of what it orders, and of each two words side by side: not of its questions, nor of what it forbids."""
+    named: frozenset[str]
+    """Those of them that it only speaks of, e.g. "the mail"."""
+    forbidden: frozenset[str]
+    figures: frozenset[str]
+    days: frozenset[Day]
+    times: frozenset[tuple[int, int]]
+    relative: bool
+    """Whether it names a day by where it stands, e.g. tomorrow or Friday."""
+
+
+@lru_cache(maxsize=256)
+def taken_apart(text: str) -> Said:
+    text = text[:LONGEST_READ]
+    asked, ordered, forbidden = set[str](), set[str](), set[str]()
+    for sentence in _sentences(_named.sub(" ", text)):
+        question = sentence.rstrip().endswith("?") and _asks.match(sentence) and not _politely.search(sentence)
+        for clause in _clauses(sentence):
+            denied = _denied(clause)
+            forbidden |= denied
+            if not question:
+                order = [stem(word) for word in words(clause)]
+                asked.update({*order, *map("_".join, pairwise(order))} - denied)
+                ordered.update(_verbs(words(clause)))
+    return Said(
+        frozenset(asked),
+        frozenset(stem(word) for word in lists.also_noun) & asked - ordered,
+        frozenset(forbidden),
+        frozenset(_figures(text)),
+        days_in(text),
+        times_in(text),
+        not lists.relative_day.isdisjoint(words(text)),
+    )
+
+
+def _verbs(order: list[str]) -> Iterator[str]:
+    """The stems of words that do not follow an article, or one and an adjective."""
+    for before, last, word in zip(["", "", *order], ["", *order], order, strict=False):
+        if last not in lists.determiner and before not in lists.determiner:
+            yield stem(word)
+
+
+def _denied(clause: str) -> set[str]:
+    """The stems of what a clause says is not to be done."""
+    denied = set[str]()
+    for found in _not.finditer(clause):
+        if found["who"]:
+            continue
+        if found["behind"]:
+            denied.update(stem(word) for word in words(clause))
+        else:
+            denied.update(stem(word) for word in words(clause[found.end() :])[:FORBIDDEN_AFTER])
+    return denied
+
+
+def plain(amount: str) -> str:
+    """An amount as a number is written: ``$1,200.00`` and ``1.200,00 €`` are 1200."""
+    bare = amount.strip("$€£ ~+").rstrip(".").replace("’", ",").replace("'", ",")
+    if re.fullmatch(r"\d+,\d{1,2}|\d{1,3}(?:\.\d{3})+(?:,\d{1,2})?", bare):
+        bare = bare.replace(".", "").replace(",", ".")
+    try:
+        number = float(bare.replace(",", ""))
+    except ValueError:
+        return bare
+    return str(int(number)) if number.is_integer() else str(number)
+
+
+def _figures(text: str) -> Iterator[str]:
+    """The numbers in a text that are no part of a day, a time or a name."""
+    order = [token.strip(".,:?!") for token in _token.findall(text)]
+    months, numbers = _values("month"), _values("number")
+    product = 0
+    for before, token, after in zip(["", *order], order, [*order[1:], ""], strict=False):
+        value = numbers.get(token.casefold())
+        product = 0 if value is None else product * value if product and value >= 100 else product + value
+        if value is not None and after.casefold() not in numbers:
+            yield str(product)
+        if before.casefold() in months or after.casefold() in months:
+            continue
+        if (found := _figure.fullmatch(token)) is not None:
+            yield plain(found[1])
+
+
+@lru_cache(maxsize=8)
+def _values(section: str) -> dict[str, int]:
+    entries: frozenset[str] = getattr(lists, section)
+    return {name: int(value) for name, _, value in (entry.partition("=") for entry in entries)}
+
+
+def days_in(text: str) -> frozenset[Day]:
+    """The days that a text names. One that can be read in two ways is both."""
+    days: set[Day] = {(int(y), int(m), int(d)) for y, m, d in _iso.findall(text)}
+    for one, _, two, year in _short.findall(text):
+        full = int(year) + 2_000 if len(year) == 2 else int(year)
+        days |= {(full, int(month), int(day)) for day, month in ((one, two), (two, one)) if int(month) <= 12}
+    months, order = _values("month"), words(text)
+    for at, word in enumerate(order):
+        if (month := months.get(word)) is None:
+            continue
+        year = next((int(each) for each in order[at + 1 : at + 4] if len(each) == 4 and each.isdigit()), None)
+        near = [*order[max(0, at - 2) : at], *order[at + 1 : at + 2]]
+        days |= {(year, month, int(each)) for each in near if each.isdigit() and 0 < int(each) <= 31}
+    return frozenset(days or {(None, None, int(day)) for day in _nth.findall(text)})
+
+
+def times_in(text: str) -> frozenset[tuple[int, int]]:
+    """The times of a day that a text names."""
+    times = set[tuple[int, int]]()
+    for hour, minute, half, alone, its_half, at, oclock in _clock.findall(text):
+        given, which = int(hour or alone or at or oclock), (half or its_half).casefold()
+        if which:
+            given = given % 12 + (12 if which == "p" else 0)
+        times.add((given, int(minute or 0)))
+    return frozenset(time for time in times if time[0] <= 24)
+
+
+def same_day(one: Day, other: Day) -> bool:
+    return all(a is None or b is None or a == b for a, b in zip(one, other, strict=True))
+
+
+def digits(text: str) -> str:
+    """A text with its spelled digits as digits."""
+    values = _values("digit")
+    return " ".join(str(values.get(word, word)) for word in words(text))
