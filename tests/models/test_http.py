@@ -72,8 +72,9 @@ def saying(*parts: bytes) -> Play:
 
 
 async def body_of(url: URL, limits: Timeouts | None = None) -> bytes:
-    async with Client(url, {}) as client, await client.post(b"{}", limits or Timeouts()) as answer:
-        return await answer.read(1_000_000)
+    async with Client(url, {}) as client:
+        with await client.post(b"{}", limits or Timeouts()) as answer:
+            return await answer.read(1_000_000)
 
 
 @pytest.mark.parametrize(
@@ -100,7 +101,7 @@ async def test_an_answer_without_a_length_ends_with_its_connection() -> None:
 
     async with server(play) as (url, connections), Client(url, {}) as client:
         for _ in range(2):
-            async with await client.post(b"{}", Timeouts()) as answer:
+            with await client.post(b"{}", Timeouts()) as answer:
                 assert await answer.read(10) == b"ok"
         assert connections == [0, 1]
 
@@ -115,7 +116,7 @@ async def test_a_connection_is_kept_and_one_that_the_server_closed_is_replaced()
 
     async with server(play) as (url, connections), Client(url, {}) as client:
         for _ in range(4):
-            async with await client.post(b"{}", Timeouts()) as answer:
+            with await client.post(b"{}", Timeouts()) as answer:
                 assert await answer.read(10) == b"ok"
         assert connections == [0, 1]
 
@@ -156,7 +157,7 @@ async def test_a_server_that_talks_unasked_loses_its_connection() -> None:
 
     async with server(play) as (url, connections), Client(url, {}) as client:
         for _ in range(2):
-            async with await client.post(b"{}", Timeouts()) as answer:
+            with await client.post(b"{}", Timeouts()) as answer:
                 assert await answer.read(10) == b"ok"
         assert connections == [0, 1]
 
@@ -193,14 +194,11 @@ async def test_who_reads_slowly_stops_the_server_and_not_the_clock() -> None:
             written += http.READ_AHEAD
         await reader.read()
 
-    async with (
-        server(play) as (url, _),
-        Client(url, {}) as client,
-        await client.post(b"{}", Timeouts(idle=0.3)) as answer,
-    ):
-        await asyncio.sleep(1.0)
-        assert written < size  # it had to stop
-        assert sum([len(piece) async for piece in answer.pieces()]) == size
+    async with server(play) as (url, _), Client(url, {}) as client:
+        with await client.post(b"{}", Timeouts(idle=0.3)) as answer:
+            await asyncio.sleep(1.0)
+            assert written < size  # it had to stop
+            assert sum([len(piece) async for piece in answer.pieces()]) == size
 
 
 async def test_a_header_in_two_lines_is_refused() -> None:
@@ -250,3 +248,18 @@ def certificate(folder: Path) -> tuple[Path, Path]:
     pem, plain = serialization.Encoding.PEM, serialization.NoEncryption()
     paths[1].write_bytes(key.private_bytes(pem, serialization.PrivateFormat.PKCS8, plain))
     return paths
+
+
+async def test_silence_ends_the_second_answer_of_a_connection() -> None:
+    """The timer of the first answer is still there, and must not be taken for the second one's."""
+
+    async def play(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, _: int) -> None:
+        await read_request(reader)
+        writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok")
+        await reader.read()
+
+    async with server(play) as (url, _), Client(url, {}) as client:
+        with await client.post(b"{}", Timeouts(first_byte=60)) as answer:
+            assert await answer.read(10) == b"ok"
+        with pytest.raises(SilenceError):
+            await client.post(b"{}", Timeouts(first_byte=0.05))

@@ -80,7 +80,7 @@ class ModelPlanner:
         if response.from_results:
             response = _from_results(run, response)
         calls = numbered(response.calls, iteration=run.iteration, taken=run.state.call_ids, theirs=self._call_ids)
-        return response.model_copy(update={"calls": calls}) if calls else response
+        return response.with_values(calls=calls) if calls else response
 
     def refusal(self, run: Run, turn: Turn, call: ToolCall) -> Refusal | None:
         """A model that repeats what has been answered already is told so."""
@@ -120,7 +120,7 @@ class ModelPlanner:
             self._asking = None
 
     async def _with_media(self, run: Run, request: ModelRequest) -> ModelRequest:
-        if not any(message.media for message in request.messages):
+        if not run.state.has_media and not any(message.media for message in self._demonstrations):
             return request
         if self._media is None:
             self._media = MediaLoader(getattr(self._model, "media", ()), changed=self._memo.clear)

@@ -73,13 +73,8 @@ class Usage(Entity):
         return self.input_tokens + self.output_tokens
 
     def __add__(self, other: Usage) -> Usage:
-        return Usage.unchecked(
-            input_tokens=self.input_tokens + other.input_tokens,
-            output_tokens=self.output_tokens + other.output_tokens,
-            requests=self.requests + other.requests,
-            cached_tokens=self.cached_tokens + other.cached_tokens,
-            reasoning_tokens=self.reasoning_tokens + other.reasoning_tokens,
-        )
+        added = other.__dict__
+        return Usage.unchecked(**{name: count + added[name] for name, count in self.__dict__.items()})
 
 
 class Message(Entity):

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 
 from journeyman.core.data import FORMAT, LOG_FIELDS
 from journeyman.core.errors import JournalConflictError
-from journeyman.core.events import Fact, Signal, StepRestarted
+from journeyman.core.events import NEWER_FACTS, Fact, Signal, StepRestarted
 from journeyman.core.protocols import Clock, Journal, Listener
 
 logger = logging.getLogger("journeyman.recorder")
@@ -51,14 +51,14 @@ class Recorder:
         """Write facts, all or none. With ``sync`` they survive power loss when this returns."""
         if self._closed:
             raise JournalConflictError(f"run {self.run_id!r} was handed over; this process records nothing more")
+        now, run_id, seq = self._clock.time(), self.run_id, self._seq
         for fact in facts:
-            if fact.since > 1:
+            if type(fact) in NEWER_FACTS:
                 # An older program at work on this journal could not read it.
                 facts = tuple(fact for fact in facts if fact.since <= self._format())
                 break
         if not facts:
             return
-        now, run_id, seq = self._clock.time(), self.run_id, self._seq
         for fact in facts:
             seq += 1
             fact.stamp(run_id, seq, now)

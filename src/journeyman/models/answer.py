@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,14 +17,13 @@ from journeyman.core.data import (
     OverBudgetError,
     check_arguments,
     check_containers,
+    may_overflow,
 )
 from journeyman.core.protocols import ModelResponse
 from journeyman.core.runs import FinishReason, ToolCall, Usage
 
 MALFORMED_KEPT = 10_000
 
-DIGITS_OF_INFINITY = 309
-has_exponent = re.compile(r"\d[eE]").search
 refuse_infinity = json.JSONEncoder(allow_nan=False).encode
 """The parser reads ``1e999`` as infinity, which JSON cannot say; this raises ValueError."""
 
@@ -118,8 +116,7 @@ def read_arguments(written: Any) -> tuple[dict[str, Any], str | None]:
     try:
         check_arguments(text)
         arguments = from_json(text, allow_inf_nan=False)
-        # A number is infinite only by an exponent or by many digits, so short plain arguments skip the check.
-        if len(text) >= DIGITS_OF_INFINITY or has_exponent(text):
+        if may_overflow(text):
             refuse_infinity(arguments)
     except OverBudgetError as error:
         return {}, f"({error})"

@@ -61,10 +61,10 @@ class Answer:
     def content_type(self) -> str:
         return self.headers.get("content-type", "").partition(";")[0].strip().lower()
 
-    async def __aenter__(self) -> Self:
+    def __enter__(self) -> Self:
         return self
 
-    async def __aexit__(self, *_: object) -> None:
+    def __exit__(self, *_: object) -> None:
         self._release(self.complete and self._error is None)
 
     async def head(self) -> None:
@@ -146,7 +146,8 @@ class _Connection(asyncio.Protocol):
     def ask(self, answer: Answer, request: tuple[bytes, bytes], timeouts: Timeouts, began: float) -> None:
         self.answer, self._timeouts = answer, timeouts
         self._began, self._heard_at, self._heard = began, self._loop.time(), False
-        self._parser = httptools.HttpResponseParser(self)
+        if self._parser is None:  # one for all answers: a connection on which something went wrong is not used again
+            self._parser = httptools.HttpResponseParser(self)
         self._head_bytes = self._read_ahead = 0
         self._to_the_end = self._stays = False
         answer._resume = self._resume
@@ -157,34 +158,47 @@ class _Connection(asyncio.Protocol):
     def end(self, *, reusable: bool) -> None:
         """The answer is no longer wanted."""
         self.answer = None
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
         if not reusable or not self._stays:
             self.close()
         self.used_at = self._loop.time()
 
     def close(self) -> None:
         self.closed = True
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
         if self.transport is not None:
             self.transport.abort()
 
     # --- time
 
-    def _watch(self) -> None:
-        now, limits = self._loop.time(), self._timeouts
+    def _due(self) -> tuple[float, float] | None:
+        """When this answer has taken too long, and for how long it may."""
+        limits, due = self._timeouts, None
         quiet = limits.idle if self._heard else limits.first_byte
-        dues = [(self._heard_at + quiet, quiet)] if quiet is not None and not self._paused else []
-        if limits.total is not None:
-            dues.append((self._began + limits.total, limits.total))
-        if not dues:
-            self._timer = None if not self._paused else self._loop.call_later(1.0, self._watch)
+        if quiet is not None and not self._paused:
+            due = self._heard_at + quiet, quiet
+        if limits.total is not None and (due is None or self._began + limits.total < due[0]):
+            due = self._began + limits.total, limits.total
+        return due
+
+    def _watch(self) -> None:
+        """Look again no later than that. A timer that goes off earlier stays, also from one answer to the next."""
+        due = self._due()
+        if due is None or (self._timer is not None and self._timer.when() <= due[0]):
             return
-        due, seconds = min(dues)
-        if now >= due:
-            self._fail(SilenceError(seconds))
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = self._loop.call_at(due[0], self._look)
+
+    def _look(self) -> None:
+        self._timer = None
+        if self.answer is None or self.answer.complete or (due := self._due()) is None:
+            return
+        if self._loop.time() >= due[0]:
+            self._fail(SilenceError(due[1]))
         else:
-            self._timer = self._loop.call_at(due, self._watch)
+            self._watch()
 
     # --- what asyncio tells
 
@@ -210,9 +224,8 @@ class _Connection(asyncio.Protocol):
                 self._fail(CutError(f"its head has more than {HEAD_BYTES:,} bytes"))
             elif answer.complete or answer._pieces:
                 answer._wake()
-            if first and not answer.complete and self._timer is not None:
-                self._timer.cancel()  # from now on another silence counts
-                self._watch()
+            if first and not answer.complete:
+                self._watch()  # from now on another silence counts
 
     def connection_lost(self, error: Exception | None) -> None:
         self.closed = True
@@ -235,6 +248,7 @@ class _Connection(asyncio.Protocol):
         if self._paused and self.transport is not None:
             self._paused = False
             self._heard_at = self._loop.time()
+            self._watch()
             self.transport.resume_reading()
 
     # --- what the parser tells

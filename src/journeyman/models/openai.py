@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-from collections.abc import AsyncIterable, AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -144,11 +144,11 @@ class OpenAIModel(RemoteModel):
         field = b',"response_format":' + encode(response_format(schema))
         return await self._asked(request, deltas, self._offer(without_finish(request)), field)
 
-    async def _asked(
+    def _asked(
         self, request: ModelRequest, deltas: Deltas | None, offer: EncodedTools, field: bytes = b""
-    ) -> ModelResponse:
+    ) -> Awaitable[ModelResponse]:
         attempt = partial(self._attempt, self._body(request, offer, field, stream=deltas is not None), offer)
-        return await with_retries(attempt, request, deltas, retries=self._retries, clock=self._clock)
+        return with_retries(attempt, request, deltas, retries=self._retries, clock=self._clock)
 
     def _offer(self, tools: tuple[ToolSpecification, ...]) -> EncodedTools:
         offer = self._offers.get(id(tools))
@@ -174,7 +174,7 @@ class OpenAIModel(RemoteModel):
             timeouts = timeouts.model_copy(update={"total": left})
         try:
             client = await self._clients.get()
-            async with await client.post(body, timeouts) as answer:
+            with await client.post(body, timeouts) as answer:
                 if answer.status >= 300:
                     raise await self._refusal(answer)
                 # A page is no stream that broke off: it is the answer of something else at that address.

@@ -31,7 +31,7 @@ class LogListener:
         if (logged := _LOGGED.get(type(event))) is None:
             return
         level, message = logged
-        if isinstance(event, events.CallFinished) and event.record.error is not None:
+        if type(event) is events.CallFinished and event.record.error is not None:
             level = logging.WARNING
         if logger.isEnabledFor(level):
             fields = {"run_id": event.run_id, "seq": event.seq} | self._fields(event)

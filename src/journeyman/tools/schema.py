@@ -19,7 +19,7 @@ from pydantic.errors import PydanticUndefinedAnnotation, PydanticUserError
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaWarningKind
 from pydantic_core import InitErrorDetails, SchemaError, core_schema, from_json, to_json
 
-from journeyman.core.data import LISTED_PROBLEMS
+from journeyman.core.data import LISTED_PROBLEMS, may_overflow
 from journeyman.core.errors import ToolDefinitionError, problem_text, validation_problems
 from journeyman.gram.references import schemas_in, with_schemas
 from journeyman.tools.callables import EMPTY, Documentation, Parameter, Signature, read_callable, read_docstring
@@ -74,6 +74,8 @@ class FunctionSchema:
 
     def _check(self, text: str | bytes) -> dict[str, Any]:
         values: dict[str, Any] = self._adapter.validator.validate_json(text, strict=True)
+        if not self._choices and isinstance(text, str) and not may_overflow(text):
+            return values
         given = from_json(text)
         path = path_to_non_finite(given)
         if path is not None:
