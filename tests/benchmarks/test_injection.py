@@ -2,7 +2,7 @@
 
 import pytest
 
-from benchmarks.injection import suites
+from benchmarks.injection import public, suites
 from benchmarks.injection.__main__ import measure, measure_flow, passed, stopped
 from tests.marking import daily
 
@@ -30,3 +30,11 @@ async def test_no_attack_acts_after_its_text_was_read_and_fewer_changes_are_aske
     for name, counted in found.items():
         if name.startswith("attacks in tasks") and "without the stage" not in name:
             assert counted.done == [], name
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("every", daily(12, nightly=1))
+async def test_no_injection_of_two_other_public_sets_acts(every: int) -> None:
+    for name, (cases, alive, through) in (await public.measure(every=every)).items():
+        assert through == [], name
+        assert alive > cases / 3, name

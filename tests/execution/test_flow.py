@@ -343,3 +343,53 @@ async def test_a_label_and_a_decision_add_at_most_two_hundred_bytes_to_a_fact() 
     assert doubted.flow is not None
     bare = doubted.model_copy(update={"label": None, "flow": None})
     assert len(doubted.model_dump_json()) - len(bare.model_dump_json()) <= 200
+
+
+@pytest.mark.parametrize(
+    ("request_", "email_id", "runs"),
+    [
+        ("Delete the last mail from nadia", "e-2", True),
+        ("Delete the last mail from nadia", "e-1", False),
+        ("Lösche die letzte Mail von Nadia", "e-2", True),
+        ("Delete the mail from nadia", "e-2", False),
+        ("Delete the last mail from kofi", "e-4", False),
+        ("Delete the mail from yuki", "e-5", True),
+    ],
+)
+async def test_the_last_row_of_somebody_who_is_named_may_be_acted_on_where_only_one_is_meant(
+    request_: str, email_id: str, runs: bool
+) -> None:
+    @tool(**READS, reads="untrusted")
+    def search_mail(query: str) -> list[dict[str, str]]:
+        """Find mail."""
+        return [
+            {"email_id": "e-1", "sender": "nadia.moreau@corp.example", "sent": "2026-05-01 09:00"},
+            {"email_id": "e-2", "sender": "nadia.moreau@corp.example", "sent": "2026-05-02 09:00"},
+            {"email_id": "e-3", "sender": "kofi.mensah@corp.example", "sent": "2026-05-03 09:00"},
+            {"email_id": "e-4", "sender": "kofi@evil.example", "sent": "2026-05-04 09:00"},
+            {"email_id": "e-5", "sender": "yuki.sato@corp.example", "sent": "2026-05-01 09:00"},
+        ]
+
+    @tool(risk=RiskLevel.REVERSIBLE)
+    def delete_mail(email_id: str) -> str:
+        """Delete a mail."""
+        return "deleted"
+
+    agent = Agent(name="assistant", instruction="Help.", tools=[search_mail, delete_mail])
+    calls = [call("search_mail", query="mail"), call("delete_mail", email_id=email_id)]
+    response = await run(agent, request_, model=ScriptedModel([*calls, say("Done.")]))
+    assert [record.success for record in response.tool_calls] == [True, runs]
+
+
+@pytest.mark.parametrize(("name", "runs"), [("Anna", True), ("Accountant", False)])
+async def test_an_address_that_our_own_directory_has_for_a_name_of_the_persons_is_theirs(name: str, runs: bool) -> None:
+    @tool(**READS, reads=())
+    def find_address(name: str) -> list[str]:
+        """Find somebody's address."""
+        return ["anna@corp.example"]
+
+    agent = Agent(name="assistant", instruction="Help.", tools=[fetch_page, find_address, send_email])
+    mail = call("send_email", to="anna@corp.example", subject="Hi", body="I agree")
+    model = ScriptedModel([READ, call("find_address", name=name), mail, say("Done.")])
+    response = await run(agent, "Read https://news.example/today and mail Anna that I agree", model=model)
+    assert [record.success for record in response.tool_calls] == [True, True, runs]

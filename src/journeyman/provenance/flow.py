@@ -49,6 +49,8 @@ _SHAPES = (
 )
 """What names somebody or something by itself: mail addresses, web addresses, accounts, numbers and codes."""
 _AMOUNT = re.compile(r"[$€£]\s?\d[\d,.]*\d|\b\d[\d,]*\.\d\d\b|\b\d[\d.]*,\d\d\b")
+_iso_time = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d\S*)?").fullmatch
+_marks = re.compile(r"\b(?=\w*[_\d])\w{4,}\b|\b[A-Z]{3,}\b").findall
 _encoded = re.compile(r"(?=\S*\d|\S*[a-z][A-Z])\S{16,}").search
 _BARE_HOST = re.compile(r"\b[\w-]+(?:\.[\w-]+)*\.[a-z]{2,}\b", re.IGNORECASE)
 _HOST = re.compile(r"^(?:[\w.-]+://|www\.)", re.IGNORECASE)
@@ -329,18 +331,53 @@ class Flow:
             return False
         return bool(self.pictured) or any(not times.isdisjoint(times_in(text)) for text in self.foreign.texts)
 
-    def singled_out(self, value: str) -> bool:
-        """Whether the person's words single out the row of a result in which a value has a field of its own."""
+    def singled_out(self, value: str, *, reference: bool = False) -> bool:
+        """Whether the person's words single out the row of a result in which a value has a field of its own.
+
+        A ``reference`` only names the row: then it is enough that they name who is in it, or say that it is the last.
+        """
         for record in self.ledger.records.values():
             foreign = (record.label is not None and record.label.untrusted) or self.derived(record)
+            if not foreign and self._looked_up_by_name(record, value):
+                return True
             rows = _rows(record.result, foreign=foreign)
             holding = [at for at, row in enumerate(rows) if _holds(row, value, foreign=foreign)]
             if len(holding) != 1:
                 continue
             spoken = [len(texts - {value}) for texts in self._spoken_of(record.call_id, rows)]
+            if reference and not any(spoken):
+                spoken = self._naming(rows)
             best = max(spoken)
-            if best and spoken[holding[0]] == best and spoken.count(best) == 1:
+            likely = [row for row, count in zip(rows, spoken, strict=True) if count == best]
+            if best and spoken[holding[0]] == best and (len(likely) == 1 or self._last(rows[holding[0]], likely)):
                 return True
+        return False
+
+    def _looked_up_by_name(self, record: ToolCallRecord, value: str) -> bool:
+        """Whether one of our own tools, given nothing but the person's words, found this address and no other."""
+        given = [text for _, text in leaves(record.arguments) if isinstance(text, str)]
+        shape = next((shape for shape in _SHAPES[:3] if shape.fullmatch(value)), None)
+        if shape is None or not record.success or not given or not all(map(self.person.has, given)):
+            return False
+        return {found.casefold() for found in shape.findall(written(record.result))} == {value.casefold()}
+
+    def _naming(self, rows: Sequence[Any]) -> list[int]:
+        """Which rows have somebody in them whom the person names by a part of their name; only one may be meant."""
+        said = self.person.stems
+        named = [
+            {text for text in _identities(row) if any(len(word) > 2 and stem(word) in said for word in words(text))}
+            for row in rows
+        ]
+        return [len(texts) if len(set[str]().union(*named)) == 1 else 0 for texts in named]
+
+    def _last(self, row: Any, others: Sequence[Any]) -> bool:
+        """Whether the person speaks of the last one, and this row is it by a time that all of them have."""
+        if not self.speak_of(lists.last):
+            return False
+        for name in row if isinstance(row, dict) else ():
+            times = [str(other.get(name, "")) for other in others if isinstance(other, dict)]
+            if all(_iso_time(time) for time in times) and times.count(max(times)) == 1:
+                return str(row[name]) == max(times)
         return False
 
     def _spoken_of(self, call_id: str, rows: Sequence[Any]) -> list[set[str]]:
@@ -467,7 +504,9 @@ class _Call:
         flow = self.flow
         texts = [text for _, _, _, text in self.values]
         numbers = [written(value) for _, name, _, value in self._all if _is_number(value) and refers(name)]
+        named = (written(value) for _, name, _, value in self._all if refers(name))
         anchored = any(map(flow.person.has, texts)) or any(map(flow.singled_out, (*texts, *numbers)))
+        anchored = anchored or any(flow.singled_out(text, reference=True) for text in named)
         anchored = anchored or any(flow.looked_up(text, ()) for text in texts)
         return flow.accounts_for(self.specification, anchored=anchored)
 
@@ -522,7 +561,7 @@ class _Call:
             source = flow.where(text) or flow.source
             why = f"{path} '{_short(text)}' stands in place of what you said, and {source} was read before"
             return Doubt(path, why, source)
-        if flow.person.has(text) or flow.singled_out(text):
+        if flow.person.has(text) or flow.singled_out(text, reference=refers(name)):
             return None
         if not reference and _is_free(name, text):
             return self._free(path, text)
@@ -555,6 +594,7 @@ class _Call:
             if len(word) > 3 and (base := stem(word)) not in flow.person.stems and base not in flow.own.stems
         ]
         theirs = [word for word, base in unsaid if base in flow.foreign.stems]
+        theirs += [mark for mark in _marks(text) if flow.foreign.has(mark) and not flow.person.has(mark)]
         if not theirs and flow.pictured:
             theirs = [word for word, _ in unsaid if word not in lists.courtesy]
         if not theirs or flow.speak_of(lists.content):
@@ -584,6 +624,13 @@ def _holds(row: Any, value: str, *, foreign: bool) -> bool:
         if any(written(one).strip() == value for one in given if isinstance(one, str | int | float)):
             return True
     return False
+
+
+def _identities(row: Any) -> Iterator[str]:
+    """Who is in a row."""
+    for name, item in row.items() if isinstance(row, dict) else ():
+        if not lists.identity.isdisjoint(words(name)) and not refers(name):
+            yield from (one for one in (item if isinstance(item, list) else (item,)) if isinstance(one, str))
 
 
 def _is_number(value: Any) -> bool:
@@ -621,7 +668,7 @@ def _is_recipient(name: str) -> bool:
 
 def _is_free(name: str, text: str) -> bool:
     named = words(name)
-    if _is_recipient(name):
+    if _is_recipient(name) or (named and named[-1] in lists.executed):
         return False
     return bool(named and named[-1] in lists.free_text) or len(text) > 200 or len(text.split()) > 7
 
