@@ -13,6 +13,8 @@ from benchmarks.postgres import postgres
 RECALL = 0.9
 SEARCH_MS = 500
 HISTORY_MS = 100
+LARGE_CPU_MS = 80
+"""Of a search among 100,000 documents, where all of it is done in this process."""
 PARTS = ("finding", "sqlite", "postgresql")
 
 
@@ -42,6 +44,9 @@ def verdicts(report: dict[str, Any]) -> list[tuple[bool, str]]:
         if (large := report.get(name)) is not None:
             again = large["embedded_at_start"]
             found.append((again == 0, f"{name}: texts embedded again at start: {again} (target 0)"))
+    if (large := report.get("sqlite")) is not None:
+        spent = large["search"]["cpu_ms"]
+        found.append((spent <= LARGE_CPU_MS, f"sqlite: CPU of a search: {spent} ms (target ≤ {LARGE_CPU_MS})"))
     return found
 
 

@@ -62,6 +62,22 @@ async def test_owners_whose_names_look_alike_are_not_mixed_up(store: SqlStore, m
         assert [p.document_id for p in await store.memories.passages(numbers, principal_id=owner)] == [key]
 
 
+async def test_a_word_that_nearly_all_have_finds_nothing_beside_rarer_ones(
+    store: SqlStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("journeyman.stores.memories.COMMON", 3)
+    await put(store, *(document(str(number), "red apple", owner="ada") for number in range(4)))
+    await put(store, document("rare", "green apple", owner="ada"), document("mine", "apple", owner="bob"))
+
+    async def found(*terms: str, owner: str = "ada") -> list[str]:
+        numbers = await store.memories.matching(terms, principal_id=owner, limit=10)
+        return [passage.document_id for passage in await store.memories.passages(numbers, principal_id=owner)]
+
+    assert await found("green", "apple") == ["rare"]
+    assert len(await found("apple")) == 5  # there is nothing rarer to go by
+    assert await found("green", "apple", owner="bob") == ["mine"]  # what others have does not make it common
+
+
 async def test_a_document_of_the_same_id_is_replaced(store: SqlStore) -> None:
     await put(store, document("a", "old words", kind="draft"))
     await put(store, document("a", "new words", kind="final"))

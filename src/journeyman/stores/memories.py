@@ -23,7 +23,7 @@ from journeyman.stores.database import Aggregate, Database, writes
 
 MOST_TERMS = 16
 """Of a query; each is a condition of its own."""
-COMMON = 5_000
+COMMON = 10_000
 """Passages. A term that more of them hold says little, and is left out where the query has rarer ones."""
 AT_ONCE = 200
 """Rows to a statement or a transaction, so that others get their turn in between."""
@@ -168,7 +168,8 @@ class SqlMemories(Aggregate):
         sql = (
             "SELECT p.number, p.document_id, substr(m.text, p.start + 1, p.stop - p.start) FROM memory_passages p "
             "JOIN memories m ON m.owner = p.owner AND m.id = p.document_id "
-            f"WHERE p.owner = ? AND p.number IN ({marks(numbers)})"
+            # By their numbers: SQLite would rather go through all that the owner has.
+            f"WHERE p.owner || '' = ? AND p.number IN ({marks(numbers)})"
         )
         rows = await self._query(sql, _owner(principal_id), *numbers)
         return [StoredPassage(*row) for row in rows]
@@ -278,17 +279,21 @@ def _add(
 
 
 def _matching_sqlite(connection: Connection, terms: Sequence[str], owner: str, limit: int) -> list[int]:
-    anything = " OR ".join(f'"{term}"' for term in terms)
-    query = f"terms : ({anything})"
-    if any(map(str.isalnum, owner)):
-        # The index sees an owner's words only, so it cuts the others' rows away; the row itself decides.
-        query = f'owner : "{owner.replace(chr(34), " ")}" AND {query}'
+    # The index sees an owner's words only, so it cuts the others' rows away; the row itself decides.
+    own = f"owner : {_quoted(owner)} AND " if any(map(str.isalnum, owner)) else ""
+    held = "SELECT COUNT(*) FROM (SELECT 1 FROM memory_text WHERE memory_text MATCH ? LIMIT ?)"
+    rare = [term for term in terms if connection.query(held, f"{own}terms : {_quoted(term)}", COMMON)[0][0] < COMMON]
+    query = f"{own}terms : ({' OR '.join(map(_quoted, rare or terms))})"
     rows = connection.query(
         "SELECT p.number FROM memory_text t JOIN memory_passages p ON p.number = t.rowid "
         "WHERE memory_text MATCH ? AND p.owner = ? ORDER BY bm25(memory_text, 1.0, 0.0) LIMIT ?",
         *(query, owner, limit),
     )
     return [number for (number,) in rows]
+
+
+def _quoted(text: str) -> str:
+    return f'"{text.replace(chr(34), " ")}"'
 
 
 _OWN = f"""
