@@ -111,7 +111,7 @@ export interface Advice {
   holdout: boolean;
 }
 
-type Of<Type extends string, Fields> = { type: Type; run_id: string; seq: number | null; time: number } & Fields;
+type Of<Type extends string, Fields> = { type: Type; run_id: string; seq: number | null; time: string } & Fields;
 
 export type RunEvent =
   | Of<"run_started", {
@@ -126,7 +126,7 @@ export type RunEvent =
     }>
   | Of<"message", {
       iteration: number; text: string; calls: ToolCall[]; usage: Usage; confidence: number | null; model: string;
-      started: number;
+      started: string | null;
     }>
   | Of<"calls_planned", { iteration: number; calls: ToolCall[] }>
   | Of<"approval_requested", { approval: Approval }>

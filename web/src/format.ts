@@ -23,9 +23,9 @@ export function countdown(milliseconds: number): string {
 const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit" });
 const day = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" });
 
-/** Today's times to the second, others by day. Those of a run's facts are numbers: seconds since 1970. */
-export function when(time: string | number): string {
-  const date = new Date(typeof time === "number" ? time * 1000 : time);
+/** Today's times to the second, others by day. */
+export function when(time: string): string {
+  const date = new Date(time);
   return date.toDateString() === new Date().toDateString() ? clock.format(date) : day.format(date);
 }
 

@@ -122,17 +122,17 @@ function fact(run: RunState, event: RunEvent): RunState {
       return {
         ...run, status: "running", task: event.task.description, media: event.task.media ?? [], sessionId: event.task.session_id,
         agent: event.agent.name, model: event.agent.model, principal: event.principal?.id ?? null,
-        startedAt: event.time,
+        startedAt: seconds(event.time),
       };
     case "run_resumed":
-      return { ...withoutDrafts(run), status: "running", error: null, pauses: closed(run.pauses, event.time) };
+      return { ...withoutDrafts(run), status: "running", error: null, pauses: closed(run.pauses, seconds(event.time)) };
     case "strategies_injected":
       return { ...run, strategies: [...run.strategies, ...event.advice.filter((item) => !item.holdout).map(shown)] };
     case "tools_offered":
       return event.added.length ? { ...run, offers: [...run.offers, offer(event)] } : run;
     case "message":
       return onStep({ ...run, usage: sum(run.usage, event.usage) }, event.iteration, (step) => ({
-        ...step, draft: "", text: event.text, model: event.model, askedAt: event.started, answeredAt: event.time,
+        ...step, draft: "", text: event.text, model: event.model, askedAt: event.started === null ? null : seconds(event.started), answeredAt: seconds(event.time),
       }));
     case "calls_planned":
       return onStep(run, event.iteration, (step) => ({ ...step, calls: event.calls.map(planned) }));
@@ -145,7 +145,7 @@ function fact(run: RunState, event: RunEvent): RunState {
     case "call_started":
       return onCall(run, event.call_id, (call) => ({
         status: "running", arguments: event.arguments, attempts: event.attempt,
-        startedAt: call.startedAt ?? event.time, progress: null, error: null,
+        startedAt: call.startedAt ?? seconds(event.time), progress: null, error: null,
       }));
     case "call_finished": {
       const record = event.record;
@@ -165,7 +165,7 @@ function fact(run: RunState, event: RunEvent): RunState {
       }));
     case "step_finished":
       return onStep(run, event.iteration, (step) => ({
-        ...step, thought: event.thought, durationMs: event.duration_ms, nudge: event.nudge, endedAt: event.time,
+        ...step, thought: event.thought, durationMs: event.duration_ms, nudge: event.nudge, endedAt: seconds(event.time),
         calls: step.calls.map((call) => ({ ...call, rendered: event.rendered?.[call.id] ?? call.rendered })),
       }));
     case "step_restarted":
@@ -173,11 +173,11 @@ function fact(run: RunState, event: RunEvent): RunState {
     case "answer":
       return { ...run, answer: { text: event.text, confidence: event.confidence } };
     case "run_suspended":
-      return { ...run, status: event.status, error: event.error ?? null, pauses: [...run.pauses, { from: event.time, to: null }] };
+      return { ...run, status: event.status, error: event.error ?? null, pauses: [...run.pauses, { from: seconds(event.time), to: null }] };
     case "run_finished":
-      return over({ ...run, status: event.status, error: event.error, missing: event.gap?.missing_tools ?? [] }, event.time);
+      return over({ ...run, status: event.status, error: event.error, missing: event.gap?.missing_tools ?? [] }, seconds(event.time));
     case "run_failed":
-      return over({ ...run, status: "failed", error: event.error }, event.time);
+      return over({ ...run, status: "failed", error: event.error }, seconds(event.time));
     default:
       return run;
   }

@@ -330,10 +330,10 @@ class Desk:
         except SessionTakenError:  # somebody has begun it since it was looked at
             raise NotFoundError("session", session_id) from None
 
-    async def messages(self, session_id: str, *, last: int | None = None) -> Sequence[Message]:
-        """What was said in a session the principal may see, in order; with ``last``, only the latest so many."""
-        await self.session(session_id)
-        return await self._store.conversations.messages(session_id, last=last, principal_id=self.visible())
+    async def messages(self, session_id: str, *, offset: int, limit: int) -> Sequence[Message]:
+        """What was said in a session the principal may see, in order."""
+        kept = self._store.conversations
+        return await kept.messages(session_id, offset=offset, limit=limit, principal_id=self.visible())
 
     async def delete_session(self, session_id: str) -> None:
         """Forget a session of which no run is unfinished."""

@@ -95,10 +95,17 @@ class SqlConversations(Aggregate):
         self._clock = clock
 
     async def messages(
-        self, session_id: str, *, last: int | None = None, principal_id: PrincipalFilter = ANY_PRINCIPAL
+        self,
+        session_id: str,
+        *,
+        last: int | None = None,
+        offset: int = 0,
+        limit: int | None = None,
+        principal_id: PrincipalFilter = ANY_PRINCIPAL,
     ) -> Sequence[Message]:
         """In order; with ``last``, only the latest so many. None of a session that is another principal's."""
-        work = partial(_history, session_id=session_id, last=last, principal_id=principal_id)
+        part = None if limit is None else (limit, offset)
+        work = partial(_history, session_id=session_id, last=last, part=part, principal_id=principal_id)
         return (await self._database.read(work))[1]
 
     async def history(self, session_id: str, *, last: int | None = None) -> tuple[SessionHistory, Sequence[Message]]:
@@ -203,15 +210,27 @@ def _sessions(connection: Connection, *, sql: str, values: Sequence[Any]) -> Seq
 
 
 def _history(
-    connection: Connection, *, session_id: str, last: int | None, principal_id: PrincipalFilter = ANY_PRINCIPAL
+    connection: Connection,
+    *,
+    session_id: str,
+    last: int | None,
+    part: tuple[int, int] | None = None,
+    principal_id: PrincipalFilter = ANY_PRINCIPAL,
 ) -> tuple[SessionHistory, Sequence[Message]]:
     clause, values = where(equals("session_id", session_id))
     if principal_id is not ANY_PRINCIPAL:
         # In the same statement: whoever asked whose it is before may have been told of a session that is gone.
         whose, whose_id = where(equals("id", session_id), belongs_to(principal_id))
         clause, values = f"{clause} AND session_id IN (SELECT id FROM sessions {whose})", [*values, *whose_id]
-    sql = f"SELECT number, body FROM messages {clause} ORDER BY number DESC"
-    rows = connection.query(sql, *values) if last is None else connection.query(f"{sql} LIMIT ?", *values, last)
+    sql = f"SELECT number, body FROM messages {clause} ORDER BY number"
+    if part is not None:
+        rows = connection.query(f"{sql} LIMIT ? OFFSET ?", *values, *part)[::-1]
+    else:
+        rows = (
+            connection.query(f"{sql} DESC", *values)
+            if last is None
+            else connection.query(f"{sql} DESC LIMIT ?", *values, last)
+        )
     span = SessionHistory(session_id=session_id, first=rows[-1][0] if rows else 0, last=rows[0][0] if rows else 0)
     return span, tuple(Message.stored(body) for _, body in reversed(rows))
 

@@ -122,7 +122,7 @@ async def test_what_cannot_be_kept_is_refused_by_its_field(tmp_path: Path, body:
     [
         ({"q": " "}, "q"),
         ({"q": "x", "top_k": 51}, "top_k"),
-        ({"q": "x", "limit": 5}, "limit"),
+        ({"q": "x", "limit": 201}, "limit"),
         ({"q": "x", "metadata": "[]"}, "metadata"),
         ({"q": "x", "metadata": "{"}, "metadata"),
     ],

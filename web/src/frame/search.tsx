@@ -42,7 +42,7 @@ const SOURCES: Source[] = [
   ["Gaps", () => "/api/v1/gaps", (answer: { gaps: Gap[] }, q) =>
     answer.gaps.filter((gap) => fits(`${gap.missing} ${gap.report.attempted_task}`, q)).slice(0, EACH)
       .map((gap) => ({ kind: "Gaps", text: gap.missing, more: `${gap.times} times`, to: href("gaps", gap.key) }))],
-  ["Memory", (q) => `/api/v1/memory/search?top_k=${EACH}&q=${q}`, (answer: FoundDocuments, q) =>
+  ["Memory", (q) => `/api/v1/memory/search?limit=${EACH}&q=${q}`, (answer: FoundDocuments, q) =>
     answer.results.map((hit) => ({ kind: "Memory", text: hit.excerpt.slice(0, 120), more: "", to: href("memory", null, { q }) }))],
 ];
 

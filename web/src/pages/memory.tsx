@@ -18,7 +18,7 @@ export function MemoryPage() {
   const [page, setPage] = useState(0);
   const asked = useSettled(text.trim());
   const listed = useApi<Documents>(asked ? null : `/api/v1/memory/documents?limit=${PAGE}&offset=${page * PAGE}`, 4_000);
-  const found = useApi<FoundDocuments>(asked ? `/api/v1/memory/search?${new URLSearchParams({ q: asked, top_k: "20" })}` : null);
+  const found = useApi<FoundDocuments>(asked ? `/api/v1/memory/search?${new URLSearchParams({ q: asked, limit: "20" })}` : null);
   const rows = asked
     ? found.data?.results.map((hit) => ({ document: hit.document, shown: hit.excerpt }))
     : listed.data?.documents.map((document) => ({ document, shown: document.text }));

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from journeyman.app.desk import MEMORY_WRITE, Desk, NotFoundError
 from journeyman.app.operations.table import (
+    MOST_FOUND,
     PAGE_SIZE,
     WITH_A_LETTER,
     After,
@@ -20,6 +21,7 @@ from journeyman.app.operations.table import (
     Worded,
     operation,
     paged,
+    part_of,
     read_object,
     refused,
 )
@@ -63,7 +65,7 @@ class Documents(Page):
     documents: list[MemoryDocument]
 
 
-class Found(BaseModel):
+class Found(Page):
     query: str
     results: list[MemoryHit] = Field(description="Best first.")
 
@@ -124,12 +126,18 @@ async def search_documents(
     *,
     since: Stored = None,
     metadata: Metadata = None,
-    top_k: Annotated[int, Field(ge=1, le=50, description="How many at most.")] = 5,
+    limit: Limit = 5,
+    top_k: Annotated[
+        int | None, Field(ge=1, le=MOST_FOUND, description="The same as 'limit', by its former name.")
+    ] = None,
+    after: After = None,
 ) -> Found:
+    """The fifty best at most."""
     hits = await desk.app.memory.semantic_search(
-        q, top_k, since=since, metadata=_values(metadata), principal=desk.principal
+        q, MOST_FOUND, since=since, metadata=_values(metadata), principal=desk.principal
     )
-    return Found(query=q, results=hits)
+    rows, page = part_of(hits, top_k or limit, after, key=lambda hit: hit.document.id)
+    return Found(query=q, results=rows, **page)
 
 
 def _values(metadata: str | None) -> dict[str, Any]:

@@ -134,9 +134,9 @@ async def change_strategy(desk: Desk, domain: Id, strategy_id: Id, body: StateBo
     return _view(changed)
 
 
-class Strategies(BaseModel):
+class Strategies(Page):
     strategies: list[ToolCallingStrategy] = Field(description="Those with the most successes first.")
-    pitfalls: list[PlaybookBullet] = Field(description="What to beware of.")
+    pitfalls: list[PlaybookBullet] = Field(description="What to beware of; with the first strategies.")
 
 
 Domain = Annotated[str | None, Field(max_length=128, description="Only this domain's playbook.")]
@@ -149,15 +149,17 @@ async def list_strategies(
     domain: Domain = None,
     state: Annotated[StrategyState | None, Field(description="Only strategies in this state.")] = None,
     limit: Limit = PAGE_SIZE,
+    after: After = None,
 ) -> Strategies:
     """In one domain, or in all of them."""
     domains = [domain] if domain is not None else await desk.app.playbooks.domains()
     books = [desk.app.playbooks[name] for name in domains]
     found = [item for book in books for item in await book.strategies(state=state)]
     pitfalls = []
-    if state is None:  # a pitfall is in no state
+    if state is None and after is None:  # a pitfall is in no state
         pitfalls = [item for book in books for item in await book.bullets() if item.section == "Pitfalls"]
-    return Strategies.model_construct(strategies=found[:limit], pitfalls=pitfalls[:limit])
+    rows, page = part_of(found, limit, after, key=lambda item: item.id)
+    return Strategies.model_construct(strategies=rows, pitfalls=pitfalls[:limit], **page)
 
 
 @operation("strategies.show", "One strategy, with its demonstration and its evidence", permission=READ_ALL)

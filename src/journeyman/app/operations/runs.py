@@ -37,6 +37,7 @@ from journeyman.core.data import Moment
 from journeyman.core.events import Fact
 from journeyman.core.runs import (
     AgentResponse,
+    Message,
     Outcome,
     RunStatus,
     SessionPlace,
@@ -451,6 +452,31 @@ async def list_sessions(
 @operation("sessions.show", "One session")
 async def show_session(desk: Desk, session_id: str) -> SessionView:
     return SessionView.model_validate(await desk.session(session_id))
+
+
+class History(Page):
+    session_id: str
+    messages: list[Message]
+
+
+@operation("sessions.messages", "What was said in a session")
+async def list_messages(
+    desk: Desk,
+    session_id: str,
+    *,
+    last: Annotated[int | None, Field(ge=1, le=MOST_AT_HAND, description="Only the latest so many messages.")] = None,
+    limit: Most = MOST_AT_HAND,
+    after: After = None,
+) -> History:
+    """In order. Messages of a run are added when it has ended."""
+    if after is not None and not (after.isascii() and after.isdigit()):
+        raise refused("after", "it is what an earlier page gave as next_after")
+    total = (await desk.session(session_id)).message_count
+    first = min(total, max(int(after or 0), total - (last or total)))
+    messages = list(await desk.messages(session_id, offset=first, limit=limit))
+    shown = first + len(messages)
+    page = {"page": first // limit + 1, "page_size": limit, "total": total}
+    return History(session_id=session_id, messages=messages, next_after=str(shown) if shown < total else None, **page)
 
 
 @operation("sessions.rename", "Rename a session")

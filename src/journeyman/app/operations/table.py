@@ -24,6 +24,8 @@ T = TypeVar("T")
 PAGE_SIZE = 50
 LARGEST_PAGE = 200
 MOST_AT_HAND = 10_000
+MOST_FOUND = 50
+"""By a search that puts the best first: of all others it is not told how many there are."""
 MOST_FIELDS = 1_000
 _MODULES = ("approvals", "experiments", "gaps", "memory", "playbooks", "replays", "runs", "service", "tasks")
 _TABLE: dict[str, Operation[..., Any]] = {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
@@ -10,6 +11,7 @@ from pydantic import AfterValidator, BaseModel, Field, field_validator
 from journeyman.app.desk import TASKS_WRITE, Desk, NotFoundError
 from journeyman.app.operations.table import (
     MOST_AT_HAND,
+    MOST_FOUND,
     PAGE_SIZE,
     After,
     Body,
@@ -130,12 +132,19 @@ async def list_tasks(
         "text": q or None,
         "sort": sort,
     }
+    rows, page = await _queried(desk, asked, limit=limit, after=after, offset=offset)
+    return Tasks(tasks=rows, **page)
+
+
+async def _queried(
+    desk: Desk, asked: Mapping[str, Any], *, limit: int, after: str | None, offset: int = 0
+) -> tuple[list[Task], dict[str, Any]]:
     tasks = desk.service.tasks
     found = await tasks.query(**asked, after=after, limit=limit, offset=offset)
     rows = list(found.tasks)
     if len(rows) == limit:  # one more shows whether there are more
         rows += (await tasks.query(**asked, after=rows[-1].id, limit=1)).tasks
-    return Tasks(tasks=rows[:limit], **page_of(rows, found.total, limit, offset))
+    return rows[:limit], page_of(rows, found.total, limit, offset)
 
 
 @operation("tasks.show", "One task")
@@ -257,11 +266,10 @@ class Result(BaseModel):
     score: float | None = Field(description="How well it fits; null for a search by words, where all fit alike.")
 
 
-class Results(BaseModel):
+class Results(Page):
     query: str
     mode: Literal["keyword", "semantic"]
     results: list[Result]
-    total: int
 
 
 @operation("tasks.search", "Find tasks")
@@ -279,11 +287,15 @@ async def search(
         Literal["keyword", "semantic"],
         Field(description="All these words in title or description, or what the task is about, best first."),
     ] = "keyword",
-    limit: Annotated[int, Field(ge=1, le=50)] = 10,
+    limit: Limit = 10,
+    after: After = None,
 ) -> Results:
-    tasks = desk.service.tasks
+    """What it is about: the fifty best at most."""
     if mode == "semantic":
-        results = [Result(task=item.task, score=item.score) for item in await tasks.search(q, limit=limit)]
-        return Results(query=q, mode=mode, results=results, total=len(results))
-    page = await tasks.query(text=q, limit=limit)
-    return Results(query=q, mode=mode, results=[Result(task=task, score=None) for task in page.tasks], total=page.total)
+        found = await desk.service.tasks.search(q, limit=MOST_FOUND)
+        best, page = part_of(found, limit, after, key=lambda item: item.task.id)
+        results = [Result(task=item.task, score=item.score) for item in best]
+    else:
+        rows, page = await _queried(desk, {"text": q}, limit=limit, after=after)
+        results = [Result(task=task, score=None) for task in rows]
+    return Results(query=q, mode=mode, results=results, **page)

@@ -22,7 +22,7 @@ from journeyman.doors.cli.loading import at_desk, command, load_library
 from journeyman.doors.cli.options import DEFAULT_STORE, ExitCode, Json, Library, Store, WrongUsageError
 from journeyman.doors.cli.program import must_be_a_person
 
-NOT_TYPED = ("offset", "cursor", "arguments_json")
+NOT_TYPED = ("offset", "cursor", "top_k", "arguments_json")
 """Other ways to say what another value says."""
 IDS = "As the list shows it."
 UNSAID: Any = PydanticUndefined

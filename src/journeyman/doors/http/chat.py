@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Header, Query, Request, Response
+from fastapi import APIRouter, Header, Request, Response
 from pydantic import BaseModel, Field, field_validator
 
 from journeyman.app import Agent
@@ -22,7 +22,7 @@ from journeyman.core.content import MEDIUM_BYTES, MESSAGE_MEDIA, REQUEST_MEDIA_B
 from journeyman.core.data import new_id
 from journeyman.core.errors import ConfigurationError, ErrorInfo, InvalidDataError
 from journeyman.core.gaps import ToolGapReport
-from journeyman.core.runs import CHAT_MESSAGE_LIMIT, Message, TaskInput, Usage
+from journeyman.core.runs import CHAT_MESSAGE_LIMIT, TaskInput, Usage
 from journeyman.core.storing import ChainStep, RunOrder
 from journeyman.doors.http.errors import FieldError, Problem, answers
 from journeyman.doors.http.events import EVENTS, LastEventId, stream_run, wants_json
@@ -95,11 +95,6 @@ class Accepted(BaseModel):
 
     run_id: str = Field(description="Its events are at /api/v1/events?run=… and /api/v1/runs/{run_id}/events.")
     session_id: str
-
-
-class History(BaseModel):
-    session_id: str
-    messages: list[Message]
 
 
 _STREAM: dict[str, Any] = {
@@ -261,16 +256,6 @@ async def _answer(desk: Desk, handle: Handle, session_id: str) -> ChatAnswer:
         error=None if response is None else response.error,
         gap=None if response is None else response.gap,
     )
-
-
-@router.get("/history/{session_id}", summary="What was said in a session", responses=answers(404))
-async def history(
-    session_id: str,
-    desk: DeskDep,
-    last: Annotated[int | None, Query(ge=1, le=10_000, description="Only the latest so many messages.")] = None,
-) -> History:
-    """In order. Messages of a run are added when it has ended."""
-    return History(session_id=session_id, messages=list(await desk.messages(session_id, last=last)))
 
 
 # --- calls

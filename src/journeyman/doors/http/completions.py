@@ -11,7 +11,7 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, TypeAlias
 
-from fastapi import APIRouter, Header, Request
+from fastapi import APIRouter, Header, Query, Request
 from fastapi.sse import KEEPALIVE_COMMENT, format_sse_event
 from pydantic import BaseModel, Field
 from pydantic_core import to_json
@@ -19,6 +19,7 @@ from pydantic_core import to_json
 from journeyman.app import Agent
 from journeyman.app.desk import Desk
 from journeyman.app.handles import Handle
+from journeyman.app.operations.table import MOST_AT_HAND, After, Most, Page, part_of
 from journeyman.core.data import canonical_json, digest, new_id
 from journeyman.core.errors import ErrorCategory, ErrorInfo, JourneymanError, StoreClosedError, StoreError
 from journeyman.core.events import (
@@ -128,7 +129,7 @@ class ModelView(BaseModel):
     tools: list[str] = Field(description="What this agent can do by itself.")
 
 
-class Models(BaseModel):
+class Models(Page):
     object: Literal["list"] = "list"
     data: list[ModelView]
 
@@ -138,8 +139,11 @@ def _model(agent: Agent) -> ModelView:
 
 
 @router.get("/models", summary="Agents, as models", responses=_answers())
-async def list_models(desk: DeskDep) -> Models:
-    return Models(data=[_model(agent) for agent in desk.service.agents.values()])
+async def list_models(
+    desk: DeskDep, limit: Annotated[Most, Query()] = MOST_AT_HAND, after: Annotated[After, Query()] = None
+) -> Models:
+    agents, page = part_of(list(desk.service.agents.values()), limit, after, key=lambda agent: agent.name)
+    return Models(data=[_model(agent) for agent in agents], **page)
 
 
 @router.get("/models/{name}", summary="One agent, as a model", responses=_answers(404))

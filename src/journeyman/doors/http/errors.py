@@ -102,7 +102,7 @@ PROBLEM = "application/problem+json"
 
 def error_response(path: str, request_id: str, problem: Problem, *, accept: str = "") -> Response:
     """A problem as bytes on the wire; with the fields of RFC 9457 beside our own for whoever accepts that."""
-    if path.startswith("/v1/"):
+    if path.startswith("/v1/") and PROBLEM not in accept:
         content = openai_error(problem, "invalid_request_error" if problem.status_code < 500 else "server_error")
         if problem.status_code == 422:  # which that API does not know
             return JSONResponse(content, 400, problem.headers)

@@ -14,7 +14,7 @@ from typing import Annotated, Any, TypeVar
 from fastapi import APIRouter, Header, Query, Response
 from fastapi.responses import StreamingResponse
 from fastapi.sse import KEEPALIVE_COMMENT, EventSourceResponse, format_sse_event
-from pydantic import BaseModel, Field
+from pydantic import Field
 from pydantic_core import from_json, to_json
 from starlette.types import Receive, Scope, Send
 
@@ -22,9 +22,10 @@ from journeyman.app import rendered
 from journeyman.app.desk import InvalidInputError, NotFoundError
 from journeyman.app.handles import Handle, News, follow
 from journeyman.app.operations.runs import artifact_parts
-from journeyman.app.operations.table import Id
+from journeyman.app.operations.table import Id, Page, page_of
+from journeyman.core.data import iso_time
 from journeyman.core.errors import JourneymanError
-from journeyman.core.events import CallFinished, Event, RunStarted
+from journeyman.core.events import CallFinished, Event, MessageReceived, RunStarted
 from journeyman.doors.http.errors import answers
 from journeyman.doors.http.health import Metrics, MetricsDep
 from journeyman.doors.http.operated import DeskDep, JsonRoute
@@ -39,6 +40,7 @@ EVENTS: dict[str, Any] = {
 }
 """For the OpenAPI document: what a stream is made of."""
 DONE = format_sse_event(data_str="[DONE]")
+_REPLACED = {"time", "started", "agent", "history"}
 HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 
 
@@ -49,14 +51,18 @@ def as_json(event: Event) -> bytes:
     """An event as clients see it: of the agent its name and model, and no history, which clients have already.
 
     Of a call also what it came to, for people; the words of tools that have their own come with the end of the step.
+    Times are numbers in a store, and ISO 8601 here.
     """
+    own: dict[str, Any] = {"time": iso_time(event.time)}
     if isinstance(event, RunStarted):
-        agent = {name: event.agent.get(name) for name in ("name", "description", "model")}
-        return to_json({**event.model_dump(mode="json", exclude={"agent", "history"}), "agent": agent})
-    data = event.__pydantic_serializer__.to_json(event)
-    if isinstance(event, CallFinished):  # without reading a large result into Python again
-        data = data[:-1] + b',"rendered":' + to_json(rendered(event.record)) + b"}"
-    return data
+        own["agent"] = {name: event.agent.get(name) for name in ("name", "description", "model")}
+    elif isinstance(event, MessageReceived):
+        own["started"] = iso_time(event.started) if event.started else None
+    elif isinstance(event, CallFinished):
+        own["rendered"] = rendered(event.record)
+    # What is kept is not read into Python again: a result may be large.
+    kept = event.__pydantic_serializer__.to_json(event, exclude=_REPLACED)
+    return kept[:-1] + b"," + to_json(own)[1:]
 
 
 def encoded(event: Event, *, id: str | None = None) -> bytes:
@@ -150,11 +156,11 @@ router = APIRouter(prefix="/api/v1", tags=["runs"], route_class=JsonRoute)
 MOST_EVENTS = 1_000
 
 
-class Events(BaseModel):
+class Events(Page):
     """Facts of a run, each once and in order."""
 
     events: list[dict[str, Any]]
-    last_seq: int = Field(description="Give it as 'after' to get what comes next.")
+    last_seq: int = Field(description="Give it as 'after' to get what comes next, also what is still to happen.")
 
 
 @router.get(
@@ -176,6 +182,9 @@ async def run_events(
     desk: DeskDep,
     metrics: MetricsDep,
     after: Annotated[int, Query(ge=0, le=2**31 - 1, description="The last event you have.")] = 0,
+    limit: Annotated[
+        int, Query(ge=1, le=MOST_EVENTS, description="How many at most, where no stream is asked for.")
+    ] = (MOST_EVENTS),
     accept: Annotated[str, Header(include_in_schema=False)] = "*/*",
     last: LastEventId = "",
 ) -> Any:
@@ -186,9 +195,10 @@ async def run_events(
         if last and row.status.ended and row.last_seq <= after:
             return Response(status_code=204)
         return stream_run(await desk.app.handle(run_id), after=after, metrics=metrics, headers={"X-Run-ID": run_id})
-    facts = await desk.facts(run_id, after=after, limit=MOST_EVENTS)
-    events = [from_json(as_json(fact)) for fact in facts]
-    return Events(events=events, last_seq=facts[-1].seq or after if facts else after)
+    facts = await desk.facts(run_id, after=after, limit=limit + 1)
+    page = page_of(facts, max(row.last_seq, after + len(facts)), limit, after, key="seq")
+    events = [from_json(as_json(fact)) for fact in facts[:limit]]
+    return Events(events=events, last_seq=events[-1]["seq"] if events else after, **page)
 
 
 @router.get(

@@ -8,16 +8,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Depends, Request
-from fastapi.responses import PlainTextResponse
+from fastapi import APIRouter, Depends, FastAPI, Request
+from fastapi.responses import JSONResponse, PlainTextResponse
 from pydantic import BaseModel, Field
 
 from journeyman.app.service import Service
 from journeyman.doors.http.auth import AUTHENTICATED
 from journeyman.doors.http.errors import ErrorBody, Problem, answers
-from journeyman.doors.http.operated import DeskDep
+from journeyman.doors.http.operated import DeskDep, JsonRoute
 
-router = APIRouter(tags=["health"])
+router = APIRouter(tags=["health"], route_class=JsonRoute)
 
 READY_SECONDS = 0.75
 """How long the store may take to answer when it is asked whether it is there."""
@@ -145,6 +145,13 @@ async def ready(request: Request) -> Ready:
 
 for path, asked in (("/healthz", alive), ("/readyz", ready)):
     router.head(path, include_in_schema=False)(asked)
+
+
+@router.get("/openapi.json", include_in_schema=False)
+async def document(request: Request) -> JSONResponse:
+    api: FastAPI = request.app
+    root = request.scope.get("root_path", "")
+    return JSONResponse({**api.openapi(), **({"servers": [{"url": root}]} if root else {})})
 
 
 # As JSON, although the answer itself is text.

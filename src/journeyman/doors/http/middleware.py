@@ -187,7 +187,8 @@ class RequestMiddleware:
             # Only what no handler knows gets here. Its text may quote what somebody wrote, and is not logged.
             logger.error("request failed: %s", location_of(error), extra={LOG_FIELDS: {"request_id": request_id}})
             if not answering:
-                await error_response(path, request_id, problem_of(error))(scope, receive, answer)
+                accept = headers.get("accept", "")
+                await error_response(path, request_id, problem_of(error), accept=accept)(scope, receive, answer)
         finally:
             self._note(scope, request_id, status, time.monotonic() - begun)
 

@@ -82,10 +82,10 @@ class JsonRoute(APIRoute):
         # Whether each may be repeated: those that are lists, or may be.
         kinds = {field.alias: field.field_info.annotation for field in self.dependant.query_params}
         known = {name: any(get_origin(one) is list for one in (kind, *get_args(kind))) for name, kind in kinds.items()}
-        takes_body, strict = self.body_field is not None, self.path.startswith("/api/")
+        takes_body = self.body_field is not None
 
         async def handled(request: Request) -> Response:
-            if strict and request.scope["query_string"]:
+            if request.scope["query_string"]:
                 _must_know(request, known)
             return await handler(_JsonRequest(request.scope, request.receive) if takes_body else request)
 
@@ -148,6 +148,7 @@ ROUTES: Mapping[str, tuple[Row, ...]] = {
         ("GET", "/sessions/{session_id}", runs.show_session),
         ("PATCH", "/sessions/{session_id}", runs.rename_session),
         ("DELETE", "/sessions/{session_id}", runs.delete_session, 409),
+        ("GET", "/chat/history/{session_id}", runs.list_messages),
     ),
     "runs": (
         ("GET", "/runs", runs.list_runs),

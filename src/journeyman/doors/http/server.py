@@ -50,9 +50,8 @@ def create_app(service: Service, *, tokens: Tokens | None = None, options: Serve
         title="Journeyman",
         version=version("journeyman"),
         description=DESCRIPTION,
-        # Their pages load scripts from elsewhere; the document itself is enough for any tool.
-        docs_url=None,
-        redoc_url=None,
+        # Without it there are no pages of theirs either, which load scripts from elsewhere.
+        openapi_url=None,
         redirect_slashes=False,
         telemetry={"logs": False},  # they would hold the texts of exceptions, which may quote what somebody wrote
     )
