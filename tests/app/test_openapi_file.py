@@ -87,7 +87,7 @@ def test_one_name_stands_for_one_source(tmp_path: Path) -> None:
 
 async def test_an_edit_that_calls_another_address_waits_until_somebody_agrees(tmp_path: Path) -> None:
     file = written(tmp_path, "{document: shop.json, base_url: 'https://shop.example'}")
-    [name] = names_in(read_settings(file).settings)
+    [name] = names_in(read_settings(file))
     assert reasons([name]) == ["calls https://shop.example as shop.json says"]
     found = Configuration(file, gate=lambda _, names: names)
     written(tmp_path, "{document: shop.json, base_url: 'https://evil.example'}")

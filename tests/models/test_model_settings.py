@@ -265,7 +265,7 @@ def test_mistakes_in_a_file_are_found(tmp_path: Path, text: str, told: str) -> N
 
 def test_an_address_in_a_file_or_a_document_passes_the_trust_gate(tmp_path: Path) -> None:
     loaded = read_settings(written(tmp_path, "model: {name: 'anthropic:x', base_url: 'http://elsewhere.example/v1'}"))
-    [name] = names_in(loaded.settings)
+    [name] = names_in(loaded)
     assert (name.kind, name.text) == ("address", "http://elsewhere.example/v1")
     hidden = str(ModelSettings(name="openai:x", base_url="http://elsewhere.example/v1"))
     assert address_of(hidden) == "http://elsewhere.example/v1"

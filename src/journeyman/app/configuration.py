@@ -87,7 +87,7 @@ class Configuration:
         self._slack: ToolLibrary | None = None
         loaded, found = self._checked(read_bytes(self.path))
         self.loaded = self._started = loaded
-        self._agreed = set(names_in(loaded.settings))
+        self._agreed = set(names_in(loaded))
         self.rules = rules_of(loaded)
         self.problems: tuple[Problem, ...] = found.later
         """What of the file as it is now does not hold: all of it, where what holds is an earlier one."""
@@ -204,7 +204,7 @@ class Configuration:
     def _not_agreed(self, loaded: Loaded) -> list[Name]:
         if self._agreed is None:
             return []
-        new = [name for name in names_in(loaded.settings) if name not in self._agreed]
+        new = [name for name in names_in(loaded) if name not in self._agreed]
         return list(self._gate(self.path, new)) if new else []
 
     def _toolkits(self, loaded: Loaded) -> dict[str, Toolkit]:
@@ -334,7 +334,7 @@ class Configuration:
                 view.refresh()
             self._rules_elsewhere.clear()
             self.loaded, self.rules = loaded, rules
-            self._agreed = {*(self._agreed or ()), *names_in(loaded.settings)}
+            self._agreed = {*(self._agreed or ()), *names_in(loaded)}
             self._take_intents(loaded.settings)
             self._sources = {name: item for name, item in self._sources.items() if name not in gone} | new
             if self._shared is not None:

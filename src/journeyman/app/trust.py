@@ -12,7 +12,7 @@ import os
 import shlex
 import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
@@ -20,13 +20,16 @@ from journeyman.core.data import canonical_json, digest, visible
 from journeyman.core.model_settings import ModelSettings
 from journeyman.core.storing import Origin, RunOrder
 from journeyman.models.resolve import MODEL_VARIABLE, address_of, is_configured
+from journeyman.sensitive.references import UnresolvedError, references, resolve
 from journeyman.sensitive.tokens import bare_url, redacted
-from journeyman.settings.schema import McpServer, OpenApi, Settings
+from journeyman.settings.reading import Loaded
+from journeyman.settings.schema import Http, McpServer, OpenApi
 
 if TYPE_CHECKING:
     from journeyman.stores.store import SqlStore
 
 STORE_VARIABLE = "JOURNEYMAN_STORE"
+TOKENS_VARIABLE = "JOURNEYMAN_TOKENS"
 MOST_SHOWN = 5
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
@@ -74,43 +77,114 @@ def reasons(names: Iterable[Name]) -> list[str]:
 # --- what is named
 
 
-def names_in(settings: Settings) -> list[Name]:
+def names_in(loaded: Loaded) -> list[Name]:
     """What a configuration file names. What the environment says instead is the user's own word."""
-    return list(dict.fromkeys(_names_in(settings)))
+    return list(dict.fromkeys(_names_in(loaded)))
 
 
-def _names_in(settings: Settings) -> Iterator[Name]:
+def _names_in(loaded: Loaded) -> Iterator[Name]:
+    settings = loaded.settings
+    runs, learning, slack = settings.runs, settings.learning, settings.doors.slack
     code = [item.import_ for item in settings.tools.values() if item.import_]
     code += [name for name in settings.toolkits or () if ":" in name]
     code += [item.schema_ for item in settings.categories.values() if isinstance(item.schema_, str)]
-    code += [name for name in (settings.agent, settings.runs.split) if name is not None and ":" in name]
+    code += [settings.agent] if settings.agent is not None and ":" in settings.agent else []
+    code += [] if runs.split is None else [runs.split]
     for path in code:
         yield Name("code", path, "runs the code of", path)
     for server in settings.mcp.values():
         if server.enabled:
-            yield server_name(server)
+            yield _server_name(server, loaded)
     for api in settings.openapi.values():
         if api.enabled:
-            yield api_name(api)
+            yield _api_name(api, loaded)
     if settings.model is not None and not os.environ.get(MODEL_VARIABLE):
-        yield from model_names(settings.model, "agents read")
+        yield from _model_setting(settings.model, loaded)
     if not settings.store.startswith("sqlite:") and not os.environ.get(STORE_VARIABLE):
-        yield Name("store", settings.store, "keeps runs in", bare_url(settings.store))
+        yield Name("store", _meant(settings.store, loaded), "keeps runs in", bare_url(settings.store))
+    if learning.folder is not None:
+        yield Name("folder", str(learning.folder), "takes advice from, and keeps it in,", str(learning.folder))
+    if runs.traces is not None and not _is_inside(runs.traces, loaded.path):
+        yield Name("folder", str(runs.traces), "writes what runs did into", str(runs.traces))
+    yield from _door_names(settings.doors.http)
+    lists = [(team, space.bot_token) for team, space in slack.workspaces.items()]
+    if lists or slack.app_token or slack.signing_secret or slack.people:
+        whole = canonical_json([lists, slack.app_token, slack.signing_secret, str(slack.people or "")])
+        yield Name("door", whole, "answers people of", f"the Slack workspaces {', '.join(slack.workspaces)}".rstrip())
 
 
-def server_name(server: McpServer) -> Name:
+def _door_names(http: Http) -> Iterator[Name]:
+    """Who may come in, and whose keys and pages are believed."""
+    if http.tokens is not None and not os.environ.get(TOKENS_VARIABLE):
+        yield Name("door", str(http.tokens), "lets in whoever has a token of", str(http.tokens))
+    if http.oauth is not None:
+        shown = [http.oauth.issuer, *([] if http.oauth.jwks is None else [f"with the keys of {http.oauth.jwks}"])]
+        yield Name("door", canonical_json(shown), "lets in whoever has a token of", " ".join(shown))
+    for origin in http.origins:
+        yield Name("door", origin, "lets in the pages of", origin)
+
+
+def _server_name(server: McpServer, loaded: Loaded) -> Name:
     """What starts a server, or where it listens; its folder and its variables decide what a command does, too."""
     if server.command is not None:
         whole = canonical_json([server.command, server.cwd, server.env])
         return Name("command", whole, "starts", shlex.join(server.command))
     issuer = "" if server.oauth is None else server.oauth.issuer or "a browser"
-    return Name("server", canonical_json([server.url, issuer]), "takes tools from", bare_url(server.url or ""))
+    given = list(server.headers.values())
+    given += [] if server.oauth is None else [server.oauth.client_id or "", server.oauth.client_secret or ""]
+    sent, told = _sent(given)
+    whole = canonical_json([_meant(server.url or "", loaded), issuer, *sent])
+    return Name("server", whole, "takes tools from", f"{bare_url(server.url or '')}{told}")
 
 
-def api_name(api: OpenApi) -> Name:
+def _api_name(api: OpenApi, loaded: Loaded) -> Name:
     """The document that says what can be called, and where it is called."""
-    whole = canonical_json([api.document, api.base_url])
-    return Name("server", whole, "calls", f"{bare_url(api.base_url)} as {bare_url(api.document)} says")
+    auth = [api.auth] if isinstance(api.auth, str) else (api.auth or {}).values()
+    sent, told = _sent([*auth, *api.headers.values()])
+    whole = canonical_json([_meant(api.document, loaded), _meant(api.base_url, loaded), *sent])
+    return Name("server", whole, "calls", f"{bare_url(api.base_url)} as {bare_url(api.document)} says{told}")
+
+
+def _sent(texts: Iterable[str]) -> tuple[list[list[str]], str]:
+    """The secrets of this machine that texts stand for: what is confirmed of them, and how a person is told."""
+    found = sorted({text for text in texts if references(text)})
+    return ([found] if found else []), (f", which is sent {', '.join(found)}" if found else "")
+
+
+def _meant(text: str, loaded: Loaded) -> str:
+    """A text with what files say in it, which come along with the configuration; variables are the user's own."""
+    if not references(text):
+        return text
+    try:
+        return resolve(text, _Unchanged(), folder=loaded.path.parent)
+    except UnresolvedError:
+        return text
+
+
+class _Unchanged(dict[str, str]):
+    """An environment in which every variable stands for itself."""
+
+    def get(self, key: str, default: object = None) -> str:  # never without a value
+        return f"${{{key}}}"
+
+
+def _is_inside(path: Path, file: Path) -> bool:
+    folder = file.absolute().parent.resolve()
+    return (folder / path).resolve().is_relative_to(folder)
+
+
+def _model_setting(model: str | ModelSettings, loaded: Loaded) -> Iterator[Name]:
+    """The address of the file's model, also where another file holds it; and which secrets are sent there."""
+    if isinstance(model, str):
+        meant: str | ModelSettings = _meant(model, loaded)
+        told = ""
+    else:
+        base = None if model.base_url is None else _meant(model.base_url, loaded)
+        meant = model.model_copy(update={"name": _meant(model.name, loaded), "base_url": base})
+        key = "" if model.api_key is None else model.api_key.get_secret_value()
+        _, told = _sent([key, *model.headers.values()])
+    for name in model_names(meant, "agents read"):
+        yield replace(name, text=f"{name.text}{told}", shown=f"{name.shown}{told}")
 
 
 def model_names(model: str | ModelSettings, read: str) -> Iterator[Name]:

@@ -117,7 +117,7 @@ def _file() -> Path:
 def _confirm(path: Path, given: dict[str, Any]) -> None:
     """Ask about what a file that was merely found would import; where nobody has agreed, what else is wrong is told."""
     loaded, problems = examine(path, options=given)
-    if loaded is None or (problems and unconfirmed(path, names_in(loaded.settings))):
+    if loaded is None or (problems and unconfirmed(path, names_in(loaded))):
         raise SettingsError(problems)
     configured.confirm_found(loaded)
 

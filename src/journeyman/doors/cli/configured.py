@@ -155,16 +155,16 @@ def named_file() -> Path | None:
 
 
 def confirm_found(loaded: Loaded) -> None:
-    """Ask about a file that nobody has named, before anything of it is used; remember one that somebody has.
+    """Ask about a file that nobody has named, before anything of it is used; remember what somebody has named.
 
     Raises WrongUsageError where nobody agrees.
     """
-    from journeyman.doors.cli.trust import confirm_file, remember_named
+    from journeyman.doors.cli.trust import confirm_file, confirm_named
 
     if is_found():
         confirm_file(loaded)
     else:
-        remember_named(loaded)
+        confirm_named(loaded)
 
 
 def file_settings() -> Loaded | None:
@@ -199,7 +199,7 @@ def configuration(database: SqlStore | None = None, options: Mapping[str, Any] |
     path = chosen_file()
     if _Chosen.configuration is None and path is not None:
         from journeyman.app.configuration import Configuration
-        from journeyman.doors.cli.trust import edits_gate, trust_command
+        from journeyman.doors.cli.trust import trust_command, unconfirmed
         from journeyman.settings.problems import SettingsError
 
         try:
@@ -208,7 +208,7 @@ def configuration(database: SqlStore | None = None, options: Mapping[str, Any] |
                     path,
                     database=database,
                     options=options,
-                    gate=edits_gate(named=not is_found()),
+                    gate=unconfirmed,
                     confirmed_by=trust_command(path),
                 )
         except SettingsError as error:

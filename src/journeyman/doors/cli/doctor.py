@@ -114,7 +114,7 @@ def _config_findings() -> dict[str, Any]:
     if path is None:
         return {"file": None, "problems": [], "told": "no journeyman.yaml here; 'journeyman init' writes one"}
     try:
-        if is_found() and (new := unconfirmed(path, names_in(read_settings(path).settings))):
+        if is_found() and (new := unconfirmed(path, names_in(read_settings(path)))):
             told = f"{path} {'; '.join(reasons(new))}, and nobody has confirmed it: '{trust_command(path)}'"
             return {"file": str(path), "problems": [told], "told": f"{path} is not used before it is confirmed"}
         with printing_to_stderr():

@@ -278,8 +278,8 @@ def _take_in(name: str, entry: dict[str, Any], *, accept_reads: bool, yes: bool,
     if accept_reads:
         accepted = [item for item, _ in report.tools if item.name in reads]
         write_entries(path, "tools", {item.name: {"read_only": True, "digest": tool_digest(item)} for item in accepted})
-    before = [] if loaded is None else names_in(loaded.settings)
-    names = [found for found in names_in(read_settings(path).settings) if found not in before]
+    before = [] if loaded is None else names_in(loaded)
+    names = [found for found in names_in(read_settings(path)) if found not in before]
     remember_own(path, None if new else names)
     graded = f", {len(reads)} of them graded as reads" if accept_reads else ""
     screen.say(f"{path}: {name} is there, with {screen.counted(len(report.tools), 'tool')}{graded}")

@@ -25,7 +25,7 @@ import typer
 from journeyman.app import AgentFile, SqlStore, ToolLibrary
 from journeyman.app.loading import agent_files, file_of, open_at
 from journeyman.app.service import local_library
-from journeyman.app.trust import Name, is_own, model_names, names_in, origin_names, reasons
+from journeyman.app.trust import Name, model_names, names_in, origin_names, reasons
 from journeyman.core.errors import ApprovalError, ConfigurationError
 from journeyman.core.runs import UNFINISHED
 from journeyman.core.storing import Origin, RunOrder
@@ -47,6 +47,8 @@ SUFFIXES = (".yaml", ".yml")
 RUNS = "runs"
 """The place of what runs were begun with: whichever store they are in."""
 MOST_BEGUN = 1_000
+_FILE = Name("file", "", "is", "known")
+"""Kept of a file that was named, so that it is known also where it names nothing."""
 _LOCAL = "journeyman.toolkits.local"
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 _SQLITE = b"SQLite format 3\0"
@@ -83,7 +85,7 @@ def _named_in(path: Path) -> Iterator[tuple[Path, list[Name]]]:
     if is_store:
         yield path, [asyncio.run(_store_at(f"sqlite:///{quote(str(path.absolute()))}"))]
     elif path.suffix in SUFFIXES:
-        yield path, names_in(read_settings(path).settings)
+        yield path, names_in(read_settings(path))
     else:
         for item in agent_files(path):
             yield item.path, list(_agent_names(item, None))
@@ -156,31 +158,31 @@ def _agent_names(file: AgentFile, library: ToolLibrary | None) -> Iterator[Name]
 def confirm_file(loaded: Loaded) -> None:
     """Ask about a file that was merely found, before anything of it is used. Raises WrongUsageError."""
     path = loaded.path
-    named = f", or name it with --config {shlex.quote(screen.escaped(str(path)))}"
-    confirm(f"{screen.escaped(str(path))} in this folder", path, names_in(loaded.settings), also=named)
+    named = "" if _is_known(path) else f", or name it with --config {shlex.quote(screen.escaped(str(path)))}"
+    confirm(f"{screen.escaped(str(path))} in this folder", path, names_in(loaded), also=named)
 
 
-def remember_named(loaded: Loaded) -> None:
-    """A person has named a file, and so agreed to what it names now: other commands find it confirmed."""
+def confirm_named(loaded: Loaded) -> None:
+    """Who names a file agrees to what it names now, and other commands find it confirmed; what it names later is asked
+    about, for a pull may have brought that. Raises WrongUsageError where nobody agrees then."""
+    if _is_known(loaded.path):
+        confirm(screen.escaped(str(loaded.path)), loaded.path, names_in(loaded))
+        return
     with suppress(ApprovalError, ConfigurationError):  # then it is asked about later
         must_be_a_person()
-        remember(loaded.path, names_in(loaded.settings))
+        remember(loaded.path, [_FILE, *names_in(loaded)])
+
+
+def _is_known(path: Path) -> bool:
+    where = _place(path)
+    return any(entry.get("file") == where for entry in trusted().values())
 
 
 def remember_own(path: Path, names: Sequence[Name] | None = None) -> None:
     """This program has written a file, or these names of it, as its user wanted."""
     with suppress(ApprovalError, ConfigurationError):
         must_not_be_a_tool()
-        remember(path, names_in(read_settings(path).settings) if names is None else names)
-
-
-def edits_gate(*, named: bool) -> Callable[[Path, Sequence[Name]], Sequence[Name]]:
-    """What an edit of a running file may name: anything, where a user named the file and nobody else can write it."""
-
-    def not_agreed(path: Path, names: Sequence[Name]) -> Sequence[Name]:
-        return () if named and is_own(path) else unconfirmed(path, names)
-
-    return not_agreed
+        remember(path, names_in(read_settings(path)) if names is None else names)
 
 
 # --- stores and their runs
