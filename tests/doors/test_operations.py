@@ -130,6 +130,15 @@ async def test_times_in_answers_are_iso_8601_and_are_taken_so(tmp_path: Path) ->
         assert (await client.get("/api/v1/memory/documents", params=since)).json()["total"] == 1
 
 
+@pytest.mark.parametrize("seconds", [1896415327.5077069, 1793207715.7538059, 1871255427.7826009, 0.0, 1e-7])
+def test_a_time_that_was_told_is_never_later_than_the_one_that_is_kept(seconds: float) -> None:
+    from pydantic import TypeAdapter
+
+    adapter = TypeAdapter(Moment)
+    again = adapter.validate_python(json.loads(adapter.dump_json(seconds)))
+    assert seconds - 3e-6 < again <= seconds
+
+
 def test_a_time_is_read_in_either_form_and_kept_as_seconds() -> None:
     from pydantic import TypeAdapter
 

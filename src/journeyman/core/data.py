@@ -68,7 +68,10 @@ _EPOCH = datetime.fromtimestamp(0, UTC)
 
 def iso_time(seconds: float) -> str:
     """A time in seconds since 1970 as ISO 8601, in UTC. Never a later one: what is asked for since then is in it."""
-    return (_EPOCH + timedelta(microseconds=math.floor(seconds * 1e6))).isoformat().replace("+00:00", "Z")
+    found = _EPOCH + timedelta(microseconds=math.floor(seconds * 1e6))
+    if found.timestamp() > seconds:  # the product was rounded up
+        found -= timedelta(microseconds=1)
+    return found.isoformat().replace("+00:00", "Z")
 
 
 def _seconds(value: Any) -> Any:
