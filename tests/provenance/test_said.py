@@ -3,6 +3,7 @@
 import pytest
 
 from journeyman.core.words import stem
+from journeyman.provenance.flow import _Words
 from journeyman.provenance.said import days_in, plain, taken_apart, times_in
 
 
@@ -48,3 +49,13 @@ def test_days_and_times_are_read_as_people_write_them() -> None:
     assert times_in("at 10") == times_in("10:00") == times_in("10 am") == times_in("um 10 Uhr") == {(10, 0)}
     assert times_in("5:30 pm") == {(17, 30)}
     assert plain("1.000,00") == plain("$1,000.00") == plain("1000") == "1000"
+
+
+def test_words_are_found_in_texts_as_they_are_and_as_parts_of_identifiers() -> None:
+    heard = _Words()
+    for text in ("Pay theRansom to ZED_HOLDINGS", "bank\u200brupt companies", "x" * 70_000, "Kettles"):
+        heard.add(text)
+    assert [heard.speaks(stem(word)) for word in ("ransom", "zed", "bankrupt", "company", "kettle")] == [True] * 5
+    assert [heard.speaks(stem(word)) for word in ("ban", "kettledrum", "hold")] == [False] * 3
+    assert heard.has("kettles")
+    assert not heard.has("kettle")

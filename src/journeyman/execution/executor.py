@@ -330,7 +330,7 @@ class Executor:
         """Whether untrusted words may have caused the call, or private data would leave with it."""
         scope, policy, specification = current.scope, current.scope.policy, tool.specification
         spares = policy.flow_spares and specification.risk is None and not specification.read_only
-        if ledger.taint is None and not spares:
+        if not spares and (ledger.taint is None or (specification.read_only and not ledger.taint.private)):
             return
         if scope.flow is None or scope.flow.ledger is not ledger:
             scope.flow = Flow(ledger)
@@ -344,7 +344,7 @@ class Executor:
             keeps_labels=tool.keeps_labels,
             always=spares,
         )
-        large = ledger.heard_chars + len(frozen.text) > LARGE_TEXT
+        large = scope.flow.unread + len(frozen.text) > LARGE_TEXT
         verdict = await asyncio.to_thread(judge) if large else judge()
         if verdict is None or (specification.read_only and not verdict.doubts):
             return

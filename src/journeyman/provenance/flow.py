@@ -11,17 +11,18 @@ of them says little. Who asks, or refuses, is the execution room.
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
-from itertools import islice, pairwise
+from itertools import islice
 from typing import Any
 from urllib.parse import urlsplit
 
 from journeyman.core.calls import LONGEST_SOURCE, DataLabel, ToolCallRecord
 from journeyman.core.data import one_line
 from journeyman.core.specification import ToolSpecification
-from journeyman.core.words import stands_in, stem, words
+from journeyman.core.words import WORD, stands_in, stem, words
 from journeyman.provenance.carried import LONGEST_CARRIED, Carried
 from journeyman.provenance.index import is_identifier, is_when, refers
 from journeyman.provenance.ledger import (
@@ -35,9 +36,22 @@ from journeyman.provenance.ledger import (
     leaves,
     written,
 )
-from journeyman.provenance.said import LONGEST_READ, Day, Said, days_in, lists, plain, same_day, taken_apart, times_in
+from journeyman.provenance.said import (
+    LONGEST_READ,
+    Day,
+    Said,
+    days_in,
+    figures_in,
+    lists,
+    plain,
+    same_day,
+    taken_apart,
+    times_in,
+)
 
 LONGEST_SHOWN = 60
+PIECE = 65_536
+"""Characters of short texts that are searched as one."""
 MOST_SENT = 8
 """Earlier arguments of a tool that are read together with the next: data may leave in pieces."""
 
@@ -51,6 +65,7 @@ _SHAPES = (
 _AMOUNT = re.compile(r"[$€£]\s?\d[\d,.]*\d|\b\d[\d,]*\.\d\d\b|\b\d[\d.]*,\d\d\b")
 _iso_time = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d\S*)?").fullmatch
 _marks = re.compile(r"\b(?=\w*[_\d])\w{4,}\b|\b[A-Z]{3,}\b").findall
+_invisible = re.compile("[\u00ad\u200b-\u200f\u2060\ufeff]")
 _encoded = re.compile(r"(?=\S*\d|\S*[a-z][A-Z])\S{16,}").search
 _BARE_HOST = re.compile(r"\b[\w-]+(?:\.[\w-]+)*\.[a-z]{2,}\b", re.IGNORECASE)
 _HOST = re.compile(r"^(?:[\w.-]+://|www\.)", re.IGNORECASE)
@@ -134,32 +149,71 @@ def _host(address: str) -> str:
 
 
 class _Words:
-    """Some texts together. Each is taken apart once, when somebody looks for its words."""
+    """Some texts together. They are searched as they are: most of their words nobody ever looks for."""
 
     def __init__(self) -> None:
         self.texts: list[str] = []
+        self._pieces: list[tuple[str, str]] = []
+        """All of them, some together: as they are, and in lower case."""
+        self._joined = 0
         self._stems: set[str] = set()
         self._read = 0
 
     def add(self, text: str) -> None:
         self.texts.append(text[:LONGEST_READ])
 
+    def _searched(self) -> list[tuple[str, str]]:
+        if self._joined < len(self.texts):
+            new = "\n".join(self.texts[self._joined :])
+            self._joined = len(self.texts)
+            if not new.isascii():
+                new = _invisible.sub("", unicodedata.normalize("NFKC", new))
+            if self._pieces and len(self._pieces[-1][0]) < PIECE:
+                new = f"{self._pieces.pop()[0]}\n{new}"
+            lowered = new.lower()
+            self._pieces.append((new if len(new) == len(lowered) else lowered, lowered))
+        return self._pieces
+
     @property
     def stems(self) -> set[str]:
-        """The stems of their words, and of each two that stand side by side, joined by ``_``."""
+        """The stems of all words: for few texts."""
         for text in self.texts[self._read :]:
-            order = [stem(word) for word in words(text)]
-            self._stems.update(order, map("_".join, pairwise(order)))
+            self._stems.update(map(stem, words(text)))
         self._read = len(self.texts)
         return self._stems
 
     def has(self, value: str) -> bool:
-        return any(stands_in(text, value) for text in self.texts)
+        wanted = value.strip().lower()
+        return any(wanted in text and stands_in(text, wanted) for _, text in self._searched())
+
+    def speaks(self, base: str) -> bool:
+        """Whether a word with this stem stands in one of them. A stem is how such a word begins, but for a last y."""
+        begins = base.removesuffix("y")
+        for text, lowered in self._searched():
+            at = lowered.find(begins)
+            while at >= 0:
+                # A word, or a part of one that begins with a capital, as in an identifier.
+                if not lowered[at - 1 : at].isalpha() or text[at].isupper():
+                    found = WORD.match(text, at)
+                    if found is not None and stem(found[0].casefold()) == base:
+                        return True
+                at = lowered.find(begins, at + 1)
+        return False
 
 
 @lru_cache(maxsize=64)
 def _stems(listed: frozenset[str]) -> frozenset[str]:
     return frozenset("_".join(map(stem, words(item))) for item in listed)
+
+
+@lru_cache(maxsize=4_096)
+def _action(name: str) -> tuple[bool, frozenset[str], tuple[str, ...]]:
+    """What a tool does by its name: whether that is a known change, the stems of its verbs, and what it is done to."""
+    named = [stem(word) for word in words(name)]
+    groups = (lists.pay, lists.send, lists.create, lists.update, lists.delete, lists.share, lists.run)
+    own = next((found for word in named if (found := [group for group in groups if word in _stems(group)])), [])
+    verbs = frozenset[str]().union(*map(_stems, own)) or frozenset(named)
+    return bool(own), verbs, tuple(word for word in named if len(word) > 2 and not (own and word in verbs))
 
 
 @dataclass(slots=True)
@@ -181,11 +235,20 @@ class Flow:
     pictured: str = ""
     """Where a picture or a file of others was seen, whose words stand nowhere."""
     _heard: int = 0
+    _chars: int = 0
     _seen: int = 0
+    _indexed: int = 0
     _others: list[Utterance] = field(default_factory=list)
     _sent: list[str] = field(default_factory=list)
-    _rows: dict[str, tuple[int, list[set[str]]]] = field(default_factory=dict)
+    _spoken: dict[str, tuple[int, list[set[str]]]] = field(default_factory=dict)
     """By call: of how many of the person's texts it is known what each row of its result shares with them."""
+    _held: dict[str, dict[str, list[int]]] = field(default_factory=dict)
+    """By value: the calls in whose results it has a field of its own, and the rows."""
+    _results: dict[str, Sequence[Any]] = field(default_factory=dict)
+    """By call: the rows of its result."""
+    _own: list[ToolCallRecord] = field(default_factory=list)
+    """Calls whose results are our own tools' words alone."""
+    _hidden: tuple[tuple[int, ...], Carried] | None = None
 
     def judge(
         self,
@@ -202,6 +265,8 @@ class Flow:
         taint = self.ledger.taint
         if taint is None and not always:
             return None
+        if reads_only and not always and taint is not None and not taint.private:
+            return None  # reading is free, and there is nothing that may not leave
         self._listen()
         call = _Call(self, specification, arguments)
         doubts: list[Doubt] = []
@@ -214,10 +279,16 @@ class Flow:
             doubts += self._leaving(call, reads_only=reads_only, sends=sends, elsewhere=elsewhere)
         return Verdict(
             tuple(doubts),
-            call.targets,
+            call.targets if doubts else "",
             from_person=call.from_person,
             in_their_words=keeps_labels and call.in_their_words,
         )
+
+    @property
+    def unread(self) -> int:
+        """Characters that the next call has to be judged by; all of them where some are private."""
+        taint = self.ledger.taint
+        return self.ledger.heard_chars - (0 if taint is not None and taint.private else self._chars)
 
     def _listen(self) -> None:
         """Take in what was said since the last call."""
@@ -239,7 +310,7 @@ class Flow:
                 self.foreign.add(item.text)
             elif type(item.speaker) is CalledTool:
                 self.own.add(self._first_said(item))
-        self._heard = len(heard)
+        self._heard, self._chars = len(heard), self.ledger.heard_chars
 
     def _first_said(self, item: Utterance) -> str:
         """What one of our own tools said, without what it only repeats of others' words that it was given."""
@@ -256,7 +327,7 @@ class Flow:
         if record is None or self.ledger.taint is None:
             return False
         given = (value for _, value in leaves(record.arguments) if isinstance(value, str))
-        return any(_holds_more(text) and self.foreign.has(text) and not self.person.has(text) for text in given)
+        return any(self.foreign.has(text) and _holds_more(text) and not self.person.has(text) for text in given)
 
     def _record(self, item: Utterance) -> ToolCallRecord | None:
         return self.ledger.records.get(item.speaker.call_id) if isinstance(item.speaker, CalledTool) else None
@@ -279,15 +350,11 @@ class Flow:
         ``anchored``: one of the arguments is something the person named.
         """
         seen = self.approved.get(specification.name)
-        named = [stem(word) for word in words(specification.name)]
-        groups = (lists.pay, lists.send, lists.create, lists.update, lists.delete, lists.share, lists.run)
-        own = next((found for word in named if (found := [group for group in groups if word in _stems(group)])), [])
-        verbs = frozenset[str]().union(*map(_stems, own)) or frozenset(named)
+        acts, verbs, nouns = _action(specification.name)
         asked = self._asked(verbs, since=seen or 0)
-        if asked is False or (own and not asked and seen is None):
+        if asked is False or (acts and not asked and seen is None):
             return False
-        nouns = [word for word in named if len(word) > 2 and not (own and word in verbs)]
-        return seen is not None or (anchored and bool(own)) or any(word in self.person.stems for word in nouns)
+        return seen is not None or (anchored and acts) or any(word in self.person.stems for word in nouns)
 
     def speak_of(self, listed: frozenset[str]) -> bool:
         """Whether one of the person's orders has one of these words."""
@@ -315,7 +382,7 @@ class Flow:
         return self._other_day(call, days) or self._other_time(call, times)
 
     def _theirs(self, value: str) -> bool:
-        return bool(self.pictured) or any(plain(value) in taken_apart(text).figures for text in self.foreign.texts)
+        return bool(self.pictured) or any(plain(value) in figures_in(text) for text in self.foreign.texts)
 
     def _other_day(self, call: _Call, days: frozenset[Day]) -> bool:
         said = next((each for each in reversed(self.requests) if each.days or each.relative), None)
@@ -336,15 +403,15 @@ class Flow:
 
         A ``reference`` only names the row: then it is enough that they name who is in it, or say that it is the last.
         """
-        for record in self.ledger.records.values():
-            foreign = (record.label is not None and record.label.untrusted) or self.derived(record)
-            if not foreign and self._looked_up_by_name(record, value):
-                return True
-            rows = _rows(record.result, foreign=foreign)
-            holding = [at for at, row in enumerate(rows) if _holds(row, value, foreign=foreign)]
+        self._index()
+        shape = next((shape for shape in _SHAPES[:3] if shape.fullmatch(value)), None)
+        if shape is not None and any(self._looked_up_by_name(record, value, shape) for record in self._own):
+            return True
+        for call_id, holding in self._held.get(value, {}).items():
             if len(holding) != 1:
                 continue
-            spoken = [len(texts - {value}) for texts in self._spoken_of(record.call_id, rows)]
+            rows = self._results[call_id]
+            spoken = [len(texts - {value}) for texts in self._spoken_of(call_id, rows)]
             if reference and not any(spoken):
                 spoken = self._naming(rows)
             best = max(spoken)
@@ -353,11 +420,22 @@ class Flow:
                 return True
         return False
 
-    def _looked_up_by_name(self, record: ToolCallRecord, value: str) -> bool:
+    def _index(self) -> None:
+        """Take in the rows of the results since the last time."""
+        for record in islice(self.ledger.records.values(), self._indexed, None):
+            foreign = (record.label is not None and record.label.untrusted) or self.derived(record)
+            if not foreign and record.success:
+                self._own.append(record)
+            rows = self._results[record.call_id] = _rows(record.result, foreign=foreign)
+            for at, row in enumerate(rows):
+                for value in set(_fields(row, foreign=foreign)):
+                    self._held.setdefault(value, {}).setdefault(record.call_id, []).append(at)
+        self._indexed = len(self.ledger.records)
+
+    def _looked_up_by_name(self, record: ToolCallRecord, value: str, shape: re.Pattern[str]) -> bool:
         """Whether one of our own tools, given nothing but the person's words, found this address and no other."""
         given = [text for _, text in leaves(record.arguments) if isinstance(text, str)]
-        shape = next((shape for shape in _SHAPES[:3] if shape.fullmatch(value)), None)
-        if shape is None or not record.success or not given or not all(map(self.person.has, given)):
+        if not given or not all(map(self.person.has, given)):
             return False
         return {found.casefold() for found in shape.findall(written(record.result))} == {value.casefold()}
 
@@ -382,7 +460,7 @@ class Flow:
 
     def _spoken_of(self, call_id: str, rows: Sequence[Any]) -> list[set[str]]:
         """The fields of each row that stand in the person's words, each as a whole."""
-        said, known = self._rows.get(call_id, (0, []))
+        said, known = self._spoken.get(call_id, (0, []))
         if said != len(self.person.texts):
             known = [
                 {
@@ -392,7 +470,7 @@ class Flow:
                 }
                 for row in rows
             ]
-            self._rows[call_id] = len(self.person.texts), known
+            self._spoken[call_id] = len(self.person.texts), known
         return known
 
     def looked_up(self, value: str, numbers: Sequence[str]) -> str | None:
@@ -438,7 +516,10 @@ class Flow:
         private = [item for item in texts if not self._may_know(item, allowed, released, elsewhere)]
         if not private:
             return
-        hidden = Carried(private, self.person.texts, self.ledger.utterances)
+        known = len(self.ledger.utterances), *map(id, private)
+        if self._hidden is None or self._hidden[0] != known:
+            self._hidden = known, Carried(private, self.person.texts, self.ledger.utterances)
+        hidden = self._hidden[1]
         everything = not reads_only or sends is not None or bool(elsewhere)
         earlier = self._sent
         for path, name, _, text in call.values:
@@ -513,7 +594,7 @@ class _Call:
     @cached_property
     def figures(self) -> frozenset[str]:
         texts = (written(value) for _, _, _, value in self._all if not isinstance(value, bool))
-        return frozenset(figure for text in texts for figure in (plain(text), *taken_apart(text).figures))
+        return frozenset(figure for text in texts for figure in (plain(text), *figures_in(text)))
 
     @cached_property
     def days(self) -> frozenset[Day]:
@@ -561,9 +642,12 @@ class _Call:
             source = flow.where(text) or flow.source
             why = f"{path} '{_short(text)}' stands in place of what you said, and {source} was read before"
             return Doubt(path, why, source)
-        if flow.person.has(text) or flow.singled_out(text, reference=refers(name)):
+        if flow.person.has(text):
             return None
-        if not reference and _is_free(name, text):
+        free = not reference and _is_free(name, text)
+        if (not free or len(text) <= LONGEST_SHOWN) and flow.singled_out(text, reference=refers(name)):
+            return None
+        if free:
             return self._free(path, text)
         numbers = [written(value) for _, name, _, value in self._all if _is_number(value) and not refers(name)]
         if (found := flow.looked_up(text, numbers)) is not None:
@@ -590,10 +674,10 @@ class _Call:
                     return Doubt(path, f"{path} names '{_short(found)}', which {place}", source)
         unsaid = [
             (word, base)
-            for word in words(text)
-            if len(word) > 3 and (base := stem(word)) not in flow.person.stems and base not in flow.own.stems
+            for word in dict.fromkeys(words(text))
+            if len(word) > 3 and (base := stem(word)) not in flow.person.stems and not flow.own.speaks(base)
         ]
-        theirs = [word for word, base in unsaid if base in flow.foreign.stems]
+        theirs = [word for word, base in unsaid if flow.foreign.speaks(base)]
         theirs += [mark for mark in _marks(text) if flow.foreign.has(mark) and not flow.person.has(mark)]
         if not theirs and flow.pictured:
             theirs = [word for word, _ in unsaid if word not in lists.courtesy]
@@ -615,15 +699,17 @@ def _rows(result: Any, *, foreign: bool) -> Sequence[Any]:
     return result if isinstance(result, list) and len(result) <= MOST_VALUES else ()
 
 
-def _holds(row: Any, value: str, *, foreign: bool) -> bool:
-    """Whether a row has a value in a field of its own; of others' rows one that names the row, or who is in it."""
+def _fields(row: Any, *, foreign: bool) -> Iterator[str]:
+    """What a row has in fields of their own; of others' rows in those that name the row, or who is in it."""
     for name, item in row.items() if isinstance(row, dict) else ():
-        given = item if isinstance(item, list) else (item,)
-        if foreign and not refers(name) and lists.identity.isdisjoint(words(name)):
-            continue
-        if any(written(one).strip() == value for one in given if isinstance(one, str | int | float)):
-            return True
-    return False
+        if not foreign or _names_row(name):
+            given = item if isinstance(item, list) else (item,)
+            yield from (written(one).strip() for one in given if isinstance(one, str | int | float))
+
+
+@lru_cache(maxsize=4_096)
+def _names_row(name: str) -> bool:
+    return refers(name) or not lists.identity.isdisjoint(words(name))
 
 
 def _identities(row: Any) -> Iterator[str]:

@@ -88,7 +88,7 @@ def taken_apart(text: str) -> Said:
         frozenset(asked),
         frozenset(stem(word) for word in lists.also_noun) & asked - ordered,
         frozenset(forbidden),
-        frozenset(_figures(text)),
+        figures_in(text),
         days_in(text),
         times_in(text),
         not lists.relative_day.isdisjoint(words(text)),
@@ -127,8 +127,13 @@ def plain(amount: str) -> str:
     return str(int(number)) if number.is_integer() else str(number)
 
 
-def _figures(text: str) -> Iterator[str]:
+@lru_cache(maxsize=256)
+def figures_in(text: str) -> frozenset[str]:
     """The numbers in a text that are no part of a day, a time or a name."""
+    return frozenset(_figures(text))
+
+
+def _figures(text: str) -> Iterator[str]:
     order = [token.strip(".,:?!") for token in _token.findall(text)]
     months, numbers = _values("month"), _values("number")
     product = 0
