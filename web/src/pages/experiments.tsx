@@ -20,7 +20,7 @@ function AllExperiments() {
     <>
       <h1 tabIndex={-1}>Experiments</h1>
       <Problem text={problem} />
-      {nothing ? <Empty title="No experiments yet">Divide live traffic between two libraries, or keep a comparison in the store.</Empty> : null}
+      {nothing ? <Empty title="No experiments yet">Give some requests other tools, another model or no advice, and see which fares better: live traffic that is divided in the configuration, and comparisons that are kept in the store, are shown here with how sure they are.</Empty> : null}
       {data?.live.map((split) => <Live key={split.name} split={split} changed={reload} />)}
       {data?.experiments.length ? (
         <>

@@ -33,7 +33,7 @@ export function MemoryPage() {
         <input type="search" aria-label="Search memory" placeholder="Search by words or meaning…" maxLength={500} value={text} onInput={(event) => { setText(event.currentTarget.value); setPage(0); }} />
       </div>
       <Problem text={listed.problem ?? found.problem} />
-      {rows && !rows.length ? <Empty title={asked ? "Nothing like that is remembered" : "Nothing is remembered yet"}>{asked ? "Try other words." : "Add something here, or import a folder: journeyman memory import FOLDER"}</Empty> : null}
+      {rows && !rows.length ? <Empty title={asked ? "Nothing like that is remembered" : "Nothing is remembered yet"}>{asked ? "Try other words." : <>Add something here, or import a folder: <code>journeyman memory import FOLDER</code></>}</Empty> : null}
       <ul class="list">{rows?.map(({ document, shown }) => <li key={document.id}><Remembered document={document} shown={shown} may={may} gone={reload} /></li>)}</ul>
       {!asked && total > PAGE ? (
         <div class="buttons">

@@ -19,7 +19,7 @@ function AllPlaybooks() {
     <>
       <h1 tabIndex={-1}>Playbooks</h1>
       <Problem text={problem} />
-      {data && !data.domains.length ? <Empty title="Nothing learned yet">Runs teach later ones when learning is enabled, or by 'journeyman playbook learn'.</Empty> : null}
+      {data && !data.domains.length ? <Empty title="Nothing learned yet">What worked in runs is kept here and shown to later ones. It is learned while the service runs where <code>learning</code> is on, or from what is in the store: <code>journeyman playbook learn</code></Empty> : null}
       <ul class="list">
         {data?.domains.map((domain) => (
           <li key={domain}><a class="line" href={href("playbooks", domain)}><span class="what">{domain}</span></a></li>

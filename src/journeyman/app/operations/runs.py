@@ -466,11 +466,9 @@ async def list_messages(
     *,
     last: Annotated[int | None, Field(ge=1, le=MOST_AT_HAND, description="Only the latest so many messages.")] = None,
     limit: Most = MOST_AT_HAND,
-    after: After = None,
+    after: Annotated[After, Field(pattern="^[0-9]{1,9}$")] = None,
 ) -> History:
     """In order. Messages of a run are added when it has ended."""
-    if after is not None and not (after.isascii() and after.isdigit()):
-        raise refused("after", "it is what an earlier page gave as next_after")
     total = (await desk.session(session_id)).message_count
     first = min(total, max(int(after or 0), total - (last or total)))
     messages = list(await desk.messages(session_id, offset=first, limit=limit))
