@@ -166,7 +166,8 @@ async def test_what_was_said_done_and_found_goes_on_where_it_stopped(server: Run
             whole = await part()
             assert len(whole[rows]) == whole["total"] >= 3, path
             assert whole["next_after"] is None
-            found, after = [], {}
+            found: list[Any] = []
+            after: dict[str, Any] = {}
             while True:
                 page = await part(limit=2, **after)
                 assert page["total"] == whole["total"]
