@@ -1,7 +1,8 @@
 """Plain sentences in two languages: what share of served ones is reported as a gap, and of unserved ones is missed.
 
-`sets/` has requests to four tools of research and to a shop's, written down before anything was tuned on them; the
-English ones of `benchmarks.embedded` count as well, those of its held-out kinds as held out.
+`sets/` has requests to four tools of research and to a shop's, written down before anything was tuned on them, and a
+voice assistant's own German test sentences, held out: half of its tools are offered, and then the other half. The
+English sentences of `benchmarks.embedded` count as well, those of its held-out kinds as held out.
 """
 
 import asyncio
@@ -43,16 +44,25 @@ def search_memory(query: str) -> str:
 
 
 RESEARCH = [each.specification for each in (web_search, read_file, get_current_time, search_memory)]
+OFFERED: dict[str, Sequence[ToolSpecification]] = {
+    "research": RESEARCH,
+    "shop": SETS["shop"],
+    "voice": SETS["voice"],
+    "first": SETS["voice"][::2],
+    "second": SETS["voice"][1::2],
+}
 Group = tuple[str, str, bool, Sequence[ToolSpecification], list[str]]
 """Half, language, whether a tool serves them, the tools, the sentences."""
 
 
 def groups() -> Iterator[Group]:
-    for name, tools in (("research", RESEARCH), ("shop", SETS["shop"])):
+    for name in ("research", "shop", "voice"):
         text = (Path(__file__).parent / "sets" / f"{name}.txt").read_text(encoding="utf-8")
         for part in text.split("[")[1:]:
             title, _, rest = part.partition("]")
-            yield "tuning", title[:2], title.endswith("served"), tools, rest.split("\n")[1:-1]
+            tools = OFFERED.get(title[3:].partition("_")[0], OFFERED[name])
+            half = "held out" if name == "voice" else "tuning"
+            yield half, title[:2], title.endswith("served"), tools, rest.split("\n")[1:-1]
     for kind in FIRST_SENTENCES:
         cases = load(kind)
         for served in (True, False):
