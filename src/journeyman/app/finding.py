@@ -49,7 +49,8 @@ async def tools_with_chances(
     from journeyman.choosing.actions import asked_actions, only_reads, tool_actions
 
     asked, named = asked_actions(text)[0], {tool.name: tool for tool in tools}
-    ranked = [(named[name], chance) for name, chance in (await tool_ranking().ranked(text, tools)).tools]
+    by_chance = await tool_ranking().ranked(text, tools, patient=True)
+    ranked = [(named[name], chance) for name, chance in by_chance.tools]
     if ranked and only_reads(ranked[0][0], asked) and any(asked & tool_actions(tool) for tool in tools):
         return [(tool, chance) for tool, chance in ranked if not only_reads(tool, asked)]
     return ranked

@@ -47,6 +47,8 @@ MOST_COMPARED = 250
 """Tools that are compared in full: of more, those that seem nearest at first sight."""
 FIRST_SECONDS = 3.0
 """How long the first request waits for the vectors of tools that are new; until they are there, others do not."""
+LONGEST_SECONDS = 60.0
+"""The same for a request that has nothing but the ranking to go by: on a busy machine it is late, and not wrong."""
 REQUESTS_KEPT = 32
 """The latest: one text is looked at for its intent, for gaps, by a run, and by the next run of the same job."""
 MOST_CLAUSES = 4
@@ -259,7 +261,7 @@ class Catalogue:
         self._waited = False
         self._examples: list[tuple[int, int]] = []
 
-    async def meanings(self, text: str, embedder: Embedder | None) -> Vectors | None:
+    async def meanings(self, text: str, embedder: Embedder | None, *, patient: bool = False) -> Vectors | None:
         """A row for each tool: how alike the request is to what is said of it, in four ways."""
         if embedder is None:
             return None
@@ -267,7 +269,7 @@ class Catalogue:
 
         from journeyman.retrieval.index import unit
 
-        if self._vectors is None and not await self._embedded(embedder):
+        if self._vectors is None and not await self._embedded(embedder, patient):
             return None
         assert self._vectors is not None
         bare = " ".join(wording.quotation.sub(" ", text).split()) or text
@@ -283,11 +285,12 @@ class Catalogue:
             example[place] = max(example[place], float(self._vectors[row] @ asked[0]) - float(plain[place]))
         return np.stack([plain, clause, parameters @ asked[0], example], axis=1)
 
-    async def _embedded(self, embedder: Embedder) -> bool:
+    async def _embedded(self, embedder: Embedder, patient: bool) -> bool:
         """Whether the tools' vectors are there. Those of hundreds take seconds: until then, words must do."""
         if self._making is None or self._making.done() or self._making.get_loop() is not asyncio.get_running_loop():
             self._making = asyncio.create_task(self._embed(embedder), name="vectors of tools")
-        done, _ = await asyncio.wait({self._making}, timeout=0 if self._waited else FIRST_SECONDS)
+        seconds = LONGEST_SECONDS if patient else 0 if self._waited else FIRST_SECONDS
+        done, _ = await asyncio.wait({self._making}, timeout=seconds)
         self._waited = True
         for made in done:
             made.result()
@@ -456,18 +459,18 @@ class ToolRanking:
         chances, rest, _ = await self._chances(text, tools)
         return [*_best_first(chances), *rest][:k]
 
-    async def ranked(self, text: str, tools: Sequence[ToolSpecification]) -> Ranked:
+    async def ranked(self, text: str, tools: Sequence[ToolSpecification], *, patient: bool = False) -> Ranked:
         """All of these tools with how likely each is."""
-        chances, rest, by_words = await self._chances(text, tools)
+        chances, rest, by_words = await self._chances(text, tools, patient)
         total = sum(chances.values())
         ranked = [(name, chances[name] / total) for name in _best_first(chances)]
         return Ranked((*ranked, *((name, 0.0) for name in rest)), by_words)
 
     async def _chances(
-        self, text: str, tools: Sequence[ToolSpecification]
+        self, text: str, tools: Sequence[ToolSpecification], patient: bool = False
     ) -> tuple[dict[str, float], Sequence[str], bool]:
         """How likely each of the nearest is beside the best; the names of the others; whether there were only words."""
-        if (evidence := await self._evidence(text, tools)) is None:
+        if (evidence := await self._evidence(text, tools, patient)) is None:
             return {}, [tool.name for tool in tools], self._embedder is None
         by_words = evidence.meanings is None
         # What counts how much, with an embedder and without: see ``Signals``.
@@ -486,14 +489,14 @@ class ToolRanking:
             return {}, [tool.name for tool in tools], self._embedder is None
         return evidence.signals(), evidence.rest, evidence.meanings is None
 
-    async def _evidence(self, text: str, tools: Sequence[ToolSpecification]) -> Evidence | None:
+    async def _evidence(self, text: str, tools: Sequence[ToolSpecification], patient: bool = False) -> Evidence | None:
         """None where nothing is asked, or there is no tool."""
         text = text[:LONGEST_REQUEST]
         if not tools or not any(map(str.isalnum, text)):
             return None
         catalogue = self._catalogue(tools)
         try:
-            meanings = await catalogue.meanings(text, self._embedder)
+            meanings = await catalogue.meanings(text, self._embedder, patient=patient)
         except ModelError as error:
             logger.warning("choosing tools by words alone: %s", error)
             meanings = None
