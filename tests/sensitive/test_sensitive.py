@@ -184,6 +184,23 @@ HOSTILE = [
         ("run_01a1e6e6123dd706b7003c88a1e6e6123dd706b7", False),
         ("a_function_whose_name_has_more_than_thirty_two_letters", False),
         ("clientSecret := ahDzWAqqBHgpAeUBUULuU0gA4p", True),
+        ("[DEBUG] Using Key=yw3k9tq1zt5xd6x0vjf7ykmnhqaqbsd1", True),  # small letters and digits
+        ("os.environ['SHOP_ACCESS_KEY'] = '4bb9dde93fe749ce229371fa03cab134'", True),  # a hash, under such a name
+        ("shopToken := 3b1e66ad-11f0-4a75-9c1c-6f1f0d1d2a55", True),
+        ("shop token - 'GbQvWzMTfKXLqRpUzJdHnVcTsWqBxZ'", True),  # letters alone, which make no words
+        ('{\\"auth\\": {\\"shop_secret\\": \\"n7Qd2-xk40Zb-91tW\\"}}', True),  # JSON in JSON
+        ("const shopKey string = 'TQAWki0p7vDI6OP8DyWvnV-vgoUpXIug'", True),
+        ("shop-secret-5f4dcc3b5aa765d61d8327deb882cf99", True),
+        ("password   =>   'correcthorse'", True),
+        ("SHOP_PASS=whitehorse", True),
+        ("cache_key: 5f4dcc3b5aa765d61d8327deb882cf99", False),  # the key of a row
+        ("key: customers/2024/01/export_20240115.csv", False),
+        ("kubectl get pod auth-service-7d9f8b6c5-x2kqp", False),
+        ("password = env.SHOP_PASSWORD", False),
+        ("accountKey = Buffer.from('accountKey', 'base64')", False),
+        ("compass: heading=127.5", False),
+        ("License: LGPL-2.1+", False),
+        ('"password": "string", "secret": "required"', False),
     ],
 )
 def test_a_token_is_known_by_a_short_prefix_and_a_long_random_word(text: str, is_token: bool) -> None:

@@ -46,13 +46,16 @@ def in_secret_folder(parts: Sequence[str]) -> bool:
 
 
 def _paths(text: str) -> Iterator[str]:
-    """The paths in a text. A blank separates two, or is part of a name: both readings are given."""
-    for whole in text.translate(_BREAKS).split("\n"):
-        if whole:
+    """The paths in a text. A blank separates two, or is part of a name: both readings are given, where they may be."""
+    pieces = [piece for piece in text.translate(_BREAKS).split("\n") if piece]
+    for whole in pieces:
+        if "|" not in whole:
             yield whole
-            if "|" in whole:
-                # Most are words of prose, which name nothing by themselves.
-                yield from (word for word in whole.split("|") if word and (not word.isalnum() or word in known.files))
+        else:
+            if "/" in whole or len(pieces) == 1:
+                yield whole
+            # Most are words of prose, which name nothing by themselves.
+            yield from (word for word in whole.split("|") if word and (not word.isalnum() or word in known.files))
 
 
 def _secret_path(path: str, *, remote: bool) -> bool:
@@ -115,6 +118,8 @@ IGNORED = frozenset({".gitignore", ".gitkeep", ".keep"})
 def _secret_file(name: str, folders: Sequence[str]) -> bool:
     """Whether a file's name says by itself that it is a secret. In an address no folders are given."""
     stem, point, extension = name.rpartition(".")
+    if stem.isidentifier() and "_" in extension:
+        return False  # ``client.client_secret`` of a program
     if name in known.files or name.endswith(tuple(known.endings)):
         return True
     if point and (extension in known.extensions or f".{extension}" in known.files or name[1:] in known.files):

@@ -11,7 +11,7 @@ from functools import cache
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit, urlunsplit
 
-from journeyman.core.words import WordLists, packaged_json
+from journeyman.core.words import WordLists, packaged_json, words
 
 MASK = "•••"
 known = WordLists("journeyman.sensitive", "tokens.txt")
@@ -28,19 +28,24 @@ _MOST_PLACES = 1_000
 """A text with more places where a token may begin is taken for one that hides a token."""
 
 _ASSIGNED = re.compile(
-    r"(?i:password|passwd|pwd|secret|api[_-]?key|access[_-]?key|secret[_-]?key|auth[_-]?token|access[_-]?token"
-    r"|private[_-]?key|refresh[_-]?token|account[_-]?key)"
-    r"[\"']?[ \t]{0,4}(?:=>|:=|[:=])[ \t]{0,4}[\"']?([^\s\"'&;,<>{}$]{6,200})"
+    r"(?i:password|passwd|pwd|\bpass|_pass|passphrase|secret|api[_-]?key|access[_-]?key|secret[_-]?key|auth[_-]?token"
+    r"|access[_-]?token|private[_-]?key|refresh[_-]?token|account[_-]?key)"
+    r"(?:[\"']?[ \t]{0,20}(?:=>|:=|:|={1,3})[ \t]{0,20}|[ \t]{1,4}(?:is[ \t]{1,4})?(?=[\"']))"
+    r"(?P<quote>[\"']?)(?P<value>(?:[^\s\"'&;,<>{}$()\[\]]|(?<=\w)\$(?![{(])){6,200}+)(?![(\[{$])(?P<end>[\"']?)"
 )
-_NAMED = re.compile(
-    r"(?i:\btoken|[_-]token|_auth|passphrase|pass(?:code|wd)?|session(?:_?id)?|client[_-]?secret|subscription[_-]?key"
-    r"|credentials?|pgpassword)[\"']?[ \t]{0,4}(?:=>|[:=])[ \t]{0,4}[\"']?([^\s\"'&;,<>{}$()]{8,200})"
+_LABELLED = re.compile(
+    r"([\w.-]{0,40}?)((?i:api|key|token|secret|pass(?:word|wd|phrase|code)?|pwd|auth(?!or)|credentials?|licen[cs]e"
+    r"|(?<![A-Za-z])pat|crumb|session|private|access)[\w-]{0,16}?)(?: \w{1,8}(?= ?[:=]))?[\"'`\])}]{0,4}[ \t]{0,20}"
+    r"(?:=>|:=|->|[:=,|>(\u2500-]|is\b)?[ \t]{0,4}[\"'`(>]{0,4}[ \t]?(?<![A-Za-z0-9])([^\s\"'`\\<>&;,()\[\]{}]{8,300})"
 )
 """Names under which a secret stands, if it looks drawn by lot."""
 _PREFIXED = re.compile(r"(?<![A-Za-z0-9])[A-Za-z]{2,8}_(?:[a-z0-9]{2,10}_)?([A-Za-z0-9]{32,200})(?![A-Za-z0-9])")
 """How issuers whose prefix is not known make their tokens."""
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]{0,30}://[^\s'\"<>]+")
 _HASH_OR_ID = re.compile(r"[0-9a-fA-F]{8,64}|[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+_EXPRESSION = re.compile(r"[A-Za-z_]\w*(?:(?:\.|->|::)[A-Za-z_]\w*)+")
+_TURNS = re.compile(r"(?<=[A-Za-z])(?=\d)|(?<=\d)(?=[A-Za-z])")
+_TELLING = re.compile(r"(?i:(?:key|token|secret|access|api|private)[-_]){1,3}")
 _BETWEEN = re.compile(r"[-_.~+]")
 
 
@@ -63,7 +68,7 @@ def _line_shapes() -> dict[str, re.Pattern[str]]:
 
 def holds_token(text: str) -> bool:
     """Whether a credential stands in a text, by the shape that its issuer gives it."""
-    text = text[:_SEARCHED]
+    text = text[:_SEARCHED].replace('\\"', '"')
     # Nearly all texts end here: no word of theirs is as long as a token.
     if _LONG_WORD.search(text) and next(_tokens(text), None) is not None:
         return True
@@ -72,13 +77,11 @@ def holds_token(text: str) -> bool:
     if any(random_word(found[1]) for found in _PREFIXED.finditer(text)):
         return True
     lower = text.lower()
+    if any(name in lower for name in known.telling) and any(map(_is_secret, _LABELLED.finditer(text))):
+        return True
     if any(needle in lower and shape.search(text) for needle, shape in _line_shapes().items()):
         return True
-    if "=" not in text and ":" not in text:
-        return False
-    if any(_is_value(found[1]) for found in _ASSIGNED.finditer(text)):
-        return True
-    return any(_unguessable(found[1], least=8) for found in _NAMED.finditer(text))
+    return any(map(_is_given, _ASSIGNED.finditer(text)))
 
 
 def url_carries_secret(url: str) -> bool:
@@ -146,6 +149,49 @@ def _secret_word(step: str) -> bool:
     return (bool(colon) and len(rest) >= 20 and name.removeprefix("bot").isdigit()) or random_word(step)
 
 
+def _drawn_by_lot(word: str) -> bool:
+    """Whether no person would have made up a word that stands under a telling name: few of its letters follow one
+    another as they do in words."""
+    word = word.rstrip(".:")
+    if len(set(word)) < 6 or len(word) < 8:
+        return False
+    if _HASH_OR_ID.fullmatch(word) and not word.isdigit():
+        return True
+    pairs = [pair for pair in map(str.__add__, word.lower(), word[1:].lower()) if pair.isalpha()]
+    digits, common = sum(map(str.isdigit, word)), sum(pair in known.pairs for pair in pairs)
+    if len(_TURNS.findall(word)) > 3 or (digits > 23 and word.isdigit()):
+        return True
+    if digits > 1 and sum(map(str.isalpha, word)) > 2:
+        long = len(word) > 23 or max(map(len, _BETWEEN.split(word))) > 7
+        return long and (len(pairs) < 4 or common < len(pairs) * 0.6)
+    return len(pairs) > 12 and common < len(pairs) * 0.45
+
+
+def _is_secret(found: re.Match[str]) -> bool:
+    """Whether what stands under a telling name gives access: no key of a row, and no name that goes on."""
+    word = found[3]
+    if found.string[found.start(3) - 1] in "-_":
+        word = _TELLING.sub("", word)
+        if not _HASH_OR_ID.fullmatch(word) and len(_BETWEEN.split(word)[0]) < 20:
+            return False
+    return _drawn_by_lot(word) and known.open_names.isdisjoint(words(found[1] + found[2]))
+
+
+def _is_given(found: re.Match[str]) -> bool:
+    """Whether a password stands behind its name, and no placeholder, label, or expression of a program."""
+    word = found["value"]
+    if word.lower() in known.no_values or word[0] in "#/." or len(set(word)) < 3:
+        return False
+    if not found["quote"] and _EXPRESSION.fullmatch(word):
+        return False
+    if word[1:].isalpha() and word[1:].islower():
+        before = found.string[found.start("value") - 1]
+        return (found["quote"] != "" and found["end"] != "" and word[0].islower()) or (
+            before == "=" and found.string[found.end() : found.end() + 1] in ("", "\n", ";", " ", '"')
+        )
+    return _is_value(word)
+
+
 def _is_value(word: str) -> bool:
     """Whether this is a value, and no placeholder or word of prose."""
     return word.strip("*.-_•") != "" and any(not character.isalpha() or character.isupper() for character in word[1:])
@@ -211,7 +257,7 @@ def redacted(text: str, mask: Callable[[str], str] = _masked) -> str:
                 done = end
         text = "".join([*pieces, text[done:]])
     return _ASSIGNED.sub(
-        lambda found: found[0].replace(found[1], mask(found[1])) if _is_value(found[1]) else found[0], text
+        lambda found: found[0].replace(found["value"], mask(found["value"])) if _is_given(found) else found[0], text
     )
 
 
