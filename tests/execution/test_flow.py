@@ -107,6 +107,36 @@ async def test_the_policy_says_what_becomes_of_a_doubted_call(flow: Any, runs: b
         assert record.error.code == "FLOW_REFUSED"
 
 
+async def test_the_record_says_whose_words_a_doubted_argument_holds_and_where_they_stand() -> None:
+    record = (await played("Summarise https://news.example/today", READ, MAIL)).tool_calls[1]
+    assert record.flow is not None
+    label = record.flow.doubts["to"]
+    assert (label.writer, label.readers, label.words, label.source) == (
+        "untrusted",
+        ("public",),
+        "mallory@evil.example",
+        "the page news.example",
+    )
+    stored = type(record).model_validate_json(record.model_dump_json())
+    assert stored.flow == record.flow
+
+
+async def test_the_record_of_private_words_that_would_leave_says_who_may_read_them() -> None:
+    @tool(risk=RiskLevel.REVERSIBLE, read_only=True, reads="private:anna@corp.example")
+    def read_notes() -> str:
+        """Read the user's notes."""
+        return "The vault opens with K7-4471-QX."
+
+    agent = Agent(name="assistant", instruction="Help.", tools=[read_notes, send_email])
+    leak = call("send_email", to="bob@corp.example", subject="Notes", body="It is K7-4471-QX.")
+    model = ScriptedModel([call("read_notes"), leak, say("Done.")])
+    record = (await run(agent, "Look at my notes, then greet bob@corp.example", model=model)).tool_calls[1]
+    assert record.flow is not None
+    label = record.flow.doubts["body"]
+    assert label.readers == ("principal", "anna@corp.example")
+    assert (label.words, label.source) == ("It is K7-4471-QX.", "the result of read_notes")
+
+
 async def test_what_the_person_named_runs_and_what_they_approved_counts_as_theirs() -> None:
     request = "Read https://news.example/today and mail a summary to anna@corp.example"
     asked_for = call("send_email", to="anna@corp.example", subject="Summary", body="News of the accountant")

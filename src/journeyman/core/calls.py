@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import os
 import re
 import time
@@ -139,13 +140,26 @@ class DataLabel(Entity):
         )
 
 
+class ArgumentLabel(DataLabel):
+    """Whose words a doubted argument of a call holds, who may read them, and where they stand. What nearly all have is
+    not written down."""
+
+    writer: Literal["person", "operator", "tools", "untrusted"] = Field(
+        default="untrusted", exclude_if=lambda writer: writer == "untrusted"
+    )
+    readers: tuple[str, ...] = Field(default=("public",), exclude_if=lambda readers: readers == ("public",))
+    words: str = ""
+
+
 class FlowDecision(Entity):
     """What the flow of values made of one call, in a run that has read what others wrote or only some may read."""
 
     decision: Literal["allowed", "reported", "asked", "refused"]
     reason: str = ""
     """Which words come from where, in one line."""
-    spared: bool = False
+    doubts: dict[str, ArgumentLabel] = Field(default_factory=dict, exclude_if=operator.not_)
+    """By the name of the argument, two at most; all others are the person's own words, or our tools', for everybody."""
+    spared: bool = Field(default=False, exclude_if=operator.not_)
     """Whether all of it came from the person, so that an undeclared risk is not asked about."""
 
 

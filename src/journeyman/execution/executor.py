@@ -351,7 +351,7 @@ class Executor:
         current.flow_key, current.in_their_words = verdict.key, verdict.in_their_words
         if verdict.doubts:
             told: dict[str, Any] = {"report": "reported", "ask": "asked", "refuse": "refused"}
-            current.flow = FlowDecision(decision=told[policy.flow], reason=verdict.reason)
+            current.flow = FlowDecision(decision=told[policy.flow], reason=verdict.reason, doubts=verdict.labels)
         else:
             current.flow = FlowDecision(decision="allowed", spared=spares and verdict.from_person)
 

@@ -19,7 +19,7 @@ from itertools import islice
 from typing import Any
 from urllib.parse import urlsplit
 
-from journeyman.core.calls import LONGEST_SOURCE, DataLabel, ToolCallRecord
+from journeyman.core.calls import LONGEST_SOURCE, ArgumentLabel, DataLabel, ToolCallRecord
 from journeyman.core.data import one_line
 from journeyman.core.specification import ToolSpecification
 from journeyman.core.words import WORD, stands_in, stem, words
@@ -49,6 +49,8 @@ from journeyman.provenance.said import (
     times_in,
 )
 
+MOST_NAMED = 2
+"""Doubts that a person is told of, and whose words are kept with the call."""
 LONGEST_SHOWN = 60
 PIECE = 65_536
 """Characters of short texts that are searched as one."""
@@ -79,6 +81,15 @@ class Doubt:
     """The argument in question; empty for the call itself."""
     why: str
     source: str = ""
+    words: str = ""
+    """Of the argument, those in question."""
+    private: DataLabel | None = None
+    """That of what would leave with it."""
+
+    @property
+    def label(self) -> ArgumentLabel:
+        kept = self.private or DataLabel(writer="untrusted", source=self.source)
+        return ArgumentLabel(**dict(kept), words=_short(self.words))
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +104,11 @@ class Verdict:
 
     @property
     def reason(self) -> str:
-        return one_line("; ".join(doubt.why for doubt in self.doubts[:2]), most=160)
+        return one_line("; ".join(doubt.why for doubt in self.doubts[:MOST_NAMED]), most=160)
+
+    @property
+    def labels(self) -> dict[str, ArgumentLabel]:
+        return {doubt.argument: doubt.label for doubt in self.doubts[:MOST_NAMED] if doubt.argument}
 
     @property
     def key(self) -> str:
@@ -529,11 +544,11 @@ class Flow:
             source = private[0].label.source if private[0].label is not None else ""
             if address and self._made_up(text, private):
                 why = f"{path} '{_short(text)}' was put together after {source} was read, which only you may read"
-                yield Doubt(path, why, source)
+                yield Doubt(path, why, source, text, private[0].label)
                 continue
             if hidden.found_in(text, earlier):
                 why = f"{path} '{_short(text)}' carries words of {source}, which only you may read"
-                yield Doubt(path, why, source)
+                yield Doubt(path, why, source, text, private[0].label)
             if not self.person.has(text):
                 earlier.append(text)
                 del earlier[:-MOST_SENT]
@@ -641,7 +656,7 @@ class _Call:
                 return None
             source = flow.where(text) or flow.source
             why = f"{path} '{_short(text)}' stands in place of what you said, and {source} was read before"
-            return Doubt(path, why, source)
+            return Doubt(path, why, source, text)
         if flow.person.has(text):
             return None
         free = not reference and _is_free(name, text)
@@ -659,7 +674,7 @@ class _Call:
         else:
             source = flow.source
             why = f"{path} '{_short(text)}' is not in your request, and {source} was read before"
-        return Doubt(path, why, source)
+        return Doubt(path, why, source, text)
 
     def _free(self, path: str, text: str) -> Doubt | None:
         """A text in free words may hold others' where the person asked for that; their addresses never."""
@@ -671,7 +686,7 @@ class _Call:
                 if not flow.person.has(found) and not flow.own.has(found):
                     source = flow.where(found)
                     place = f"stands in {source}, not in your request" if source else "is not in your request"
-                    return Doubt(path, f"{path} names '{_short(found)}', which {place}", source)
+                    return Doubt(path, f"{path} names '{_short(found)}', which {place}", source, found)
         unsaid = [
             (word, base)
             for word in dict.fromkeys(words(text))
@@ -687,7 +702,7 @@ class _Call:
             return None
         source = flow.where(theirs[0]) or flow.pictured or flow.source
         why = f"{path} '{_short(text)}' repeats {source}, which you did not ask to pass on"
-        return Doubt(path, why, source)
+        return Doubt(path, why, source, text)
 
 
 def _rows(result: Any, *, foreign: bool) -> Sequence[Any]:
