@@ -286,3 +286,30 @@ async def test_days_are_reckoned_as_the_examples_reckoned_them() -> None:
     [advice] = [item for item in await playbook.advise(request, tools=tools) if item.steps]
     assert advice.steps[1].given == {"date_from": "2026-06-01", "date_to": "2026-06-30"}
     assert advice.steps[2].given == {"reason": "Illness"}
+
+
+async def test_in_other_words_a_strategy_is_found_by_the_forms_of_the_values_too() -> None:
+    playbook = book()
+    booked = {"date": "2026-07-03", "time": "19:30", "persons": 4}
+    await playbook.learn(
+        [
+            Episode(
+                request="Book a table for 4 for Boris Keller on 2026-07-03 at 19:30.",
+                calls=(
+                    EpisodeCall("find_guest", {"name": "Boris Keller"}, [{"guest_id": "G-4821"}]),
+                    EpisodeCall("book_table", {"guest_id": "G-4821", **booked}, "booked", effect=True),
+                ),
+            ),
+            Episode(
+                request="Put the table by the door into room 204.",
+                calls=(EpisodeCall("move_table", {"room": "204"}, "moved", effect=True),),
+            ),
+        ]
+    )
+    tools = ["find_guest", "book_table", "move_table"]
+
+    async def served(request: str) -> str | None:
+        return next((item.tool_sequence[-1] for item in await playbook.retrieve(request, tools=tools)), None)
+
+    assert await served("Dinner: a table shall be booked for Nils Orsini, 2026-08-14, 20:30, for 6") == "book_table"
+    assert await served("Which table is the largest one?") is None

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import calendar
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -35,6 +35,13 @@ _SPELLED_DAY = re.compile(rf"(?<![\w.:/-])(\d{{1,2}})(?:st|nd|rd|th|\.)?(?: of)?
 _CAPITAL = re.compile(r"[^\W\d_a-zß-öø-ÿ][^\W\d_]+(?:['’][^\W\d_]{2,})?")
 _NAME = re.compile(rf"{_CAPITAL.pattern}(?:[ -]{_CAPITAL.pattern})*")
 _QUOTED = re.compile(r"(?<!\w)['\"“„‘]([^'\"“”„‘’]{2,})['\"”“’](?!\w)")
+_FORMS = {
+    "quoted": _QUOTED,
+    "day": re.compile(rf"{_DAY.pattern}|{_SPELLED_DAY.pattern}", re.IGNORECASE),
+    "month": re.compile(_MONTH_NAME, re.IGNORECASE),
+    "time": re.compile(r"\b\d{1,2}:\d\d\b"),
+    "address": re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+"),
+}
 _NUMBERED = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d|[\w@:/-]*\d[\w@:/-]*(?:[.,@]\w+)*")
 
 
@@ -174,6 +181,29 @@ def nearest(examples: Sequence[WorkedExample], request: str) -> WorkedExample | 
     return max(reversed(examples), key=shared, default=None)
 
 
+def forms_in(text: str) -> Counter[str]:
+    """Which forms of values a text names, and how many of each. A single word with a capital may be no name: half."""
+    counted = Counter[str]()
+    for form, pattern in _FORMS.items():
+        text, times = pattern.subn(" ", text)
+        counted[form] = 2 * times
+    for name in _names(text, 0):
+        counted["name"] += min(2, len(name.split()))
+    for number in re.findall(r"\b\d+\b", text):
+        counted[f"{min(3, len(number))} digits"] += 2
+    return counted
+
+
+def forms_alike(examples: Iterable[WorkedExample], request: str) -> float | None:
+    """How much of what a request names has the forms of an example's values: 0 to 1; None without an example.
+
+    In other words people still name the same things: a guest, two days and a kind of room.
+    """
+    asked = forms_in(request)
+    each = [(asked & own, asked | own) for own in (forms_in(example.request) for example in examples)]
+    return max((both.total() / either.total() if either else 1.0 for both, either in each), default=None)
+
+
 def choices_of(examples: Sequence[WorkedExample], at: int, name: str) -> list[str]:
     """The choices that examples made for an argument of one call, the latest first."""
     seen = (example.calls[at].get(name) for example in reversed(examples) if at < len(example.calls))
@@ -199,12 +229,6 @@ def choice_said(request: str, choices: Iterable[str]) -> str | None:
     said = [choice for choice in choices if stands_in(request, choice)]
     longest = [choice for choice in said if not any(choice != other and stands_in(other, choice) for other in said)]
     return longest[0] if len(longest) == 1 else None
-
-
-def says_choice(shown: Demonstration, request: str) -> bool:
-    """Whether a request says a choice that one of a strategy's changes was made with."""
-    changing = ((at, name) for at, call in enumerate(shown.calls) if call.effect for name in call.sources)
-    return any(choice_said(request, choices_of(shown.examples, at, name)) is not None for at, name in changing)
 
 
 def values_said(

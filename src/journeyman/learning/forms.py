@@ -52,7 +52,8 @@ class LearningSettings(Entity):
     similar: float = Field(default=0.8, gt=0, le=1)
     """The cosine from which on two requests with one sequence are the same; without an embedder, the words shared."""
     nearest: float = Field(default=0.45, ge=0, le=1)
-    """The same measure, below which nothing is near: no advice then."""
+    """How near a request must be to one that was served, else there is no advice: by words, by meaning, by the forms of
+    the values that both name, and by how far the next is behind. Of warnings and plain bullets: the cosine alone."""
     agreement: float = Field(default=0.25, ge=0, le=1)
     """The share of the votes that the best sequence needs; below it evidence is divided, and there is no advice."""
     neighbours: int = Field(default=20, ge=1)

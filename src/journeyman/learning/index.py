@@ -44,6 +44,8 @@ class Neighbour:
     """By words and by meaning together: 0 to 2."""
     similarity: float
     """The cosine; where there is no embedder, how many of both texts' words they share."""
+    evidence: float = 0.0
+    """The words' share and that similarity together: 0 to 2."""
 
 
 class Transitions:
@@ -160,7 +162,8 @@ class StrategyIndex:
                 if not self._embeds:
                     similarity = _shared(asked, self._texts[bullet_id][int(number)])
                 if strategy.id not in neighbours or neighbours[strategy.id].score < hit.score:
-                    neighbours[strategy.id] = Neighbour(strategy, hit.score, similarity)
+                    evidence = hit.score if self._embeds else hit.score + similarity
+                    neighbours[strategy.id] = Neighbour(strategy, hit.score, similarity, evidence)
         return sorted(neighbours.values(), key=lambda near: -near.score)[:k]
 
     async def alike(
@@ -262,6 +265,8 @@ class Ranked:
     strategy: ToolCallingStrategy
     share: float
     near: Neighbour
+    kin: tuple[ToolCallingStrategy, ...] = ()
+    """All that were found with this sequence."""
 
 
 def rank(
@@ -272,12 +277,14 @@ def rank(
         return []
     highest = max(near.score for near in neighbours) or 1.0
     votes: dict[tuple[str, ...], float] = {}
+    kin: dict[tuple[str, ...], list[ToolCallingStrategy]] = defaultdict(list)
     nearest: dict[tuple[str, ...], tuple[float, Neighbour]] = {}
     for near in neighbours:
         strategy = near.strategy
         bound = lower_bound(strategy.helpful_count, strategy.harmful_count)
         weight = (max(0.0, near.score) / highest) ** SHARPNESS * bound
         sequence = strategy.tool_sequence
+        kin[sequence].append(strategy)
         votes[sequence] = votes.get(sequence, 0.0) + weight
         own = near.score * bound
         if sequence not in nearest or nearest[sequence][0] < own:
@@ -287,4 +294,6 @@ def rank(
             votes[sequence] *= transitions.probability(sequence[0], previous) ** PRIOR
     total = sum(votes.values()) or 1.0
     ordered = sorted(votes, key=lambda sequence: -votes[sequence])
-    return [Ranked(nearest[item][1].strategy, votes[item] / total, nearest[item][1]) for item in ordered]
+    return [
+        Ranked(nearest[item][1].strategy, votes[item] / total, nearest[item][1], tuple(kin[item])) for item in ordered
+    ]

@@ -32,7 +32,7 @@ from journeyman.core.storing import CursorBatch
 from journeyman.learning.curator import Curator
 from journeyman.learning.episodes import Episode, from_conversation, from_response
 from journeyman.learning.evidence import only_failed
-from journeyman.learning.examples import says_choice
+from journeyman.learning.examples import forms_alike
 from journeyman.learning.forms import (
     LearningSettings,
     as_advice,
@@ -103,8 +103,11 @@ MOST_TRIES = 50
 """How often a change is made again because somebody else was faster."""
 MOST_POOLED = 40
 """Examples of strategies that make the same calls, from which values of a request are told."""
-AGREED, FARTHER = 0.6, 0.6
-"""How much of the votes, and how much of the usual nearness, a request needs that says one of a strategy's choices."""
+SCALE = 0.36
+"""Of what speaks for the best sequence (words, meaning, forms of values, its lead): so much makes it comparable with
+``LearningSettings.nearest``. Tuned on half of three worlds, in wordings that no strategy had served."""
+UNKNOWN_FORMS = 0.5
+"""Where a strategy has no example to compare with."""
 SEVERAL = 3
 """Strategies that a model is given which can use several."""
 AT_HAND = 25
@@ -190,12 +193,12 @@ class Playbook:
             others = [item for item in ranked if item not in alike]
             divided = alike[0].share < self.settings.agreement * sum(item.share for item in alike)
             return [] if divided else [item.strategy for item in (*alike, *others)[:k]]
-        best = ranked[0]
-        divided = best.near.similarity < self.settings.nearest or best.share < self.settings.agreement
-        if divided and best.share > AGREED and best.near.similarity > self.settings.nearest * FARTHER:
-            # In other words, but with a choice that only these calls know.
-            shown = (await self._pooled(best.strategy, text, _owners(principal))).demonstration
-            divided = shown is None or not says_choice(shown, text)
+        forms = {item.strategy.id: _forms_alike(item, text) for item in ranked}
+        ranked.sort(key=lambda item: -item.share * (0.5 + forms[item.strategy.id]))
+        best, evidence = ranked[0], [item.near.evidence for item in ranked]
+        lead = evidence[0] - max(evidence[1:], default=0.0)
+        near = SCALE * (evidence[0] + forms[best.strategy.id] + lead)
+        divided = near < self.settings.nearest or best.share < self.settings.agreement
         return [] if divided else [item.strategy for item in ranked[:k]]
 
     async def ranked(
@@ -510,6 +513,12 @@ def _fitting(where: Mapping[str, Any]) -> Callable[[ToolCallingStrategy], bool]:
         return same and kept["success_rate"] >= where.get("success_rate", 0.0)
 
     return fits
+
+
+def _forms_alike(found: Ranked, text: str) -> float:
+    held = (item.demonstration for item in found.kin)
+    alike = forms_alike([example for shown in held if shown is not None for example in shown.examples], text)
+    return UNKNOWN_FORMS if alike is None else alike
 
 
 def _learned(count: int) -> str:
