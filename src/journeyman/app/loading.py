@@ -79,7 +79,7 @@ class Loader:
         of its own. ``folder`` stands for the current one.
         """
         if agent is None:
-            tools = self.library(library, store=store, folder=folder)
+            tools = self.library(library, store=store, folder=folder, model=model)
             if self.configuration(store) is not None:
                 return assistant(tools, follows=True), tools
             if library == RESEARCH:
@@ -120,16 +120,22 @@ class Loader:
         return library if found is None else found.governing(library)
 
     def library(
-        self, reference: str | None, *, store: SqlStore | None = None, folder: Path | None = None
+        self,
+        reference: str | None,
+        *,
+        store: SqlStore | None = None,
+        folder: Path | None = None,
+        model: str | None = None,
     ) -> ToolLibrary:
         """A library by its name, the tools of a module, or those over the tasks in ``store``.
 
-        Without a store these can be looked at, but not called. ``folder`` stands for the current one.
+        Without a store these can be looked at, but not called. ``folder`` stands for the current one. ``model`` is for
+        tools that ask one themselves.
         """
         if reference is None:
             found = self.configuration(store)
             return task_library(store or open_store(DEFAULT_STORE)) if found is None else found.library
-        return self._governed(self._named_library(reference, folder, store), store)
+        return self._governed(self._named_library(reference, folder, store, model), store)
 
     def listed(self, reference: str | None) -> ToolLibrary:
         """A library's tools as they are now, to look at; those of servers included."""
@@ -143,7 +149,9 @@ class Loader:
 
         return asyncio.run(look())
 
-    def _named_library(self, reference: str, folder: Path | None, store: SqlStore | None) -> ToolLibrary:
+    def _named_library(
+        self, reference: str, folder: Path | None, store: SqlStore | None, model: str | None
+    ) -> ToolLibrary:
         if reference == LOCAL:
             return local_library(folder or Path.cwd())
         if reference == RESEARCH:
@@ -152,7 +160,7 @@ class Loader:
             followed = self.configuration(store)
             limits = None if followed is None else followed.settings.doors.slack.limits
             pace = None if store is None else slack_pace(store, limits)
-            return slack_library(base_url=os.environ.get(SLACK_VARIABLE), pace=pace)
+            return slack_library(model=model, base_url=os.environ.get(SLACK_VARIABLE), pace=pace)
         found = self.imported(reference, object, option="--library", folder=folder)
         if not isinstance(found, ModuleType):
             return self.imported(reference, ToolLibrary, option="--library")

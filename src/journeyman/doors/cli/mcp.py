@@ -11,6 +11,7 @@ import shlex
 import webbrowser
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from functools import partial
 from io import TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -30,15 +31,8 @@ from journeyman.doors.cli.configured import file_settings
 from journeyman.doors.cli.loading import command
 from journeyman.doors.cli.options import RunOptions, WrongUsageError
 from journeyman.doors.cli.printed import answer_stream, printing_to_stderr
-from journeyman.doors.cli.program import TOKEN_VARIABLE, new_token, take_from_environment
-from journeyman.doors.cli.serve import (
-    TokenFile,
-    agents_and_tools,
-    for_this_machine,
-    must_be_bindable,
-    opening,
-    token_file,
-)
+from journeyman.doors.cli.program import TOKEN_VARIABLE, take_from_environment
+from journeyman.doors.cli.serve import Access, TokenFile, admission, agents_and_tools, listening, opening
 from journeyman.doors.cli.trust import remember_own
 from journeyman.sensitive.references import literal_secret
 from journeyman.sensitive.tokens import bare_url, redacted
@@ -94,17 +88,15 @@ def serve_mcp(
         raise WrongUsageError("--permission is for stdin and stdout; over --http a token's permissions count")
     if not http and tokens is not None:
         raise WrongUsageError("--tokens is for --http; over stdin and stdout there is one client, who is you")
-    if tokens is not None and insecure_no_token:
-        raise WrongUsageError("--tokens says who may use the server, --insecure-no-token that everybody may: give one")
-    listed = token_file(tokens) if http else None
+    access = admission(tokens, given, host=host, insecure=insecure_no_token) if http else Access(None)
     database = open_at(bag.store)
     agents, tools = agents_and_tools(bag, database)
-    places = _places(bag.store, page)
+    elicit, places = not no_elicitation, _places(bag.store, page)
+    gateway = partial(door.Gateway, places=places, elicit=elicit, bare_names=bare_names)
 
     @asynccontextmanager
     async def service() -> AsyncIterator[Service]:
-        principals = None if listed is None else listed.now
-        async with opening(bag, database, library=tools, agents=agents, principals=principals) as found:
+        async with opening(bag, database, library=tools, agents=agents, principals=access.principals) as found:
             # What is there now stays: to look through all of it for garbage, again and again, would hold calls up.
             gc.collect()
             gc.freeze()
@@ -119,40 +111,18 @@ def serve_mcp(
             output = answer_stream()
             if isinstance(output, TextIOWrapper):
                 output.reconfigure(encoding="utf-8")  # whatever the locale says
-            await door.serve_stdio(
-                service(),
-                output=output,
-                principal=principal,
-                places=places,
-                elicit=not no_elicitation,
-                bare_names=bare_names,
-            )
+            await door.serve_stdio(service(), gateway, output=output, principal=principal)
 
     async def over_http() -> None:
-        made = new_token() if listed is None and given is None and not insecure_no_token else None
-        known = None if insecure_no_token else listed or for_this_machine(given if made is None else made)
-
         def ready(bound: int) -> None:
-            address = f"[{host}]" if ":" in host else host
-            screen.write(f"listening on http://{address}:{bound}/mcp (Ctrl-C ends)", stderr=True)
-            if made is not None:
-                screen.write(f"clients send the header 'Authorization: Bearer {made}'", stderr=True)
+            listening(host, bound, path="/mcp")
+            if access.made is not None:
+                screen.write(f"clients send the header 'Authorization: Bearer {access.made}'", stderr=True)
 
         with printing_to_stderr():
             async with service() as found:
-                await door.serve_http(
-                    found,
-                    host=host,
-                    port=port,
-                    tokens=known,
-                    places=places,
-                    elicit=not no_elicitation,
-                    bare_names=bare_names,
-                    ready=ready,
-                )
+                await door.serve_http(found, gateway, host=host, port=port, tokens=access.known, ready=ready)
 
-    if http:
-        must_be_bindable(host, listed)
     asyncio.run(over_http() if http else over_stdio())
 
 

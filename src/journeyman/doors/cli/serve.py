@@ -7,8 +7,8 @@ import contextlib
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator, Iterator, Mapping
-from dataclasses import replace
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -23,6 +23,7 @@ from journeyman.app.service import model_name
 from journeyman.app.splits import Split as LiveSplit
 from journeyman.core.errors import ConfigurationError
 from journeyman.core.lazy import install_command
+from journeyman.core.policy import Principal
 from journeyman.doors.cli import options, screen
 from journeyman.doors.cli.configured import configuration, settings, wrong_value
 from journeyman.doors.cli.loading import (
@@ -95,9 +96,7 @@ def serve(
     configuration file has the rest, under 'doors.http', 'runs' and 'approvals': limits, https, proxies, retention.
     """
     given = take_from_environment(TOKEN_VARIABLE)  # before anything of the caller's is imported
-    if tokens is not None and insecure_no_token:
-        raise WrongUsageError("--tokens says who may use the service, --insecure-no-token that everybody may: give one")
-    listed = token_file(tokens)
+    access = admission(tokens, given, host=host, insecure=insecure_no_token)
     from journeyman.doors import http
 
     said = settings()
@@ -108,28 +107,22 @@ def serve(
     except ConfigurationError as error:
         raise wrong_value(error, "doors", "http", "tls_cert") from None
     divided = _split(said.runs.split, bag.library)
-    must_be_bindable(host, listed)
-    made = new_token() if listed is None and given is None and not insecure_no_token else None
-    known = None if insecure_no_token else listed or for_this_machine(given if made is None else made)
     if workers is not None:
         _must_have_queue(bag.store, instead="leave --workers out")
     database = open_at(bag.store, queued=workers is not None)
     followed = configuration(database)
     agents, loaded = agents_and_tools(bag, database)
-    began_with = origin_of(bag)
-    remember(began_with, agents)
+    begun = begun_with(bag, agents, database)
     library = bag.library  # where workers find the tools of an agent; for one of a gram file they look at the run
     if library is None and bag.agent is not None and not is_document(bag.agent):
         library = split_path(bag.agent)[0]
 
     def ready(service: Service, bound: int) -> None:
-        address = f"[{host}]" if ":" in host else host
-        place = f"{'http' if tls is None else 'https'}://{address}:{bound}"
-        screen.write(f"listening on {place} (Ctrl-C ends)", stderr=True)
-        if made is not None and known is not None:
+        place = listening(host, bound, scheme="http" if tls is None else "https")
+        if access.made is not None and access.known is not None:
             # A line of its own and never wrapped, so that a terminal makes a link of it.
-            screen.write(f"open {place}/?code={known.code_for(made)}", stderr=True)
-            screen.write(f"the link works once; then, and for programs, the token is {made}", stderr=True)
+            screen.write(f"open {place}/?code={access.known.code_for(access.made)}", stderr=True)
+            screen.write(f"the link works once; then, and for programs, the token is {access.made}", stderr=True)
         if workers != 0:  # those that somebody else starts may have other models
             for line in who_answers(service):
                 screen.write(line, stderr=True)
@@ -153,10 +146,8 @@ def serve(
                 workers=workers is not None,
                 traces=said.runs.traces,
                 github_url=os.environ.get(GITHUB_VARIABLE),
-                principals=None if listed is None else listed.now,
-                origin=None if divided is not None else began_with,
-                find_tools=None if divided is not None else RememberedTools(database),
-                **operation_of(said.runs),
+                principals=access.principals,
+                **(operation_of(said.runs) if divided is not None else begun),
             ) as service,
             _worker_processes(workers or 0, store=bag.store, given=theirs),
         ):
@@ -166,7 +157,9 @@ def serve(
             # Where worker processes carry out runs, theirs are the models.
             warming = asyncio.create_task(service.warm_up() if workers is None else asyncio.sleep(0))
             try:
-                await http.serve(service, host=host, port=port, tokens=known, options=served, tls=tls, ready=bound)
+                await http.serve(
+                    service, host=host, port=port, tokens=access.known, options=served, tls=tls, ready=bound
+                )
             finally:
                 warming.cancel()
                 await asyncio.gather(warming, return_exceptions=True)
@@ -206,6 +199,44 @@ def _split(name: str | None, library: str | None) -> LiveSplit | None:
     if library is not None:
         raise wrong_value("a split brings its libraries along; leave --library out", "runs", "split")
     return imported(name, LiveSplit, option="runs.split")
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """Who may use a server that a command starts."""
+
+    known: Tokens | None
+    """None: everybody on this machine."""
+    made: str | None = None
+    """The token that was made, where nobody has given one."""
+    principals: Callable[[Principal], Principal | None] | None = None
+    """Who a principal is by now, where a file or an authorization server says so."""
+
+
+def admission(tokens: Path | None, given: str | None, *, host: str, insecure: bool) -> Access:
+    """By what was typed, by the token in the environment, or by one that is made. Raises WrongUsageError."""
+    if tokens is not None and insecure:
+        raise WrongUsageError("--tokens says who may use the service, --insecure-no-token that everybody may: give one")
+    listed = token_file(tokens)
+    must_be_bindable(host, listed)
+    if insecure or listed is not None:
+        return Access(None if insecure else listed, principals=None if listed is None else listed.now)
+    made = new_token() if given is None else None
+    return Access(for_this_machine(given or made), made)
+
+
+def listening(host: str, port: int, *, scheme: str = "http", path: str = "") -> str:
+    """Tell where a server listens; returns that."""
+    place = f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}{path}"
+    screen.write(f"listening on {place} (Ctrl-C ends)", stderr=True)
+    return place
+
+
+def begun_with(given: RunOptions, agents: list[Agent], database: SqlStore) -> dict[str, Any]:
+    """What a service keeps with its runs, how it finds the tools of others', and how it works on them."""
+    origin = origin_of(given)
+    remember(origin, agents)
+    return {"origin": origin, "find_tools": RememberedTools(database), **operation_of(settings().runs)}
 
 
 def must_be_bindable(host: str, tokens: Tokens | None) -> None:

@@ -11,19 +11,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from journeyman.app import ToolLibrary
-from journeyman.app.configuration import SLACK_VARIABLE, operation_of
+from journeyman.app.configuration import SLACK_VARIABLE
 from journeyman.app.loading import SLACK, open_at
-from journeyman.app.service import assistant, slack_library, slack_pace
+from journeyman.app.service import slack_pace
 from journeyman.core.calls import SECRET_PREFIX
 from journeyman.core.errors import ConfigurationError
 from journeyman.core.lazy import install_command
 from journeyman.doors.cli import options, screen
 from journeyman.doors.cli.configured import configuration, file_settings, settings, wrong_value
-from journeyman.doors.cli.loading import RememberedTools, origin_of, remember
 from journeyman.doors.cli.options import RunOptions, WrongUsageError
 from journeyman.doors.cli.program import take_from_environment
-from journeyman.doors.cli.serve import agents_and_tools, opening, who_answers
+from journeyman.doors.cli.serve import agents_and_tools, begun_with, opening, who_answers
 
 if TYPE_CHECKING:
     from journeyman.app.service import Service
@@ -87,30 +85,17 @@ def slack(
             door.People(listed, approvers=deciding)  # for its mistakes, before Slack is asked for anything
         except ConfigurationError as error:
             raise wrong_value(error, "doors", "slack", "people") from None
-    admitted = {
-        team: door.Admission(
-            channels=None if item.channels is None else frozenset(item.channels),
-            users=None if item.users is None else frozenset(item.users),
-            direct_messages=item.direct_messages,
-        )
-        for team, item in spaces.items()
-    }
-    agent, library, model = bag.agent, bag.library, bag.model
+    rules = {"channels", "users", "direct_messages"}
+    admitted = {team: door.Admission(**item.model_dump(include=rules)) for team, item in spaces.items()}
     database = open_at(bag.store)
     followed = configuration(database)
     api_url = os.environ.get(SLACK_VARIABLE)
     pace = slack_pace(database, given.limits)
     brings_tools = whole_file.toolkits or whole_file.mcp or any(item.import_ for item in whole_file.tools.values())
-    if agent is None and library is None and (followed is None or not brings_tools):
-        library = SLACK
-    if agent is None and library == SLACK:
-        tools = slack_library(model=model, base_url=api_url, pace=pace)
-        loaded: ToolLibrary | None = tools if followed is None else followed.governing(tools)
-        agents = [assistant(tools)]
-    else:
-        agents, loaded = agents_and_tools(replace(bag, library=library), database)
-    began_with = origin_of(replace(bag, library=library))
-    remember(began_with, agents)
+    if bag.agent is None and bag.library is None and (followed is None or not brings_tools):
+        bag = replace(bag, library=SLACK)
+    agents, loaded = agents_and_tools(bag, database)
+    begun = begun_with(bag, agents, database)
 
     def ready(service: Service, where: str) -> None:
         screen.write(f"{where} (Ctrl-C ends)", stderr=True)
@@ -126,16 +111,7 @@ def slack(
         who = door.People(
             listed, approvers=deciding, everybody=frozenset(given.permissions), teams=workspaces, admitted=admitted
         )
-        async with opening(
-            bag,
-            database,
-            library=loaded,
-            agents=agents,
-            principals=who.now,
-            origin=began_with,
-            find_tools=RememberedTools(database),
-            **operation_of(whole_file.runs),
-        ) as service:
+        async with opening(bag, database, library=loaded, agents=agents, principals=who.now, **begun) as service:
             found = door.SlackDoor(
                 service,
                 workspaces,

@@ -19,7 +19,6 @@ from journeyman.app.service import Service
 from journeyman.core.data import MCP_MESSAGE_BYTES
 from journeyman.core.policy import Principal
 from journeyman.doors.mcp.asking import Context
-from journeyman.doors.mcp.calls import Places
 from journeyman.doors.mcp.server import TOO_LARGE, Gateway
 
 if TYPE_CHECKING:
@@ -32,39 +31,33 @@ PATH = "/mcp"
 
 async def serve_stdio(
     opening: AbstractAsyncContextManager[Service],
+    made: Callable[..., Gateway],
     *,
     output: TextIO,
     principal: Principal,
-    places: Places,
-    elicit: bool = True,
-    bare_names: bool = False,
 ) -> None:
     """Serve one client over standard input and an output that nobody else writes to, until the input ends."""
     with own_input() as descriptor:
         lines: Any = BoundedLines(descriptor)
         async with stdio_server(stdin=lines, stdout=anyio.wrap_file(output)) as (read, write), opening as service:
-            gateway = Gateway(
-                service, principal=lambda _: principal, places=places, elicit=elicit, bare_names=bare_names
-            )
+            gateway = made(service, principal=lambda _: principal)
             async with gateway.watching():
                 await gateway.server.run(read, write, gateway.server.create_initialization_options())
 
 
 async def serve_http(
     service: Service,
+    made: Callable[..., Gateway],
     *,
     host: str,
     port: int,
     tokens: Tokens | None,
-    places: Places,
-    elicit: bool = True,
-    bare_names: bool = False,
     ready: Callable[[int], None] | None = None,
 ) -> None:
     """Serve clients under ``/mcp`` until SIGINT or SIGTERM. Each is whom its token stands for."""
     from journeyman.doors import http
 
-    gateway = Gateway(service, principal=_asking, places=places, elicit=elicit, bare_names=bare_names)
+    gateway = made(service, principal=_asking)
     # Hosts and origins are checked by the middleware that also knows the tokens.
     application: ASGIApp = gateway.server.streamable_http_app(streamable_http_path=PATH, host="0.0.0.0")
     async with gateway.server.session_manager.run(), gateway.watching():

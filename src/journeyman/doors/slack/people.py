@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -108,8 +108,8 @@ async def find_workspaces(
 class Admission:
     """Who may ask in a workspace, and where: by ids, everybody and everywhere unless given."""
 
-    channels: frozenset[str] | None = None
-    users: frozenset[str] | None = None
+    channels: Collection[str] | None = None
+    users: Collection[str] | None = None
     direct_messages: bool = True
 
 
