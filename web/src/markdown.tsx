@@ -13,13 +13,13 @@ const PART = 12_000;
 const AT_FIRST = 2;
 
 export function Markdown({ text }: { text: string }) {
-  const parts = useMemo(() => partsOf(text), [text]);
   const [shown, setShown] = useState(AT_FIRST);
-  if (parts.length === 1) return <div class="markdown"><Part text={text} /></div>;
+  const { parts, left } = useMemo(() => partsOf(text, shown), [text, shown]);
+  if (parts.length === 1 && !left) return <div class="markdown"><Part text={text} /></div>;
   return (
     <div class="markdown">
-      {parts.slice(0, shown).map((part, at) => <div key={at} class="part"><Part text={part} /></div>)}
-      {shown < parts.length ? <More left={text.length - parts.slice(0, shown).join("").length} show={() => setShown((n) => n + AT_FIRST)} /> : null}
+      {parts.map((part, at) => <div key={at} class="part"><Part text={part} /></div>)}
+      {left ? <More left={left} show={() => setShown((n) => n + AT_FIRST)} /> : null}
     </div>
   );
 }
@@ -42,11 +42,15 @@ function More({ left, show }: { left: number; show: () => void }) {
 
 const FENCE = /^ {0,3}(`{3,}|~{3,})/gm;
 
-/** A text in parts that end between its blocks; a block of code that is longer than a part is closed and opened again. */
-function partsOf(text: string): string[] {
-  if (text.length <= PART) return [text];
+/**
+ * The first parts of a text, which end between its blocks, and how much is left; a block of code that is longer than a
+ * part is closed and opened again. What is not shown is not looked at: a text of megabytes grows many times a second.
+ */
+function partsOf(text: string, most: number): { parts: string[]; left: number } {
+  if (text.length <= PART) return { parts: [text], left: 0 };
   const parts: string[] = [];
-  for (let from = 0, open = ""; from < text.length; ) {
+  let from = 0;
+  for (let open = ""; from < text.length && parts.length < most; ) {
     let to = from + PART;
     if (to < text.length) {
       const gap = text.lastIndexOf("\n\n", to);
@@ -60,7 +64,7 @@ function partsOf(text: string): string[] {
     parts.push(`${before ? `${before}\n` : ""}${part}${open ? `\n${open}` : ""}`);
     from = to;
   }
-  return parts;
+  return { parts, left: Math.max(0, text.length - from) };
 }
 
 const all = (tokens: Token[] | undefined): ComponentChildren => tokens?.map((token, at) => <One key={at} token={token} />);

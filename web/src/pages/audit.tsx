@@ -15,16 +15,24 @@ interface Rows {
   total: number;
 }
 
-/** The latest rows. The service tells them oldest first and numbers them without holes, so the last number is known. */
+/**
+ * The latest rows. The service tells them oldest first and numbers them without holes, so the last number is known; how
+ * far back those of a kind go is not: it is looked ever further back, until there are enough.
+ */
 async function latest(filter: string, many: number, signal: AbortSignal): Promise<Rows> {
-  const first = await get<Rows>(`/api/v1/audit?limit=1${filter}`, signal);
-  let after = filter ? 0 : Math.max(0, (first.rows[0]?.seq ?? 1) + first.total - 1 - many);
-  let rows: AuditRow[] = [];
-  for (;;) {
-    const page = await get<Rows>(`/api/v1/audit?after=${after}&limit=${PAGE}${filter}`, signal);
-    rows = [...rows, ...page.rows].slice(-many);
-    if (page.rows.length < PAGE) return { rows, total: first.total };
-    after = page.rows.at(-1)!.seq;
+  const whole = await get<Rows>("/api/v1/audit?limit=1", signal);
+  const { total } = filter ? await get<Rows>(`/api/v1/audit?limit=1${filter}`, signal) : whole;
+  const before = (whole.rows[0]?.seq ?? 1) - 1;
+  for (let back = many; ; back *= 2) {
+    const begin = Math.max(before, before + whole.total - back);
+    let rows: AuditRow[] = [];
+    for (let after = begin; ; ) {
+      const page = await get<Rows>(`/api/v1/audit?after=${after}&limit=${PAGE}${filter}`, signal);
+      rows = [...rows, ...page.rows].slice(-many);
+      if (page.rows.length < PAGE) break;
+      after = page.rows.at(-1)!.seq;
+    }
+    if (rows.length >= Math.min(many, total) || begin === before) return { rows, total };
   }
 }
 
@@ -55,8 +63,10 @@ export function AuditPage() {
     <div class="wide">
       <div class="title">
         <h1 tabIndex={-1}>Audit</h1>
-        {rows?.length && !filter ? (broken ? <Badge kind="bad">{`the chain breaks at row ${broken.seq}`}</Badge> : <Badge kind="good">{`${plural(rows.length, "row")}, each names the one before`}</Badge>) : null}
-        {found ? <span class="quiet" role="status">{found.total > found.rows.length ? `of ${found.total.toLocaleString()}` : filter ? plural(found.total, "row") : ""}</span> : null}
+        <span class="marks">
+          {rows?.length && !filter ? (broken ? <Badge kind="bad">{`the chain breaks at row ${broken.seq}`}</Badge> : <Badge kind="good">{`${plural(rows.length, "row")}, each names the one before`}</Badge>) : null}
+          <span class="quiet" role="status">{!found ? "" : found.total > found.rows.length ? `of ${found.total.toLocaleString()}` : filter ? plural(found.total, "row") : ""}</span>
+        </span>
       </div>
       <div class="filters" role="search">
         <label>What{" "}

@@ -196,7 +196,14 @@ function usePinnedToEnd(id: string | null): void {
       else if (scrollY < before) pinned = false;
       before = scrollY;
     };
-    const grown = new ResizeObserver(() => pinned && scrollTo(0, end()));
+    const grown = new ResizeObserver(() => {
+      if (!pinned) return;
+      // A text that is drawn part by part has no end yet: to follow it would draw all of it. One begins to read it.
+      const long = page.querySelector(".exchange:last-of-type .more-text")?.closest(".exchange");
+      if (!long) return scrollTo(0, end());
+      pinned = false;
+      if (long.getBoundingClientRect().top > 0) long.scrollIntoView();
+    });
     grown.observe(document.querySelector(".chat")!);
     addEventListener("scroll", scrolled, { passive: true });
     return () => {

@@ -1,5 +1,6 @@
 // Two runs side by side: what differs in what became of them, what they took, and what they called with what.
 
+import { ended } from "../events";
 import { brief, duration, money } from "../format";
 import { useApi } from "../hooks";
 import { Markdown } from "../markdown";
@@ -21,7 +22,7 @@ export function ComparePage({ ids }: { ids: [string, string] }) {
   };
   const took = (at: 0 | 1): string => {
     const row = rows[at];
-    return row ? duration(Date.parse(row.updated_at) - Date.parse(row.created_at)) : "";
+    return row && ended(row.status) ? duration(Date.parse(row.updated_at) - Date.parse(row.created_at)) : "";
   };
   return (
     <div class="wide">

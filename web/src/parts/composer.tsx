@@ -87,7 +87,7 @@ export function Composer({ runs, open, agents, text, setText, say }: {
         </label>
         <label for="message" class="sr-only">Message</label>
         <textarea
-          id="message" ref={box} rows={1} value={text} placeholder="Say what should be done…"
+          id="message" ref={box} rows={1} value={text} placeholder="What should be done?"
           aria-describedby="composer-help" aria-invalid={length > most ? "true" : undefined}
           onInput={(event) => { const { value } = event.currentTarget; setText(() => value); }}
           onPaste={(event) => {

@@ -226,6 +226,14 @@ async def test_two_runs_are_compared(page: Page, site: Site) -> None:
     assert await violations(page) == []
 
 
+async def test_of_a_run_that_goes_on_no_duration_is_told(page: Page, site: Site) -> None:
+    waiting, done = await asked(site, "Delete order W-17", "s1"), await asked(site, "Please weigh an apple", "s2")
+    await opened_at(page, site, f"#/runs/{waiting}..{done}")
+    took = page.get_by_role("row", name="Took").get_by_role("cell")
+    await expect(took.first).to_have_text("–")
+    await expect(took.last).to_have_text(re.compile(r"\d m?s"))
+
+
 async def test_everything_is_searched_from_one_field(page: Page, site: Site) -> None:
     await asked(site, "Please weigh an apple", "s1")
     assert (await site.client.post("/api/v1/tasks", json={"title": "Buy apples"})).status_code == 201
@@ -276,12 +284,22 @@ async def test_tabs_share_one_stream_and_the_next_takes_over(context: BrowserCon
         await other.close()
 
 
-async def test_an_answer_of_megabytes_is_drawn_part_by_part(page: Page, site: Site) -> None:
+async def test_an_answer_of_megabytes_is_drawn_part_by_part_from_its_beginning(page: Page, site: Site) -> None:
     await opened_at(page, site)
     await ask(page, "Write a book")
-    await expect(page.locator("[data-answer]")).to_contain_text("Line 1 of it")
-    shown = len(await page.locator("[data-answer]").inner_text())
+    answer, parts = page.locator("[data-answer]"), page.locator("[data-answer] .part")
+    await expect(answer).to_contain_text("Line 1 of it")
+    shown = len(await answer.inner_text())
     assert 0 < shown < HUGE_CHARS / 20
+    drawn = await parts.count()
+    await page.reload()
+    await expect(page.locator(".asked")).to_be_in_viewport()
+    # Nobody scrolls, so nothing more is drawn, however often the page looks for something new.
+    for _ in range(2):
+        async with page.expect_response(lambda told: "/api/v1/runs?" in told.url):
+            pass
+    assert await parts.count() <= drawn
+    await expect(answer.locator("p").first).to_be_in_viewport()
     await page.get_by_role("button", name="Show more").first.focus()
     await page.keyboard.press("Enter")
     await until(page, f"document.querySelector('[data-answer]').innerText.length > {shown}")

@@ -19,6 +19,7 @@ from journeyman.app.splits import Split
 from journeyman.choosing import ToolGapReport
 from journeyman.experiments import Report
 from tests.doors.http.web.conftest import PATIENCE_MS, Site, opened
+from tests.doors.http.web.many import fill
 from tests.doors.http.web.scenes import clerk
 from tests.doors.http.web.test_browser_chat import ask, card, opened_at
 
@@ -99,6 +100,24 @@ async def test_the_list_of_approvals_decides_too_and_audit_tells_of_it(page: Pag
     await expect(page.get_by_role("rowheader", name="approval approved")).to_have_count(2)
     await expect(page.get_by_text(re.compile(r"\d+ rows, each names the one before"))).to_be_visible()
     assert site.shop.deleted == ["W-17", "W-17"]
+
+
+async def test_of_many_rows_of_the_audit_those_of_one_person_are_looked_for_from_the_newest(
+    page: Page, site: Site
+) -> None:
+    await fill(site.service.store, 6_000)  # with 600 approvals that others have decided
+    await site.client.post("/api/v1/tasks", json={"title": "Buy stamps"})
+    asked: list[str] = []
+    await opened_at(page, site, "#/audit")
+    await expect(page.get_by_text("of 601")).to_be_visible()
+    page.on("request", lambda sent: asked.append(sent.url) if "/audit?" in sent.url else None)
+    await page.get_by_label("Who", exact=True).fill("local")
+    await expect(page.get_by_text("1 row", exact=True)).to_be_visible()
+    await expect(page.get_by_role("rowheader", name="task created")).to_be_visible()
+    assert len(asked) == 3, "how many there are, how many are theirs, and the latest of those"
+    await page.get_by_label("Who", exact=True).fill("margaret")
+    await expect(page.get_by_text("of 600")).to_be_visible()
+    await expect(page.get_by_role("row")).to_have_count(201)
 
 
 async def test_experiments_are_plotted_and_a_live_one_is_stopped(page: Page, tmp_path: Path) -> None:
