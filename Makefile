@@ -67,6 +67,7 @@ bench: .venv/.dev ## the benchmarks, each with its targets; takes a while
 	$(BIN)/python -m benchmarks.injection
 	$(BIN)/python -m benchmarks.replay
 	$(BIN)/python -m benchmarks.service
+	$(BIN)/python -m benchmarks.page
 	$(BIN)/python -m benchmarks.rate_limits
 	$(BIN)/python -m benchmarks.scale
 	$(BIN)/python -m benchmarks.slack

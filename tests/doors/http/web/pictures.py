@@ -1,6 +1,6 @@
 """Takes pictures of the page: ``python -m tests.doors.http.web.pictures FOLDER`` for the documentation's.
 
-With ``--views`` every view with none, three and ten thousand runs, light and dark, wide and narrow: to be looked at.
+With ``--views`` every view with none, three and ten thousand rows, light and dark, wide and narrow: to be looked at.
 """
 
 from __future__ import annotations
@@ -8,14 +8,17 @@ from __future__ import annotations
 import asyncio
 import sys
 import tempfile
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Literal
 
 from playwright.async_api import Browser, Page, async_playwright
 
-from journeyman.choosing import ToolGapReport
+from journeyman import ToolLibrary
 from tests.doors.http.web.conftest import Site, chromium, opened
-from tests.doors.http.web.many import fill
+from tests.doors.http.web.many import fill, fill_lists, tools
+from tests.doors.http.web.scenes import Clerk, Shop, clerk
 
 DESKTOP = (1120, 860)
 PHONE = (390, 800)
@@ -25,51 +28,64 @@ LOOKS: tuple[tuple[Literal["light", "dark"], tuple[int, int]], ...] = (
     ("light", (375, 740)),
     ("dark", (375, 740)),
 )
-VIEWS: tuple[str, ...] = (
+SETTLE_MS = 1_000
+AMOUNTS = (0, 3, 10_000)
+PAGES: tuple[str, ...] = (
     "chat",
     "runs",
     "approvals",
     "approvals?list=decided",
+    "approvals?list=expired",
     "tasks",
+    "tasks/new",
     "tools",
-    "tools/lookup_order",
-    "memory",
 )
-VIEWS += ("playbooks", "experiments", "gaps", "audit", "configuration")
-SETTLE_MS = 1_000
-AMOUNTS = (0, 3, 10_000)
+PAGES += ("tools/lookup_order", "memory", "playbooks", "experiments", "gaps", "audit", "configuration", "nowhere")
+TOO_WIDE = """[document.documentElement.scrollWidth - innerWidth, [...document.querySelectorAll("main .list > li")]
+    .filter((row) => row.offsetHeight > 200).map((row) => row.innerText.slice(0, 60))]"""
+"""What sticks out of a page at its side, and rows of lists that are too tall to be looked through."""
 
 
-async def views(folder: Path, amounts: tuple[int, ...] = AMOUNTS, names: tuple[str, ...] = VIEWS) -> None:
-    """Every view in every look, with so many runs."""
+async def views(folder: Path, amounts: tuple[int, ...] = AMOUNTS, only: str = "") -> None:
+    """Every view in every look, with so many of everything; says what is too wide or too tall."""
     async with async_playwright() as playwright:
         browser = await chromium(playwright)
         for many in amounts:
             with tempfile.TemporaryDirectory() as data:
-                async with opened(Path(data)) as site:
-                    shown = names
+                async with crowded(Path(data), many) as site:
+                    shown = {name: name for name in PAGES}
                     if many:
-                        await fill(site.service.store, many)
-                        shown = (*names, *await begin(browser, site))
+                        shown.update(await begin(browser, site))
                     for colours, (width, height) in LOOKS:
                         page = await browser.new_page(viewport={"width": width, "height": height}, color_scheme=colours)
-                        for path in shown:
+                        for name, path in shown.items():
+                            if only not in name:
+                                continue
                             await page.goto(f"{site.url}/#/{path}")
                             await page.wait_for_timeout(SETTLE_MS)
-                            name = path.replace("/", "-").replace("?", "-").replace("=", "-")[:24]
-                            await page.screenshot(path=folder / f"{name}-{many}-{width}-{colours}.png")
+                            file = f"{name.replace('/', '-').replace('?list=', '-')}-{many}-{width}-{colours}.png"
+                            await page.screenshot(path=folder / file)
+                            wide, tall = await page.evaluate(TOO_WIDE)
+                            if wide > 0 or tall:
+                                print(f"{file}: {wide} px too wide, rows too tall: {tall}")
                         await page.close()
         await browser.close()
 
 
-async def begin(browser: Browser, site: Site) -> tuple[str, ...]:
-    """Something of everything; returns where a conversation and its runs are."""
-    await site.client.post("/api/v1/tasks", json={"title": "Review the plan", "tags": ["work"], "priority": "high"})
-    await site.client.post("/api/v1/memory/documents", json={"text": "The dentist moved to Thursday."})
-    report = ToolGapReport(
-        missing_tools=("book flight",), attempted_task="Fly to Oslo", existing_tools_checked=("weigh",)
-    )
-    await site.service.store.gaps.add(report, now=1_790_000_000, principal_id="ada")
+@asynccontextmanager
+async def crowded(folder: Path, many: int) -> AsyncIterator[Site]:
+    """A service with so much of everything."""
+    shop = Shop()
+    library = ToolLibrary([*shop.library(), *tools(min(many, 300))])
+    async with opened(folder, library=library, agents=[clerk(library)], model=Clerk(shop)) as site:
+        if many:
+            await fill(site.service.store, many)
+            await fill_lists(site.service, many)
+        yield site
+
+
+async def begin(browser: Browser, site: Site) -> dict[str, str]:
+    """A conversation, its runs, and one of everything, by the names of their pictures."""
     page = await browser.new_page()
     await page.goto(site.url)
     await ask(page, "Please weigh an apple and look up the orders")
@@ -81,7 +97,20 @@ async def begin(browser: Browser, site: Site) -> tuple[str, ...]:
     session = page.url.rpartition("/")[2]
     await page.close()
     runs = (await site.client.get("/api/v1/runs", params={"session_id": session})).json()["runs"]
-    return f"chat/{session}", *(f"runs/{run['id']}" for run in runs), f"runs/{runs[0]['id']}..{runs[2]['id']}"
+    queued, waiting, done = (run["id"] for run in runs)
+    gap = (await site.client.get("/api/v1/gaps")).json()["gaps"][0]["key"]
+    return {
+        "a conversation": f"chat/{session}",
+        "a queued run": f"runs/{queued}",
+        "a waiting run": f"runs/{waiting}",
+        "a run": f"runs/{done}",
+        "two runs": f"runs/{done}..{waiting}",
+        "nothing found": "runs?q=nothing+like+this",
+        "a task": "tasks/task_00002",
+        "a playbook": "playbooks/domain%200",
+        "an experiment": "experiments/exp_1",
+        "a gap": f"gaps/{gap}",
+    }
 
 
 async def main(folder: Path) -> None:
@@ -132,4 +161,6 @@ async def ask(page: Page, text: str) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run((views if "--views" in sys.argv else main)(Path(sys.argv[1])))
+    folder = Path(sys.argv[1])
+    folder.mkdir(parents=True, exist_ok=True)
+    asyncio.run((views if "--views" in sys.argv else main)(folder))
