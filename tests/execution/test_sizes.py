@@ -24,7 +24,6 @@ from journeyman.execution.results import (
     SMALL,
     HoldsIteratorError,
     ResultTooLargeError,
-    json_value,
     larger,
     measured,
     weigh,
@@ -105,7 +104,7 @@ def test_nothing_is_built_of_what_is_too_large() -> None:
     tracemalloc.start()
     try:
         with pytest.raises(ResultTooLargeError):
-            json_value(made, limit=50_000_000)
+            measured(made, limit=50_000_000)
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
@@ -114,7 +113,7 @@ def test_nothing_is_built_of_what_is_too_large() -> None:
 
 @pytest.mark.parametrize("value", [[1, "a", None, {"b": [2.5]}], {"k": b"bytes"}, "text", Page(rows=["a"]), (1, {2})])
 def test_what_fits_is_as_it_would_be_without_a_limit(value: Any) -> None:
-    assert json_value(value, limit=LIMIT) == json_value(value)
+    assert measured(value, limit=LIMIT)[0] == measured(value)[0]
 
 
 @pytest.mark.parametrize(
@@ -131,14 +130,14 @@ def test_what_fits_is_as_it_would_be_without_a_limit(value: Any) -> None:
 def test_what_is_converted_in_pieces_is_as_if_in_one(value: Any) -> None:
     assert larger(value, SMALL)
     plain, size = measured(value, limit=100 * LIMIT)
-    assert plain == json_value(value)
+    assert plain == measured(value)[0]
     assert size > SMALL
 
 
 def test_a_size_is_counted_low() -> None:
     values: list[Any] = ["text", [1, 2, 3], {"a": None}, [0.5] * 100, b"12345", [[], {}]]
     for value in values:
-        assert weigh(value, LIMIT) <= len(to_json(json_value(value)))
+        assert weigh(value, LIMIT) <= len(to_json(measured(value)[0]))
     with pytest.raises(HoldsIteratorError):
         weigh([iter(())], LIMIT)
 

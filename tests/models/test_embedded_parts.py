@@ -258,7 +258,7 @@ def test_only_parameters_that_are_dates_are_read_as_dates() -> None:
 
 
 def test_an_unsure_answer_names_tools_by_their_first_sentence() -> None:
-    told = cannot_help([tool("look")], more=2)
+    told = cannot_help([tool("look"), *(tool(f"other_{number}") for number in range(6))])
     assert "- look: Does look." in told
     assert told.endswith("- and 2 more")
 

@@ -36,7 +36,7 @@ from journeyman.core.specification import FINISH
 from journeyman.execution.approval import NOBODY
 from journeyman.execution.executor import CallPast
 from journeyman.execution.outcome import Refusal, refuse
-from journeyman.execution.results import larger, shrink, shrink_artifact, text_for_model, without_the_rest
+from journeyman.execution.results import larger, shrink, text_for_model, without_the_rest
 
 EMPTY = "(the reply was empty)"
 REPEATED = "REPEATED_CALL"
@@ -372,11 +372,8 @@ class RunState:
     def _shortened(self, record: ToolCallRecord, whole: str) -> str:
         if record.status is not CallStatus.SUCCESS:
             return whole[: self._result_limit - 1] + "…"
-        if record.artifact is not None:
-            self.cut_results[record.call_id] = record.artifact
-            return shrink_artifact(record.artifact, handle=record.call_id, limit=self._result_limit)
-        self.cut_results[record.call_id] = whole
-        return shrink(whole, handle=record.call_id, limit=self._result_limit)
+        kept = self.cut_results[record.call_id] = record.artifact or whole
+        return shrink(kept, handle=record.call_id, limit=self._result_limit)
 
 
 _OF_A_STEP: dict[type, Callable[[RunState, Any], None]] = {

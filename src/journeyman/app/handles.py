@@ -40,7 +40,7 @@ from journeyman.core.policy import ANY_PRINCIPAL, WRITE_ALL, PrincipalFilter
 from journeyman.core.runs import AgentResponse, Message, OutputT, RunStatus, Wait, Wanted
 from journeyman.core.storing import RunRow, SignalBatch
 from journeyman.execution.outcome import skipped, whole
-from journeyman.execution.results import UnserialisableResultError, json_value
+from journeyman.execution.results import UnserialisableResultError, measured
 
 if TYPE_CHECKING:
     from journeyman.agent.agent import Agent
@@ -556,7 +556,7 @@ class Handle(Generic[OutputT]):
         if action not in ("rerun", "done", "skip"):
             raise ConfigurationError(f"an unknown call is settled by 'rerun', 'done' or 'skip', not by {action!r}")
         try:
-            value = json_value(result)
+            value, _ = measured(result)
         except UnserialisableResultError as error:
             raise ConfigurationError(f"the result for call {call_id!r} cannot be kept: {error}") from error
         # Checked before the run is claimed: a mistyped id leaves it as it is.

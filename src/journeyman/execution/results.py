@@ -211,19 +211,13 @@ class UnserialisableResultError(Exception):
     """What the tool returned has no JSON form."""
 
 
-def json_value(value: Any, secrets: Secrets | None = None, *, limit: int | None = None) -> Any:
-    """The value as plain JSON, with every secret the tool has read masked.
-
-    Raises ResultTooLargeError where its JSON would have more bytes than ``limit``, as a rule before any is made.
-    """
-    return measured(value, secrets, limit=limit)[0]
-
-
 def measured(
     value: Any, secrets: Secrets | None = None, *, limit: int | None = None, small: bool = False
 ) -> tuple[Any, int]:
-    """The same, and how many bytes it has as JSON; for texts and small things, about how many.
+    """The value as plain JSON, with every secret the tool has read masked, and how many bytes it has; for texts and
+    small things, about how many.
 
+    Raises ResultTooLargeError where its JSON would have more bytes than ``limit``, as a rule before any is made.
     ``small`` is said of a value that was weighed already.
     """
     plain, size = _plain(value, limit, small=small)
@@ -268,15 +262,7 @@ def _plain(value: Any, limit: int | None, *, small: bool = False) -> tuple[Any, 
                 size = weigh(value, limit)
             if size > SMALL:
                 return _plain_by_pieces(value, limit)
-        plain = _jsonable(value)
-        try:
-            data = storable_json(plain)
-        except PydanticSerializationError:
-            plain = with_texts(plain, encodable, names=True)
-            data = storable_json(plain)
-        # JSON has no such numbers: they become text.
-        if b"NaN" in data or b"Infinity" in data:
-            plain = from_json(to_json(plain, inf_nan_mode="strings"))
+        plain, data = _storable(value, storable_json)
         if limit is not None and len(data) > limit:
             raise ResultTooLargeError(limit)
         return plain, len(data)
@@ -287,7 +273,7 @@ def _plain(value: Any, limit: int | None, *, small: bool = False) -> tuple[Any, 
 
 
 def _plain_by_pieces(value: Any, limit: int) -> tuple[Any, int]:
-    plain = in_pieces(value, _storable_piece)
+    plain = in_pieces(value, lambda piece: _storable(piece, to_json)[0])
     if isinstance(plain, dict | list) and nested_too_deeply(plain):
         raise ValueError(f"nested more than {MOST_NESTED} levels deep")
     size = 0
@@ -298,14 +284,17 @@ def _plain_by_pieces(value: Any, limit: int) -> tuple[Any, int]:
     return plain, size
 
 
-def _storable_piece(value: Any) -> Any:
+def _storable(value: Any, encode: Callable[[Any], bytes]) -> tuple[Any, bytes]:
     plain = _jsonable(value)
     try:
-        data = to_json(plain)
+        data = encode(plain)
     except PydanticSerializationError:
         plain = with_texts(plain, encodable, names=True)
-        data = to_json(plain)
-    return from_json(to_json(plain, inf_nan_mode="strings")) if b"NaN" in data or b"Infinity" in data else plain
+        data = encode(plain)
+    # JSON has no such numbers: they become text.
+    if b"NaN" in data or b"Infinity" in data:
+        plain = from_json(to_json(plain, inf_nan_mode="strings"))
+    return plain, data
 
 
 def _jsonable(value: Any) -> Any:
@@ -397,17 +386,12 @@ def head_and_tail(limit: int) -> tuple[int, int]:
     return limit * 7 // 10, limit * 2 // 10
 
 
-def shrink(text: str, *, handle: str, limit: int) -> str:
-    """Head and tail of a long text; the note between them says how to read the rest."""
+def shrink(text: str | Artifact, *, handle: str, limit: int) -> str:
+    """Head and tail of a long text, or of one that is kept apart; the note between them says how to read the rest."""
     head, tail = head_and_tail(limit)
-    return text[:head] + _note(len(text), handle, head, tail) + text[-tail:]
-
-
-def shrink_artifact(artifact: Artifact, *, handle: str, limit: int) -> str:
-    """The same of a result that is kept apart."""
-    head, tail = head_and_tail(limit)
-    first, last = artifact.head[:head], artifact.tail[-tail:]
-    return first + _note(artifact.chars, handle, len(first), len(last)) + last
+    begins, ends, whole = (text, text, len(text)) if isinstance(text, str) else (text.head, text.tail, text.chars)
+    first, last = begins[:head], ends[-tail:]
+    return first + _note(whole, handle, len(first), len(last)) + last
 
 
 def _note(whole: int, handle: str, head: int, tail: int, *, lost: bool = False) -> str:

@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, Unpack
 
 from journeyman.core.audit import AuditNote
 from journeyman.core.data import LARGE_TEXT, canonical_json, new_id
@@ -29,7 +29,7 @@ from journeyman.retrieval.search import BM25, fuse, terms
 if TYPE_CHECKING:
     from journeyman.retrieval.index import Matrix
     from journeyman.stores.conversations import SqlConversations
-    from journeyman.stores.memories import SqlMemories
+    from journeyman.stores.memories import MemoryFilter, SqlMemories
 
 logger = logging.getLogger("journeyman.memory")
 
@@ -58,6 +58,15 @@ IMPORTED_CHARS = 100_000
 Who: TypeAlias = Principal | str | None
 _Ranked: TypeAlias = tuple[StoredPassage, float, float | None]
 """A passage with its score and its similarity."""
+
+
+class DocumentFilter(TypedDict, total=False):
+    """Which documents are listed: this principal's, stored in this time, whose metadata has all these values."""
+
+    since: datetime | float | None
+    until: datetime | float | None
+    metadata: Mapping[str, Any] | None
+    principal: Who
 
 
 class MemoryManager:
@@ -240,39 +249,13 @@ class MemoryManager:
         return (await self._store.get([id], principal_id=_id(principal))).get(id)
 
     async def query(
-        self,
-        *,
-        since: datetime | float | None = None,
-        until: datetime | float | None = None,
-        metadata: Mapping[str, Any] | None = None,
-        after: str | None = None,
-        limit: int = 50,
-        offset: int = 0,
-        principal: Who = None,
+        self, *, after: str | None = None, limit: int = 50, offset: int = 0, **only: Unpack[DocumentFilter]
     ) -> Sequence[MemoryDocument]:
-        """Documents stored in this time whose metadata has all these values, newest first; ``after`` is one's id."""
-        return await self._store.query(
-            principal_id=_id(principal),
-            since=_seconds(since),
-            until=_seconds(until),
-            metadata=metadata,
-            limit=limit,
-            after=after,
-            offset=offset,
-        )
+        """Newest first; ``after`` is one's id."""
+        return await self._store.query(after=after, limit=limit, offset=offset, **_stored(only))
 
-    async def count(
-        self,
-        *,
-        since: datetime | float | None = None,
-        until: datetime | float | None = None,
-        metadata: Mapping[str, Any] | None = None,
-        principal: Who = None,
-    ) -> int:
-        """How many documents there are, stored in this time, whose metadata has all these values."""
-        return await self._store.count(
-            principal_id=_id(principal), since=_seconds(since), until=_seconds(until), metadata=metadata
-        )
+    async def count(self, **only: Unpack[DocumentFilter]) -> int:
+        return await self._store.count(**_stored(only))
 
     async def history(self, session_id: str, limit: int = 100, *, principal: Who = None) -> Sequence[Message]:
         """The last messages of a conversation of this principal, oldest first."""
@@ -378,6 +361,12 @@ def _id(principal: Who) -> str | None:
 
 def _seconds(moment: datetime | float | None) -> float | None:
     return moment.timestamp() if isinstance(moment, datetime) else moment
+
+
+def _stored(only: DocumentFilter) -> MemoryFilter:
+    since, until = _seconds(only.get("since")), _seconds(only.get("until"))
+    owner = _id(only.get("principal"))
+    return {"principal_id": owner, "since": since, "until": until, "metadata": only.get("metadata")}
 
 
 def _in_passages(document: MemoryDocument) -> tuple[MemoryDocument, list[Passage]]:

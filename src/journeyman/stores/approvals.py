@@ -26,6 +26,7 @@ from journeyman.stores.connection import (
     is_among,
     json_text,
     marks,
+    put,
     where,
 )
 from journeyman.stores.database import Aggregate, writes
@@ -130,10 +131,10 @@ class SqlApprovals(Aggregate):
         if not status.final:
             raise ValueError(f"approval {approval_id!r} cannot become {status.value!r}: give a final status")
         edited = None if arguments is None else canonical_json(arguments)
-        found = _decide(connection, approval_id=approval_id, status=status, by=by, reason=reason, edited=edited)
-        if found is not None and grant is not None:
+        decided = _decide(connection, approval_id, status, by=by, reason=reason, edited=edited)
+        if decided is not None and grant is not None:
             _grant(connection, grant)
-        return found
+        return decided
 
     async def edited_arguments(self, approval_id: str) -> dict[str, Any] | None:
         """The arguments a person put in place of the asked ones, where they did."""
@@ -163,74 +164,47 @@ class SqlApprovals(Aggregate):
 
 
 def _decide(
-    connection: Connection,
-    *,
-    approval_id: str,
-    status: ApprovalStatus,
-    by: str,
-    reason: str | None,
-    edited: str | None,
+    connection: Connection, approval_id: str, status: ApprovalStatus, *, by: str, reason: str | None, edited: str | None
 ) -> Approval | None:
-    rows = connection.query(
-        f"UPDATE approvals SET status = ?, decided_at = @now, decided_by = ?, reason = ?, edited = ?, "
-        f"consumed = ? WHERE id = ? AND status = '{PENDING}' AND expires_at > @now RETURNING {_COLUMNS}",
-        # A question that was replaced is nobody's reason to go on with the run.
-        *(status.value, by, reason, edited, int(status is ApprovalStatus.SUPERSEDED), approval_id),
-    )
-    if not rows:
-        return None
-    approval = _approval(rows[0])
-    _audit(connection, approval, edited=edited)
-    return approval
+    said = {"decided_by": by, "reason": reason, "edited": edited}
+    decided = _end(connection, status, f"id = ? AND status = '{PENDING}' AND expires_at > @now", approval_id, **said)
+    return decided[0] if decided else None
 
 
 def _expire(connection: Connection) -> Sequence[Approval]:
-    rows = connection.query(
-        f"UPDATE approvals SET status = ?, decided_at = @now "
-        f"WHERE id IN (SELECT id FROM approvals WHERE status = '{PENDING}' AND expires_at <= @now "
-        f"ORDER BY requested_at, id LIMIT ?) AND status = '{PENDING}' RETURNING {_COLUMNS}",
-        *(ApprovalStatus.EXPIRED.value, EXPIRED_AT_ONCE),
-    )
-    expired = sorted((_approval(row) for row in rows), key=lambda approval: (approval.requested_at, approval.id))
-    for approval in expired:
-        _audit(connection, approval)
-    return tuple(expired)
+    over = f"SELECT id FROM approvals WHERE status = '{PENDING}' AND expires_at <= @now ORDER BY requested_at, id"
+    which = f"id IN ({over} LIMIT ?) AND status = '{PENDING}'"
+    return _end(connection, ApprovalStatus.EXPIRED, which, EXPIRED_AT_ONCE)
 
 
 def withdraw(connection: Connection, run_id: str, *, keep: Sequence[str] = ()) -> None:
     """Withdraw the questions of a run that it no longer waits for: nobody can use the answers, given or not."""
     others = f"run_id = ? AND id NOT IN ({marks(keep)})" if keep else "run_id = ?"
-    rows = connection.query(
-        f"UPDATE approvals SET status = ?, decided_at = @now, consumed = 1 "
-        f"WHERE {others} AND status = '{PENDING}' RETURNING {_COLUMNS}",
-        *(ApprovalStatus.SUPERSEDED.value, run_id, *keep),
-    )
-    for row in rows:
-        _audit(connection, _approval(row))
+    _end(connection, ApprovalStatus.SUPERSEDED, f"{others} AND status = '{PENDING}'", run_id, *keep)
     # An answer that came too late would wake the run again and again.
     connection.execute(f"UPDATE approvals SET consumed = 1 WHERE {others} AND consumed = 0", run_id, *keep)
 
 
 def supersede(connection: Connection, approval_id: str) -> None:
     """The run asks anew, about a tool that has changed: of this question even a yes that was given is void."""
-    rows = connection.query(
-        f"UPDATE approvals SET status = ?, decided_at = @now, consumed = 1 "
-        f"WHERE id = ? AND status IN ('{PENDING}', '{ApprovalStatus.APPROVED.value}') RETURNING {_COLUMNS}",
-        *(ApprovalStatus.SUPERSEDED.value, approval_id),
-    )
-    for row in rows:
-        _audit(connection, _approval(row))
+    given = f"id = ? AND status IN ('{PENDING}', '{ApprovalStatus.APPROVED.value}')"
+    _end(connection, ApprovalStatus.SUPERSEDED, given, approval_id)
 
 
-def _audit(connection: Connection, approval: Approval, *, edited: str | None = None) -> None:
-    assert approval.decided_at is not None
-    add_audit(
-        connection,
-        f"approval_{approval.status.value}",
-        actor=approval.decided_by,
-        run_id=approval.run_id,
-        subject=approval.id,
-        details={
+def _end(
+    connection: Connection, status: ApprovalStatus, which: str, *values: Any, **said: str | None
+) -> list[Approval]:
+    """Give questions this status, and what was ``said`` with it, each with an audit row; the oldest first."""
+    # A question that was replaced is nobody's reason to go on with the run.
+    changes = {"status": status.value, **said, **({"consumed": 1} if status is ApprovalStatus.SUPERSEDED else {})}
+    settings = "".join(f", {name} = ?" for name in changes)
+    sql = f"UPDATE approvals SET decided_at = @now{settings} WHERE {which} RETURNING {_COLUMNS}"
+    ended = [_approval(row) for row in connection.query(sql, *changes.values(), *values)]
+    ended.sort(key=lambda approval: (approval.requested_at, approval.id))
+    edited = said.get("edited")
+    for approval in ended:
+        assert approval.decided_at is not None
+        details = {
             "tool": approval.tool_name,
             "call_id": approval.call_id,
             "digest": approval.digest,
@@ -238,9 +212,11 @@ def _audit(connection: Connection, approval: Approval, *, edited: str | None = N
             "edited": edited is not None,
             # Whoever has the arguments can tell by it whether they are the ones that were allowed.
             **({} if edited is None else {"edited_digest": digest(edited)}),
-        },
-        now=approval.decided_at.timestamp(),
-    )
+        }
+        kind, now = f"approval_{status.value}", approval.decided_at.timestamp()
+        by, run_id = approval.decided_by, approval.run_id
+        add_audit(connection, kind, actor=by, run_id=run_id, subject=approval.id, details=details, now=now)
+    return ended
 
 
 def _approval(row: Row) -> Approval:
@@ -305,8 +281,7 @@ class SqlGrants(Aggregate):
             if not took:
                 continue
             by = f"{grant.granted_by} (grant {grant.id})"
-            approved = ApprovalStatus.APPROVED
-            decided = _decide(connection, approval_id=approval.id, status=approved, by=by, reason=None, edited=None)
+            decided = _decide(connection, approval.id, ApprovalStatus.APPROVED, by=by, reason=None, edited=None)
             if decided is None:  # somebody has decided it meanwhile
                 connection.execute("UPDATE grants SET uses_left = uses_left + 1 WHERE id = ?", grant.id)
             return decided
@@ -318,11 +293,8 @@ def _grant(connection: Connection, grant: Grant) -> None:
         [(now,)] = connection.query("SELECT @now")
         lasts = grant.expires_at - grant.granted_at
         grant = grant.model_copy(update={"granted_at": now, "expires_at": now + lasts})
-    values = tuple({**grant.model_dump(), "risk": None if grant.risk is None else grant.risk.value}.values())
-    kept = connection.execute(
-        f"INSERT INTO grants ({columns(Grant)}) VALUES ({marks(values)}) ON CONFLICT (id) DO NOTHING", *values
-    )
-    if kept:
+    row = {**grant.model_dump(), "risk": None if grant.risk is None else grant.risk.value}
+    if put(connection, "grants", row, key="id"):
         _audit_grant(connection, "grant_given", grant, actor=grant.granted_by, now=grant.granted_at)
 
 
@@ -358,11 +330,6 @@ def _audit_grant(connection: Connection, kind: str, grant: Grant, *, actor: str 
 
 _LABEL_COLUMNS = "source, value, given_by, note, call_id, decision, given_at"
 """A label's fields, in order."""
-_UPSERT_LABEL = f"""
-    INSERT INTO labels (run_id, about, {_LABEL_COLUMNS}) VALUES (?, ?, {marks(tuple(Label.model_fields))})
-    ON CONFLICT (run_id, source, about) DO UPDATE SET value = excluded.value, given_by = excluded.given_by,
-        note = excluded.note, call_id = excluded.call_id, decision = excluded.decision, given_at = excluded.given_at
-"""
 
 
 def put_label(connection: Connection, run_id: str, label: Label) -> bool:
@@ -372,7 +339,9 @@ def put_label(connection: Connection, run_id: str, label: Label) -> bool:
     earlier = connection.query(sql, run_id, label.source.value, about or "")
     if earlier == [(label.value, label.note)]:
         return False
-    connection.execute(_UPSERT_LABEL, run_id, about or "", *label.model_dump(mode="json").values())
+    said = dict(zip(_LABEL_COLUMNS.split(", "), label.model_dump(mode="json").values(), strict=True))
+    row = {"run_id": run_id, "about": about or "", **said}
+    put(connection, "labels", row, key="run_id, source, about", replaced=list(said)[1:])
     if label.source in DECISIVE:
         rows = connection.query(f"SELECT {_LABEL_COLUMNS} FROM labels WHERE run_id = ?", run_id)
         best = best_label([item for item in map(_label, rows) if item.source in DECISIVE])

@@ -23,7 +23,7 @@ from typing import Any
 from journeyman.core.audit import PURGED, SETTINGS, AuditAnchor, AuditNote, AuditReport, AuditRow
 from journeyman.core.data import canonical_json, new_id
 from journeyman.core.errors import AuditError, ConfigurationError, StoreError
-from journeyman.stores.connection import Connection, Row, columns, equals, insert_rows, marks, storable, where
+from journeyman.stores.connection import Connection, Row, columns, equals, insert_rows, marks, put, storable, where
 from journeyman.stores.database import Aggregate, Database, reads, writes
 
 logger = logging.getLogger("journeyman.store")
@@ -181,9 +181,7 @@ def _chained(
 
 def _write_shard(connection: Connection, rows: Sequence[Row]) -> None:
     shard = connection.audit_shard or 0
-    connection.execute(
-        "INSERT INTO audit_shards (shard, number, hash) VALUES (?, 0, '') ON CONFLICT (shard) DO NOTHING", shard
-    )
+    put(connection, "audit_shards", {"shard": shard, "number": 0, "hash": ""}, key="shard")
     sql = f"SELECT number, hash, mac FROM audit_shards WHERE shard = ? {connection.for_update}"
     [head] = connection.query(sql, shard)
     chained, head = _chained(connection, rows, head, shard=shard)
@@ -211,11 +209,8 @@ def fold(connection: Connection) -> bool:
         rows.append((*values[:-1], json.loads(values[-1]), f"{shard}.{number}"))
     _write_rows(connection, sorted(rows, key=lambda row: row[0]))
     for shard, (number, digest, mac) in folded.items():
-        connection.execute(
-            "INSERT INTO audit_folded (shard, number, hash, mac) VALUES (?, ?, ?, ?) ON CONFLICT (shard) DO UPDATE "
-            "SET number = excluded.number, hash = excluded.hash, mac = excluded.mac",
-            *(shard, number, digest, mac),
-        )
+        ends = {"number": number, "hash": digest, "mac": mac}
+        put(connection, "audit_folded", {"shard": shard, **ends}, key="shard", replaced=ends)
         connection.execute("DELETE FROM audit_waiting WHERE shard = ? AND number <= ?", shard, number)
     return len(waiting) == FOLDED_AT_ONCE and bool(folded)
 
@@ -239,15 +234,7 @@ def _locked_head(connection: Connection) -> Row:
 def add_note(connection: Connection, note: AuditNote | None, *, subject: str, run_id: str | None = None) -> None:
     """Add the row that goes with a change, where there is to be one."""
     if note is not None:
-        add_audit(
-            connection,
-            note.kind,
-            actor=note.actor,
-            run_id=run_id,
-            subject=note.subject or subject,
-            details=note.details,
-            now=note.now,
-        )
+        add_audit(connection, run_id=run_id, **{**note.__dict__, "subject": note.subject or subject})
 
 
 def _append_once(connection: Connection, row: Row, *, entry_id: str) -> AuditRow:
@@ -367,15 +354,9 @@ class SqlAudit(Aggregate):
         details = {"up_to": last, "hash": found[0][0], "mac": macs[0][0], "rows": purged}
         add_audit(connection, PURGED, actor=by, subject=str(last), details=details, now=now)
         for row in in_force:
-            add_audit(
-                connection,
-                row.kind,
-                actor=row.actor,
-                run_id=row.run_id,
-                subject=row.subject,
-                details={**row.details, "first_written": {"row": row.seq, "time": row.time}},
-                now=now,
-            )
+            details = {**row.details, "first_written": {"row": row.seq, "time": row.time}}
+            again = AuditNote(kind=row.kind, actor=row.actor, subject=row.subject, details=details, now=now)
+            add_note(connection, again, subject=row.subject, run_id=row.run_id)
         return purged
 
 

@@ -13,8 +13,8 @@ from functools import partial
 
 from journeyman.core.calls import CallRow
 from journeyman.core.storing import ExperimentRow, StoredExperiment
-from journeyman.stores.connection import Connection, columns, entities, equals, follows, storable, where
-from journeyman.stores.database import Aggregate, reads
+from journeyman.stores.connection import Connection, columns, entities, equals, follows, put, storable, where
+from journeyman.stores.database import Aggregate, reads, writes
 
 
 class SqlCalls(Aggregate):
@@ -33,20 +33,14 @@ class SqlCalls(Aggregate):
 # --- reports of experiments
 
 
-_UPSERT_REPORT = f"""
-    INSERT INTO experiments ({columns(StoredExperiment)}) VALUES (?, ?, ?, ?, ?)
-    ON CONFLICT (id) DO UPDATE SET
-        name = excluded.name, created_at = excluded.created_at, winner = excluded.winner, report = excluded.report
-"""
-
-
 class SqlExperiments(Aggregate):
     """Experiments in a database."""
 
-    async def add(self, experiment: StoredExperiment) -> None:
+    @writes(sync=True)
+    def add(self, connection: Connection, experiment: StoredExperiment) -> None:
         """Keep a report. A later one of the same experiment takes its place."""
-        values = [storable(getattr(experiment, name)) for name in StoredExperiment.model_fields]
-        await self._database.write(lambda connection: connection.execute(_UPSERT_REPORT, *values))
+        row = {name: storable(getattr(experiment, name)) for name in StoredExperiment.model_fields}
+        put(connection, "experiments", row, key="id", replaced=list(row)[1:])
 
     async def list(self, *, after: str | None = None, limit: int = 50, offset: int = 0) -> Sequence[ExperimentRow]:
         """Newest first; ``after`` is an experiment's id."""
@@ -125,8 +119,5 @@ def chunked(text: str) -> Iterator[tuple[int, str]]:
 
 def add_chunks(connection: Connection, *, run_id: str, artifact_id: str, chunks: Sequence[tuple[int, str]]) -> None:
     for number, body in chunks:
-        connection.execute(
-            "INSERT INTO artifacts (run_id, id, number, body) VALUES (?, ?, ?, ?) "
-            "ON CONFLICT (run_id, id, number) DO NOTHING",
-            *(run_id, artifact_id, number, body),
-        )
+        row = {"run_id": run_id, "id": artifact_id, "number": number, "body": body}
+        put(connection, "artifacts", row, key="run_id, id, number")

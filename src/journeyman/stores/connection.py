@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -33,6 +33,8 @@ Test: TypeAlias = tuple[str, Sequence[Any]]
 """A condition of a WHERE clause, and its values."""
 AtEnd: TypeAlias = Callable[["Connection", list[Any]], Any]
 
+EVERY = 2**62
+"""As a LIMIT: all rows."""
 MOST_WORDS = 20
 """Of a text that is looked for; each is a condition of its own."""
 
@@ -183,6 +185,20 @@ def insert_rows(
         some = rows[start : start + at_once]
         values = ", ".join([row or f"({marks(some[0])})"] * len(some))
         connection.execute(f"INSERT INTO {into} VALUES {values}", *(value for each in some for value in each))
+
+
+def put(
+    connection: Connection, table: str, row: Mapping[str, Any], *, key: str = "", replaced: Iterable[str] = ()
+) -> int:
+    """Add a row, given by its columns; returns how many were written.
+
+    Where there is one with the same ``key``, that one stays, but for the columns that are ``replaced``.
+    """
+    sql = f"INSERT INTO {table} ({', '.join(row)}) VALUES ({marks(tuple(row))})"
+    if key:
+        changes = ", ".join(f"{name} = excluded.{name}" for name in replaced)
+        sql += f" ON CONFLICT ({key}) DO {f'UPDATE SET {changes}' if changes else 'NOTHING'}"
+    return connection.execute(sql, *row.values())
 
 
 def where(*tests: Test | None) -> tuple[str, list[Any]]:

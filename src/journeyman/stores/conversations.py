@@ -13,6 +13,7 @@ from journeyman.core.runs import Message, Role, SessionHistory, SessionPlace, Se
 from journeyman.stores.approvals import revoke_all
 from journeyman.stores.audit import add_audit
 from journeyman.stores.connection import (
+    EVERY,
     Connection,
     Test,
     belongs_to,
@@ -21,6 +22,7 @@ from journeyman.stores.connection import (
     equals,
     is_among,
     json_text,
+    put,
     storable,
     where,
 )
@@ -81,10 +83,8 @@ def add_messages(connection: Connection, session_id: str, run_id: str, messages:
     for number, message in enumerate(messages, start=last + 1):
         # What people and models said is found, not what tools answered.
         words = storable(message.content.casefold()) if message.role in _SPOKEN else ""
-        connection.execute(
-            "INSERT INTO messages (session_id, number, run_id, body, words) VALUES (?, ?, ?, ?, ?)",
-            *(session_id, number, run_id, json_text(message), words),
-        )
+        place = {"session_id": session_id, "number": number, "run_id": run_id}
+        put(connection, "messages", {**place, "body": json_text(message), "words": words})
 
 
 class SqlConversations(Aggregate):
@@ -226,11 +226,7 @@ def _history(
     if part is not None:
         rows = connection.query(f"{sql} LIMIT ? OFFSET ?", *values, *part)[::-1]
     else:
-        rows = (
-            connection.query(f"{sql} DESC", *values)
-            if last is None
-            else connection.query(f"{sql} DESC LIMIT ?", *values, last)
-        )
+        rows = connection.query(f"{sql} DESC LIMIT ?", *values, EVERY if last is None else last)
     span = SessionHistory(session_id=session_id, first=rows[-1][0] if rows else 0, last=rows[0][0] if rows else 0)
     return span, tuple(Message.stored(body) for _, body in reversed(rows))
 

@@ -9,10 +9,12 @@ from collections.abc import Sequence
 from journeyman.core.data import new_id
 from journeyman.core.gaps import Gap, GapRow, ToolGapReport, gap_key
 from journeyman.core.policy import ANY_PRINCIPAL, PrincipalFilter
-from journeyman.stores.connection import Connection, Row, Test, belongs_to, columns, json_text, marks, storable, where
+from journeyman.stores.connection import Connection, Row, Test, belongs_to, columns, json_text, put, storable, where
 from journeyman.stores.database import Aggregate, writes
 
 _GAPS = "gaps LEFT JOIN gap_dismissals ON gap_dismissals.dismissed_key = gap_key"
+_COUNTED = ("key", "times", "people", "first_at", "last_at", "dismissed_by", "dismissed_at")
+"""What is counted of a gap, in the order of the columns in ``demand``."""
 
 
 class SqlGaps(Aggregate):
@@ -75,11 +77,8 @@ class SqlGaps(Aggregate):
         """Leave a gap out of what is listed from now on; False where there is none with this key."""
         if not connection.query("SELECT 1 FROM gaps WHERE gap_key = ? LIMIT 1", key):
             return False
-        connection.execute(
-            "INSERT INTO gap_dismissals (dismissed_key, dismissed_by, dismissed_at) VALUES (?, ?, ?) "
-            "ON CONFLICT (dismissed_key) DO NOTHING",
-            *(key, by, float(now)),
-        )
+        row = {"dismissed_key": key, "dismissed_by": by, "dismissed_at": float(now)}
+        put(connection, "gap_dismissals", row, key="dismissed_key")
         return True
 
 
@@ -97,37 +96,20 @@ def add_gap(
     """Keep that something was missing: a row for each missing tool."""
     rows = []
     for missing in report.missing_tools:
-        values = (
-            new_id("gap"),
-            float(now),
-            run_id,
-            principal_id,
-            json_text(report),
-            gap_key(missing),
-            storable(missing),
-        )
-        connection.execute(f"INSERT INTO gaps ({columns(GapRow)}) VALUES ({marks(values)})", *values)
+        of = (new_id("gap"), float(now), run_id, principal_id)
+        values = (*of, json_text(report), gap_key(missing), storable(missing))
+        put(connection, "gaps", dict(zip(GapRow.model_fields, values, strict=True)))
         rows.append(_row(values))
     return rows
 
 
 def _gap(connection: Connection, row: Row, principal_id: PrincipalFilter) -> Gap:
-    key, times, people, first_at, last_at, dismissed_by, dismissed_at = row
-    clause, values = where(belongs_to(principal_id), ("COALESCE(gap_key, id) = ?", (key,)))
+    counted = dict(zip(_COUNTED, row, strict=True))
+    clause, values = where(belongs_to(principal_id), ("COALESCE(gap_key, id) = ?", row[:1]))
     sql = f"SELECT {columns(GapRow)} FROM gaps {clause} ORDER BY created_at DESC, id DESC LIMIT 1"
     [latest] = map(_row, connection.query(sql, *values))
-    return Gap(
-        key=key,
-        missing=latest.missing or latest.report.missing_tools[0],
-        times=times,
-        people=people,
-        first_at=first_at,
-        last_at=last_at,
-        report=latest.report,
-        run_id=latest.run_id,
-        dismissed_by=dismissed_by,
-        dismissed_at=dismissed_at,
-    )
+    missing = latest.missing or latest.report.missing_tools[0]
+    return Gap(**counted, missing=missing, report=latest.report, run_id=latest.run_id)
 
 
 def _row(row: Row) -> GapRow:

@@ -14,7 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from journeyman.core.approvals import ApprovalStatus
-from journeyman.core.calls import CallRow, CallStatus, ToolCallRecord
+from journeyman.core.calls import CallStatus, ToolCallRecord
 from journeyman.core.data import LOG_FIELDS
 from journeyman.core.errors import JournalConflictError, StoreClosedError, StoreError
 from journeyman.core.events import (
@@ -33,7 +33,7 @@ from journeyman.core.protocols import Clock, Journal
 from journeyman.core.runs import AgentResponse, RunStatus
 from journeyman.stores.approvals import put_label, supersede, withdraw
 from journeyman.stores.audit import add_audit
-from journeyman.stores.connection import Connection, columns, insert_rows, json_text, storable
+from journeyman.stores.connection import EVERY, Connection, insert_rows, json_text, put, storable
 from journeyman.stores.conversations import add_messages, read_history, touch_session
 from journeyman.stores.database import Database, end_lease, pauses, release_lease, settle_future
 from journeyman.stores.gaps import add_gap
@@ -91,15 +91,8 @@ def project(connection: Connection, run_id: str, fact: Fact, *, effect: bool = F
             _log_call(connection, run_id, record)
         case CallResolved():
             drop_reports(connection, run_id, fact.call_id)
-            add_audit(
-                connection,
-                "resolved",
-                actor=fact.by,
-                run_id=run_id,
-                subject=fact.call_id,
-                details={"action": fact.action},
-                now=fact.time,
-            )
+            about: dict[str, Any] = {"actor": fact.by, "details": {"action": fact.action}, "now": fact.time}
+            add_audit(connection, "resolved", run_id=run_id, subject=fact.call_id, **about)
         case ApprovalDecided(status=ApprovalStatus.SUPERSEDED):
             supersede(connection, fact.approval_id)
         case ApprovalDecided():
@@ -133,30 +126,19 @@ def project(connection: Connection, run_id: str, fact: Fact, *, effect: bool = F
             pass
 
 
-_UPSERT_CALL = f"""
-    INSERT INTO calls ({columns(CallRow)}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-    ON CONFLICT (execution_id) DO UPDATE SET
-        status = excluded.status, attempts = excluded.attempts, cached = excluded.cached,
-        error_code = excluded.error_code, started_at = excluded.started_at, duration_ms = excluded.duration_ms
-"""
-
-
 def _log_call(connection: Connection, run_id: str, record: ToolCallRecord) -> None:
     """Note how a call ended; a call whose outcome was unknown gets its later one."""
-    connection.execute(
-        _UPSERT_CALL,
-        record.execution_id,
-        run_id,
-        record.call_id,
-        record.tool_name,
-        record.status.value,
-        None if record.risk is None else record.risk.value,
-        record.attempts,
-        int(record.cached),
-        None if record.error is None else record.error.code,
-        record.start_time.timestamp(),
-        record.duration_ms,
-    )
+    call = {name: getattr(record, name) for name in ("execution_id", "call_id", "tool_name")}
+    outcome = {
+        "status": record.status.value,
+        "attempts": record.attempts,
+        "cached": int(record.cached),
+        "error_code": None if record.error is None else record.error.code,
+        "started_at": record.start_time.timestamp(),
+        "duration_ms": record.duration_ms,
+    }
+    row = {**call, "run_id": run_id, "risk": None if record.risk is None else record.risk.value, **outcome}
+    put(connection, "calls", row, key="execution_id", replaced=outcome)
 
 
 def _keep_conversation(connection: Connection, run_id: str, response: AgentResponse | None, *, now: float) -> None:
@@ -305,22 +287,16 @@ class SqlJournal:
             raise ValueError(f"this is the journal of run {self._run_id!r}, not of {run_id!r}")
 
 
-def read_facts(connection: Connection, *, run_id: str, after: int = 0, limit: int | None = None) -> Sequence[Fact]:
-    sql = "SELECT seq, body FROM facts WHERE run_id = ? AND seq > ? ORDER BY seq"
-    if limit is None:
-        rows = connection.query(sql, run_id, after)
-    else:
-        rows = connection.query(f"{sql} LIMIT ?", run_id, after, limit)
+def read_facts(connection: Connection, *, run_id: str, after: int = 0, limit: int = EVERY) -> Sequence[Fact]:
+    sql = "SELECT seq, body FROM facts WHERE run_id = ? AND seq > ? ORDER BY seq LIMIT ?"
+    rows = connection.query(sql, run_id, after, limit)
     if not rows or rows[0][0] > after + 1:  # the rest may be the past of another run, which this one shares
         parents = connection.query(
             "SELECT parent_id, parent_seq FROM runs WHERE id = ? AND parent_seq > ?", run_id, after
         )
         for parent_id, shared in parents:
-            most = shared - after if limit is None else min(limit, shared - after)
-            past = read_facts(connection, run_id=parent_id, after=after, limit=most)
-            if limit is not None:
-                rows = rows[: max(0, limit - len(past))]
-            return (*past, *(read_fact(body) for _, body in rows))
+            past = read_facts(connection, run_id=parent_id, after=after, limit=min(limit, shared - after))
+            return (*past, *(read_fact(body) for _, body in rows[: max(0, limit - len(past))]))
     facts = [read_fact(body) for _, body in rows]
     if facts and isinstance(facts[0], RunStarted) and (span := facts[0].session_history) is not None:
         facts[0] = facts[0].model_copy(update={"history": read_history(connection, span)})

@@ -12,11 +12,12 @@ import asyncio
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import wraps
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, ParamSpec, TypeVar
 
 from journeyman.core.errors import ConfigurationError, PlaybookConflictError
 from journeyman.core.playbook import (
@@ -27,6 +28,9 @@ from journeyman.core.playbook import (
     read_bullet,
 )
 from journeyman.core.storing import CursorBatch
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 LAYOUT = "tool-calling"
 FORMAT = 1
@@ -53,6 +57,13 @@ class _Seen:
     """The files of others that were read: name, size, time."""
 
 
+def _in_thread(work: Callable[P, T]) -> Callable[P, Coroutine[Any, Any, T]]:
+    async def method(*values: P.args, **named: P.kwargs) -> T:
+        return await asyncio.to_thread(work, *values, **named)
+
+    return wraps(work)(method)
+
+
 class FilePlaybooks:
     """Playbooks below a folder. Any number of processes may write them at once."""
 
@@ -60,26 +71,9 @@ class FilePlaybooks:
         self._root = Path(root)
         self._seen: dict[str, _Seen] = {}
 
-    async def read(self, domain: str, *, after: int = 0) -> PlaybookState:
-        return await asyncio.to_thread(self._read, domain, after)
-
-    async def commit(
-        self, changes: Sequence[PlaybookChange], *, now: float, batch: CursorBatch | None = None
-    ) -> Mapping[str, int]:
-        """Write changes, one domain after the other. A batch that a domain has taken in before is not written again."""
-        return await asyncio.to_thread(self._commit, changes, now, batch)
-
-    async def at(self, domain: str, version: int) -> PlaybookState:
-        return await asyncio.to_thread(self._at, domain, version)
-
-    async def history(self, domain: str, *, limit: int = 50) -> Sequence[PlaybookVersion]:
-        return await asyncio.to_thread(self._history, domain, limit)
-
     async def domains(self) -> Sequence[str]:
         folder = self._root / LAYOUT
         return sorted(path.name for path in folder.iterdir() if path.is_dir()) if folder.is_dir() else []
-
-    # --- in a thread
 
     def _folder(self, domain: str) -> Path:
         if not _NAME.fullmatch(domain) or domain.startswith("."):
@@ -88,7 +82,8 @@ class FilePlaybooks:
             )
         return self._root / LAYOUT / domain
 
-    def _read(self, domain: str, after: int) -> PlaybookState:
+    @_in_thread
+    def read(self, domain: str, *, after: int = 0) -> PlaybookState:
         folder = self._folder(domain)
         if not folder.is_dir():
             return PlaybookState()
@@ -101,7 +96,11 @@ class FilePlaybooks:
             removed=tuple(key for key in fresh if key not in seen.bullets),
         )
 
-    def _commit(self, changes: Sequence[PlaybookChange], now: float, batch: CursorBatch | None) -> dict[str, int]:
+    @_in_thread
+    def commit(
+        self, changes: Sequence[PlaybookChange], *, now: float, batch: CursorBatch | None = None
+    ) -> Mapping[str, int]:
+        """Write changes, one domain after the other. A batch that a domain has taken in before is not written again."""
         versions: dict[str, int] = {}
         for change in changes:
             folder = self._folder(change.domain)
@@ -127,7 +126,8 @@ class FilePlaybooks:
                 versions[change.domain] = seen.version
         return versions
 
-    def _at(self, domain: str, version: int) -> PlaybookState:
+    @_in_thread
+    def at(self, domain: str, version: int) -> PlaybookState:
         seen = _Seen()
         folder = self._folder(domain)
         with _locked(folder):
@@ -138,7 +138,8 @@ class FilePlaybooks:
             _replay(folder / LOG, seen, up_to=version)
         return PlaybookState.unchecked(version=version, bullets=tuple(seen.bullets.values()), removed=())
 
-    def _history(self, domain: str, limit: int) -> list[PlaybookVersion]:
+    @_in_thread
+    def history(self, domain: str, *, limit: int = 50) -> Sequence[PlaybookVersion]:
         folder = self._folder(domain)
         if not (folder / LOG).exists():
             return []
@@ -245,21 +246,10 @@ def _mend(log: Path) -> None:
     if not log.exists():
         return
     with log.open("rb+") as lines:
-        size = lines.seek(0, os.SEEK_END)
-        if not size:
-            return
-        lines.seek(size - 1)
-        if lines.read(1) == b"\n":
-            return
-        back = 4096
-        while True:
-            start = max(0, size - back)
-            lines.seek(start)
-            at = lines.read(size - start).rfind(b"\n")
-            if at >= 0 or start == 0:
-                lines.truncate(start + at + 1 if at >= 0 else 0)
-                return
-            back *= 4
+        lines.seek(max(0, lines.seek(0, os.SEEK_END) - 1))
+        if lines.read(1) not in (b"", b"\n"):
+            lines.seek(0)
+            lines.truncate(lines.read().rfind(b"\n") + 1)
 
 
 def _replace(path: Path, text: str) -> None:

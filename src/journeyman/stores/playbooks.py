@@ -13,7 +13,7 @@ from functools import partial
 from journeyman.core.errors import ConfigurationError, JournalConflictError, PlaybookConflictError
 from journeyman.core.playbook import PlaybookBullet, PlaybookChange, PlaybookState, PlaybookVersion, read_bullet
 from journeyman.core.storing import CursorBatch, RunRow
-from journeyman.stores.connection import Connection, entities, json_text
+from journeyman.stores.connection import Connection, entities, json_text, put
 from journeyman.stores.database import Aggregate, release_lease, take_lease, writes
 from journeyman.stores.runs import ROW_COLUMNS, RUNS_AND_LEASES
 
@@ -29,7 +29,7 @@ class SqlCursors(Aggregate):
         taken = take_lease(connection, "cursor", name, owner=owner, seconds=lease_seconds)
         if taken is None:
             return None
-        connection.execute("INSERT INTO cursors (name, position) VALUES (?, 0) ON CONFLICT (name) DO NOTHING", name)
+        put(connection, "cursors", {"name": name, "position": 0}, key="name")
         [(position,)] = connection.query("SELECT position FROM cursors WHERE name = ?", name)
         found = connection.query(
             f"SELECT end_number, {ROW_COLUMNS} FROM {RUNS_AND_LEASES} WHERE end_number > ? ORDER BY end_number LIMIT ?",
@@ -89,23 +89,20 @@ class SqlPlaybooks(Aggregate):
         versions: dict[str, int] = {}
         for change in sorted(changes, key=lambda item: item.domain):  # everybody locks them in one order
             domain, version = change.domain, change.expected + 1
-            sql = "INSERT INTO playbooks (domain, version) VALUES (?, 0) ON CONFLICT (domain) DO NOTHING"
-            connection.execute(sql, domain)
+            put(connection, "playbooks", {"domain": domain, "version": 0}, key="domain")
             sql = "UPDATE playbooks SET version = ? WHERE domain = ? AND version = ?"
             if not connection.execute(sql, version, domain, change.expected):
                 raise PlaybookConflictError(
                     f"playbook {domain!r} is no longer at version {change.expected}: read it again"
                 )
-            connection.execute(
-                "INSERT INTO playbook_changes (domain, version, made_at, reason, changed, removed) "
-                "VALUES (?, ?, ?, ?, ?, ?)",
-                *(domain, version, float(now), change.reason, len(change.bullets), len(change.removed)),
-            )
+            about = {"domain": domain, "version": version, "made_at": float(now), "reason": change.reason}
+            counts = {"changed": len(change.bullets), "removed": len(change.removed)}
+            put(connection, "playbook_changes", about | counts)
             written: dict[str, str | None] = {bullet.id: json_text(bullet) for bullet in change.bullets}
             written.update(dict.fromkeys(change.removed))
             for key, body in written.items():
-                sql = "INSERT INTO playbook_bullets (domain, id, version, body) VALUES (?, ?, ?, ?)"
-                connection.execute(sql, domain, key, version, body)
+                row = {"domain": domain, "id": key, "version": version, "body": body}
+                put(connection, "playbook_bullets", row)
             versions[domain] = version
         return versions
 
@@ -120,8 +117,7 @@ class SqlPlaybooks(Aggregate):
             "SELECT version, made_at, reason, changed, removed FROM playbook_changes WHERE domain = ? "
             "ORDER BY version DESC LIMIT ?"
         )
-        rows = await self._query(sql, domain, limit)
-        return [PlaybookVersion(**dict(zip(PlaybookVersion.model_fields, row, strict=True))) for row in rows]
+        return entities(PlaybookVersion, await self._query(sql, domain, limit))
 
     async def domains(self) -> Sequence[str]:
         sql = "SELECT domain FROM playbooks ORDER BY domain"

@@ -15,7 +15,7 @@ from journeyman.core.data import FORMAT
 from journeyman.core.events import CallStarted
 from journeyman.core.runs import RunStatus
 from journeyman.core.storing import CallReport, FormerOwner, Lease, NotedRequest, SignalBatch
-from journeyman.stores.connection import Connection, columns, entities, json_text
+from journeyman.stores.connection import Connection, columns, entities, json_text, put
 from journeyman.stores.database import Aggregate, Database, release_lease, take_lease, writes
 
 # --- calls that were under way when their run was taken over
@@ -32,11 +32,8 @@ def add_report(connection: Connection, *, started: CallStarted, record: ToolCall
     )
     if any(json.loads(body)["call_id"] == started.call_id for (body,) in later):
         return
-    connection.execute(
-        "INSERT INTO call_reports (run_id, seq, execution_id, body) VALUES (?, ?, ?, ?) "
-        "ON CONFLICT (run_id, seq) DO NOTHING",
-        *(run_id, seq, started.execution_id, None if record is None else json_text(record)),
-    )
+    row = {"run_id": run_id, "seq": seq, "execution_id": started.execution_id}
+    put(connection, "call_reports", {**row, "body": record and json_text(record)}, key="run_id, seq")
 
 
 def read_report(connection: Connection, *, started: CallStarted) -> CallReport:

@@ -17,6 +17,7 @@ from journeyman.core.runs import Outcome, RunStatus
 from journeyman.core.storing import ON_PROBATION, CallReport, DueRun, RunOrder, RunRow
 from journeyman.stores.calls import add_chunks, chunked
 from journeyman.stores.connection import (
+    EVERY,
     Connection,
     belongs_to,
     each_word,
@@ -26,6 +27,7 @@ from journeyman.stores.connection import (
     is_among,
     json_text,
     marks,
+    put,
     storable,
     where,
 )
@@ -166,19 +168,27 @@ MOST_WORDS_KEPT = 2_000
 class SqlRuns(Aggregate):
     """Runs in a database."""
 
-    async def create(
-        self, order: RunOrder, *, any_session: bool = False, artifacts: Mapping[str, str] | None = None
+    @writes(sync=True)
+    def create(
+        self,
+        connection: Connection,
+        order: RunOrder,
+        *,
+        any_session: bool = False,
+        artifacts: Mapping[str, str] | None = None,
     ) -> bool:
         """Keep a new run as queued, with what it refers to. False when there is one of that id: the first order counts.
 
         A session belongs to the principal of its first run. Raises SessionTakenError for anybody else's, unless
         ``any_session`` will do.
         """
-        created = await self._database.write(
-            partial(_create, order=order, any_session=any_session, artifacts=artifacts or {})
-        )
-        if created is None:
-            raise SessionTakenError(order.task.session_id or "")
+        row = _row(connection, order, any_session=any_session)
+        created = put(connection, "runs", row, key="id") == 1
+        if created:
+            for artifact_id, text in (artifacts or {}).items():
+                add_chunks(connection, run_id=order.run_id, artifact_id=artifact_id, chunks=list(chunked(text)))
+        elif row["session_id"] is not None:
+            drop_unused_session(connection, row["session_id"])
         return created
 
     async def order(self, run_id: str) -> RunOrder | None:
@@ -428,7 +438,8 @@ class SqlRuns(Aggregate):
         return await self._rows("WHERE parent_id = ? ORDER BY created_at, id", run_id)
 
     async def facts(self, run_id: str, *, after: int = 0, limit: int | None = None) -> Sequence[Fact]:
-        return await self._database.read(partial(read_facts, run_id=run_id, after=after, limit=limit))
+        most = EVERY if limit is None else limit
+        return await self._database.read(partial(read_facts, run_id=run_id, after=after, limit=most))
 
     async def all_facts(self, run_id: str) -> AsyncIterator[Fact]:
         """A run may have a hundred thousand. Read in pages: others go on in between."""
@@ -479,22 +490,15 @@ def _with_status(statuses: Collection[RunStatus] | None) -> Iterator[tuple[str, 
         yield "ended_at IS NULL", ()
 
 
-def _create(connection: Connection, *, order: RunOrder, any_session: bool, artifacts: Mapping[str, str]) -> bool | None:
-    """Whether the run is new; None, and nothing is written, where its session is another principal's."""
+def _row(connection: Connection, order: RunOrder, *, any_session: bool) -> dict[str, Any]:
+    """What a run begins as."""
     principal_id, session_id, turn = order.principal_id, order.task.session_id, None
     if session_id is not None:
-        opened = touch_session(
-            connection,
-            session_id,
-            principal_id=principal_id,
-            now=order.created_at,
-            said=order.task.description,
-            anybodys=any_session,
-        )
-        if not opened:
-            return None
+        began: dict[str, Any] = {"principal_id": principal_id, "now": order.created_at, "said": order.task.description}
+        if not touch_session(connection, session_id, **began, anybodys=any_session):
+            raise SessionTakenError(session_id)
         [(turn,)] = connection.query("SELECT COALESCE(MAX(turn), 0) + 1 FROM runs WHERE session_id = ?", session_id)
-    values = {
+    return {
         "id": order.run_id,
         "task_id": order.task.task_id,
         "agent_name": str(order.agent.get("name", "")),
@@ -515,14 +519,6 @@ def _create(connection: Connection, *, order: RunOrder, any_session: bool, artif
         "request": storable(shortened(order.task.description)),
         "words": storable(_words(order)),
     }
-    sql = f"INSERT INTO runs ({', '.join(values)}) VALUES ({marks(tuple(values))}) ON CONFLICT (id) DO NOTHING"
-    created = connection.execute(sql, *values.values()) == 1
-    if created:
-        for artifact_id, text in artifacts.items():
-            add_chunks(connection, run_id=order.run_id, artifact_id=artifact_id, chunks=list(chunked(text)))
-    elif session_id is not None:
-        drop_unused_session(connection, session_id)
-    return created
 
 
 def _place(connection: Connection, order: RunOrder) -> int:

@@ -20,7 +20,7 @@ from journeyman.core.tasks import (
     TaskVersion,
 )
 from journeyman.stores.audit import add_note
-from journeyman.stores.connection import Connection, Test, each_word, is_among, json_text, json_text_over, marks, where
+from journeyman.stores.connection import Connection, Test, each_word, is_among, json_text, json_text_over, put, where
 from journeyman.stores.database import Aggregate, reads, writes
 
 URGENCY = {priority: number for number, priority in enumerate(TaskPriority)}
@@ -30,7 +30,6 @@ _ORDERS = {
     TaskSort.ETA_ASC: "eta IS NULL, eta, created_at DESC, id",
     TaskSort.PRIORITY_DESC: "urgency DESC, eta IS NULL, eta, created_at DESC, id",
 }
-_COLUMNS = ("status", "urgency", "eta", "created_at", "updated_at", "title", "words", "body")
 
 
 class SqlTasks(Aggregate):
@@ -39,12 +38,7 @@ class SqlTasks(Aggregate):
     @writes(sync=True)
     def add(self, connection: Connection, task: Task, *, note: AuditNote | None = None) -> Task:
         """Keep a new task (once) and return it as it stands."""
-        names = ("id", "version", *_COLUMNS)
-        values = (task.id, 1, *_values(task))
-        added = connection.execute(
-            f"INSERT INTO tasks ({', '.join(names)}) VALUES ({marks(values)}) ON CONFLICT (id) DO NOTHING", *values
-        )
-        if added:
+        if put(connection, "tasks", {"id": task.id, "version": 1, **_row(task)}, key="id"):
             _tag(connection, task)
             for attachment in task.attachments:
                 _attach(connection, attachment)
@@ -111,14 +105,12 @@ class SqlTasks(Aggregate):
         after = change(before)
         bare = before.model_copy(update={"attachments": ()})
         if after.model_copy(update={"attachments": ()}) != bare:
-            connection.execute(
-                "INSERT INTO task_versions (task_id, number, replaced_at, body) VALUES (?, ?, ?, ?)",
-                *(task_id, number, now, body),
-            )
-            settings = ", ".join(f"{name} = ?" for name in _COLUMNS)
-            connection.execute(
-                f"UPDATE tasks SET version = version + 1, {settings} WHERE id = ?", *_values(after, over=body), task_id
-            )
+            former = {"task_id": task_id, "number": number, "replaced_at": now, "body": body}
+            put(connection, "task_versions", former)
+            row = _row(after, over=body)
+            settings = ", ".join(f"{name} = ?" for name in row)
+            sql = f"UPDATE tasks SET version = version + 1, {settings} WHERE id = ?"
+            connection.execute(sql, *row.values(), task_id)
             connection.execute("DELETE FROM task_tags WHERE task_id = ?", task_id)
             _tag(connection, after)
             add_note(connection, note, subject=task_id)
@@ -197,20 +189,20 @@ def _get(connection: Connection, task_id: str) -> Task | None:
     return _tasks(connection, [body for (body,) in rows])[0] if rows else None
 
 
-def _values(task: Task, *, over: str | None = None) -> tuple[Any, ...]:
-    """In the order of ``_COLUMNS``; ``over`` is the body that this one takes the place of."""
+def _row(task: Task, *, over: str | None = None) -> dict[str, Any]:
+    """``over`` is the body that this one takes the place of."""
     title = task.title.casefold()
     bare = task.model_copy(update={"attachments": ()})
-    return (
-        task.status.value,
-        URGENCY[task.priority],
-        None if task.eta is None else _seconds(task.eta),
-        task.created_at.timestamp(),
-        task.updated_at.timestamp(),
-        title,
-        f"{title}\n{(task.description or '').casefold()}",
-        json_text(bare) if over is None else json_text_over(over, bare),
-    )
+    return {
+        "status": task.status.value,
+        "urgency": URGENCY[task.priority],
+        "eta": None if task.eta is None else _seconds(task.eta),
+        "created_at": task.created_at.timestamp(),
+        "updated_at": task.updated_at.timestamp(),
+        "title": title,
+        "words": f"{title}\n{(task.description or '').casefold()}",
+        "body": json_text(bare) if over is None else json_text_over(over, bare),
+    }
 
 
 def _seconds(when: datetime) -> float:
@@ -220,7 +212,7 @@ def _seconds(when: datetime) -> float:
 
 def _tag(connection: Connection, task: Task) -> None:
     for tag in dict.fromkeys(tag.casefold() for tag in task.tags):
-        connection.execute("INSERT INTO task_tags (task_id, tag) VALUES (?, ?)", task.id, tag)
+        put(connection, "task_tags", {"task_id": task.id, "tag": tag})
 
 
 def _tasks(connection: Connection, bodies: Sequence[str]) -> tuple[Task, ...]:

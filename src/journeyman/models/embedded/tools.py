@@ -260,11 +260,11 @@ LONGEST_TALK = 200
 """Characters; whoever writes more than this has something to say."""
 
 
-def cannot_help(tools: Sequence[ToolSpecification], *, more: int = 0) -> str:
+def cannot_help(tools: Sequence[ToolSpecification]) -> str:
     """Said instead of a guess: the nearest tools, each with the first sentence of its description."""
     if not tools:
         return "I can only call tools, and there are none."
-    return f"I am not sure that any of my tools does this. What I can do:\n{_tool_lines(tools, more=more)}"
+    return f"I am not sure that any of my tools does this. What I can do:\n{_tool_lines(tools)}"
 
 
 def not_said(tool: ToolSpecification, names: Sequence[str]) -> str:
@@ -295,7 +295,7 @@ def small_talk(text: str, tools: Sequence[ToolSpecification]) -> str | None:
     return said if said in ("Goodbye!", "You are welcome.") else f"{said} What I can do:\n{_tool_lines(tools)}".strip()
 
 
-def _tool_lines(tools: Sequence[ToolSpecification], *, more: int = 0) -> str:
+def _tool_lines(tools: Sequence[ToolSpecification]) -> str:
     lines = [f"- {tool.name}: {first_sentence(tool.description)}" for tool in tools[:TOOLS_SHOWN]]
-    rest = len(tools[TOOLS_SHOWN:]) + more
+    rest = len(tools[TOOLS_SHOWN:])
     return "\n".join([*lines, f"- and {rest} more"] if rest else lines)

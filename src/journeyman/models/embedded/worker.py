@@ -12,7 +12,6 @@ import json
 import subprocess
 import sys
 import threading
-from collections import OrderedDict
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -24,9 +23,6 @@ from journeyman.core.errors import ModelError
 from journeyman.models.embedded import engine
 from journeyman.models.embedded.files import EngineFiles
 from journeyman.sensitive.environment import clean_environment
-
-ENGINES_KEPT = 1
-"""About 65 MB, beside the weights. Each request has forms of its own, and loading costs more than reading them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +42,7 @@ class EngineProcess:
     """One engine in one process, and the conversation it is in."""
 
     def __init__(self, files: EngineFiles) -> None:
+        self.files = files
         self._setup: Setup | None = None
         self._killed = False
         self._said: tuple[str, ...] = ()
@@ -116,11 +113,15 @@ class EngineProcess:
 
 
 class Engines:
-    """The engines kept, by what they are prepared for. Everything happens in one thread."""
+    """The engine kept, whatever it was prepared for last. Everything happens in one thread.
+
+    It takes about 65 MB, beside the weights. Each request has forms of its own, and loading costs more than reading
+    them: so there is no second one.
+    """
 
     def __init__(self) -> None:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="journeyman-embedded")
-        self._kept: OrderedDict[Setup, EngineProcess] = OrderedDict()
+        self._kept: EngineProcess | None = None
         self._busy: EngineProcess | None = None
         atexit.register(self.close)
 
@@ -138,12 +139,13 @@ class Engines:
 
     def pids(self) -> list[int]:
         """The processes, for whoever measures them."""
-        return [process.pid for process in list(self._kept.values()) if process.alive]
+        return [kept.pid] if (kept := self._kept) is not None and kept.alive else []
 
     def close(self) -> None:
-        """End all processes; asking again starts new ones."""
-        while self._kept:
-            self._kept.popitem()[1].close()
+        """End the process; asking again starts a new one."""
+        kept, self._kept = self._kept, None
+        if kept is not None:
+            kept.close()
 
     def _converse(self, setup: Setup, turns: Sequence[str], abandoned: threading.Event) -> Any:
         try:
@@ -158,31 +160,21 @@ class Engines:
             raise _failed(f"its process ended ({died})") from None
 
     def _once(self, setup: Setup, turns: Sequence[str], abandoned: threading.Event) -> Any:
-        process = self._process_for(setup)
-        self._kept[setup] = self._busy = process
+        process = self._kept
+        if process is None or not process.alive or process.files != setup.files:
+            self.close()
+            process = EngineProcess(setup.files)
+        self._kept = self._busy = process
         if abandoned.is_set():
             process.kill()
         try:
             return process.converse(setup, turns)
         except BaseException:
             # Where it stands in its conversation is not known any more.
-            self._kept.pop(setup).close()
+            self.close()
             raise
         finally:
             self._busy = None
-
-    def _process_for(self, setup: Setup) -> EngineProcess:
-        """The one that has read these tools, or the one that was not asked for longest, or a new one."""
-        process = self._kept.pop(setup, None)
-        if process is None and len(self._kept) >= ENGINES_KEPT:
-            oldest, process = self._kept.popitem(last=False)
-            if oldest.files != setup.files:
-                process.kill()
-        if process is not None and process.alive:
-            return process
-        if process is not None:
-            process.close()
-        return EngineProcess(setup.files)
 
 
 @cache

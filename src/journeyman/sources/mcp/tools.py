@@ -185,23 +185,14 @@ def _description(listed: types.Tool, namespace: str) -> str:
     return shown if len(text) <= MCP_DESCRIPTION_CHARS else f"{shown}…"
 
 
-def _with_visible_texts(schema: dict[str, Any]) -> dict[str, Any]:
+def _with_visible_texts(part: Any, name: str = "") -> Any:
     """The schema with nothing hidden in what models and people read of it; what arguments must be stays exact."""
-    made = dict(schema)
-    stack: list[Any] = [made]
-    while stack:
-        node = stack.pop()
-        items: Any = list(node.items()) if isinstance(node, dict) else list(enumerate(node))
-        for key, value in items:
-            if isinstance(value, dict):
-                node[key] = dict(value)
-                stack.append(node[key])
-            elif isinstance(value, list):
-                node[key] = list(value)
-                stack.append(node[key])
-            elif key in ("description", "title", "$comment") and isinstance(value, str):
-                node[key] = visible(value[:MCP_DESCRIPTION_CHARS])
-    return made
+    if isinstance(part, dict):
+        return {key: _with_visible_texts(inner, key) for key, inner in part.items()}
+    if isinstance(part, list):
+        return [_with_visible_texts(inner) for inner in part]
+    read = isinstance(part, str) and name in ("description", "title", "$comment")
+    return visible(part[:MCP_DESCRIPTION_CHARS]) if read else part
 
 
 def _told(hints: types.ToolAnnotations) -> dict[str, Any]:
