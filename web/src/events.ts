@@ -43,6 +43,8 @@ export interface Approval {
   about: string;
   /** Where each argument came from; null where no model wrote the call. */
   grounding: ArgumentSource[] | null;
+  /** What the call asks while it runs, where it is not asked about: the arguments are the answer. */
+  question?: { message: string; form: Data };
   /** Which words come from where, if that is why it is asked. */
   flow?: string;
   /** How far a grant for the conversation would go; null where none can be given. */

@@ -138,7 +138,8 @@ function fact(run: RunState, event: RunEvent): RunState {
       return onStep(run, event.iteration, (step) => ({ ...step, calls: event.calls.map(planned) }));
     case "approval_requested":
       return onCall(run, event.approval.call_id, () => ({
-        risk: event.approval.risk, arguments: event.approval.arguments, approval: { ...event.approval, edited: null },
+        ...(event.approval.question ? {} : { risk: event.approval.risk, arguments: event.approval.arguments }),
+        approval: { ...event.approval, edited: null },
       }));
     case "approval_decided":
       return onCall(run, event.call_id, (call) => ({ approval: decided(call.approval, event) }));
@@ -242,7 +243,7 @@ const seconds = (time: string): number => Date.parse(time) / 1000;
 export const calls = (run: RunState): CallView[] => run.steps.flatMap((step) => step.calls);
 
 export const asks = (call: CallView, run: RunState): boolean =>
-  call.status === "pending" && call.approval?.status === "pending" && !ended(run.status);
+  (call.status === "pending" || !!call.approval?.question) && call.approval?.status === "pending" && !ended(run.status);
 
 export const unsettled = (call: CallView, run: RunState): boolean => call.status === "unknown" && !ended(run.status);
 

@@ -19,7 +19,7 @@ from pydantic_core import to_json
 from journeyman.agent.agent import Agent, Verify
 from journeyman.agent.state import REPEATED, UNFIT, RunState, Turn
 from journeyman.agent.turn import ENDS, composed_thought, nudge_for
-from journeyman.core.approvals import Label, LabelSource
+from journeyman.core.approvals import NOBODY, Label, LabelSource
 from journeyman.core.calls import CallStatus, ToolCallRecord
 from journeyman.core.data import LARGE_TEXT, LOG_FIELDS
 from journeyman.core.errors import ErrorCategory, ErrorInfo, ModelError, Severity, problem_text, validation_problems
@@ -28,7 +28,7 @@ from journeyman.core.gaps import ToolGapReport
 from journeyman.core.runs import UNSURE, AgentResponse, LimitName, Outcome, ReasoningStep, RunStatus
 from journeyman.core.specification import FINISH, RESERVED_NAMES
 from journeyman.core.words import Patterns
-from journeyman.execution.approval import CURE, NOBODY
+from journeyman.execution.approval import CURE
 from journeyman.execution.outcome import cancelled
 from journeyman.tools.tool import is_async
 
@@ -258,7 +258,7 @@ def _last_words(state: RunState, *, finishing: bool = False) -> str:
 def _reasoning(state: RunState, status: RunStatus, error: ErrorInfo | None) -> str:
     if state.answer is not None and state.answer.reasoning:
         return state.answer.reasoning
-    unasked = [call for step in state.steps for call in step.calls if call.error and NOBODY in call.error.message]
+    unasked = [call for step in state.steps for call in step.calls if call.error and f"{NOBODY}:" in call.error.message]
     thoughts = [f"Not done: {call.error.message}; {CURE}." for call in unasked[:1] if call.error]
     thoughts += [step.thought for step in state.steps if step.calls]
     if error is not None:

@@ -12,7 +12,17 @@ from pydantic_core import to_json
 
 from journeyman.agent.offer import READ_RESULT, without_more
 from journeyman.core import events
-from journeyman.core.approvals import LONGEST_NOTE, ApprovalStatus, Approve, Decision, Deny, Expired, Label, LabelSource
+from journeyman.core.approvals import (
+    LONGEST_NOTE,
+    NOBODY,
+    ApprovalStatus,
+    Approve,
+    Decision,
+    Deny,
+    Expired,
+    Label,
+    LabelSource,
+)
 from journeyman.core.calls import Artifact, CallStatus, DataLabel, ToolCallRecord
 from journeyman.core.data import canonical_json
 from journeyman.core.errors import ErrorCategory, ErrorInfo, Severity
@@ -33,7 +43,6 @@ from journeyman.core.runs import (
     Usage,
 )
 from journeyman.core.specification import FINISH
-from journeyman.execution.approval import NOBODY
 from journeyman.execution.executor import CallPast
 from journeyman.execution.outcome import Refusal, refuse
 from journeyman.execution.results import larger, shrink, text_for_model, without_the_rest
@@ -185,12 +194,19 @@ class RunState:
                 self.advice = event.advice
             case events.ToolsOffered():
                 self._offer(event)
-            case events.ApprovalRequested():
-                past = self._open(event.approval.call_id)
-                past.approval, past.decision = event.approval, None
+            case events.ApprovalRequested(approval=approval):
+                past = self._open(approval.call_id)
+                if approval.question is None:
+                    past.approval, past.decision = approval, None
+                    return
+                past.questions[approval.id] = None
+                if not approval.question.held:
+                    past.started = None  # it is begun again with the answer
             case events.ApprovalDecided(status=ApprovalStatus.SUPERSEDED):
                 past = self._open(event.call_id)
                 past.approval = past.decision = None
+            case events.ApprovalDecided(answers=True):
+                self._open(event.call_id).questions[event.approval_id] = decision_of(event)
             case events.ApprovalDecided():
                 self._open(event.call_id).decision = decision_of(event)
                 if (label := _decision_label(event)) is not None:

@@ -12,6 +12,7 @@ from journeyman.core.data import LARGE_TEXT, canonical_json, new_id
 from journeyman.core.errors import ApprovalError, ConfigurationError, EditedArgumentsError
 from journeyman.core.policy import ANY_PRINCIPAL, Principal, PrincipalFilter
 from journeyman.core.specification import ToolSpecification
+from journeyman.execution.approval import filled_in
 from journeyman.execution.checks import base_risk
 from journeyman.tools.library import ToolLibrary
 from journeyman.tools.tool import ArgumentsError, Tool
@@ -30,7 +31,7 @@ class StoreGate:
 
     async def ask(self, approval: Approval) -> Decision | None:
         kept = await self.store.approvals.ask(approval)
-        if kept.status is ApprovalStatus.PENDING and self.session_id is not None:
+        if kept.status is ApprovalStatus.PENDING and self.session_id is not None and kept.question is None:
             # A grant for this tool in this chat session counts as the approval of whoever gave it.
             kept = await self.store.grants.use(kept, session_id=self.session_id) or kept
         match kept.status:
@@ -98,7 +99,7 @@ class Approvals:
         arguments: dict[str, Any] | None = None,
         for_session: bool = False,
     ) -> Approval:
-        """Allow this exact call, or the same tool with ``arguments`` instead.
+        """Allow this exact call, or the same tool with ``arguments`` instead; a question is answered with them.
 
         ``for_session`` also allows the tool in its chat session, on behalf of the same principal, without asking: as
         often and as long as ``approval.grant`` says, until revoked.
@@ -107,6 +108,8 @@ class Approvals:
         if (why := approval.not_to_be_approved_by(by)) is not None:
             raise ApprovalError(f"approval {approval_id!r}: {why}")
         grant = await self._grant_of(approval, by=by) if for_session else None
+        if approval.question is not None and arguments is None:
+            arguments = approval.arguments
         if arguments is not None:
             arguments = await self.checked(approval, arguments)
         return await self._decide(approval_id, ApprovalStatus.APPROVED, by=by, arguments=arguments, grant=grant)
@@ -206,7 +209,15 @@ class Approvals:
         return approval
 
     async def checked(self, approval: Approval, arguments: dict[str, Any]) -> dict[str, Any]:
-        """What a person wants instead of a call's arguments, as it would run. Raises EditedArgumentsError."""
+        """What a person wants instead of a call's arguments, as it would run; or what they answer to its question.
+
+        Raises EditedArgumentsError.
+        """
+        if approval.question is not None:
+            try:
+                return filled_in(approval, arguments)
+            except ArgumentsError as error:
+                raise EditedArgumentsError(f"the answer to {approval.about!r} is not valid: {error}") from error
         tool = self._library.lookup(approval.tool_name) or await self._described(approval)
         # Where nobody here knows the tool, the process that runs it checks again.
         return arguments if tool is None else await checked_arguments(tool, arguments)

@@ -384,8 +384,13 @@ class Desk:
         return decided
 
     async def _must_decide(self, approval_id: str) -> None:
-        await self.approval(approval_id)
-        self.must_hold(DECIDE)
+        if not self.may_decide(await self.approval(approval_id)):
+            self.must_hold(DECIDE)
+
+    def may_decide(self, approval: Approval) -> bool:
+        """Whether the principal's word counts: whoever a question is for may answer it."""
+        own = approval.principal is not None and approval.principal.id == self.principal.id
+        return self.principal.may(DECIDE) or (approval.question is not None and own)
 
     # --- gaps
 

@@ -17,6 +17,9 @@ from journeyman.core.data import Derived, Entity, Moment, canonical_json, derive
 from journeyman.core.policy import Principal, RiskLevel
 from journeyman.core.words import words
 
+NOBODY = "nobody could be asked"
+"""How the reason begins of a denial that nobody has pronounced."""
+
 
 class ApprovalStatus(StrEnum):
     """Pending, or one of four ends."""
@@ -39,8 +42,26 @@ class GrantTerms(Entity):
     seconds: float = Field(gt=0)
 
 
+class Question(Entity):
+    """What a tool, or the server behind it, asks a person while its call runs; the ``arguments`` are the answer."""
+
+    message: str
+    """Foreign text."""
+    form: dict[str, Any]
+    """What is to be filled in: an object of texts, numbers, choices and yes or no, as a JSON Schema."""
+    held: bool = Field(default=False, exclude_if=lambda held: not held)
+    """Whether the call waits in its process. Otherwise its function is left, and begun again with the answer."""
+
+    def blank(self) -> dict[str, Any]:
+        """The form as it is put to people: with what stands in it already."""
+        fields = self.form.get("properties") or {}
+        return {
+            name: each.get("default", "" if each.get("type") == "string" else None) for name, each in fields.items()
+        }
+
+
 class Approval(Derived):
-    """May this tool run with exactly these arguments, for this principal?"""
+    """May this tool run with exactly these arguments, for this principal? Or else: its ``question``."""
 
     id: str = Field(min_length=1)
     run_id: str
@@ -58,6 +79,8 @@ class Approval(Derived):
     """What the call refers to, in the words of the tool's ``describe``: foreign text, on one line."""
     grounding: tuple[ArgumentSource, ...] | None = None
     """Where each argument came from; None where no model wrote the call."""
+    question: Question | None = Field(default=None, exclude_if=lambda asked: asked is None)
+    """What the call asks, where it is not asked about: approved is answered, denied is declined."""
     flow: str = Field(default="", exclude_if=lambda why: not why)
     """Why the flow of values asks, in one line: which words come from where. Empty where the risk alone asks."""
     risk: RiskLevel

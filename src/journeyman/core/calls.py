@@ -166,10 +166,10 @@ class FlowDecision(Entity):
 class Caller(Protocol):
     """Whoever has made a call, as far as a door can reach them while it runs."""
 
-    async def ask(self, requests: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Mapping[str, Any]]:
+    async def ask(self, requests: Mapping[str, Mapping[str, Any]], *, held: bool) -> Mapping[str, Mapping[str, Any]]:
         """Put questions as the Model Context Protocol has them; the answers stand under the same keys.
 
-        Raises ToolError where nobody can be asked, or nobody answers.
+        A call that is ``held`` cannot be begun again. Raises ToolError where nobody can be asked, or nobody answers.
         """
 
     def log(self, level: str, data: Any, logger: str | None) -> None:
@@ -242,7 +242,8 @@ class ToolContext(Generic[DepsT]):
         """Ask whoever has made the call; ``schema`` is an object of texts, numbers, choices and yes or no.
 
         It may be a class that pydantic knows: then the answer is one of these. Returns what they entered, or None where
-        they would not say. Raises ToolError where nobody can be asked.
+        they would not say. Raises ToolError where nobody can be asked. A run in a store is suspended meanwhile: the
+        function is left here, and called again once there is an answer. So ask first, and act then.
         """
         adapter = None if isinstance(schema, Mapping) else TypeAdapter(schema)
         form = dict(schema) if adapter is None else _form(adapter.json_schema())
@@ -257,7 +258,9 @@ class ToolContext(Generic[DepsT]):
             why = "; ".join(each["msg"] for each in error.errors())
             raise ToolError("WRONG_ANSWER", f"the answer to {message!r} does not fit: {why}") from None
 
-    async def put(self, requests: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Mapping[str, Any]]:
+    async def put(
+        self, requests: Mapping[str, Mapping[str, Any]], *, held: bool = False
+    ) -> Mapping[str, Mapping[str, Any]]:
         """Put questions to the caller, as ``Caller.ask`` has it."""
         if self.caller is None:
             raise ToolError(
@@ -267,7 +270,7 @@ class ToolContext(Generic[DepsT]):
             )
         self.asking = True
         try:
-            return await self.caller.ask(requests)
+            return await self.caller.ask(requests, held=held)
         finally:
             self.asking = False
 

@@ -163,6 +163,8 @@ class ApprovalDecided(_Event):
     reason: str | None = None
     arguments: dict[str, Any] | None = None
     """The arguments as edited by the person, where they were."""
+    answers: bool = Field(default=False, exclude_if=lambda answers: not answers)
+    """Whether a question of the call was answered, and not whether it may run."""
 
     @classmethod
     def of(cls, approval: Approval, decision: Decision) -> ApprovalDecided:
@@ -173,8 +175,9 @@ class ApprovalDecided(_Event):
                 status, edited = ApprovalStatus.DENIED, None
             case Expired():
                 status, edited, by, reason = ApprovalStatus.EXPIRED, None, None, None
+        about: dict[str, Any] = {"approval_id": approval.id, "call_id": approval.call_id}
         return cls(
-            approval_id=approval.id, call_id=approval.call_id, status=status, by=by, reason=reason, arguments=edited
+            **about, status=status, by=by, reason=reason, arguments=edited, answers=approval.question is not None
         )
 
 

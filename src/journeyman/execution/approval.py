@@ -7,19 +7,35 @@ from __future__ import annotations
 
 import inspect
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pydantic_core import from_json
 
-from journeyman.core.approvals import Approval, Approve, Approver, Decision, Deny, Expired, GrantTerms
+from journeyman.core.approvals import (
+    NOBODY,
+    Approval,
+    Approve,
+    Approver,
+    Decision,
+    Deny,
+    Expired,
+    GrantTerms,
+    Question,
+)
 from journeyman.core.calls import Secrets, ToolContext, ungrounded
 from journeyman.core.data import LOG_FIELDS, canonical_json, digest, moment, one_line
+from journeyman.core.errors import ToolError
+from journeyman.core.events import ApprovalDecided, ApprovalRequested
+from journeyman.core.policy import RiskLevel
 from journeyman.core.protocols import Clock, SystemClock
+from journeyman.core.specification import ToolSpecification
 from journeyman.execution.checks import base_risk, name_secrets
 from journeyman.execution.invoke import AttemptTimeoutError, Invoker, run_with_timeout
+from journeyman.execution.outcome import PutAside
 from journeyman.tools.library import AnyTool
-from journeyman.tools.tool import FrozenArguments, awaited
+from journeyman.tools.tool import ArgumentsError, FrozenArguments, Tool, awaited
 
 if TYPE_CHECKING:
     from journeyman.execution.executor import CallInProgress
@@ -27,12 +43,12 @@ if TYPE_CHECKING:
 logger = logging.getLogger("journeyman.approval")
 
 
-NOBODY = "nobody could be asked"
-"""How the reason begins of a denial that nobody has pronounced."""
 DESCRIBE_SECONDS = 1.0
 """How long a tool may take to say what a call is about."""
 LONGEST_ABOUT = 200
 """Characters of what it says."""
+LOOK_SECONDS = 1.0
+"""How often a call that is held looks for its answer."""
 
 
 CURE = "pass approver=…, or declare what it does: @tool(read_only=True) or @tool(risk='reversible')"
@@ -60,11 +76,6 @@ class AskApprover:
         self._waited = waited
         self._open = 0
         self._reported_until = 0.0
-
-    @property
-    def caller(self) -> Any:
-        """The approver where it also answers questions, as a ``Caller`` does."""
-        return self._approver if hasattr(self._approver, "ask") else None
 
     async def ask(self, approval: Approval) -> Decision | None:
         asked_at = self._clock.monotonic()
@@ -182,3 +193,87 @@ async def about(current: CallInProgress, tool: AnyTool, frozen: FrozenArguments,
         fields = {"run_id": scope.run_id, "call_id": call.id, "tool": tool.name, "error": type(error).__name__}
         logger.warning("a tool could not say what its call is about", extra={LOG_FIELDS: fields})
         return ""
+
+
+# --- what a tool, or the server behind it, asks while its call runs
+
+
+@dataclass(slots=True, kw_only=True)
+class Person:
+    """The ``Caller`` of a call that no program waits for: whoever approves, asked in the same way."""
+
+    current: CallInProgress
+    clock: Clock
+    seconds: float
+    """How long there is for an answer."""
+    asked: int = 0
+
+    async def ask(self, requests: Mapping[str, Mapping[str, Any]], *, held: bool) -> Mapping[str, Mapping[str, Any]]:
+        return {key: await self._answer(request, held=held) for key, request in requests.items()}
+
+    def log(self, level: str, data: Any, logger: str | None) -> None:
+        """What servers log is in our own log."""
+
+    async def _answer(self, request: Mapping[str, Any], *, held: bool) -> dict[str, Any]:
+        if request["method"] != "elicitation/create":
+            raise ToolError("NOBODY_TO_ASK", f"{request['method']!r} is for a program: no person answers it")
+        scope, known = self.current.scope, self.current.past.questions
+        approval = self._question(request["params"], held=held)
+        if approval.id not in known:
+            await scope.recorder.record(ApprovalRequested(approval=approval))
+        decision = known.setdefault(approval.id, None)
+        if decision is None:
+            while (decision := await scope.gate.ask(approval)) is None:
+                if not held:
+                    raise PutAside(approval.id)
+                await self.clock.sleep(LOOK_SECONDS)
+            known[approval.id] = decision
+            await scope.recorder.record(ApprovalDecided.of(approval, decision))
+        match decision:
+            case Approve(arguments=given):
+                try:
+                    return {"action": "accept", "content": filled_in(approval, given)}
+                except ArgumentsError as error:
+                    raise ToolError("WRONG_ANSWER", f"the answer does not fit the question: {error}") from None
+            case Deny(reason=reason):
+                if reason.startswith(NOBODY):
+                    raise ToolError("NOBODY_TO_ASK", reason, recover_action="Go on without it, or tell the user")
+                return {"action": "decline"}
+            case Expired():
+                raise ToolError("NO_ANSWER", f"nobody answered the question within {self.seconds:g} s")
+
+    def _question(self, params: Mapping[str, Any], *, held: bool) -> Approval:
+        """The question with its place among those of the call: asked again after a restart, it is the same one."""
+        self.asked += 1
+        call, scope, now = self.current.call, self.current.scope, self.clock.time()
+        message, form = str(params.get("message", "")), params.get("requestedSchema") or {}
+        if "url" in params:
+            message = f"{message}\nTo be done at {params['url']}"
+        bound_to = digest(scope.run_id, call.id, repr(self.asked), message, canonical_json(form))
+        asked = Question(message=message, form=dict(form), held=held)
+        return Approval(
+            id=f"appr_{bound_to[:20]}",
+            run_id=scope.run_id,
+            call_id=call.id,
+            tool_name=call.tool_name,
+            arguments=asked.blank(),
+            digest=bound_to,
+            about=one_line(message, most=LONGEST_ABOUT),
+            question=asked,
+            risk=RiskLevel.REVERSIBLE,
+            principal=scope.principal,
+            requested_at=moment(now),
+            expires_at=moment(now + self.seconds),
+        )
+
+
+def filled_in(approval: Approval, given: Mapping[str, Any] | None) -> dict[str, Any]:
+    """An answer as its question's form wants it; None is the form as it was put. Raises ArgumentsError."""
+    assert approval.question is not None
+    given = approval.arguments if given is None else given
+    # What is left empty is not said.
+    entered = {name: value for name, value in given.items() if value is not None and value != ""}
+    what = {"name": approval.tool_name, "description": "An answer", "parameters": approval.question.form}
+    form: AnyTool = Tool.from_specification(ToolSpecification(**what), dict)
+    checked = form.freeze(canonical_json(entered)).arguments
+    return {name: checked[name] for name in dict.fromkeys((*approval.arguments, *checked)) if name in checked}

@@ -46,7 +46,7 @@ from journeyman.core.policy import Policy, Principal, RiskLevel, for_tool, requi
 from journeyman.core.protocols import ApprovalGate, CircuitBreaker, Clock, RateLimiter
 from journeyman.core.runs import ToolCall
 from journeyman.core.specification import RESERVED_NAMES
-from journeyman.execution.approval import about, question
+from journeyman.execution.approval import Person, about, question
 from journeyman.execution.checks import (
     MISS,
     ResultCache,
@@ -63,6 +63,7 @@ from journeyman.execution.checks import (
 )
 from journeyman.execution.invoke import Invoker
 from journeyman.execution.outcome import (
+    PutAside,
     Refusal,
     Success,
     Suspended,
@@ -134,6 +135,8 @@ class CallPast:
 
     approval: Approval | None = None
     decision: Decision | None = None
+    questions: dict[str, Decision | None] = field(default_factory=dict)
+    """By id, what it has asked while it ran."""
     started: CallStarted | None = None
     unknown: ToolCallRecord | None = None
     """The record of a call whose process died while it ran, until a person has resolved it."""
@@ -440,8 +443,7 @@ class Executor:
             approval = None
         if approval is None:
             told = await about(current, tool, frozen, self.invoker)
-            policy = scope.policy
-            seconds = policy.stored_approval_seconds if self.durable else policy.approval_seconds
+            seconds = self._seconds_to_answer(scope.policy)
             approval = question(
                 current, tool, frozen, bound_to, tool_digest, told, now=self.clock.time(), seconds=seconds
             )
@@ -456,6 +458,13 @@ class Executor:
                 return Suspended(current.call.id, approval.id)
             await scope.recorder.record(ApprovalDecided.of(approval, decision))
         return await self._apply(decision, current, tool, frozen, approval)
+
+    def _seconds_to_answer(self, policy: Policy) -> float:
+        return policy.stored_approval_seconds if self.durable else policy.approval_seconds
+
+    def _person(self, current: CallInProgress) -> Person:
+        """Who is asked what a tool asks, where no program has made the call."""
+        return Person(current=current, clock=self.clock, seconds=self._seconds_to_answer(current.scope.policy))
 
     async def _apply(
         self, decision: Decision, current: CallInProgress, tool: AnyTool, frozen: FrozenArguments, approval: Approval
@@ -500,7 +509,7 @@ class Executor:
 
     async def _cached_or_run(
         self, current: CallInProgress, tool: AnyTool, frozen: FrozenArguments, seconds: float
-    ) -> Outcome:
+    ) -> Outcome | Suspended:
         key = binding(tool.digest, frozen, current.scope.principal)
         unmarked = self._label(current, tool, frozen, None)
         if (hit := self.cache.get(key)) is not MISS:
@@ -511,7 +520,7 @@ class Executor:
             self.cache.put(key, outcome.value, seconds=seconds, size=outcome.size)
         return outcome
 
-    async def _attempts(self, current: CallInProgress, tool: AnyTool, frozen: FrozenArguments) -> Outcome:
+    async def _attempts(self, current: CallInProgress, tool: AnyTool, frozen: FrozenArguments) -> Outcome | Suspended:
         """Attempts until one succeeds, a retry is unsafe or useless, or the deadline passes."""
         timeout, policy = tool.specification.timeout_seconds, current.scope.policy
         waiting = _Waiting(policy.wait_seconds)
@@ -524,7 +533,7 @@ class Executor:
                 return refusal
             current.attempts += 1
             outcome = await self._attempt(current, tool, frozen, min(timeout, deadline - self.clock.monotonic()))
-            if isinstance(outcome, Success) or not outcome.retry or current.attempts >= last:
+            if not isinstance(outcome, Refusal) or not outcome.retry or current.attempts >= last:
                 return outcome
             pause = policy.retry_backoff_seconds * 2 ** (current.attempts - 1)
             asked_for = outcome.error.retry_after or 0.0
@@ -554,7 +563,7 @@ class Executor:
 
     async def _attempt(
         self, current: CallInProgress, tool: AnyTool, frozen: FrozenArguments, timeout: float
-    ) -> Outcome:
+    ) -> Outcome | Suspended:
         scope, call, policy = current.scope, current.call, current.scope.policy
         await scope.recorder.record(
             CallStarted.unchecked(
@@ -580,15 +589,20 @@ class Executor:
             report=_progress(scope.recorder, call.id) if watched else None,
             settings=tool.settings,
             label=None if scope.ledger is None or current.in_their_words else scope.ledger.taint,
-            caller=self.callers.get(scope.run_id) or getattr(scope.gate, "caller", None),
+            caller=self.callers.get(scope.run_id) or (self._person(current) if watched else None),
             deps=scope.deps,
         )
         with _NOTHING_AROUND if scope.around is None else scope.around(call.id, tool.name):
             limit, content = policy.max_result_bytes, policy.capture_content
-            outcome = await self.invoker.attempt(tool, frozen, context, timeout, limit=limit, capture_content=content)
+            try:
+                outcome: Outcome | Suspended = await self.invoker.attempt(
+                    tool, frozen, context, timeout, limit=limit, capture_content=content
+                )
+            except PutAside as asked:
+                outcome = Suspended(call.id, asked.approval_id)
         current.label = self._label(current, tool, frozen, context.marked)
         if policy.breaker is not None:
-            healthy = isinstance(outcome, Success) or not outcome.unhealthy
+            healthy = not isinstance(outcome, Refusal) or not outcome.unhealthy
             await self.breaker.report(tool.name, policy.breaker, healthy=healthy)
         if isinstance(outcome, Refusal) and outcome.error.retry_after:
             # What the tool talks to has asked for a pause: for everybody's calls, not only for this one's.

@@ -23,7 +23,7 @@ from journeyman.core.calls import CallStatus, MissingSecretError, ToolContext
 from journeyman.core.data import LARGE_TEXT, LOG_FIELDS
 from journeyman.core.errors import ErrorCategory, ErrorInfo, OutcomeUnknownError, Severity, ToolError
 from journeyman.execution.child import error_text
-from journeyman.execution.outcome import Refusal, Success, guided, outcome_unknown, refuse
+from journeyman.execution.outcome import PutAside, Refusal, Success, guided, outcome_unknown, refuse
 from journeyman.execution.results import (
     MOST_BYTES,
     Budget,
@@ -243,7 +243,7 @@ async def run_with_timeout(work: Coroutine[Any, Any, Any], timeout: float, conte
 async def _signalling(work: Coroutine[Any, Any, Any], done: asyncio.Future[None]) -> Any:
     try:
         return await work
-    except (Exception, asyncio.CancelledError, GeneratorExit, KeyboardInterrupt):
+    except (Exception, asyncio.CancelledError, GeneratorExit, KeyboardInterrupt, PutAside):
         raise
     except BaseException as error:
         # Left alone, asyncio would stop the whole program.

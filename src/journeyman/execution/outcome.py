@@ -62,6 +62,13 @@ class Suspended:
     unknown: bool = False
 
 
+class PutAside(BaseException):
+    """A call waits for an answer and holds nothing meanwhile. No error: the function that asks must not catch it."""
+
+    def __init__(self, approval_id: str) -> None:
+        self.approval_id = approval_id
+
+
 _GUIDANCE = {
     ErrorCategory.NETWORK: "Check that what the tool talks to can be reached, then ask again",
     ErrorCategory.AUTHENTICATION: "Check the credentials the tool uses, then ask again",

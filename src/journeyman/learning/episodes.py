@@ -126,7 +126,7 @@ def from_facts(facts: Sequence[Fact], *, labels: Sequence[Label] = ()) -> Episod
         match fact:
             case StrategiesInjected():
                 advice = fact.advice
-            case ApprovalDecided(status=ApprovalStatus.APPROVED | ApprovalStatus.DENIED):
+            case ApprovalDecided(status=ApprovalStatus.APPROVED | ApprovalStatus.DENIED, answers=False):
                 decisions[fact.call_id] = fact.status is ApprovalStatus.APPROVED
             case CallFinished():
                 records[fact.record.call_id] = fact.record  # a resolved call has a second outcome

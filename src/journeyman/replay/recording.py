@@ -108,9 +108,11 @@ class Recording:
                 case MessageReceived():
                     calls = {call.id: RecordedCall(call) for call in fact.calls}
                     found[fact.iteration] = RecordedStep(fact, at, calls)
-                case ApprovalRequested(approval=approval) if approval.call_id in calls:
+                case ApprovalRequested(approval=approval) if approval.call_id in calls and approval.question is None:
                     calls[approval.call_id].approval = approval
-                case ApprovalDecided() if fact.call_id in calls and fact.status is not ApprovalStatus.SUPERSEDED:
+                case ApprovalDecided(answers=False) if (
+                    fact.call_id in calls and fact.status is not ApprovalStatus.SUPERSEDED
+                ):
                     calls[fact.call_id].decision = fact
                 case CallFinished(record=record) if record.call_id in calls:
                     calls[record.call_id].record = record

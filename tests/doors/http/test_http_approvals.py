@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
-from journeyman import Agent, Policy, Principal, RiskLevel, ToolLibrary, tool
+from journeyman import Agent, Policy, Principal, RiskLevel, ToolContext, ToolLibrary, tool
 from journeyman.doors.http import Tokens
 from journeyman.testing import ScriptedModel, call, say
 from tests.doors.http.serving import Running, events_of, served
@@ -306,3 +306,31 @@ async def test_whoever_decides_sees_what_was_asked_who_asks_and_what_was_read(tm
             assert await listed(status="decided", q="INBOX wipe") == ["wipe"]
             assert await listed(status="decided", q="outbox") == []
             assert (await grace.get("/api/v1/approvals", params={"status": "gone"})).status_code == 422
+
+
+@tool(read_only=True)
+async def measure(context: ToolContext) -> str:
+    """Measure something. Use when a size is wanted."""
+    form = {"type": "object", "properties": {"size": {"type": "string"}}, "required": ["size"]}
+    return f"measured {await context.ask('Which size?', form)}"
+
+
+async def test_what_a_tool_asks_is_answered_by_whoever_asked_for_it_in_the_same_stream(tmp_path: Path) -> None:
+    model, library = ScriptedModel([call("measure"), say("Done.")]), ToolLibrary([measure])
+    async with served(tmp_path, model=model, library=library, tokens=TOKENS) as server:
+        ada, bob = (server.client(headers=as_bearer(token)) for token in (ADA, BOB))
+        async with ada, bob, ada.stream("POST", "/api/v1/chat", json={"message": "Measure"}) as response:
+            async for event in events_of(response):
+                if event.event == "approval_requested":
+                    question = event.json["approval"]
+                    assert (question["about"], question["question"]["message"]) == ("Which size?", "Which size?")
+                if event.event == "run_suspended":
+                    [row] = (await ada.get("/api/v1/approvals")).json()["approvals"]
+                    assert row["question"]["form"]["required"] == ["size"]
+                    address = f"/api/v1/approvals/{row['id']}/approve"
+                    assert (await bob.post(address, json={"arguments": {"size": "L"}})).status_code == 404
+                    wrong = await ada.post(address, json={})
+                    assert (wrong.status_code, "size" in wrong.text) == (422, True)
+                    assert (await ada.post(address, json={"arguments": {"size": "L"}})).status_code == 200
+                if event.event == "call_finished":
+                    assert event.json["record"]["result"] == "measured {'size': 'L'}"

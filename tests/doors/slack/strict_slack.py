@@ -241,6 +241,10 @@ class StrictSlack:
                     fits = len(item["text"]["text"]) <= 75 and len(item["value"]) <= 2_000
                     if not fits or len(item["action_id"]) > 255 or item.get("style") not in (None, "primary", "danger"):
                         self._wrong(block, "a button")
+                elif item["type"] == "static_select":
+                    texts = [(len(each["text"]["text"]), len(each["value"])) for each in item["options"]]
+                    if not 0 < len(texts) <= 100 or any(not 0 < text <= 75 or value > 150 for text, value in texts):
+                        self._wrong(block, "1 to 100 options of 75 characters")
                 elif item["type"] == "plain_text_input" and len(item.get("initial_value", "")) > 3_000:
                     self._wrong(block, "a field has at most 3,000 characters")
             if block["type"] == "actions" and not 0 < len(held) <= 25:
@@ -326,7 +330,7 @@ class StrictSlack:
         view = next(view for who, view in reversed(team.views) if who == user)
         inputs = {b["block_id"]: b["element"] for b in view["blocks"] if b["type"] == "input"}
         values = {name: element.get("initial_value") for name, element in inputs.items()} | fields
-        state = {name: {inputs[name]["action_id"]: {"value": value}} for name, value in values.items()}
+        state = {name: {inputs[name]["action_id"]: _entered(inputs[name], value)} for name, value in values.items()}
         return await self.send(
             {
                 "type": "view_submission",
@@ -379,3 +383,10 @@ async def strict_slack(*teams: Team) -> AsyncIterator[StrictSlack]:
         server.should_exit = True
         await serving
     assert not slack.problems, slack.problems
+
+
+def _entered(element: Json, value: str | None) -> Json:
+    if element["type"] != "static_select":
+        return {"value": value}
+    chosen = [each for each in element["options"] if each["value"] == value]
+    return {"selected_option": chosen[0] if chosen else None}

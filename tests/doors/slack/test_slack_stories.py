@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from journeyman import Agent, Policy, ToolLibrary, tool
+from journeyman import Agent, Policy, ToolContext, ToolLibrary, tool
 from journeyman.app.service import open_service
 from journeyman.core.runs import RunStatus
 from journeyman.doors.slack import People, SlackDoor, find_workspaces, over_socket
@@ -42,7 +42,20 @@ def pay(to: str, cents: int, note: str | None = None) -> str:
     return f"paid {to}"
 
 
-CLERK = Agent(name="clerk", instruction="Help with money.", tools=[pay])
+@tool(risk="reversible")
+async def order(context: ToolContext) -> str:
+    """Order something. Use when something is wanted."""
+    fields = {
+        "size": {"type": "string", "enum": ["small", "large"], "title": "Size", "description": "of the box"},
+        "count": {"type": "integer", "default": 1},
+        "gift": {"type": "boolean"},
+        "note": {"type": "string"},
+    }
+    wish = await context.ask("How <large> is it?", {"type": "object", "properties": fields, "required": ["size"]})
+    return "nothing" if wish is None else f"ordered {wish}"
+
+
+CLERK = Agent(name="clerk", instruction="Help with money.", tools=[pay, order])
 
 
 def team(name: str = "T0FIRSTTT") -> Team:
@@ -60,7 +73,7 @@ async def at_work(
     people = People(approvers=named, teams=slack.teams)
     async with open_service(
         store=f"sqlite:///{tmp_path / 'store.db'}",
-        library=ToolLibrary([pay]),
+        library=ToolLibrary([pay, order]),
         agents=[CLERK],
         model=model,
         principals=people.now,
@@ -185,6 +198,47 @@ async def test_arguments_are_edited_field_by_field_and_what_ran_is_on_the_card(t
         told = json.dumps(cards(first, OPEN)[0], ensure_ascii=False)
         assert "changed arguments" in told
         assert "lunch" in told
+
+
+async def test_what_a_tool_asks_is_answered_in_a_dialogue_by_whoever_asked_for_it(tmp_path: Path) -> None:
+    first, heard = team(), list[str]()
+
+    def told(request: Any) -> Any:
+        heard.append(request.messages[-1].content)
+        return say("Done.")
+
+    async with strict_slack(first) as slack, at_work(slack, tmp_path, ScriptedModel([call("order"), told]), GRACE):
+        await slack.says(first, ADA, "order a box", OPEN)
+        (card,) = await shown(first, OPEN, "decide:")
+        shown_text = json.dumps(card["blocks"], ensure_ascii=False)
+        assert "How &lt;large&gt; is it?" in shown_text
+        assert f"For <@{ADA}>" in shown_text
+        assert GRACE not in shown_text
+        await slack.presses(first, EVE, card, "Answer")
+        assert "You may not decide this" in first.whispers[-1]["text"]
+        await slack.presses(first, ADA, card, "Answer")
+        fields = [b for b in first.views[-1][1]["blocks"] if b["type"] == "input"]
+        assert [(b["label"]["text"], b["element"]["type"], b["optional"]) for b in fields] == [
+            ("Size", "static_select", False),
+            ("count", "plain_text_input", True),
+            ("gift", "static_select", True),
+            ("note", "plain_text_input", True),
+        ]
+        assert "count" in json.dumps(await slack.fills_in(first, ADA, **{"0": "large", "1": "[]"}))
+        assert await slack.fills_in(first, ADA, **{"0": "large", "1": "2", "2": "true"}) == {}
+        assert await answered(first, OPEN) == ["Done."]
+        assert "ordered {'size': 'large', 'count': 2, 'gift': True}" in heard[0]
+        await until(lambda: f"Answered by <@{ADA}>" in cards(first, OPEN)[0]["text"] + str(cards(first, OPEN)[0]))
+
+
+async def test_a_question_can_be_declined_at_once(tmp_path: Path) -> None:
+    first = team()
+    model = ScriptedModel([call("order"), lambda request: say(request.messages[-1].content)])
+    async with strict_slack(first) as slack, at_work(slack, tmp_path, model):
+        await slack.says(first, ADA, "order a box", OPEN)
+        (card,) = await shown(first, OPEN, "decide:")
+        await slack.presses(first, ADA, card, "Decline")
+        assert "nothing" in (await answered(first, OPEN))[0]
 
 
 async def test_direct_messages_over_three_days_are_one_conversation_until_a_new_one_is_wanted(tmp_path: Path) -> None:

@@ -123,7 +123,7 @@ function Decided({ approval }: { approval: AskedApproval }) {
       {open ? (
         <div class="inside">
           <About approval={approval} />
-          <p><code>{approval.tool_name}</code></p>
+          <p><code>{approval.tool_name}</code>{approval.question ? <> asked: {visible(approval.question.message)}</> : null}</p>
           <Arguments data={approval.arguments} sources={approval.grounding ?? []} />
           <Earlier id={approval.id} />
         </div>

@@ -14,10 +14,50 @@ import { useFocusOn, useLeaving } from "./focus";
 import { ArgumentsForm } from "./schema-form";
 import { CallMark, Code, JsonField, Problem, RiskBadge, useJson } from "./small";
 
+interface Card { approval: Approval; inSession: boolean; decided?: () => void; open?: boolean }
+
+/** What a tool, or the server behind it, asks while it runs: a form, for whoever asked for the run. */
+function QuestionCard({ approval, decided }: Card) {
+  const blank = useMemo(() => Object.fromEntries(Object.entries(approval.arguments).filter(([, value]) => value !== null && value !== "")), [approval.id]);
+  const field = useJson(visible(write(blank, 2)), "object");
+  const { busy, problem, act } = useAction();
+  const me = useMe();
+  const leaving = useLeaving();
+  useFocusOn(leaving.card, "ask");
+  const left = Date.parse(approval.expires_at) - useNow(true);
+  const put = (verb: "approve" | "deny", body: Data) =>
+    act(async () => {
+      leaving.decided();
+      await send("POST", `/api/v1/approvals/${approval.id}/${verb}`, body);
+      decided?.();
+    });
+  const answer = () => field.read() !== undefined && void put("approve", { arguments_json: field.text });
+  const stop = busy || left <= 0;
+  return (
+    <section class="decision" data-decision ref={leaving.card} aria-label={`Question: ${approval.tool_name}`} tabIndex={-1}>
+      <header>
+        <strong><code>{approval.tool_name}</code> asks</strong>
+        <span class={`timer${left < 60_000 ? " soon" : ""}`} role="timer" aria-label="Time left to answer">{left > 0 ? `${countdown(left)} left` : "expired"}</span>
+      </header>
+      <p class="about">{visible(approval.question!.message)}</p>
+      <ArgumentsForm id={`answer-${approval.id}`} label="The answer" field={field} schema={approval.question!.form} />
+      {me?.can_decide || approval.principal?.id === me?.id ? (
+        <div class="buttons">
+          <button class="primary" disabled={stop} onClick={answer}>Answer</button>
+          <button disabled={stop} onClick={() => void put("deny", {})}>Decline</button>
+        </div>
+      ) : <p class="note">It waits for whoever asked for this run.</p>}
+      <Problem text={problem} />
+    </section>
+  );
+}
+
 /** ``open``: what was read before is shown at once, and not on demand. */
-export function ApprovalCard({ approval, inSession, decided, open = false }: {
-  approval: Approval; inSession: boolean; decided?: () => void; open?: boolean;
-}) {
+export function ApprovalCard(card: Card) {
+  return card.approval.question ? <QuestionCard {...card} /> : <PermissionCard {...card} />;
+}
+
+function PermissionCard({ approval, inSession, decided, open = false }: Card) {
   const [mode, setMode] = useState<"ask" | "edit" | "deny">("ask");
   const [session, setSession] = useState(false);
   const [reason, setReason] = useState("");

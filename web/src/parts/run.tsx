@@ -7,6 +7,7 @@ import { brief, duration } from "../format";
 import { Markdown } from "../markdown";
 import { answerStep, asks, unsettled, type CallView, type RunState, type StepView } from "../reduce";
 import { ApprovalCard, UnknownCard, invented, originOf } from "./decision";
+import { visible } from "../json";
 import { MediaList, Pictures, Whole } from "./files";
 import { Badge, CallMark, Code, RiskBadge, callLabel } from "./small";
 
@@ -130,8 +131,8 @@ function Call({ call, run }: { call: CallView; run: RunState }) {
       ) : null}
       {approval && approval.status !== "pending" ? (
         <p class="decided">
-          {DECIDED[approval.status]}{approval.decided_by ? <> by <strong>{approval.decided_by}</strong></> : null}
-          {approval.edited ? ", with changed arguments" : null}{approval.reason ? <>: “{approval.reason}”</> : null}
+          {approval.question ? `“${visible(approval.question.message)}” ${approval.status === "approved" ? "answered" : "not answered"}` : DECIDED[approval.status]}{approval.decided_by ? <> by <strong>{approval.decided_by}</strong></> : null}
+          {approval.edited && !approval.question ? ", with changed arguments" : null}{approval.reason ? <>: “{approval.reason}”</> : null}
         </p>
       ) : null}
       {waiting ? <ApprovalCard key={approval!.id} approval={approval!} inSession={run.sessionId !== null} /> : null}

@@ -71,9 +71,11 @@ def show_approval(item: operations.ApprovalDetails, _: Call) -> None:
     table = screen.fields(
         ("approval", item.id),
         ("status", item.status.value),
-        ("about", item.about or None),
+        ("about", item.about or None if item.question is None else None),
+        ("asks", None if item.question is None else screen.escaped(item.question.message)),
         ("tool", item.tool_name),
-        ("arguments", screen.pretty(item.arguments)),
+        ("arguments" if item.question is None else "answer", screen.pretty(item.arguments)),
+        ("form", None if item.question is None else screen.pretty(item.question.form)),
         ("why", item.flow or None),
         ("not bound to", item.not_bound_to or None),
         ("where from", Text("\n").join(sources) if sources else None),
@@ -110,6 +112,7 @@ def say_approved(decided: Approval, call: Call) -> None:
     """Once. Exit code 1 when it was decided before."""
     edited = None if call.given["arguments"] is None else json_object(call.given["arguments"], option="--args")
     verdict = "approved" if edited is None else "approved with other arguments"
+    verdict = verdict if decided.question is None else "answered"
     screen.say(Text(f"{verdict}: {_call_text(decided, edited)}"))
     _say_what_follows(decided, call.store, call.given["library"])
     if call.given["for_session"]:

@@ -20,6 +20,7 @@ from journeyman.app.handles import Handle
 from journeyman.app.journeyman import Journeyman
 from journeyman.app.loading import audited_journal, is_document, open_at
 from journeyman.core.approvals import Approval, Approve, Deny
+from journeyman.core.data import canonical_json
 from journeyman.core.errors import ApprovalError
 from journeyman.core.events import RunFailed, RunFinished
 from journeyman.core.model_settings import ModelSettings
@@ -265,8 +266,13 @@ async def needs(app: Journeyman, run_id: str, *, url: str) -> list[Need]:
     """Everything a person must do, in the order it was asked."""
     approvals = [
         Need(
-            f"{_about(item)} needs approval ({item.risk.value})",
-            (command(url, "approvals approve", item.id), command(url, "approvals deny", item.id)),
+            f"{_about(item)} needs approval ({item.risk.value})"
+            if item.question is None
+            else f"{item.tool_name} asks: {screen.escaped(item.question.message)}",
+            (
+                command(url, "approvals approve", item.id, *answer_option(item)),
+                command(url, "approvals deny", item.id),
+            ),
         )
         for item in await app.approvals.pending(run_id=run_id)
     ]
@@ -281,6 +287,11 @@ async def needs(app: Journeyman, run_id: str, *, url: str) -> list[Need]:
     row = await Desk(app, LOCAL).run(run_id)
     stuck = [Need(row.trouble or "processes die on it", (command(url, "runs resume", run_id),))]
     return approvals + unknown + (stuck if row.status is RunStatus.STUCK else [])
+
+
+def answer_option(approval: Approval) -> list[str]:
+    """What an answer to a question looks like; nothing of the question whether a call may run."""
+    return [] if approval.question is None else ["--args", canonical_json(approval.arguments)]
 
 
 def _about(approval: Approval) -> str:

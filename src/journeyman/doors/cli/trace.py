@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any, TypeAlias
@@ -20,16 +20,17 @@ from rich.spinner import Spinner
 from rich.text import Text
 
 from journeyman.core import events
-from journeyman.core.approvals import Approval, ApprovalStatus, Approve, Deny
+from journeyman.core.approvals import NOBODY, Approval, ApprovalStatus, Approve, Deny, Question
 from journeyman.core.calls import ToolCallRecord
 from journeyman.core.content import Medium
-from journeyman.core.errors import ApprovalError, ErrorInfo, ToolError
+from journeyman.core.errors import ApprovalError, ErrorInfo
 from journeyman.core.runs import AgentResponse, ToolCall
 from journeyman.doors.cli import screen
 from journeyman.doors.cli.options import user_name
 from journeyman.doors.cli.program import must_not_be_a_tool
 
 THINKING = "thinking"
+ANSWERED = {ApprovalStatus.APPROVED: "answered", ApprovalStatus.DENIED: "not answered, on purpose"}
 SETTLED = {"rerun": "it runs again", "done": "taken as done", "skip": "left out"}
 OFFERED = {
     "strategy": "as in earlier runs",
@@ -161,6 +162,9 @@ class Trace:
             case events.ApprovalRequested(approval=approval):
                 self.recall(event)
                 self._under_way.pop(approval.call_id, None)
+                if approval.question is not None:
+                    self._line(f"? {approval.tool_name} asks: {screen.escaped(approval.about)}")
+                    return
                 text = screen.call_text(approval.tool_name, approval.arguments, width=self._width - 40)
                 line = Text.assemble("? ", f"{screen.escaped(approval.about)} · " if approval.about else "", text)
                 self._line(Text.assemble(line, " needs approval · ", screen.risk_text(approval.risk)))
@@ -213,6 +217,8 @@ class Trace:
         by = f" by {event.by}" if event.by else ""
         reason = f": {screen.escaped(event.reason)}" if event.reason else ""
         match event.status:
+            case _ if event.answers:
+                line, style = ANSWERED.get(event.status, "not answered") + by, "cyan"
             case ApprovalStatus.APPROVED if event.arguments is not None:
                 line, style = f"approved{by}, with other arguments", "green"
             case ApprovalStatus.APPROVED:
@@ -323,7 +329,7 @@ def summary(response: AgentResponse) -> str:
 
 def nobody(_: Approval) -> Deny:
     """Answers for a run that lives and dies with this process, where nobody can be asked."""
-    return Deny(reason="nobody can be asked here; in a terminal you are asked, and --yes approves")
+    return Deny(reason=f"{NOBODY} here; in a terminal you are asked, and --yes approves")
 
 
 def asker(trace: Trace, *, yes: bool, allow: Allow | None = None, check: Check | None = None) -> Asker | None:
@@ -355,31 +361,21 @@ class TerminalApprover:
         await self._trace.reached(approval.id)
         async with self._one_at_a_time:
             with self._trace.held():
+                if approval.question is not None:
+                    return await self._filled_in(approval.question)
                 return await self._ask(approval)
 
-    async def ask(self, requests: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+    async def _filled_in(self, asked: Question) -> Approve | Deny:
         """What a tool or a server asks while a call runs: a form, field by field."""
-        async with self._one_at_a_time:
-            with self._trace.held():
-                return {key: await self._filled_in(request) for key, request in requests.items()}
-
-    def log(self, level: str, data: Any, logger: str | None) -> None:
-        """What servers log is in our own log."""
-
-    async def _filled_in(self, request: Mapping[str, Any]) -> dict[str, Any]:
         from journeyman.doors.cli.prompting import answer
 
-        params = request.get("params") or {}
-        fields = params.get("requestedSchema", {}).get("properties")
-        if request["method"] != "elicitation/create" or not isinstance(fields, dict):
-            raise ToolError("NOBODY_TO_ASK", f"{request['method']!r} is not answered at a terminal")
-        screen.show(self._console, screen.escaped(f"{params['message']} (to say nothing, leave it empty)"), indent=2)
+        screen.show(self._console, screen.escaped(f"{asked.message} (to say nothing, leave it empty)"), indent=2)
         content: dict[str, Any] = {}
-        for name, field in fields.items():
+        for name, field in (asked.form.get("properties") or {}).items():
             choices = f" ({', '.join(map(str, field['enum']))})" if isinstance(field.get("enum"), list) else ""
             if text := (await answer(f"  {screen.escaped(name + choices)} › ")).strip():
                 content[name] = text if field.get("type") == "string" else _json_or_text(text)
-        return {"action": "accept", "content": content} if content else {"action": "decline"}
+        return Approve(arguments=content, by=user_name()) if content else Deny(by=user_name())
 
     async def _ask(self, approval: Approval) -> Approve | Deny:
         from journeyman.doors.cli.prompting import answer

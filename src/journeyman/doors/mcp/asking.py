@@ -78,7 +78,7 @@ class Asking:
         self._done, self._failed = asyncio.Event(), ""
         self._sending: set[asyncio.Task[None]] = set()
 
-    async def ask(self, requests: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Mapping[str, Any]]:
+    async def ask(self, requests: Mapping[str, Mapping[str, Any]], *, held: bool) -> Mapping[str, Mapping[str, Any]]:
         """Put questions to the client. Raises ToolError where it takes none of this kind, or nobody answers."""
         for request in requests.values():
             if request["method"] not in self._methods:

@@ -12,6 +12,7 @@ from journeyman.core.data import exact_json
 from journeyman.doors.slack.posts import ACTION, LONGEST_REASON, editable
 
 REASON = "reason"
+LONGEST_HINT, MOST_CHOICES = 150, 100
 SHORT = 80
 """Characters of a value that is edited in one line."""
 
@@ -34,6 +35,8 @@ def refusal_view(approval: Approval) -> dict[str, Any]:
 def edit_view(approval: Approval) -> dict[str, Any] | None:
     """Asks for what to run instead, a field for each argument; None where they do not fit."""
     given = approval.arguments
+    if approval.question is not None:
+        return _view("edit", "Answer", "Send", approval, _form_fields(approval.question.form, given))
     if not editable(given):
         return None
     fields = [
@@ -41,6 +44,22 @@ def edit_view(approval: Approval) -> dict[str, Any] | None:
         for number, (name, value) in enumerate(given.items())
     ]
     return _view("edit", "Change and approve", "Approve", approval, fields)
+
+
+def _form_fields(form: Mapping[str, Any], given: Mapping[str, Any]) -> list[dict[str, Any]]:
+    required, fields = form.get("required") or (), []
+    for number, (name, value) in enumerate(given.items()):
+        schema = form["properties"][name]
+        hint, label = str(schema.get("description", ""))[:LONGEST_HINT], str(schema.get("title") or name)
+        made = _field(f"{number}", label, _as_text(value), optional=name not in required, hint=hint)
+        choices = [True, False] if schema.get("type") == "boolean" else schema.get("enum")
+        if isinstance(choices, list) and 0 < len(choices) <= MOST_CHOICES:
+            options = [{"text": _plain(text[:75] or "?"), "value": text[:150]} for text in map(_as_text, choices)]
+            chosen = [option for option in options if option["value"] == _as_text(value)]
+            element = {"type": "static_select", "action_id": f"{ACTION}field", "options": options}
+            made["element"] = element | ({"initial_option": chosen[0]} if chosen else {})
+        fields.append(made)
+    return fields
 
 
 def edited(approval: Approval, written: Mapping[str, str]) -> dict[str, Any]:
@@ -54,7 +73,11 @@ def edited(approval: Approval, written: Mapping[str, str]) -> dict[str, Any]:
 def written(view: Mapping[str, Any]) -> dict[str, str]:
     """What stands in the fields of a view that was sent, by block."""
     values = (view.get("state") or {}).get("values") or {}
-    return {block: str(next(iter(held.values())).get("value") or "") for block, held in values.items() if held}
+    return {block: _entered(next(iter(held.values()))) for block, held in values.items() if held}
+
+
+def _entered(field: Mapping[str, Any]) -> str:
+    return str(field.get("value") or (field.get("selected_option") or {}).get("value") or "")
 
 
 def _as_text(value: Any) -> str:

@@ -334,7 +334,7 @@ class SlackDoor:
     ) -> str | None:
         """Open the dialogue that a button needs. None where it needs none; else what to say, which may be nothing."""
         approval = await self._app.approvals.get(value) if kind in ("deny", "edit") else None
-        if approval is None or not desk.principal.may(DECIDE):
+        if approval is None or not desk.may_decide(approval) or (approval.question is not None and kind == "deny"):
             return None
         if approval.status.final:
             return f":no_entry: It is {approval.status.value} already."
@@ -399,7 +399,8 @@ class SlackDoor:
         row, place = await Desk(self._app, LOCAL).find_run(run_id), await self._showing.place(run_id)
         if row is None or place is None or place.team != workspace.team:
             return ":no_entry: That is no longer there: it was deleted, as old runs are. Ask again."
-        if (why := self._stranger(kind, desk.principal, row.principal_id, workspace)) is not None:
+        answers = approval is not None and desk.may_decide(approval)
+        if not answers and (why := self._stranger(kind, desk.principal, row.principal_id, workspace)) is not None:
             return why
         said = None
         match kind.split(":"):

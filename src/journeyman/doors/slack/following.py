@@ -228,7 +228,10 @@ async def _ask(handle: Handle, thread: Thread, circle: Circle, progress: Progres
     """Put the questions there are to those who may answer, and what was answered, here or at another door."""
     for approval in progress.approvals.values():
         decided = progress.decided.get(approval.id)
-        if decided is None or thread.knows(f"approval:{approval.id}"):
+        if approval.question is not None:  # for whoever asked, and not for those who decide
+            post = approval_post(approval, decided)
+            await thread.put(post if decided else post.plus(f"For <@{thread.place.user}>."), once=decided is None)
+        elif decided is None or thread.knows(f"approval:{approval.id}"):
             await circle.put(approval_post(approval, decided), asks=decided is None, others=approval.four_eyes)
     if progress.waits is RunStatus.AWAITING_RESOLUTION:
         progress.unknown |= {record.call_id: record for record in await handle.unknown()}

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from journeyman.core.approvals import Approval, ApprovalStatus
+from journeyman.core.approvals import Approval, ApprovalStatus, Question
 from journeyman.core.calls import ToolCallRecord
 from journeyman.core.data import exact_json
 from journeyman.core.errors import ErrorInfo
@@ -24,6 +24,10 @@ NEW = f"{ACTION}new"
 GOOD, BAD = f"{ACTION}rate:good", f"{ACTION}rate:bad"
 DONE, RERUN, SKIP = f"{ACTION}unknown:done", f"{ACTION}unknown:rerun", f"{ACTION}unknown:skip"
 SETTLED = {"rerun": "it runs again", "done": "taken as done", "skip": "left out"}
+ANSWERED = {
+    ApprovalStatus.APPROVED: (":white_check_mark:", "Answered"),
+    ApprovalStatus.DENIED: (":no_entry:", "Declined"),
+}
 MOST_ARGUMENT_BLOCKS = 10
 LONGEST_FALLBACK = 300
 """Characters of a message in notifications, where its blocks are not shown."""
@@ -72,6 +76,8 @@ def status_post(run_id: str, lines: Sequence[str], *, ended: bool = False) -> Po
 def approval_post(approval: Approval, decided: ApprovalDecided | None) -> Post:
     """The question about one call, or what was answered: both with the arguments."""
     key = f"approval:{approval.id}"
+    if approval.question is not None:
+        return _question_post(approval, approval.question, decided)
     what = escaped(approval.about) if approval.about else f"Call `{escaped(approval.tool_name)}`"
     edited = None if decided is None else decided.arguments
     shown = parts(code(exact_json(approval.arguments if edited is None else edited)))
@@ -107,6 +113,20 @@ def approval_post(approval: Approval, decided: ApprovalDecided | None) -> Post:
     return Post(key, f"May this run? {what}", blocks)
 
 
+def _question_post(approval: Approval, asked: Question, decided: ApprovalDecided | None) -> Post:
+    """What a tool asks while it runs, or that it was answered; what was answered is between it and that person."""
+    key, text = f"approval:{approval.id}", f"`{escaped(approval.tool_name)}` asks: {escaped(approval.about)}"
+    if decided is not None:
+        sign, said = ANSWERED.get(decided.status, (":hourglass:", "Nobody answered in time"))
+        by = f" by {person(decided.by)}" if decided.by else ""
+        return Post(key, text, [section(f"{sign} {said}{by}: {text}", key)])
+    until = f"Open until {when(approval.expires_at.timestamp())}."
+    pieces = [section(piece, f"{key}:{number}") for number, piece in enumerate(parts(escaped(asked.message)))]
+    shown = pieces[:MOST_ARGUMENT_BLOCKS]
+    blocks = [section(text, key), *shown, section(until, f"{key}:notes"), approval_buttons(approval, seen=True)]
+    return Post(key, text, blocks)
+
+
 def editable(arguments: Mapping[str, Any]) -> bool:
     """Whether a dialogue has room for them, each in a field of its own."""
     texts = (value if isinstance(value, str) else exact_json(value) for value in arguments.values())
@@ -115,6 +135,11 @@ def editable(arguments: Mapping[str, Any]) -> bool:
 
 def approval_buttons(approval: Approval, *, seen: bool) -> dict[str, Any]:
     """Nobody approves what they cannot see."""
+    if approval.question is not None:
+        # Without fields there is nothing to fill in but a yes.
+        answer = button(EDIT if approval.arguments else APPROVE, "Answer", approval.id, style="primary")
+        decline = button(DENY, "Decline", approval.id)
+        return buttons(f"decide:{approval.id}", *([answer] if len(approval.arguments) <= MOST_FIELDS else []), decline)
     offered = [button(DENY, "Deny", approval.id, style="danger")]
     if seen:
         offered.insert(0, button(APPROVE, "Approve", approval.id, style="primary"))

@@ -287,13 +287,14 @@ class Connection:
             return types.ErrorData(code=types.INVALID_REQUEST, message=why)
         asked = {} if params is None else params.model_dump(by_alias=True, mode="json", exclude_none=True)
         try:
-            answers = await self._answers({"question": {"method": method, "params": asked}}, context)
+            # It waits for the answer in the middle of its work: the call cannot be begun again.
+            answers = await self._answers({"question": {"method": method, "params": asked}}, context, held=True)
         except ToolError as error:
             return types.ErrorData(code=types.INVALID_REQUEST, message=error.message)
         return _ASKED[method][1].model_validate(answers["question"], by_name=False)
 
     async def _answers(
-        self, asked: Mapping[str, Mapping[str, Any]], context: ToolContext | None
+        self, asked: Mapping[str, Mapping[str, Any]], context: ToolContext | None, *, held: bool = False
     ) -> Mapping[str, Mapping[str, Any]]:
         """What the caller answers to a server's questions; each is marked as the server's. Raises ToolError."""
         marked: dict[str, Mapping[str, Any]] = {}
@@ -308,7 +309,7 @@ class Connection:
             elif kind == "sampling":
                 params["maxTokens"] = min(int(params.get("maxTokens", SAMPLED_TOKENS)), SAMPLED_TOKENS)
             marked[key] = {**request, "params": params} if params else request
-        return await (context or ToolContext()).put(marked)
+        return await (context or ToolContext()).put(marked, held=held)
 
     async def exchange(
         self,

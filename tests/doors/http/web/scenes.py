@@ -45,6 +45,7 @@ class Shop:
     flaky: int = 0
     posted: int = 0
     transferred: list[tuple[int, str, list[float]]] = field(default_factory=list)
+    packed: list[dict[str, Any] | None] = field(default_factory=list)
     dies: bool = False
     """Whether the process dies while a letter is under way."""
 
@@ -97,7 +98,15 @@ class Shop:
             shop.transferred.append((account, note, limits))
             return "transferred"
 
-        return ToolLibrary([lookup_order, delete_order, count_stock, weigh, post_letter, transfer])
+        @tool(risk=RiskLevel.REVERSIBLE, category="post")
+        async def pack(context: ToolContext) -> str:
+            """Pack a parcel. Use when something is to be packed."""
+            fields = {"box": {"type": "string", "enum": ["small", "large"]}, "gift": {"type": "boolean"}}
+            wish = await context.ask("Which <b>box</b>?", {"type": "object", "properties": fields, "required": ["box"]})
+            shop.packed.append(wish)
+            return "packed"
+
+        return ToolLibrary([lookup_order, delete_order, count_stock, weigh, post_letter, transfer, pack])
 
 
 class Clerk:
@@ -117,6 +126,7 @@ class Clerk:
             "delete": [call("delete_order", order_id="W-17"), lambda request: say(_after_delete(request))],
             "count": [call("count_stock"), say("There are **41** apples and 7 pears.")],
             "attack": [say(ATTACK)],
+            "pack": [call("pack"), say("It is **packed**.")],
             "transfer": [
                 call("transfer", account=ACCOUNT, note=NOTE, limits=[1.5, 2.0]),
                 say("It is **transferred**."),

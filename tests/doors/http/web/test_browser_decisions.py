@@ -52,6 +52,26 @@ async def until_transferred(page: Page, site: Site) -> None:
     await expect(page.locator("[data-tool=transfer] .inside")).to_contain_text(str(ACCOUNT))
 
 
+async def test_what_a_tool_asks_is_a_form_and_its_answer_goes_on_with_the_run(page: Page, site: Site) -> None:
+    asks = page.get_by_role("region", name="Question: pack")
+    await opened_at(page, site)
+    await ask(page, "Pack it")
+    await expect(asks).to_contain_text("Which <b>box</b>?")
+    await asks.get_by_role("button", name="Answer").click()
+    await expect(asks).to_contain_text("box")  # it is missing, and said to be
+    await asks.get_by_label("box").select_option(label="large")
+    await asks.get_by_label("gift").check()
+    await asks.get_by_role("button", name="Answer").click()
+    await expect(page.locator("[data-answer]")).to_be_visible()
+    assert site.shop.packed == [{"box": "large", "gift": True}]
+    await ask(page, "Pack it again")
+    await page.get_by_role("link", name="Approvals").click()
+    await asks.get_by_role("button", name="Decline").click()
+    await expect(page.get_by_text("Nothing waits for you")).to_be_visible()
+    await page.get_by_role("button", name="Decided").click()
+    await expect(page.get_by_role("main")).to_contain_text("Which <b>box</b>?")
+
+
 async def test_numbers_that_a_person_writes_run_as_written(page: Page, site: Site) -> None:
     await opened_at(page, site)
     await ask(page, "Transfer the rent")
