@@ -266,6 +266,9 @@ async def test_in_other_words_the_call_is_suggested_where_all_values_are_said(re
         "Tell guest Nils Orsini about the gold level",
         "The guest Nils Orsini asks whether the level is gold",
         "Set the level of guest Nils Orsini",
+        "Revoke the gold level of guest Nils Orsini",
+        "Guest Nils Orsini complained about the gold level",
+        "The guest Nils Orsini was gold",
     ],
 )
 async def test_a_change_that_is_not_asked_for_is_never_suggested(request_: str) -> None:
@@ -313,3 +316,114 @@ async def test_in_other_words_a_strategy_is_found_by_the_forms_of_the_values_too
 
     assert await served("Dinner: a table shall be booked for Nils Orsini, 2026-08-14, 20:30, for 6") == "book_table"
     assert await served("Which table is the largest one?") is None
+
+
+def handed_over(client: str, person: str) -> Episode:
+    return Episode(
+        request=f"Give the client {client} to {person}.",
+        calls=(
+            EpisodeCall("find_client", {"name": client}, [{"client_id": f"C-{len(client)}1"}]),
+            EpisodeCall("find_person", {"name": person}, [{"email": f"{person.split()[0].lower()}@firm.example"}]),
+            EpisodeCall(
+                "assign_client",
+                {"client_id": f"C-{len(client)}1", "to": f"{person.split()[0].lower()}@firm.example"},
+                "assigned",
+                effect=True,
+            ),
+        ),
+    )
+
+
+@tool(read_only=True)
+async def find_client(name: str) -> list[dict[str, str]]:
+    """Find a client by name."""
+    return [{"client_id": "C-77"}] if name == "Oak Partners" else []
+
+
+@tool(read_only=True)
+async def find_person(name: str) -> list[dict[str, str]]:
+    """Find a person by name."""
+    return [{"email": "mona@firm.example"}] if name == "Mona Ivanov" else []
+
+
+@tool(risk=RiskLevel.REVERSIBLE)
+async def assign_client(client_id: str, to: str) -> str:
+    """Assign a client to a person's address."""
+    return "assigned"
+
+
+async def test_of_two_names_the_run_is_told_both_and_then_the_one_that_is_left() -> None:
+    playbook = book()
+    await playbook.learn([handed_over("Birch Group", "Boris Keller"), handed_over("Elm Trading", "Greta Maier")])
+    model = ScriptedModel(
+        [
+            call("find_client", name="Mona Ivanov"),
+            call("find_client", name="Oak Partners"),
+            call("find_person", name="Mona Ivanov"),
+            say("Found."),
+            say("Found."),  # and reminded that nothing was changed
+        ]
+    )
+    agent = Agent(name="firm", instruction="Look after clients.", tools=[find_client, find_person, assign_client])
+    asked = "Who has the client Oak Partners? Give it to Mona Ivanov from now on."
+    await run(agent, asked, model=model, playbook=playbook)
+    first, again, person, last, *_ = (request.messages[-1].content for request in model.requests)
+    assert first.endswith('call find_client now with name: one of "Oak Partners", "Mona Ivanov".')
+    assert again == 'find_client found nothing. Call find_client now with name: "Oak Partners".'
+    assert person.endswith('call find_person now with name: "Mona Ivanov".')
+    assert last.endswith('call assign_client now with client_id: "C-77"; to: "mona@firm.example".')
+
+
+async def test_a_list_of_choices_is_told_only_where_each_was_made_more_than_once() -> None:
+    playbook = book()
+    for name, level in (("Boris Keller", "Gold"), ("Greta Maier", "Platinum"), ("Chloe Duarte", "Gold")):
+        made = (EpisodeCall("set_guest_level", {"guest_id": GUESTS[name], "level": level}, "set", effect=True),)
+        await playbook.learn([Episode(request=f"Set the level of {GUESTS[name]} to {level}.", calls=made)])
+    tools = ["set_guest_level"]
+
+    async def choices() -> tuple[str, ...]:
+        [advice] = [item for item in await playbook.advise("Set the level of G-6035.", tools=tools) if item.steps]
+        return advice.steps[0].choices["level"]
+
+    assert await choices() == ()
+    made = (EpisodeCall("set_guest_level", {"guest_id": "G-6035", "level": "Platinum"}, "set", effect=True),)
+    await playbook.learn([Episode(request="Set the level of G-6035 to Platinum.", calls=made)])
+    assert set(await choices()) == {"Gold", "Platinum"}
+
+
+async def cancelled() -> Playbook:
+    playbook = book()
+    made = []
+    for name, number in (("Boris Keller", "T-41"), ("Greta Maier", "T-52")):
+        calls = (
+            EpisodeCall("find_table", {"name": name}, [{"table_id": number}]),
+            EpisodeCall("cancel_table", {"table_id": number}, "cancelled", effect=True),
+        )
+        made.append(Episode(request=f"Cancel the table of {name}.", calls=calls))
+    await playbook.learn(made)
+    return playbook
+
+
+@pytest.mark.parametrize(
+    ("request_", "asked_for"),
+    [
+        ("The table of Nils Orsini: scrap it.", True),
+        ("Delete the table that Nils Orsini has.", True),
+        ("Book a table for Nils Orsini.", False),
+        ("The table of Nils Orsini shall stay.", False),
+    ],
+)
+async def test_another_verb_of_the_same_kind_asks_for_the_change(request_: str, asked_for: bool) -> None:
+    playbook = await cancelled()
+    given = await playbook.advise(request_, tools=["find_table", "cancel_table", "book_table"])
+    assert any(item.alike for item in given) is asked_for
+
+
+async def test_a_question_before_an_order_and_quoted_words_do_not_keep_a_change_from_being_asked_for() -> None:
+    playbook = await taught()
+    advice = await advised(playbook, "Is guest Nils Orsini here? The level of the guest shall be gold.")
+    assert advice is not None
+    assert advice.alike
+    for text in ("Is the level of guest Nils Orsini gold? The guest was here.", "Shall guest Nils Orsini get gold?"):
+        found = await advised(playbook, text)
+        assert found is None or not found.alike

@@ -73,6 +73,8 @@ class NextStep(Entity):
     """The arguments of this call in the nearest example."""
     choices: dict[str, tuple[str, ...]] = Field(default_factory=dict)
     """By argument, the values it is known to allow."""
+    several: dict[str, tuple[Any, ...]] = Field(default_factory=dict)
+    """By argument, values of the request that may stand there: nobody can say by their form which."""
 
 
 class Lookup(Entity):

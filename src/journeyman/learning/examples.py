@@ -16,7 +16,7 @@ from typing import Any
 from journeyman.core.calls import ResultField
 from journeyman.core.data import digest
 from journeyman.core.playbook import Demonstration, WorkedExample
-from journeyman.core.words import stands_in, words
+from journeyman.core.words import stands_in, stem, words
 from journeyman.learning import listed, shapes
 from journeyman.provenance.hints import nearest_choice
 from journeyman.provenance.index import identifies
@@ -24,6 +24,7 @@ from journeyman.provenance.ledger import written
 from journeyman.retrieval.search import terms
 from journeyman.sensitive.tokens import redacted
 
+_MAKES, _ALTERS, _TAKES_BACK = (frozenset(map(stem, kind)) for kind in (listed.makes, listed.alters, listed.takes_back))
 MOST_EXAMPLES = 12
 """Of one strategy: so many runs are shown."""
 MOST_TRIES = 20
@@ -42,6 +43,7 @@ _FORMS = {
     "time": re.compile(r"\b\d{1,2}:\d\d\b"),
     "address": re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+"),
 }
+_SENTENCE = re.compile(r"(?<=[.!?;:])\s+")
 _NUMBERED = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d|[\w@:/-]*\d[\w@:/-]*(?:[.,@]\w+)*")
 
 
@@ -206,8 +208,18 @@ def forms_alike(examples: Iterable[WorkedExample], request: str) -> float | None
 
 def choices_of(examples: Sequence[WorkedExample], at: int, name: str) -> list[str]:
     """The choices that examples made for an argument of one call, the latest first."""
+    return list(_choices(examples, at, name))
+
+
+def _choices(examples: Sequence[WorkedExample], at: int, name: str) -> Counter[str]:
     seen = (example.calls[at].get(name) for example in reversed(examples) if at < len(example.calls))
-    return list(dict.fromkeys(value for value in seen if isinstance(value, str) and is_choice(name, value)))
+    return Counter(value for value in seen if isinstance(value, str) and is_choice(name, value))
+
+
+def all_choices(examples: Sequence[WorkedExample], at: int, name: str) -> tuple[str, ...]:
+    """The same where there are hardly others: each was made more than once. Else none: a list would mislead."""
+    counted = _choices(examples, at, name)
+    return tuple(counted) if min(counted.values(), default=0) > 1 else ()
 
 
 def is_day(examples: Sequence[WorkedExample], at: int, name: str) -> bool:
@@ -233,13 +245,14 @@ def choice_said(request: str, choices: Iterable[str]) -> str | None:
 
 def values_said(
     shown: Demonstration, request: str, choices: Sequence[Mapping[str, Sequence[str]]]
-) -> tuple[list[dict[str, Any]], bool]:
-    """By call, what a request says in the place of the examples' values; and whether nothing else in it looks like one.
+) -> tuple[list[dict[str, Any]], list[dict[str, tuple[Any, ...]]], bool]:
+    """By call, what a request says in the place of the examples' values; what may stand there, where it says several
+    of that form; and whether nothing else in it looks like a value.
 
     A choice is told by its own words, or by words that only examples with that choice have in common with the request.
     Anything else is told by its form, where the request has exactly as many values of that form as the examples.
     """
-    values = [dict[str, Any]() for _ in shown.calls]
+    values, several = [dict[str, Any]() for _ in shown.calls], [dict[str, tuple[Any, ...]]() for _ in shown.calls]
     wanted: dict[tuple[str, ...], dict[str, list[tuple[int, str, WorkedExample]]]] = defaultdict(dict)
     chosen: dict[str, list[tuple[int, str]]] = defaultdict(list)
     rest = request
@@ -269,14 +282,18 @@ def values_said(
         candidates, asked_for = _candidates(form, rest), wanted[form]
         # Of two names nobody can say which is whose; two days follow one another.
         if len(candidates) != len(asked_for) or (len(asked_for) > 1 and form[0] != "1date"):
+            for at, name, _ in (place for held in asked_for.values() for place in held):
+                several[at][name] = tuple(value for _, value in candidates)
             continue
         in_order = sorted(asked_for.values(), key=lambda held: written(held[0][2].calls[held[0][0]][held[0][1]]))
         for held, (text, value) in zip(in_order, sorted(candidates, key=lambda item: str(item[1])), strict=True):
             rest = rest.replace(text, " ", 1)
             for at, name, _ in held:
                 values[at][name] = value
+    if len(days := _SPELLED_DAY.findall(rest)) in {len(_SPELLED_DAY.findall(item.request)) for item in shown.examples}:
+        rest = _SPELLED_DAY.sub(" ", rest) if days else rest  # as many as in practice: they were reckoned from
     left = [item for form in ("0quoted", "2shape", "4name") for item in _candidates((form, ""), rest)]
-    return values, not left
+    return values, several, not left
 
 
 def _differ(examples: Sequence[WorkedExample], places: Sequence[tuple[int, str]]) -> bool:
@@ -345,7 +362,7 @@ def _form(value: Any, request: str) -> tuple[str, ...] | None:
         return "1date", ""
     if isinstance(value, int | float):
         return "3number", ""
-    if any(map(str.isdigit, text)) and " " not in text:
+    if any(map(str.isdigit, text)) and (" " not in text or shapes.dated.fullmatch(text)):
         return "2shape", re.sub(r"[^\W\d_]", "a", re.sub(r"\d", "0", text.casefold()))
     return ("4name", str(len(text.split()))) if _NAME.fullmatch(text) else None
 
@@ -399,28 +416,49 @@ def _without(text: str, calls: Iterable[Mapping[str, Any]]) -> list[str]:
 def asks_for(shown: Demonstration, request: str, tools: Iterable[str], said: Sequence[Mapping[str, Any]]) -> bool:
     """Whether a request in other words asks for the change that a strategy makes.
 
-    It must say so: with all words of the tool's name that makes the change, or with a choice that the change is about
-    and a word of the strategy's own requests. It asks no question, excepts nothing, and has no word of another tool's
-    name, nor one for looking, keeping or taking back, that the strategy's own requests have not.
+    It must say so: with all words of the tool's name that makes the change, or another verb of its kind in the place of
+    the first; or with a choice that the change is about and a word of the strategy's own requests. Questions ask for
+    nothing; what is quoted is no order. It excepts nothing, and has no word of another tool's name, nor one for
+    looking, keeping or taking back, that the strategy's own requests have not.
     """
     changing = [at for at, call in enumerate(shown.calls) if call.effect]
     if not changing:
         return True
-    spoken, asked = set(words(request)), set(terms(request))
+    text = " ".join(part for part in _SENTENCE.split(_QUOTED.sub(" ", request)) if not _is_question(part))
+    spoken, asked = set(words(text)), set(terms(text))
     own_words = set[str]().union(*(words(example.request) for example in shown.examples))
-    begins = {part[0] for text in re.split(r"[.!?:;]", request) if (part := words(text))}
-    if (spoken & (listed.otherwise | listed.conditions)) - own_words or begins & listed.asking:
+    if (spoken & (listed.otherwise | listed.conditions)) - own_words or not asked:
         return False
-    if "?" in request and not listed.polite & spoken:
+    made = [terms(shown.calls[at].tool_name) for at in changing]
+    kinds = [_kind_of(name) for name in made]
+    otherwise = frozenset[str]() if _TAKES_BACK in kinds else _TAKES_BACK | (_ALTERS if _MAKES in kinds else set())
+    if asked & otherwise - set().union(*map(terms, own_words)):
         return False
     named = " ".join(name for call in shown.calls for name in (call.tool_name, *call.arguments)).replace("_", " ")
     own = {term for word in (*own_words, *words(named)) if len(word) > 2 for term in terms(word)}
     verbs = {name_terms[0] for name in tools if (name_terms := terms(name))}
-    made = {term for at in changing for term in terms(shown.calls[at].tool_name)}
-    if asked & (verbs - own - made):
+    if asked & (verbs - own).difference(*made, *kinds):
         return False
     values = [(name, value) for at in changing for name, value in said[at].items() if isinstance(value, str)]
-    chosen = {term for name, value in values if is_choice(name, value) for term in terms(value)}
+    choices = [value for name, value in values if is_choice(name, value)]
+    if any(stands_in(request, value) and not stands_in(text, value) for value in choices):
+        return False  # what a question names is asked about
+    chosen = {term for value in choices for term in terms(value)}
     shown_values = {term for example in shown.examples for value in example.values for term in terms(value)}
     evidence = asked & own - chosen - shown_values
-    return made <= asked or bool(chosen and evidence)
+    said_so = [
+        asked.issuperset(name[1:]) and asked & (kind | set(name[:1])) for name, kind in zip(made, kinds, strict=True)
+    ]
+    return all(said_so) or bool(chosen and evidence)
+
+
+def _kind_of(name: Sequence[str]) -> frozenset[str]:
+    """The verbs of the same kind as the first word of a tool's name."""
+    return next((kind for kind in (_TAKES_BACK, _MAKES, _ALTERS) if kind.intersection(name[:1])), frozenset())
+
+
+def _is_question(sentence: str) -> bool:
+    begins = words(sentence)[:1]
+    return bool(listed.asking.intersection(begins)) or (
+        sentence.rstrip().endswith("?") and not listed.polite & set(words(sentence))
+    )

@@ -22,7 +22,16 @@ from journeyman.core.playbook import (
 from journeyman.core.runs import Message, Role, ToolCall
 from journeyman.core.specification import FINISH
 from journeyman.learning.alignment import Alike, aligned
-from journeyman.learning.examples import as_choice, asks_for, choices_of, is_day, nearest, values_said, worded_as
+from journeyman.learning.examples import (
+    all_choices,
+    as_choice,
+    asks_for,
+    choices_of,
+    is_day,
+    nearest,
+    values_said,
+    worded_as,
+)
 from journeyman.provenance.hints import source_text
 
 MOST_LOOKUPS = 50
@@ -110,7 +119,7 @@ def _as_steps(
         {name: allowed.get((call.tool_name, name)) or choices_of(shown.examples, at, name) for name in call.sources}
         for at, call in enumerate(shown.calls)
     ]
-    said, whole = values_said(shown, request, choices)
+    said, several, whole = values_said(shown, request, choices)
     # Worded nearly alike, one word decides: nobody can say by meaning which.
     same = worded_as(shown, request, said)
     meant = whole and (same or (alike is None and asks_for(shown, request, tools, said)))
@@ -140,7 +149,11 @@ def _as_steps(
                 places=call.places,
                 given=given,
                 example={} if example is None or at >= len(example.calls) else example.calls[at],
-                choices={name: tuple(choices[at][name]) for name in origins if len(choices[at].get(name, ())) > 1},
+                choices={
+                    name: allowed.get((call.tool_name, name)) or all_choices(shown.examples, at, name)
+                    for name in origins
+                },
+                several={name: held for name, held in several[at].items() if name in origins and len(held) > 1},
             )
         )
     return {

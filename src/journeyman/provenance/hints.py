@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any
 
 from journeyman.core.calls import ResultField, Taken, ToolCallRecord
@@ -83,12 +84,13 @@ def next_step(
         text = "Every step of the example has been made. If nothing is left to do, tell the user what was done."
         return _said(text, ToolCall(tool_name=FINISH) if advice.alike else None)
     wanted = steps[len(made)]
-    needed = {source.call for source in wanted.sources.values() if isinstance(source, ResultField)}
+    sources = [source for step in steps[len(made) :] for source in step.sources.values()]
+    needed = {source.call for source in sources if isinstance(source, ResultField)}
     if made and _is_empty(made[-1]) and len(made) - 1 in needed:
-        return _found_nothing(made[-1].tool_name)
+        return _found_nothing(made[-1].tool_name, _left(steps[len(made) - 1], taken))
     schema = next((item.parameters for item in offered if item.name == wanted.tool_name), {})
     known: dict[str, Any] = dict(wanted.constants)
-    told = list[str]()
+    told, left = list[str](), _left(wanted, taken)
     for name, source in wanted.sources.items():
         if name in wanted.given:
             known[name] = _typed(wanted.given[name], schema.get("properties", {}).get(name))
@@ -99,8 +101,10 @@ def next_step(
                 known[name] = meant
             if values := held.text([] if meant is None else [meant]):
                 told.append(f"{name}: {values}")
+        elif name in left:
+            told.append(f"{name}: {_one_of(left[name])}")
         elif 1 < len(choices := wanted.choices.get(name, ())) <= MOST_CHOICES:
-            told.append(f"{name}: one of {', '.join(map(_quoted, choices))}")
+            told.append(f"{name}: {_one_of(choices)}")
     if not wanted.example:
         told = [f"{name}: {json.dumps(value, ensure_ascii=False)}" for name, value in wanted.constants.items()] + told
     unknown = any(isinstance(source, ResultField) for name, source in wanted.sources.items() if name not in known)
@@ -262,7 +266,7 @@ def mended(lookups: Sequence[Lookup], taken: Sequence[ReasoningStep]) -> Hint | 
         if (near := nearest_choice(str(last.arguments[name]), allowed)) is not None:
             arguments[name] = near
         else:
-            told[name] = f"one of {', '.join(map(_quoted, allowed[:MOST_CHOICES]))}"
+            told[name] = _one_of(allowed[:MOST_CHOICES])
     if not told and arguments == last.arguments:
         return None
     call = ToolCall(tool_name=last.tool_name, arguments=arguments) if arguments != last.arguments else None
@@ -338,10 +342,27 @@ def _is_empty(made: ToolCallRecord) -> bool:
     return made.result in ([], {}, "", "[]", "{}")
 
 
-def _found_nothing(tool_name: str) -> Hint:
-    return _said(
-        f"{tool_name} found nothing. Call {tool_name} now with fewer arguments or other words, or tell the user."
-    )
+def _found_nothing(tool_name: str, left: Mapping[str, Sequence[Any]] = MappingProxyType({})) -> Hint:
+    others = "; ".join(f"{name}: {_one_of(values)}" for name, values in left.items())
+    how = others or "fewer arguments or other words, or tell the user"
+    return _said(f"{tool_name} found nothing. Call {tool_name} now with {how}.")
+
+
+def _left(step: NextStep, taken: Sequence[ReasoningStep]) -> dict[str, list[Any]]:
+    """Of several values that may stand in a step's arguments, what led to nothing else and was not tried here."""
+    calls = [call for made in taken for call in made.calls if call.success]
+    used = [
+        value
+        for call in calls
+        if call.tool_name == step.tool_name or not _is_empty(call)
+        for value in call.arguments.values()
+    ]
+    left = {name: [value for value in held if value not in used] for name, held in step.several.items()}
+    return {name: values for name, values in left.items() if values}
+
+
+def _one_of(values: Sequence[Any]) -> str:
+    return f"{'one of ' if len(values) > 1 else ''}{', '.join(map(_quoted, values))}"
 
 
 def _said(text: str, call: ToolCall | None = None) -> Hint:
