@@ -125,9 +125,52 @@ async def test_schemas_of_3_0_become_json_schema_and_references_stay_within_the_
     assert tool.freeze('{"name": null, "parent": {"name": "Rex", "parent": {"name": "Old"}}, "tags": ["x"]}')
     with pytest.raises(ValueError, match="tags"):
         tool.freeze('{"name": "a", "tags": ["z"]}')
-    assert "leads out of the document" in problems["shop.bad"]
+    assert "leads nowhere" in problems["shop.bad"]  # there is no such file
     assert "leads nowhere" in problems["shop.lost"]
     assert "leads back to itself" in problems["shop.loop"]
+
+
+async def test_references_lead_to_files_of_the_folder_and_to_nothing_outside(tmp_path: Path) -> None:
+    folder, outside = tmp_path / "api", tmp_path / "secret.json"
+    (folder / "schemas").mkdir(parents=True)
+    outside.write_text(json.dumps({"Pet": {"type": "object", "properties": {"stolen": TEXT}}}))
+    (folder / "link.json").symlink_to(outside)
+    (folder / "broken.json").write_text("{")
+    # References begin at their own file: to itself, beside it, and back to the document.
+    (folder / "schemas" / "pet.yaml").write_text(
+        "Pet:\n  type: object\n  required: [name]\n  properties:\n    name: {$ref: '#/Name'}\n"
+        "    size: {$ref: sizes.json}\n    owner: {$ref: '../openapi.json#/components/schemas/Owner'}\n"
+        "    like: {$ref: 'pet.yaml#/Pet'}\nName: {type: string, maxLength: 5}\n"
+    )
+    (folder / "schemas" / "sizes.json").write_text('{"enum": ["small", "large"]}')
+    (folder / "item.yaml").write_text("get:\n  operationId: item\n  responses: {'200': {description: ok}}\n")
+    refused = {"bad": "../secret.json#/Pet", "linked": "link.json#/Pet", "far": "https://a.example/x.json#/Pet"}
+    refused |= {"root": str(outside), "file": f"file://{outside}", "broken": "broken.json#/Pet"}
+    file = document(
+        folder,
+        {
+            "/pets": {"post": operation("create", **takes("application/json", {"$ref": "schemas/pet.yaml#/Pet"}))},
+            "/item": {"$ref": "item.yaml"},
+            **{
+                f"/{name}": {"post": operation(name, **takes("application/json", {"$ref": to}))}
+                for name, to in refused.items()
+            },
+        },
+        components={"schemas": {"Owner": {"type": "string", "maxLength": 7}}},
+    ).rename(folder / "openapi.json")
+    async with ToolLibrary(sources=[OpenApi(file, name="shop", base_url="https://shop.example")]) as library:
+        tool, names = library["shop.create"], set(library.names())
+        problems = {problem.tool: problem.message for problem in library.problems()}
+    assert names == {"shop.create", "shop.item"}
+    assert tool.freeze('{"name": "Rex", "size": "small", "owner": "Ada", "like": {"name": "Old"}}')
+    for wrong in ('{"name": "too long"}', '{"name": "a", "size": "x"}', '{"name": "a", "owner": "too long"}'):
+        with pytest.raises(ValueError, match=r"name|size|owner"):
+            tool.freeze(wrong)
+    assert {name.removeprefix("shop.") for name in problems} == refused.keys()
+    assert all(
+        "leads out of the document or its folder" in problems[f"shop.{name}"] for name in refused if name != "broken"
+    )
+    assert "stolen" not in str(problems)
 
 
 async def test_a_schema_without_end_is_cut_and_the_api_checks_the_rest(tmp_path: Path) -> None:

@@ -1,7 +1,8 @@
 """An OpenAPI document (3.0 or 3.1) as operations: what each takes, and where in a request that goes.
 
-References lead nowhere but into the document itself. Budgets hold whatever it says: a schema that is too large, or
-nested too deeply, is cut where it is farthest from what a call must give, and the API itself checks the rest.
+References lead nowhere but into the document itself and, of one that is a file, into files of its folder. Budgets hold
+whatever it says: a schema that is too large, or nested too deeply, is cut where it is farthest from what a call must
+give, and the API itself checks the rest.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
+from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import unquote
 
@@ -28,6 +30,8 @@ _NODES, _DEPTH, _HOPS = 20_000, 40, 20
 _TEXT_CHARS, _DESCRIPTION_CHARS = 500, 2_000
 _METHODS = ("get", "head", "post", "put", "patch", "delete", "options")
 _SET_BY_US = {"accept", "content-type", "content-length", "authorization", "cookie", "host", "connection"}
+_OTHERS = "x-other-files"
+"""Under which the files stand in a document that it refers to."""
 IDEMPOTENCY = ("idempotency-key", "x-idempotency-key")
 _ONE, _MANY, _NAMED = (
     ("items", "additionalProperties", "not", "contains", "propertyNames", "if", "then", "else"),
@@ -114,19 +118,24 @@ def _loader() -> Any:
     return Loader
 
 
+def _parsed(data: bytes) -> Any:
+    """What a text says, JSON or YAML. Raises anything: YAML's constructors do."""
+    text = data.decode("utf-8-sig")
+    try:
+        return from_json(text)
+    except ValueError:
+        import yaml
+
+        return yaml.load(text, Loader=_loader())
+
+
 def read(data: bytes, where: str) -> dict[str, Any]:
     """The document in a text, JSON or YAML. Raises ConfigurationError, which says why it cannot be used."""
     if len(data) > DOCUMENT_BYTES:
         raise ConfigurationError(f"{where} has more than {DOCUMENT_BYTES:,} bytes")
     try:
-        text = data.decode("utf-8-sig")
-        try:
-            found = from_json(text)
-        except ValueError:
-            import yaml
-
-            found = yaml.load(text, Loader=_loader())
-    except Exception as error:  # of YAML's constructors, anything
+        found = _parsed(data)
+    except Exception as error:
         raise ConfigurationError(f"{where} is neither JSON nor YAML: {visible(str(error)[:300])}") from None
     version = found.get("openapi", found.get("swagger")) if isinstance(found, dict) else None
     if not isinstance(found, dict) or not re.match(r"3\.[01](\.|$)", str(version)):
@@ -135,6 +144,42 @@ def read(data: bytes, where: str) -> dict[str, Any]:
     if not isinstance(found.get("paths"), dict):
         raise ConfigurationError(f"{where} has no 'paths', so there is nothing to call")
     return found
+
+
+def bundled(root: dict[str, Any], file: Path) -> dict[str, Any]:
+    """A document with the other files of its folder that it refers to in it; what cannot be read leads nowhere.
+
+    Whoever named the file has meant its folder, and nothing outside: neither by ``..`` nor by a link.
+    """
+    file = file.resolve()
+    others: dict[str, Any] = {}
+    left, seen = DOCUMENT_BYTES, set[int]()
+    todo: list[tuple[Any, Path]] = [(root, file)]
+    while todo:
+        node, place = todo.pop()
+        if not isinstance(node, dict | list) or id(node) in seen:  # YAML has one node in several places
+            continue
+        seen.add(id(node))
+        todo += [(item, place) for item in (node.values() if isinstance(node, dict) else node)]
+        if not isinstance(node, dict) or not isinstance(reference := node.get("$ref"), str):
+            continue
+        address, _, pointer = reference.partition("#")
+        target = (place.parent / unquote(address)).resolve() if address else place
+        if "://" in address or not target.is_relative_to(file.parent):
+            continue
+        if target != file:
+            name = str(target.relative_to(file.parent))
+            if name not in others:
+                try:
+                    data = target.read_bytes() if target.stat().st_size <= left else b""
+                    others[name] = _parsed(data)
+                except Exception:  # an operation that needs it says so
+                    data, others[name] = b"", None
+                left -= len(data)
+                todo.append((others[name], target))
+            pointer = f"/{_OTHERS}/{name.replace('~', '~0').replace('/', '~1')}{pointer}"
+        node["$ref"] = f"#{pointer}"
+    return {**root, _OTHERS: others} if others else root
 
 
 def server_of(document: Mapping[str, Any]) -> str:
@@ -161,7 +206,7 @@ class Document:
     def at(self, reference: str) -> Any:
         """What a reference stands for. Raises ToolDefinitionError where that is not in the document."""
         if not reference.startswith("#/"):
-            why = f"the reference {reference[:80]!r} leads out of the document, and nothing is fetched"
+            why = f"the reference {reference[:80]!r} leads out of the document or its folder, and nothing is fetched"
             raise ToolDefinitionError(f"{why}; put everything into one document")
         found: Any = self.root
         for step in unquote(reference[2:]).split("/"):

@@ -33,7 +33,7 @@ from journeyman.core.words import word_lists
 from journeyman.sensitive.addresses import check_address
 from journeyman.sensitive.references import resolve
 from journeyman.sensitive.tokens import bare_url
-from journeyman.sources.openapi.document import DOCUMENT_BYTES, Document, Operation, read, server_of, snake
+from journeyman.sources.openapi.document import DOCUMENT_BYTES, Document, Operation, bundled, read, server_of, snake
 from journeyman.sources.openapi.request import Request, made_request
 from journeyman.tools.sources import UnusableTool
 from journeyman.tools.tool import Tool
@@ -107,6 +107,8 @@ class OpenApi:
         await self.close()
         data = await self._read()
         root = await asyncio.to_thread(read, data, f"the OpenAPI document {bare_url(self._document)!r}")
+        if not re.match(r"https?://", self._document):
+            root = await asyncio.to_thread(bundled, root, Path(self._document))
         base, private = self._base(root)
         check_address(base, private=private)
         import aiohttp
