@@ -1,11 +1,12 @@
-"""``python -m benchmarks.mcp [calls] [tools] [hostile] [clients] [kills]``: all of them, unless some are named.
+"""``python -m benchmarks.mcp [calls] [tools] [hostile] [clients] [kills] [gates]``: all of them, unless some are named.
 
 ``calls``: CPU of this process for a governed call (validated, graded, limited, recorded in memory) against the same
 call by the package's own client, over stdio to the same server, in turns. ``tools``: how much longer 500 tools take to
 be there than the server itself takes to list them. ``hostile``: for how long the event loop stood still, at most, with
 each of the servers in ``tests/sources/hostile``. ``clients``: whether the clients that others publish can work with the
 gateway (``benchmarks/mcp/clients.py``). ``kills``: whether calls are lost or doubled where server, gateway or client
-are killed (``benchmarks/mcp/kills.py``; ``--kills N``). Exit code 1 means that something was over its bound.
+are killed (``benchmarks/mcp/kills.py``; ``--kills N``). ``gates``: how well tools of published servers are graded
+(``benchmarks/mcp/gates.py``). Exit code 1 means that something was over its bound.
 """
 
 from __future__ import annotations
@@ -149,7 +150,9 @@ async def _one(server: McpServer, record_of: Any) -> None:
 
 BOUNDS = {"calls": {"ratio": 1.3}, "tools": {"added_s": 2.0}}
 LONGEST_STALL_MS = 50.0
-MODES = ("calls", "tools", "hostile", "clients", "kills")
+MOST_FALSE_GATES = 0.02
+"""Of the reads."""
+MODES = ("calls", "tools", "hostile", "clients", "kills", "gates")
 
 
 def missed(mode: str, found: dict[str, float]) -> list[str]:
@@ -189,6 +192,14 @@ def main() -> int:
             findings = asyncio.run(Campaign(Path(folder)).run(chosen.kills))
         print(json.dumps({"kills": findings.told()}, indent=2))
         over += [f"kills: {what}" for what in (*findings.lost, *findings.doubled, *findings.misnamed)]
+    if "gates" in wanted:
+        from benchmarks.mcp import gates
+
+        judged = asyncio.run(gates.gates())
+        print(json.dumps({"gates": judged}, indent=2))
+        over += [f"gates: {name} is taken for a read: {why}" for name, why in judged["false_passes"].items()]
+        if len(judged["false_gates"]) > MOST_FALSE_GATES * judged["reads"]:
+            over.append(f"gates: {len(judged['false_gates'])} of {judged['reads']} reads are asked about")
     print("\n".join(over) or "all within their bounds", file=sys.stderr)
     return 1 if over else 0
 

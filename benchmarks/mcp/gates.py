@@ -1,4 +1,4 @@
-"""How well tools of published servers are graded when a server is added: reads that are asked about, changes that are not.
+"""How well tools of published servers are graded when they are added: reads that are asked about, changes that are not.
 
 The packages are pinned (``node/gates``), the servers run without an account, and ``gates.json`` has the labels.
 """
@@ -14,9 +14,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from benchmarks.mcp import registry
-from journeyman import ToolLibrary
-from journeyman.app.config_tools import judged, shared_words
-from journeyman.core.specification import ToolSpecification
+from journeyman.app.config_tools import ServerReport, look_at
 from journeyman.sources import McpServer
 
 LABELS: dict[str, dict[str, Any]] = json.loads((registry.HERE / "gates.json").read_text())["servers"]
@@ -44,8 +42,8 @@ def label(server: str, tool: str) -> bool | None:
     return None if named("either") else named("reads") and not named("changes")
 
 
-async def listed(server: str, folder: Path) -> list[ToolSpecification]:
-    """A server's own tools, as it lists them without an account."""
+async def looked_at(server: str, folder: Path) -> ServerReport:
+    """What is said of a server that is to be added, from what it lists without an account."""
     said, packages = LABELS[server], registry.npm_packages("gates")
     for name, content in said.get("files", {}).items():
         (folder / name).write_text(json.dumps(content))
@@ -55,18 +53,19 @@ async def listed(server: str, folder: Path) -> list[ToolSpecification]:
         env={name: value.replace("{folder}", str(folder)) for name, value in said.get("env", {}).items()},
         start_seconds=60,
     )
-    async with ToolLibrary(sources=[source]) as library:
-        found = library.specifications()
-    return [item for item in found if "content" not in item.metadata.get("mcp", {})]
+    return await look_at(source)
 
 
 async def graded(server: str) -> Graded:
     with TemporaryDirectory() as folder:
-        tools = await listed(server, Path(folder))
-    shared, found = shared_words(tools), Graded(tools=len(tools))
-    for item in tools:
+        report = await looked_at(server, Path(folder))
+    found = Graded()
+    for item, _ in report.tools:
+        if "content" in item.metadata.get("mcp", {}):
+            continue  # the protocol's own reads
         name = item.name.partition(".")[2]
-        reads, (suggested, why) = label(server, name), judged(item, shared)
+        reads, (suggested, why) = label(server, name), report.grades[item.name]
+        found.tools += 1
         found.reads += reads is True
         if reads is True and not suggested:
             found.false_gates[name] = why
@@ -80,11 +79,8 @@ async def gates() -> dict[str, Any]:
     logging.getLogger("journeyman.mcp").setLevel(logging.CRITICAL)
     found = {server: await graded(server) for server in LABELS}
     each = found.values()
-    return {
-        "tools": sum(item.tools for item in each),
-        "reads": sum(item.reads for item in each),
-        "false_gates": {f"{server}.{name}": why for server, item in found.items() for name, why in item.false_gates.items()},
-        "false_passes": {
-            f"{server}.{name}": why for server, item in found.items() for name, why in item.false_passes.items()
-        },
+    wrong = {
+        kind: {f"{server}.{name}": why for server, item in found.items() for name, why in getattr(item, kind).items()}
+        for kind in ("false_gates", "false_passes")
     }
+    return {"tools": sum(item.tools for item in each), "reads": sum(item.reads for item in each), **wrong}

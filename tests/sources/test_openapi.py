@@ -166,7 +166,7 @@ async def test_references_lead_to_files_of_the_folder_and_to_nothing_outside(tmp
     for wrong in ('{"name": "too long"}', '{"name": "a", "size": "x"}', '{"name": "a", "owner": "too long"}'):
         with pytest.raises(ValueError, match=r"name|size|owner"):
             tool.freeze(wrong)
-    assert {name.removeprefix("shop.") for name in problems} == refused.keys()
+    assert {str(name).removeprefix("shop.") for name in problems} == refused.keys()
     assert all(
         "leads out of the document or its folder" in problems[f"shop.{name}"] for name in refused if name != "broken"
     )

@@ -474,24 +474,29 @@ def judged(item: ToolSpecification, shared: Container[str] = ()) -> tuple[bool, 
     while len(parts) > 1 and parts[0] in shared:
         parts = parts[1:]
     against = word_lists("journeyman.sources", "reads.txt")
-    if found := against["saved_at"] & {*taken}:
-        return False, f"it keeps something at {min(found)!r}"
-    if hints.get("readOnlyHint") and _looks_up(parts[:1]) and not {"and", "or"} & {*parts}:
-        return True, "the server says so, and its name begins with looking something up"
-    if found := against["changing"].intersection(parts):
-        return False, f"its name says {min(found)!r}"
-    if found := against["carried_out"] & {*taken}:
-        return False, f"what it takes as {min(found)!r} may be carried out, or kept"
-    if found := against["changing"] & {*_chosen(taken)}:
-        return False, f"one can choose {min(found)!r}"
-    if hints.get("readOnlyHint"):
-        return True, "the server says so, and its name does not gainsay it"
+    if kept := [name for name in taken if name in against["saved_at"] or _name_words(f".{name}")[:1] == ["save"]]:
+        return False, f"it keeps something at {kept[0]!r}"
     said = words(item.description)
     while said and said[0] in against["filling"]:
         said = said[1:]
+    # Where name and description begin with looking up, "run" is what is looked up, and "push" what it is sifted by.
+    twice = _looks_up(parts[:1]) and _looks_up(said[:1]) and not {"and", "or"} & {*parts}
+    if hints.get("readOnlyHint") and _looks_up(parts[:1]) and not {"and", "or"} & {*parts}:
+        return True, "the server says so, and its name begins with looking something up"
+    if found := against["changing"].intersection(parts) - (against["noun"] if twice else set()):
+        return False, f"its name says {min(found)!r}"
+    if found := against["carried_out"] & {*taken}:
+        return False, f"what it takes as {min(found)!r} may be carried out, or kept"
+    if found := against["changing"] & {*_chosen(taken, sifted=twice)}:
+        return False, f"one can choose {min(found)!r}"
+    if hints.get("readOnlyHint"):
+        return True, "the server says so, and its name does not gainsay it"
     if found := against["does"].intersection(said):
         return False, f"its description says {min(found)!r}"
     performs = said[:1] in (["perform"], ["performs"]) and _looks_up(parts[-1:])  # a web search
+    stored = [name for name in taken if against["stored"].intersection(_name_words(f".{name}")[-1:])]
+    if stored and against["transforming"].intersection(said[:1]):
+        return False, f"it may be what {stored[0]!r} names that becomes another"
     if not performs and not _looks_up(said[:1]) and not against["reading"].intersection(said[:1]):
         return False, "nothing says that it only reads"
     # The first word is the verb: later ones are often nouns that could be verbs, as in read_file.
@@ -502,10 +507,13 @@ def judged(item: ToolSpecification, shared: Container[str] = ()) -> tuple[bool, 
     return True, "its description begins with looking something up, and its name does not gainsay it"
 
 
-def _chosen(properties: Mapping[str, Any]) -> Iterator[str]:
+def _chosen(properties: Mapping[str, Any], *, sifted: bool) -> Iterator[str]:
     """The words between which arguments choose, as in one tool for several actions."""
-    for one in properties.values():
+    acting = word_lists("journeyman.sources", "reads.txt")["acting"]
+    for name, one in properties.items():
         choices = one.get("enum") if isinstance(one, dict) else None
+        if sifted and acting.isdisjoint(_name_words(f".{name}")):
+            continue
         for choice in choices if isinstance(choices, list) else ():
             yield from _name_words(f".{choice}")[:1]
 
