@@ -196,7 +196,15 @@ def test_a_planted_grant_or_origin_loads_no_code(cli: Cli, tmp_path: Path) -> No
 
 @pytest.mark.parametrize(
     "words",
-    [("approvals", "approve", "x"), ("approvals", "deny", "x"), ("runs", "resolve", "x", "y", "done"), ("trust", "f")],
+    [
+        *(
+            ("approvals", "approve", "x"),
+            ("approvals", "deny", "x"),
+            ("runs", "resolve", "x", "y", "done"),
+            ("trust", "f"),
+        ),
+        *(("runs", "resume", "x", "--yes"), ("runs", "resume", "--yes")),
+    ],
 )
 def test_deciding_needs_a_terminal(tmp_path: Path, words: tuple[str, ...]) -> None:
     (tmp_path / "f").write_text("")
@@ -204,6 +212,23 @@ def test_deciding_needs_a_terminal(tmp_path: Path, words: tuple[str, ...]) -> No
         _, told = process.communicate("y\n", timeout=WAIT_SECONDS)
     assert process.returncode == 1
     assert "only a person decides, and there is no terminal here" in told
+
+
+def test_without_a_terminal_yes_answers_no_question_that_was_asked_before(
+    shop: Path, cli: Cli, piped: Piped, serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from journeyman.doors.cli import program
+    from journeyman.testing import call
+    from tests.doors.cli.box_shop import AGENT
+
+    with serve(call("burn_shelf", shelf="a")) as server:
+        begun = (*AGENT, "--model", f"{server.url}#any", "--session", "tuesday")
+        assert cli("run", "Burn it.", *begun).code == 3
+        monkeypatch.setattr(program, "at_a_terminal", lambda: False)
+        for ended in (cli("runs", "resume", "--yes"), piped("Go on.\n", *begun, "--yes")):
+            assert "only a person decides, and there is no terminal here" in ended.err
+    [approval] = json.loads(cli("approvals", "list", "--json").out)
+    assert approval["status"] == "pending"
 
 
 def test_in_a_terminal_a_person_decides(approval: dict[str, Any], terminal: Open) -> None:

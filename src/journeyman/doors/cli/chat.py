@@ -31,6 +31,7 @@ from journeyman.core.runs import CHAT_MESSAGE_LIMIT, UNFINISHED, Role, SessionRo
 from journeyman.doors.cli import options, screen
 from journeyman.doors.cli.loading import RememberedTools, command, in_running_app, load_for_run
 from journeyman.doors.cli.options import ExitCode, RunOptions
+from journeyman.doors.cli.program import must_be_a_person
 from journeyman.doors.cli.run import see_through
 from journeyman.doors.cli.tools import print_tool, print_tools
 from journeyman.doors.cli.trust import Gate
@@ -160,6 +161,8 @@ class _Conversation:
         """Finish what was left unfinished when this conversation was left."""
         rows = await self._desk.runs(statuses=UNFINISHED, session_id=self._session.id, limit=1_000)
         code = ExitCode.DONE
+        if rows and self._options.yes:  # questions that were asked before are a person's to decide
+            must_be_a_person()
         for row in reversed(rows):  # by turn, the latest first
             if code is not ExitCode.WAITING:
                 self._console.print(f"· left unfinished, taken up again: {row.id}", style="dim")

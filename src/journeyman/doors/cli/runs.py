@@ -27,6 +27,7 @@ from journeyman.doors.cli import options, screen
 from journeyman.doors.cli.loading import RememberedTools, at_desk, command, in_running_app, load_agent, must_exist
 from journeyman.doors.cli.operated import Call, Listing, Typed, operated
 from journeyman.doors.cli.options import DEFAULT_STORE, ExitCode, RunOptions, WrongUsageError
+from journeyman.doors.cli.program import must_be_a_person
 from journeyman.doors.cli.replays import RunId, runs
 from journeyman.doors.cli.run import (
     follow,
@@ -257,6 +258,8 @@ def resume_runs(
 
     Agent, tools and model are those that each run was begun with, unless others are named.
     """
+    if given.yes:  # questions that were asked before are a person's to decide
+        must_be_a_person()
 
     async def work(app: Journeyman, given: RunOptions) -> ExitCode:
         return await (_resume_all(app, given) if run_id is None else _resume_one(app, run_id, given))
