@@ -197,3 +197,33 @@ def test_of_what_it_imports_the_users_own_modules_count_and_installed_ones_do_no
     finally:
         for name in ("own_shop", "own_help", "lib_there"):
             sys.modules.pop(name, None)
+
+
+@pytest.mark.parametrize(
+    ("line", "bound", "told"),
+    [
+        ("import importlib; rate = importlib.import_module('own_rate').RATE", True, False),
+        ("from importlib import import_module; rate = import_module('own_rate').RATE", True, False),
+        ("rate = __import__('own_rate').RATE", True, False),
+        ("import importlib; rate = importlib.import_module('own_' + 'rate').RATE", False, True),
+        ("import subprocess; rate = subprocess.run(['python', 'own_rate.py'])", False, True),
+        ("import os; rate = os.system('python own_rate.py')", False, True),
+        ("rate = eval(open('own_rate.py').read()[7:])", False, True),
+        ("rate = 2", False, False),
+    ],
+)
+def test_code_that_is_loaded_by_name_counts_or_is_said_not_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: str, bound: bool, told: bool
+) -> None:
+    (tmp_path / "own_shop.py").write_text(f"def pay(amount: int) -> int:\n    {line}\n    return amount\n")
+    (tmp_path / "own_rate.py").write_text("RATE = 1\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    try:
+        paying = importlib.import_module("own_shop").pay
+        at_first = modules_fingerprint(paying)
+        (tmp_path / "own_rate.py").write_text("RATE = 20\n")
+        assert (modules_fingerprint(paying) != at_first) is bound
+        said = tool(paying, description="Pay.").not_bound_to
+        assert said == ("programs that its modules start, or code that they load by name" if told else "")
+    finally:
+        sys.modules.pop("own_shop", None)

@@ -157,7 +157,7 @@ def question(
         digest=bound_to,
         # What a grant is bound to: one for a tool covers no flow, and one for a flow covers no other.
         tool_digest=digest(tool_digest, current.flow_key) if flow else tool_digest,
-        not_bound_to=f"what {tool.runs_elsewhere} does with it" if tool.runs_elsewhere else "",
+        not_bound_to=tool.not_bound_to,
         about=about,
         grounding=current.grounding,
         flow=flow,

@@ -47,24 +47,34 @@ def modules_fingerprint(function: Callable[..., Any]) -> str:
 
     Neither comments nor layout count. Empty where the function is of an installed package, or has no file.
     """
+    sources = _own_sources(function)
+    return digest(*sorted(f"{path.name} {source.digest}" for path, source in sources.items())) if sources else ""
+
+
+def loads_by_name(function: Callable[..., Any]) -> bool:
+    """Whether these modules start programs, or load code that no import names: what that does is in no fingerprint."""
+    return any(source.loads for source in _own_sources(function).values())
+
+
+def _own_sources(function: Callable[..., Any]) -> dict[Path, _Source]:
     module = sys.modules.get(getattr(_innermost(function), "__module__", None) or "")
     file = getattr(module, "__file__", None)
     if module is None or file is None or not is_own(Path(file)):
-        return ""
+        return {}
     spec = getattr(module, "__spec__", None)
     name = module.__name__ if spec is None else spec.name
     path = Path(file).resolve()
     root = path.parents[min(name.count(".") + (path.name == "__init__.py"), len(path.parents) - 1)]
     searched = dict.fromkeys((root, *(Path(entry).resolve() for entry in sys.path)))
     folders = [folder for folder in searched if is_own(folder)]
-    digests: dict[Path, str] = {}
+    sources: dict[Path, _Source] = {}
     top_levels = {name.partition(".")[0]: [root]} if _has(root, name.partition(".")[0]) else {}
     pending = [(path, name)] if top_levels else []
     while pending:
         path, name = pending.pop()
-        if path in digests or (source := _source(path)) is None:
+        if path in sources or (source := _source(path)) is None:
             continue
-        digests[path] = source.digest
+        sources[path] = source
         package = name if path.name == "__init__.py" else name.rpartition(".")[0]
         for level, imported in source.imports:
             steps = package.split(".")
@@ -74,14 +84,21 @@ def modules_fingerprint(function: Callable[..., Any]) -> str:
             if top not in top_levels:  # most are of installed packages, and looked for once
                 top_levels[top] = [folder for folder in folders if _has(folder, top)]
             pending += _files(wanted, top_levels[top])
-    return digest(*sorted(f"{path.name} {text}" for path, text in digests.items())) if digests else ""
+    return sources
 
 
 class _Source(NamedTuple):
-    """What a file says: a digest of its syntax, and what it imports, with the dots before it."""
+    """What a file says: a digest of its syntax, what it imports, with the dots before it, and whether it starts
+    programs or loads code by names that are made while it runs."""
 
     digest: str
     imports: frozenset[tuple[int, str]]
+    loads: bool
+
+
+_STARTERS = frozenset({"subprocess", "runpy", "ctypes", "pty", "os.system", "os.popen"})
+_LOADING = frozenset({"exec", "eval", "__import__", "import_module"})
+_LOADING_OF = frozenset({"import_module", "spec_from_file_location", "system", "popen", "create_subprocess_exec"})
 
 
 _SOURCES: dict[Path, tuple[tuple[int, ...], _Source]] = {}
@@ -99,6 +116,7 @@ def _source(path: Path) -> _Source | None:
     except OSError:
         return None
     imports: set[tuple[int, str]] = set()
+    loads = False
     try:
         tree = ast.parse(data)
         text = ast.dump(tree)
@@ -108,9 +126,18 @@ def _source(path: Path) -> _Source | None:
             elif isinstance(node, ast.ImportFrom):
                 imports.add((node.level, node.module or ""))
                 imports.update((node.level, ".".join(filter(None, (node.module, a.name)))) for a in node.names)
+            elif isinstance(node, ast.Call):
+                plain = isinstance(node.func, ast.Name)
+                called = getattr(node.func, "id" if plain else "attr", "")
+                name = getattr(node.args[0], "value", None) if node.args else None
+                if called in ("import_module", "__import__") and isinstance(name, str):  # as good as an import
+                    imports.add((len(name) - len(name.lstrip(".")), name.lstrip(".")))
+                else:
+                    loads = loads or called in (_LOADING if plain else _LOADING_OF)
+        loads = loads or any(not level and name in _STARTERS for level, name in imports)
     except (SyntaxError, ValueError, RecursionError):
         text = data.hex()
-    source = _Source(digest(text), frozenset(imports))
+    source = _Source(digest(text), frozenset(imports), loads)
     _SOURCES[path] = (state, source)
     return source
 

@@ -158,6 +158,15 @@ class Tool(Generic[P, R]):
         modules = modules_fingerprint(self.function)
         return digest(self.digest, modules) if modules else self.digest
 
+    @property
+    def not_bound_to(self) -> str:
+        """What an answer about this tool says nothing of, in words; empty where it is bound to all that runs."""
+        from journeyman.tools.fingerprint import loads_by_name
+
+        if self.runs_elsewhere:
+            return f"what {self.runs_elsewhere} does with it"
+        return "programs that its modules start, or code that they load by name" if loads_by_name(self.function) else ""
+
     def freeze(self, text: str, given: dict[str, Any] | None = None) -> FrozenArguments:
         """Check arguments given as canonical JSON text. Raises ArgumentsError.
 
