@@ -19,7 +19,7 @@ from journeyman.models.embedded import EmbeddedModel, files
 from journeyman.models.embedded.tools import (
     cannot_help,
     form_of,
-    framed_form_of,
+    ordered_form_of,
     small_talk,
     whole_of,
 )
@@ -113,7 +113,7 @@ def test_a_request_in_the_words_of_an_example_is_an_order(request_: str, order: 
     text, day = {"type": "string"}, {"type": "string", "format": "date"}
     create = tool("create_task", required=("title",), title=text, when=day)
     create = create.model_copy(update={"examples": ("I have to call Anna", "Put bread on my list")})
-    form = framed_form_of(create, request_, MONDAY)
+    form = ordered_form_of(create, request_, MONDAY, worded=True)
     assert (form.asked if form else None) == order
 
 
@@ -121,7 +121,7 @@ def test_what_stands_around_it_is_left_where_it_says_something() -> None:
     status = {"type": "string", "enum": ["done", "open"]}
     update = tool("update_task", required=("task",), task={"type": "string"}, status=status)
     update = update.model_copy(update={"examples": ("I am done with the essay",)})
-    form = framed_form_of(update, "I am done with the report", MONDAY)
+    form = ordered_form_of(update, "I am done with the report", MONDAY)
     assert form is not None
     assert form.asked == "Update task: I am done with the report"
 
@@ -135,6 +135,71 @@ def test_one_sentence_makes_one_task_and_two_make_two() -> None:
 
     assert made("Buy bread", "Add buy bread") == 1
     assert made("Buy bread", "Buy milk") == 2
+
+
+@pytest.mark.parametrize(
+    ("said", "copied", "whole"),
+    [
+        ("Cancel the call with Lena", "Lena", "call with Lena"),
+        ("throw away the entry visit grandpa", "grandpa", "visit grandpa"),
+        ("Cancel Lena", "Lena", "Lena"),
+        ("Cancel the event at noon", "noon", "noon"),
+        ("Please cancel my call, Lena", "Lena", "Lena"),
+    ],
+)
+def test_what_a_tool_acts_on_is_taken_whole(said: str, copied: str, whole: str) -> None:
+    cancel = tool("cancel_event", required=("event",), event={"type": "string"})
+    cancel = cancel.model_copy(update={"description": "Cancel an entry."})
+    [call] = form_of([cancel], said, MONDAY).calls(
+        [{"name": "cancel_event", "arguments": {"event": copied}}], text=said, confidence=1.0, today=MONDAY
+    )
+    assert call.arguments == {"event": whole}
+
+
+@pytest.mark.parametrize(
+    ("said", "copied", "whole"),
+    [
+        ("Ann Lee was born in May", {"name": "Lee"}, {"name": "Ann Lee"}),
+        ("note that Ann Lee was here", {"name": "Ann"}, {"name": "Ann Lee"}),
+        ("Call Anna", {"name": "Anna"}, {"name": "Anna"}),
+        ("add Ann Lee", {"name": "Ann", "text": "Lee"}, {"name": "Ann", "text": "Lee"}),
+        ("add Ann Lee, ann@lee.example", {"name": "Ann"}, {"name": "Ann Lee", "email": "ann@lee.example"}),
+        ("add ann, ann@lee.example", {"name": "ann@lee.example"}, {"name": "ann@lee.example"}),
+        ("add ann, a@b.example or c@d.example", {"name": "ann"}, {"name": "ann"}),
+        ("add ann of https://ann.example/x", {"name": "ann"}, {"name": "ann", "website": "https://ann.example/x"}),
+    ],
+)
+def test_names_are_taken_whole_and_addresses_go_where_they_belong(
+    said: str, copied: dict[str, str], whole: dict[str, str]
+) -> None:
+    text = {"type": "string"}
+    parts = {"name": text, "text": text, "email": text, "website": {"type": "string", "format": "uri"}}
+    add = tool("add", required=()).model_copy(update={"parameters": {"type": "object", "properties": parts}})
+    [call] = form_of([add], said, MONDAY).calls(
+        [{"name": "add", "arguments": copied}], text=said, confidence=1.0, today=MONDAY
+    )
+    assert call.arguments == whole
+
+
+@pytest.mark.parametrize(
+    ("said", "copied", "settled"),
+    [
+        ("a four star hotel", {"number_of_rooms": 4}, {"stars": 4}),
+        ("4 stars and two rooms", {"stars": 2}, {"stars": 4, "number_of_rooms": 2}),
+        ("nine rooms", {}, {"number_of_rooms": 9}),
+        ("a room with 3 stars or 4 stars", {"stars": 3}, {"stars": 3}),
+        ("a hotel for 4", {"number_of_rooms": 4}, {"number_of_rooms": 4}),
+    ],
+)
+def test_a_number_goes_to_the_parameter_whose_word_stands_beside_it(
+    said: str, copied: dict[str, int], settled: dict[str, int]
+) -> None:
+    number = {"type": "integer"}
+    search = tool("search", required=(), stars=number, number_of_rooms=number)
+    [call] = form_of([search], said, MONDAY).calls(
+        [{"name": "search", "arguments": copied}], text=said, confidence=1.0, today=MONDAY
+    )
+    assert call.arguments == settled
 
 
 def test_the_only_number_of_a_request_goes_where_a_number_is_wanted() -> None:

@@ -54,9 +54,14 @@ def play(monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setattr(model, "engine_files", lambda folder: EngineFiles(Path("engine"), Path("weights")))
 
     async def respond(
-        engines: Engines, *messages: Message, tools: Sequence[ToolSpecification] = TOOLS, rank: Any = None
+        engines: Engines,
+        *messages: Message,
+        tools: Sequence[ToolSpecification] = TOOLS,
+        rank: Any = None,
+        serves: Any = None,
     ) -> Any:
         embedded = EmbeddedModel(rank=rank)
+        embedded.serves = serves
         embedded._engines = engines  # type: ignore[assignment]  # a table has no processes
         return await embedded.respond(asked(*messages, tools=tuple(tools)))
 
@@ -115,6 +120,37 @@ async def test_not_to_forget_is_no_negation(play: Any) -> None:
     engines = Engines(("delete_task", 0.9), negation=True, delete_task={"task": "milk"})
     response = await play(engines, Message.user("Don't let me forget to delete the milk task"))
     assert [call.arguments for call in response.calls] == [{"task": "milk"}]
+
+
+async def test_why_something_is_asked_for_is_no_negation(play: Any) -> None:
+    for said, calls in (("I don't need the milk any more, delete it", 1), ("I don't want you to delete the milk", 0)):
+        engines = Engines(("delete_task", 0.9), negation=True, delete_task={"task": "milk"})
+        assert len((await play(engines, Message.user(said))).calls) == calls
+
+
+@pytest.mark.parametrize(("served", "chance", "calls"), [(True, 0.9, 1), (False, 0.9, 0), (True, 0.4, 0)])
+async def test_what_the_ranking_puts_first_by_far_is_ordered_where_a_tool_serves_the_request(
+    play: Any, served: bool, chance: float, calls: int
+) -> None:
+    async def rank(text: str, tools: Sequence[ToolSpecification]) -> list[tuple[ToolSpecification, float]]:
+        return [(tools[1], chance), (tools[0], 0.1)]
+
+    async def serves(text: str, tools: Sequence[ToolSpecification]) -> bool:
+        return served
+
+    engines = Engines((None, 0.9), delete_task={"task": "milk"})
+    response = await play(engines, Message.user("The milk task is over"), rank=rank, serves=serves)
+    assert len(response.calls) == calls
+
+
+async def test_two_calls_of_one_tool_for_one_thing_must_be_surer(play: Any) -> None:
+    class Twice(Engines):
+        async def ask(self, setup: Setup, turns: Sequence[str]) -> Any:
+            calls = [{"name": "delete_task", "arguments": {"task": each}} for each in ("milk", "bread")]
+            return {"function_calls": calls, "confidence": 0.4, "validation": {}}
+
+    for said, calls in (("Delete the milk and the bread task", 2), ("Delete the milk bread task", 0)):
+        assert len((await play(Twice(), Message.user(said))).calls) == calls
 
 
 @pytest.mark.parametrize(("choice", "arguments"), [(0.7, 0.2), (0.2, 0.7)])

@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 import re
-import socket
 import sys
 import threading
 import time
 import tomllib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib import metadata
 from pathlib import Path
 
 import pytest
 
+from journeyman.app.assembly import model_named
+from journeyman.app.finding import is_served, tools_with_chances
 from journeyman.core.errors import ConfigurationError
 from journeyman.core.lazy import install_command
-from journeyman.core.specification import ToolSpecification
 from journeyman.models import local_servers, resolve
 from journeyman.models.embedded import files
-from journeyman.models.local_servers import find_server
 from journeyman.models.openai import OpenAIModel
 from journeyman.models.resolve import explain_choice, model_from_name, ollama_address
 from journeyman.testing import ScriptedModel
@@ -270,108 +269,6 @@ def test_our_own_entry_points_are_those_of_the_table(acme: Acme, monkeypatch: py
 
 
 def test_a_model_that_ranks_tools_is_given_the_ranking(acme: Acme) -> None:
-    acme("class Model:\n  rank = None\ndef model(name): return Model()")
-    assert getattr(model_from_name("acme:x", rank=rank_nothing), "rank") is rank_nothing  # noqa: B009
-
-
-async def rank_nothing(text: str, tools: Sequence[ToolSpecification]) -> Sequence[tuple[ToolSpecification, float]]:
-    return ()
-
-
-# --- servers on this machine
-
-
-def test_a_server_on_this_machine_comes_before_a_file(local: Local, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("JOURNEYMAN_GGUF", "weights.gguf")
-    assert explain_choice()[-1] == "auto: gguf:weights.gguf"
-    port = local(MODELS)
-    monkeypatch.setattr(local_servers, "SERVERS", {"LM Studio": port})
-    assert resolved("auto") == ("org/model", f"http://127.0.0.1:{port}/v1")
-    assert explain_choice()[-2:] == [
-        f"servers on this machine: LM Studio at port {port}",
-        f"auto: http://127.0.0.1:{port}/v1#org/model",
-    ]
-
-
-@pytest.mark.parametrize(
-    ("variables", "name", "told"),
-    [
-        ({"JOURNEYMAN_MODEL": "http://127.0.0.1:9/v1#m"}, "auto", "check JOURNEYMAN_MODEL"),
-        ({"OPENAI_BASE_URL": "http://127.0.0.1:9/v1", "OPENAI_MODEL": "m"}, "auto", "check OPENAI_BASE_URL"),
-        ({"OLLAMA_HOST": "127.0.0.1:9", "OPENAI_BASE_URL": "http://127.0.0.1:8/v1"}, "ollama:m", "check OLLAMA_HOST"),
-        ({"OPENAI_BASE_URL": "http://127.0.0.1:8/v1"}, "http://127.0.0.1:9/v1#m", "the address in the model's name"),
-    ],
-)
-async def test_a_hint_names_what_the_address_was_taken_from(
-    variables: dict[str, str], name: str, told: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for variable, value in variables.items():
-        monkeypatch.setenv(variable, value)
-    model = model_from_name(name)
-    assert isinstance(model, OpenAIModel)
-    guidance = model._faults.unreachable(OSError()).info.user_guidance or ""
-    assert told in guidance
-    assert "OPENAI_BASE_URL" not in guidance or "OPENAI_BASE_URL" in told
-
-
-def test_a_hint_names_the_variable_of_a_model_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", "k")
-    monkeypatch.setenv("OPENAI_MODEL", "nope")
-    model = model_from_name("auto")
-    assert isinstance(model, OpenAIModel)
-    missing = model._faults.refused(404, b"").info.user_guidance or ""
-    assert missing.startswith("check the model's name in OPENAI_MODEL, and that OPENAI_BASE_URL is right")
-    monkeypatch.setenv("JOURNEYMAN_MODEL", "gpt-5")
-    with pytest.raises(ConfigurationError, match=r"^JOURNEYMAN_MODEL: model 'gpt-5' is unknown"):
-        model_from_name("auto")
-
-
-def test_nobody_is_asked_when_a_model_was_named(local: Local, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[str] = []
-    monkeypatch.setattr(local_servers, "SERVERS", {"vLLM": local(MODELS, asked=asked)})
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
-    model_from_name("auto")
-    model_from_name("ollama:qwen3")
-    assert asked == []
-
-
-def test_the_first_server_in_order_is_taken(local: Local) -> None:
-    slow, quick = local(MODELS, seconds=0.1), local(MODELS)
-    found = find_server({"slow": slow, "quick": quick})
-    assert found is not None
-    assert (found.kind, found.port) == ("slow", slow)
-
-
-@pytest.mark.parametrize(
-    "answer",
-    [
-        b"<html>It works!</html>",
-        b"[]",
-        b'{"data": {}}',
-        b'{"data": []}',
-        b'{"data": [1, {"id": 2}, {}]}',
-        b'{"data": [{"id": "text-embedding-nomic"}]}',
-        b'{"data": [{"id": "assistant", "owned_by": "journeyman"}]}',
-    ],
-)
-def test_what_lists_no_model_is_no_model_server(local: Local, answer: bytes) -> None:
-    assert find_server({"other": local(answer)}) is None
-
-
-def test_a_redirect_is_not_followed(local: Local) -> None:
-    asked: list[str] = []
-    target = local(MODELS, asked=asked)
-    assert find_server({"moved": local(b"", status=302, location=f"http://127.0.0.1:{target}/v1/models")}) is None
-    assert asked == []
-
-
-def test_a_port_that_never_answers_costs_a_moment_only() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as silent:
-        assert find_server({"silent": silent.getsockname()[1]}) is None
-
-
-def test_the_finding_holds_for_a_while(local: Local) -> None:
-    asked: list[str] = []
-    servers = {"vLLM": local(MODELS, asked=asked)}
-    assert find_server(servers) == find_server(servers)
-    assert asked == ["/v1/models"]
+    acme("class Model:\n  rank = serves = None\ndef model(name): return Model()")
+    made = model_named("acme:x")
+    assert (getattr(made, "rank"), getattr(made, "serves")) == (tools_with_chances, is_served)  # noqa: B009

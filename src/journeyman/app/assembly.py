@@ -19,7 +19,7 @@ from journeyman.agent.offer import Offer
 from journeyman.agent.run import NO_LIMITS, Planner, Run, effective_limits
 from journeyman.agent.state import RunState
 from journeyman.agent.turn import ModelPlanner
-from journeyman.app.finding import DefaultRanker, find_gap, tools_with_chances
+from journeyman.app.finding import DefaultRanker, find_gap, is_served, tools_with_chances
 from journeyman.core.calls import Caller
 from journeyman.core.data import FORMAT, LOG_FIELDS, canonical_json
 from journeyman.core.errors import ConfigurationError
@@ -228,13 +228,15 @@ def ranking_tools(model: Model) -> Model:
     """A model that somebody made, with the ranking of tools if it can use one and has none."""
     if getattr(model, "rank", ...) is None:
         model.rank = tools_with_chances  # type: ignore[attr-defined]  # just seen
+    if getattr(model, "serves", ...) is None:
+        model.serves = is_served  # type: ignore[attr-defined]  # just seen
     return model
 
 
 def model_named(model: str | ModelSettings) -> Model:
     from journeyman.models.resolve import model_from_name
 
-    return model_from_name(model, rank=tools_with_chances)
+    return ranking_tools(model_from_name(model))
 
 
 _SHARED: dict[tuple[str | None, ...], Model] = {}

@@ -43,17 +43,31 @@ async def tools_with_chances(
 ) -> Sequence[tuple[ToolSpecification, float]]:
     """Tools with the chance that each serves a text, best first: for a model that can weigh only a few.
 
-    Where an order to change something names what one of them does, and yet one that only reads comes first, those that
-    only read are left out.
+    Who asks a question, or to find something, wants nothing changed: where a tool only reads, those that change
+    something are left out. And where an order to change something names what one of them does, and yet one that only
+    reads comes first, those that only read are.
     """
-    from journeyman.choosing.actions import asked_actions, only_reads, tool_actions
+    from journeyman.choosing.actions import LOOKED_UP, asked_actions, is_mere_question, only_reads, tool_actions
 
-    asked, named = asked_actions(text)[0], {tool.name: tool for tool in tools}
+    asked, every = asked_actions(text)
+    finding = bool(asked) and asked <= {"search", "list"} and every <= LOOKED_UP
+    reading = [tool for tool in tools if tool.read_only and (not finding or asked & tool_actions(tool))]
+    if reading and (finding or is_mere_question(text)):
+        tools = [tool for tool in tools if tool.read_only or (finding and asked & tool_actions(tool))]
+    named = {tool.name: tool for tool in tools}
     by_chance = await tool_ranking().ranked(text, tools, patient=True)
     ranked = [(named[name], chance) for name, chance in by_chance.tools]
     if ranked and only_reads(ranked[0][0], asked) and any(asked & tool_actions(tool) for tool in tools):
         return [(tool, chance) for tool, chance in ranked if not only_reads(tool, asked)]
     return ranked
+
+
+async def is_served(text: str, tools: Sequence[ToolSpecification]) -> bool:
+    """Whether much speaks for one of some tools, though a model would call none of them."""
+    from journeyman.choosing.gaps import fitting
+
+    fits = await fitting(text, tools, embedder=gap_embedder(), confidence=0.0)
+    return not fits.passing and (fits.served or fits.fits)
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,6 +48,13 @@ def mood_of(text: str) -> str:
     return "order" if actions_of(words(bare)[:2]) else "statement"
 
 
+def is_mere_question(text: str) -> bool:
+    """Whether a text has questions alone, and none that asks for something to be done: "could you …?"."""
+    return not wording.asks_for_a_deed.search(text) and all(
+        wording.asks.match(sentence) and mood_of(sentence) == "question" for sentence, _ in _sentences(text)
+    )
+
+
 def cued_actions(text: str) -> frozenset[str]:
     """What a request wants done, by turns of phrase that hold no verb for it."""
     return frozenset(action for action, pattern in patterns(_PACKAGE, "cues.txt").items() if pattern.search(text))

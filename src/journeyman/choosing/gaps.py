@@ -209,6 +209,11 @@ class Fitting:
     def best(self) -> float:
         return self.tools[0][1] if self.tools else float("-inf")
 
+    @property
+    def fits(self) -> bool:
+        """Whether the best fits well enough."""
+        return self.best >= (NEEDED_BY_WORDS if self.by_words else NEEDED)
+
 
 class RequestReader:
     """Reads requests among the tools of a library, or among some specifications.

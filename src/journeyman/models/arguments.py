@@ -24,6 +24,9 @@ ENDS = frozenset(("before", "until", "till", "to", "end", "by"))
 CLOSING = ".,;:!?)]}>'\"”’"
 ALIKE = 0.8
 NUMBERS = ("integer", "number")
+NO_QUANTITY = frozenset(("number", "count", "amount", "num", "max", "min", "of", "id", "value"))
+"""What names of parameters have that a request does not say beside a number."""
+ADDRESSES = {frozenset(("email", "mail")): "mail", frozenset(("url", "uri", "link", "website")): "address"}
 EXCEPTED = r"\b(?:except(?: for)?|apart from|other than|but not|instead of|rather than)\s+(?:(?:the|my|a|an)\s+)?"
 
 
@@ -104,17 +107,73 @@ def _grounded(value: Any, schema: Mapping[str, Any], text: str, today: date) -> 
     return value
 
 
-def with_number(arguments: Mapping[str, Any], schema: Mapping[str, Any], text: str, today: date) -> dict[str, Any]:
-    """The arguments, and the only number of a request where the only parameter for one was left out."""
+def with_numbers(arguments: Mapping[str, Any], schema: Mapping[str, Any], text: str, today: date) -> dict[str, Any]:
+    """The arguments with the numbers that a request says beside the word of one parameter: "four stars", "floor 2".
+
+    And with the only number, where the only parameter for one was left out.
+    """
     for each in reversed(mentions(text, today)):
         text = without(text, each)
-    takes = [name for name, part in schema.get("properties", {}).items() if part.get("type") in NUMBERS]
-    given = {piece for value in arguments.values() for piece in str(value).split()}
+    takes = {name: part for name, part in schema.get("properties", {}).items() if part.get("type") in NUMBERS}
+    told = {name: {stem(word) for word in words(name) if word not in NO_QUANTITY} for name in takes}
+    said, made = _quantities(text), dict(arguments)
+    for name in takes:
+        own = told[name].difference(*(each for other, each in told.items() if other != name))
+        beside = [value for value, near in said if near & own]
+        if len(beside) == 1:
+            stray = [value for value, _ in said].count(beside[0]) == 1
+            made = {key: value for key, value in made.items() if key not in takes or value != beside[0] or not stray}
+            made[name] = _as_declared(beside[0], takes[name])
+    given = {piece for value in made.values() for piece in str(value).split()}
     free = [number for number in _numbers(text) if f"{number:g}" not in given]
-    if len(takes) != 1 or takes[0] in arguments or len(free) != 1:
-        return dict(arguments)
-    whole = schema["properties"][takes[0]]["type"] == "integer"
-    return {**arguments, takes[0]: int(free[0]) if whole else free[0]}
+    if len(takes) == 1 and not takes.keys() & made.keys() and len(free) == 1:
+        made |= {name: _as_declared(free[0], part) for name, part in takes.items()}
+    return made
+
+
+def _as_declared(number: float, schema: Mapping[str, Any]) -> float:
+    return int(number) if schema["type"] == "integer" or number.is_integer() else number
+
+
+def _quantities(text: str) -> list[tuple[float, set[str]]]:
+    """The numbers of a request, in digits or words, each with the stems of the words beside it."""
+    spelled = list(WORD.finditer(text))
+    counts = {word: count for word, count in COUNTS.items() if word != "a"}
+    said = [(span.start(), float(counts[span[0].casefold()])) for span in spelled if span[0].casefold() in counts]
+    said += [(match.start(), float(match[0].replace(",", "."))) for match in _english.number.finditer(text)]
+    near = [
+        [span[0].casefold() for span in spelled if span.start() < start][-1:]
+        + [span[0].casefold() for span in spelled if span.start() > start][:2]
+        for start, _ in said
+    ]
+    return [(value, {stem(word) for word in beside}) for (_, value), beside in zip(said, near, strict=True)]
+
+
+def with_addresses(arguments: Mapping[str, Any], schema: Mapping[str, Any], text: str) -> dict[str, Any]:
+    """The arguments, and the only e-mail or web address of a request where the only parameter for it was left out."""
+    made = dict(arguments)
+    for kind, pattern in ADDRESSES.items():
+        said = {match[0].rstrip(CLOSING) for match in getattr(_english, pattern).finditer(text)}
+        properties: Mapping[str, Mapping[str, Any]] = schema.get("properties", {})
+        takes = [name for name, part in properties.items() if kind & {*words(name), str(part.get("format"))}]
+        if len(said) == len(takes) == 1 and takes[0] not in made and not said & set(map(str, made.values())):
+            made[takes[0]] = said.pop()
+    return made
+
+
+def has_name(text: str) -> bool:
+    """Whether a request has a word with a capital inside a sentence."""
+    return bool(_english.capital.search(text))
+
+
+def whole_names(arguments: Mapping[str, Any], text: str) -> dict[str, Any]:
+    """The arguments with names as the request has them: of "Ann Lee" the engine copies "Lee"."""
+    made = dict(arguments)
+    for name in _english.person.finditer(text):
+        parts = {key for key, value in made.items() if isinstance(value, str) and value and value in name[0].split()}
+        if len(parts) == 1:
+            made[parts.pop()] = name[0]
+    return made
 
 
 def with_choices(arguments: Mapping[str, Any], schema: Mapping[str, Any], text: str) -> dict[str, Any]:
@@ -235,7 +294,19 @@ def _resolved(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> Mapp
 WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 NEAR = {"today": 0, "tonight": 0, "tomorrow": 1, "yesterday": -1, "day after tomorrow": 2}
 WRITTEN = ("%Y-%m-%d", "%d %B %Y", "%B %d %Y", "%d %b %Y", "%b %d %Y")
-COUNTS = {"a": 1, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "ten": 10}
+COUNTS = {
+    "a": 1,
+    "one": 1,
+    "two": 2,
+    "three": 3,
+    "four": 4,
+    "five": 5,
+    "six": 6,
+    "seven": 7,
+    "eight": 8,
+    "nine": 9,
+    "ten": 10,
+}
 LONGEST_DAY = 6
 """In words: "the last day of this month"."""
 

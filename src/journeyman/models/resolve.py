@@ -31,7 +31,6 @@ from journeyman.sensitive.tokens import bare_url
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-    from journeyman.models.embedded.model import Rank
 
 Factory: TypeAlias = Callable[[str, ModelSettings], Model]
 
@@ -60,7 +59,7 @@ MODEL_VARIABLE = "JOURNEYMAN_MODEL"
 GGUF_VARIABLE = "JOURNEYMAN_GGUF"
 
 
-def model_from_name(model: str | ModelSettings, *, rank: Rank | None = None) -> Model:
+def model_from_name(model: str | ModelSettings) -> Model:
     """The model that a name or settings stand for. ``auto`` is the first that ``explain_choice`` finds.
 
     ``rank`` helps a model that cannot weigh many tools at once.
@@ -80,8 +79,6 @@ def model_from_name(model: str | ModelSettings, *, rank: Rank | None = None) -> 
         if named_by:
             raise ConfigurationError(f"{named_by}: {error}") from error
         raise
-    if rank is not None and hasattr(made, "rank"):
-        made.rank = rank
     if named_by and hasattr(made, "named_by"):
         made.named_by = named_by
     return made

@@ -33,8 +33,8 @@ from journeyman.models.embedded.tools import (
     cannot_help,
     first_paragraph,
     form_of,
-    framed_form_of,
     not_said,
+    ordered_form_of,
     small_talk,
     stems,
     whole_of,
@@ -44,6 +44,9 @@ from journeyman.models.structured import without_finish
 
 Rank: TypeAlias = Callable[[str, Sequence[ToolSpecification]], Awaitable[Sequence[tuple[ToolSpecification, float]]]]
 """Tools in the order in which they serve a text, each with the chance that it is the one, if one of them is."""
+
+Serves: TypeAlias = Callable[[str, Sequence[ToolSpecification]], Awaitable[bool]]
+"""Whether much speaks for one of some tools."""
 
 GATE = 0.05
 """Tuned on one half of benchmarks/embedded, as is the next: below it wrong calls outnumber right ones."""
@@ -64,6 +67,8 @@ SURE = 0.5
 ALONE, TOGETHER = 4.0, 2.0
 """How much counts how sure the engine is of a tool alone, and of its choice, beside the log of its chance."""
 LEAST_CHANCE = 0.01
+BY_FAR = 0.6
+"""The chance from which on a tool is first by far."""
 MOST_PARTS = 3
 """Of a request that may ask for several things."""
 AS_IN_EXAMPLE = 5.0
@@ -77,8 +82,12 @@ NAME = re.compile(r"[\w.-]+")
 AS_WORDED = 0.5
 """How sure it is of a call that served a request of the same wording before: sure enough to make it, and no reason to
 ask nobody where calls that are hard to undo need a person."""
-REMEMBERED = re.compile(r"\b(?:don['’]?t|do not|never) (?:let (?:me|us) )?forget\b", re.IGNORECASE)
-"""Two negations that ask for something."""
+REMEMBERED = re.compile(
+    r"\b(?:don['’]?t|do not|never) (?:let (?:me|us) )?forget\b"
+    r"|(?:n['’]?t|\bnot) (?:need|want|use) (?!you\b|to\b)[^.;!?]* any ?(?:more|longer)\b",
+    re.IGNORECASE,
+)
+"""Negations that ask for something, or tell why it is asked for."""
 LONGEST_GUIDANCE = 600
 """Of the agent's instruction and advice, in characters: with much more it is less sure of every choice."""
 LONGEST_EXAMPLE = 80
@@ -110,6 +119,8 @@ class EmbeddedModel:
     ) -> None:
         self._gate = gate
         self.rank = rank
+        self.serves: Serves | None = None
+        """Asked where the engine would call nothing; what the ranking puts first is then told to it as an order."""
         self._folder = folder
         self._timeout = timeout
         self._clock = clock or SystemClock()
@@ -151,6 +162,8 @@ class EmbeddedModel:
         if conversation.results and not SEVERAL.search(conversation.text) and advised is None:
             return self._of_results(conversation, Usage())
         proposed = await self._proposed(files, weighed, conversation)
+        if not proposed.calls and not proposed.forbidden and not conversation.results:
+            proposed = await self._ordered(files, weighed, conversation, tools) or proposed
         if conversation.is_advised and any(not tool.read_only for tool in proposed.tools):
             # What changes something it must choose without having been told of it.
             proposed = await self._proposed(files, weighed, conversation.unadvised())
@@ -163,6 +176,8 @@ class EmbeddedModel:
         talk = small_talk(conversation.text, tools)
         # Where nothing else speaks for a call it must be surer.
         doubt = WHERE_ADVISED if follows else {True: CONFIRMED, False: REFUTED, None: IN_DOUBT}[proposed.confirmed]
+        if len({call.tool_name for call in calls}) < len(calls) and not SEVERAL.search(conversation.text):
+            evident, doubt = False, IN_DOUBT  # one thing is asked for, and it was not understood
         needed = self._gate * (1 if evident else doubt)
         answerable = talk is not None and not evident and not any(call.arguments for call in calls)
         served = bool(calls) and proposed.confidence >= needed and not answerable
@@ -223,7 +238,7 @@ class EmbeddedModel:
         text = " ".join(LatestRequest(request.messages).turns())
         said = await self._ask(Setup(files=files, system="", tools=form.text), [text])
         confidence, today = _number(said.get("confidence")), moment(self._clock.time()).date()
-        filled = form.calls(_calls(said, text), text=text, confidence=confidence, today=today)[:1]
+        filled = form.calls(_calls(said), text=text, confidence=confidence, today=today)[:1]
         before = [call.arguments for message in request.messages for call in message.calls]
         if not filled or confidence < self._gate or filled[0].arguments in before:
             raise ModelError(
@@ -250,8 +265,8 @@ class EmbeddedModel:
             return surest(
                 together, await self._filled(files, form_of(tools[:1], conversation.text, today), conversation)
             )
-        framed = () if together.forbidden else (framed_form_of(tool, conversation.text, today) for tool in tools)
-        if worded := next((form for form in framed if form), None):
+        forms = (ordered_form_of(tool, conversation.text, today, worded=True) for tool in tools)
+        if worded := None if together.forbidden else next((form for form in forms if form), None):
             [tool] = worded.tools.values()
             if tool.name in named:  # as it is said, it copies better
                 made = await self._filled(files, form_of([tool], conversation.text, today), conversation)
@@ -274,6 +289,21 @@ class EmbeddedModel:
         best = max(weights, key=weights.__getitem__)
         return surest(together, alone[best]) if best in named else alone[best]
 
+    async def _ordered(
+        self,
+        files: EngineFiles,
+        weighed: Sequence[tuple[ToolSpecification, float]],
+        conversation: LatestRequest,
+        tools: Sequence[ToolSpecification],
+    ) -> Proposal | None:
+        """What it makes of an order for the tool that the ranking puts first by far, if one serves the request."""
+        (tool, chance), today = weighed[0], moment(self._clock.time()).date()
+        if self.serves is None or chance < BY_FAR or not await self.serves(conversation.text, tools):
+            return None
+        form = ordered_form_of(tool, conversation.text, today)
+        made = Proposal() if form is None else await self._filled(files, form, conversation)
+        return replace(made, confirmed=True) if made.calls else None
+
     async def _filled(
         self, files: EngineFiles, form: ToolText, conversation: LatestRequest, *, guided: bool = False
     ) -> Proposal:
@@ -285,10 +315,12 @@ class EmbeddedModel:
         turns = [form.asked, *conversation.turns()[1:]]
         said = await self._ask(Setup(files=files, system=system, tools=form.text), turns)
         confidence = _number(said.get("confidence"))
-        calls = form.calls(_calls(said, conversation.text), text=conversation.text, confidence=confidence, today=today)
+        forbidden = is_forbidden(said, conversation.text)
+        made = () if forbidden else _calls(said)
+        calls = form.calls(made, text=conversation.text, confidence=confidence, today=today)
         called = {call.tool_name for call in calls}
         tools = tuple(tool for tool in form.tools.values() if tool.name in called)
-        return Proposal(tuple(calls), confidence, tools, forbidden=is_forbidden(said, conversation.text))
+        return Proposal(tuple(calls), confidence, tools, forbidden=forbidden)
 
     async def _ask(self, setup: Setup, turns: Sequence[str]) -> dict[str, Any]:
         try:
@@ -509,6 +541,6 @@ def is_forbidden(said: Mapping[str, Any], text: str) -> bool:
     return bool((said.get("validation") or {}).get("negation")) and not REMEMBERED.search(text)
 
 
-def _calls(said: Mapping[str, Any], text: str) -> Iterable[Any]:
+def _calls(said: Mapping[str, Any]) -> Iterable[Any]:
     """It withholds what it is very unsure of; here the gate decides."""
-    return () if is_forbidden(said, text) else said.get("function_calls") or said.get("suppressed_calls") or ()
+    return said.get("function_calls") or said.get("suppressed_calls") or ()

@@ -23,13 +23,20 @@ from journeyman.models.arguments import (
     dates_in_request,
     flags_in_request,
     grounded,
+    has_name,
+    mentions,
     plain_schema,
+    whole_names,
+    with_addresses,
     with_choices,
-    with_number,
+    with_numbers,
+    without,
 )
 from journeyman.models.wire import alias_names, is_safe_name
 
 _listed = WordLists("journeyman.models.embedded", "words.txt")
+JOINING = "with"
+"""What joins a thing to what is said of it."""
 COPY = "Copy the date word for word."
 
 
@@ -58,13 +65,41 @@ class ToolText:
         if len(made) != 1:  # of several calls nobody knows whose day it is
             return made
         [call] = made
-        schema = plain_schema(next(tool for tool in self.tools.values() if tool.name == call.tool_name).parameters)
-        settled = dict(call.arguments)
+        tool = next(tool for tool in self.tools.values() if tool.name == call.tool_name)
+        schema = plain_schema(tool.parameters)
+        settled = whole_object(whole_names(call.arguments, text), tool, text)
         if dates := dates_in_request(schema, text, today):
             settled = {name: value for name, value in settled.items() if name not in dates.parameters}
             settled |= dates.arguments
-        settled = with_choices(with_number(settled, schema, text, today), schema, text)
+        settled = with_addresses(with_choices(with_numbers(settled, schema, text, today), schema, text), schema, text)
         return [call.model_copy(update={"arguments": settled})]
+
+
+def whole_object(arguments: Mapping[str, Any], tool: ToolSpecification, text: str) -> dict[str, Any]:
+    """The arguments with all that a request says of what the tool acts on: "the call with Lena", not "Lena".
+
+    That is the parameter whose name the tool's name has, as ``event`` in ``cancel_event``. Words that say what kind of
+    thing it is, and those that any text has, are no part of it.
+    """
+    made, named = dict(arguments), stems(tool.name.replace("_", " "))
+    told = named | stems(first_paragraph(tool.description))
+    spans = list(WORD.finditer(text))
+    said = [span[0].casefold() for span in spans]
+    verb = next((at for at, word in enumerate(said) if word not in _listed.everywhere), 0)
+    for name in tool.parameters.get("required", ()):
+        value = made.get(name)
+        if tool.read_only or not isinstance(value, str) or stem(words(name)[0]) not in named:
+            continue
+        begin = text.find(value)
+        first = at = next((at for at, span in enumerate(spans) if span.start() == begin), 0)
+        while at - 1 > verb and text[spans[at - 1].end() : spans[at].start()] == " ":
+            at -= 1
+            if (said[at] in _listed.everywhere and said[at] != JOINING) or stem(said[at]) in told:
+                break
+            first = first if said[at] == JOINING else at
+        if first and begin > 0:
+            made[name] = text[spans[first].start() : begin] + value
+    return made
 
 
 def is_twice(call: ToolCall, other: ToolCall) -> bool:
@@ -121,11 +156,12 @@ FRAME = 3
 """How many words of an example must stand around what is asked for."""
 
 
-def framed_form_of(tool: ToolSpecification, text: str, today: date) -> ToolText | None:
-    """For a request in the words of one of a tool's examples: the form, and the request as an order for that tool.
+def ordered_form_of(tool: ToolSpecification, text: str, today: date, *, worded: bool = False) -> ToolText | None:
+    """The form, and the request as an order for that tool; None where it is to be ``worded`` like one of its examples,
+    and is not.
 
     The engine takes "I have to buy stamps" for a remark. Where an example says "I have to call Anna", it is asked to
-    "create task: buy stamps". None where no example is so worded.
+    "create task: buy stamps".
     """
     schema = plain_schema(tool.parameters)
     if dates := dates_in_request(schema, text, today):
@@ -133,7 +169,7 @@ def framed_form_of(tool: ToolSpecification, text: str, today: date) -> ToolText 
         schema["properties"] = {key: part for key, part in schema["properties"].items() if key not in dates.parameters}
         schema["required"] = [key for key in schema.get("required", ()) if key in schema["properties"]]
     rests = (within(text, request) for request in tool.requests)
-    rest = min((rest for rest in rests if rest), key=len, default=None)
+    rest = min((rest for rest in rests if rest), key=len, default=None if worded else text)
     if rest is None:
         return None
     asked_for = relevant(tool, schema, text, today)
@@ -211,7 +247,10 @@ def relevant(tool: ToolSpecification, schema: Mapping[str, Any], text: str, toda
     """The tool's schema with its required parameters and those optional ones that the request can speak of."""
     properties: Mapping[str, Any] = schema.get("properties", {})
     required = schema.get("required", ())
-    said, of_tool = stems(text), stems(tool.name.replace("_", " "))
+    said, of_tool, undated = stems(text), stems(tool.name.replace("_", " ")), text
+    for day in reversed(mentions(text, today)):
+        undated = without(undated, day)
+    named = tool.read_only and has_name(undated)  # whose things are to be shown
     told = {
         name: stems(f"{name.replace('_', ' ')} {part.get('description', '')}") - of_tool
         for name, part in properties.items()
@@ -221,7 +260,10 @@ def relevant(tool: ToolSpecification, schema: Mapping[str, Any], text: str, toda
     kept = {
         name: part
         for name, part in properties.items()
-        if name in required or any(shared[one] == 1 for one in told[name] & said) or _sayable(part, text, said, today)
+        if name in required
+        or any(shared[one] == 1 for one in told[name] & said)
+        or (named and not _listed.people.isdisjoint(words(name)))
+        or _sayable(part, text, said, today)
     }
     return {**schema, "properties": kept}
 
