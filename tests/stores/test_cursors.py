@@ -6,7 +6,8 @@ import asyncio
 
 import pytest
 
-from journeyman.core.errors import JournalConflictError
+from journeyman.core.errors import JournalConflictError, PlaybookConflictError
+from journeyman.core.playbook import PlaybookChange
 from journeyman.stores.store import SqlStore, open_store
 from tests.stores.samples import claimed, finished, numbered, order, started
 
@@ -54,16 +55,10 @@ async def test_what_a_reader_writes_is_committed_with_its_progress_or_not_at_all
     await end(store, "a")
     batch = await store.cursors.take("learner", owner="one", lease_seconds=30)
     assert batch is not None
-
-    def fails(connection: object) -> None:
-        connection.execute("UPDATE runs SET task_id = 'learned'")  # type: ignore[attr-defined]
-        raise ZeroDivisionError
-
-    with pytest.raises(ZeroDivisionError):
-        await store.cursors.advance(batch, work=fails)
-    row = await store.runs.get("a")
-    assert row is not None
-    assert row.task_id != "learned"
+    late = PlaybookChange(domain="shop", expected=7)
+    with pytest.raises(PlaybookConflictError):
+        await store.playbooks.commit([late], now=1.0, batch=batch)
+    assert await store.playbooks.domains() == []
     assert await take(store, "one") == ["a"]
 
 

@@ -18,12 +18,12 @@ from pydantic_core import to_json
 
 from journeyman.agent.agent import Agent, Verify
 from journeyman.agent.state import REPEATED, UNFIT, RunState, Turn
-from journeyman.agent.turn import ENDS, composed_thought, nudge_for
+from journeyman.agent.turn import ENDS, finish_step, nudge_for
 from journeyman.core.approvals import NOBODY, Label, LabelSource
 from journeyman.core.calls import CallStatus, ToolCallRecord
 from journeyman.core.data import LARGE_TEXT, LOG_FIELDS
 from journeyman.core.errors import ErrorCategory, ErrorInfo, ModelError, Severity, problem_text, validation_problems
-from journeyman.core.events import Answered, RunFailed, RunFinished, StepFinished
+from journeyman.core.events import Answered, RunFailed, RunFinished
 from journeyman.core.gaps import ToolGapReport
 from journeyman.core.runs import UNSURE, AgentResponse, LimitName, Outcome, ReasoningStep, RunStatus
 from journeyman.core.specification import FINISH, RESERVED_NAMES
@@ -179,13 +179,7 @@ async def _close_turn(run: Run) -> None:
             await run.executor.abandon(call, run.scope, past)
         else:
             await run.executor.refuse(call, run.scope, cancelled(call.tool_name, under_way=False))
-    await run.recorder.record(
-        StepFinished(
-            iteration=turn.iteration,
-            thought=turn.text.strip() or composed_thought(turn),
-            duration_ms=max(0.0, (run.clock.time() - turn.asked_at) * 1000),
-        )
-    )
+    await finish_step(run, turn)
 
 
 async def response_of(run_id: str, state: RunState, **about: Any) -> AgentResponse:

@@ -20,6 +20,7 @@ from pydantic import Field
 
 from journeyman.agent.agent import Agent
 from journeyman.core.calls import Artifact, ToolContext
+from journeyman.core.data import one_line
 from journeyman.core.errors import ConfigurationError, ErrorCategory, ToolError
 from journeyman.core.policy import Principal, RiskLevel
 from journeyman.core.protocols import ToolRanker
@@ -383,7 +384,10 @@ def find_tools_tool(find: Find) -> Tool[..., Any]:
             query: What a tool is needed for, in a few words, e.g. "send an invoice by mail".
             k: How many tools to find at most.
         """
-        found = {item.name_for_models: _line(item.description) for item in await find(query, k)}
+        found = {
+            item.name_for_models: one_line(item.description.strip().partition("\n")[0], most=LONGEST_LINE)
+            for item in await find(query, k)
+        }
         if not found:
             return {"found": {}, "hint": "nothing fits; try other words, or go on without such a tool"}
         return {"found": found}
@@ -392,5 +396,4 @@ def find_tools_tool(find: Find) -> Tool[..., Any]:
 
 
 def _line(description: str) -> str:
-    line = description.strip().partition("\n")[0].strip()
-    return line if len(line) <= LONGEST_LINE else line[: LONGEST_LINE - 1] + "…"
+    return one_line(description.strip().partition("\n")[0], most=LONGEST_LINE)

@@ -15,16 +15,16 @@ import math
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, TypeAlias, assert_never
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from journeyman.agent.agent import Agent, Verify
 from journeyman.agent.ending import MOST_INVALID, fail, finish, interrupted, never_valid, output_nudge, stop
 from journeyman.agent.offer import Offer
 from journeyman.agent.state import RunState, Turn
-from journeyman.agent.turn import composed_thought, nudge_for
+from journeyman.agent.turn import finish_step, nudge_for
 from journeyman.core.calls import SAID, Artifact, ArtifactStore, DataLabel, ToolCallRecord
 from journeyman.core.errors import JournalConflictError, ModelError
-from journeyman.core.events import Answered, CallsPlanned, MessageReceived, RunSuspended, StepFinished
+from journeyman.core.events import Answered, CallsPlanned, MessageReceived, RunSuspended
 from journeyman.core.gaps import FindGap
 from journeyman.core.policy import Policy, for_tool
 from journeyman.core.protocols import Clock, ModelResponse
@@ -213,26 +213,8 @@ def effective_limits(limits: Limits, task: TaskInput, agent: Agent, defaults: Li
 # --- the loop
 
 
-@dataclass(frozen=True, slots=True)
-class Again:
-    """Another iteration."""
-
-
-@dataclass(frozen=True, slots=True)
-class Limit:
-    """No further iteration is allowed."""
-
-    name: LimitName
-
-
-@dataclass(frozen=True, slots=True)
-class Waiting:
-    """Calls of this turn wait for a person: for approval, or because their outcome is unknown."""
-
-    calls: tuple[Suspended, ...]
-
-
-Next: TypeAlias = Again | Answered | Waiting | Limit
+Next: TypeAlias = Answered | LimitName | tuple[Suspended, ...] | None
+"""The answer, the limit that forbids another iteration, the calls that wait for a person, or None for another one."""
 
 
 async def advance(run: Run) -> None:
@@ -248,16 +230,14 @@ async def _advance(run: Run) -> None:
     try:
         while not run.leaving:
             match await step(run):
-                case Again():
+                case None:
                     continue
                 case Answered() as answer:
                     return await finish(run, answer)
-                case Limit(name):
-                    return await stop(run, name)
-                case Waiting() as waiting:
+                case tuple() as waiting:
                     return await suspend(run, waiting)
-                case never:
-                    assert_never(never)
+                case limit:
+                    return await stop(run, limit)
     except ModelError as error:
         await fail(run, error.info)
     except asyncio.CancelledError:
@@ -272,11 +252,11 @@ async def step(run: Run) -> Next:
         return state.conclusion
     if state.turn is None:
         if limit := limit_reached(run):
-            return Limit(limit)
+            return limit
         if state.invalid_outputs >= MOST_INVALID:
             raise never_valid(state)
         if not await plan(run):
-            return Limit("seconds")
+            return "seconds"
     turn = state.turn
     assert turn is not None
     if waiting := await carry_out(run, turn):
@@ -284,16 +264,8 @@ async def step(run: Run) -> Next:
     nudge: str | None = None
     if not turn.calls:
         nudge = nudge_for(run, turn) if run.agent.output is None else await output_nudge(run, turn)
-    await run.recorder.record(
-        StepFinished.unchecked(
-            iteration=turn.iteration,
-            thought=turn.text.strip() or composed_thought(turn),
-            duration_ms=max(0.0, (run.clock.time() - turn.asked_at) * 1000),
-            nudge=nudge,
-            rendered=await renderings(run, turn) if turn.calls else None,
-        )
-    )
-    return state.conclusion or Again()
+    await finish_step(run, turn, nudge=nudge, rendered=await renderings(run, turn) if turn.calls else None)
+    return state.conclusion
 
 
 async def plan(run: Run) -> bool:
@@ -321,8 +293,8 @@ async def plan(run: Run) -> bool:
     return True
 
 
-async def carry_out(run: Run, turn: Turn) -> Waiting | None:
-    """Run the turn's calls that have no outcome yet, side by side; none can harm another."""
+async def carry_out(run: Run, turn: Turn) -> tuple[Suspended, ...]:
+    """Run the turn's calls that have no outcome yet, side by side; none can harm another. Returns those that wait."""
     open_calls = [call for call in turn.calls if call.id not in turn.records]
     if len(open_calls) == 1:
         outcomes = [await one_call(run, turn, open_calls[0])]
@@ -339,8 +311,7 @@ async def carry_out(run: Run, turn: Turn) -> Waiting | None:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
             raise
-    waiting = tuple(outcome for outcome in outcomes if isinstance(outcome, Suspended))
-    return Waiting(waiting) if waiting else None
+    return tuple(outcome for outcome in outcomes if isinstance(outcome, Suspended))
 
 
 async def one_call(run: Run, turn: Turn, call: ToolCall) -> ToolCallRecord | Suspended:
@@ -365,9 +336,9 @@ async def renderings(run: Run, turn: Turn) -> dict[str, str] | None:
     return {call.id: words for call, words in zip(asked, said, strict=True) if words} or None
 
 
-async def suspend(run: Run, waiting: Waiting) -> None:
+async def suspend(run: Run, waiting: tuple[Suspended, ...]) -> None:
     """Let go of everything until a person has decided. An unknown outcome comes first: nothing else can settle it."""
-    unknown = any(call.unknown for call in waiting.calls)
+    unknown = any(call.unknown for call in waiting)
     status = RunStatus.AWAITING_RESOLUTION if unknown else RunStatus.AWAITING_APPROVAL
-    waiting_for = tuple(call.waiting_for for call in waiting.calls)
+    waiting_for = tuple(call.waiting_for for call in waiting)
     await run.recorder.record(RunSuspended(status=status, waiting_for=waiting_for), sync=True)

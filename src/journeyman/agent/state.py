@@ -72,9 +72,6 @@ class Turn:
     records: dict[str, ToolCallRecord] = field(default_factory=dict)
     pasts: dict[str, CallPast] = field(default_factory=dict)
 
-    def past(self, call_id: str) -> CallPast:
-        return self.pasts.setdefault(call_id, CallPast())
-
 
 def _let_go(state: int) -> None:
     _large.pop(state, None)
@@ -103,7 +100,6 @@ class RunState:
         self.limit_reached: LimitName | None = None
         self.steps: list[ReasoningStep] = []
         self.turn: Turn | None = None
-        self.last_confidence: float | None = None
         self.usage = Usage()
         self.model = ""
         """Which model answered last."""
@@ -286,7 +282,7 @@ class RunState:
         self.status = RunStatus.RUNNING
         self.usage += fact.usage
         self.model = fact.model or self.model
-        self.last_confidence, self.finish = fact.confidence, fact.finish
+        self.finish = fact.finish
         asked_at = fact.started or fact.time
         self.turn = Turn(fact.iteration, fact.text, fact.calls, asked_at, fact.confidence, fact.finish, fact.returned)
         for call in fact.calls:
@@ -302,7 +298,7 @@ class RunState:
     def _open(self, call_id: str) -> CallPast:
         if self.turn is None:
             raise ValueError(f"a fact about call {call_id!r} outside any iteration: the journal is damaged")
-        return self.turn.past(call_id)
+        return self.turn.pasts.setdefault(call_id, CallPast())
 
     def _outcome(self, record: ToolCallRecord) -> None:
         call_id = record.call_id

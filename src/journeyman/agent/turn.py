@@ -16,7 +16,7 @@ from journeyman.agent.state import RunState, Turn
 from journeyman.core.calls import UNNAMED, ToolContext
 from journeyman.core.data import ANSWER_BYTES, LOG_FIELDS, TOOL_NAME_CHARS, TURN_CALLS, check_arguments, storable_json
 from journeyman.core.errors import ErrorCategory, ModelError
-from journeyman.core.events import StepRestarted, TextDelta
+from journeyman.core.events import StepFinished, StepRestarted, TextDelta
 from journeyman.core.playbook import ADVICE, DEMONSTRATION, Advice
 from journeyman.core.protocols import Model, ModelRequest, ModelResponse
 from journeyman.core.runs import Message, Role, ToolCall
@@ -348,7 +348,7 @@ def _writable(call: ToolCall, *, bounded: bool) -> ToolCall:
     return call
 
 
-def composed_thought(turn: Turn) -> str:
+def _composed_thought(turn: Turn) -> str:
     """A factual sentence where the model gave no thought of its own."""
     names = list(dict.fromkeys(call.tool_name for call in turn.calls if call.tool_name != FINISH))
     if turn.calls and not names:
@@ -356,6 +356,21 @@ def composed_thought(turn: Turn) -> str:
     if not names:
         return "Gives no text and calls no tool."
     return f"Calls {', '.join(names[:-1]) + ' and ' if names[:-1] else ''}{names[-1]}."
+
+
+async def finish_step(
+    run: Run, turn: Turn, *, nudge: str | None = None, rendered: dict[str, str] | None = None
+) -> None:
+    """Record that an iteration is over, as far as it got."""
+    await run.recorder.record(
+        StepFinished.unchecked(
+            iteration=turn.iteration,
+            thought=turn.text.strip() or _composed_thought(turn),
+            duration_ms=max(0.0, (run.clock.time() - turn.asked_at) * 1000),
+            nudge=nudge,
+            rendered=rendered,
+        )
+    )
 
 
 def _left_undone(run: Run) -> bool:

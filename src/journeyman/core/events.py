@@ -9,6 +9,7 @@ know is kept in the journal and skipped when it is read: it is an ``UnknownFact`
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
 from pydantic import Field, SerializerFunctionWrapHandler, TypeAdapter, ValidationError, model_serializer
@@ -365,12 +366,9 @@ _TYPES = frozenset(
 )
 NEWER_FACTS = frozenset(kind for kind in _Event.__subclasses__() if kind.since > 1)
 """Types that not every program which may be at work on a journal can read."""
-_adapter: TypeAdapter[Fact] | None = None
 
 
+@cache
 def _facts() -> TypeAdapter[Fact]:
     # Built on first use: the union of all events is the most expensive schema of the package.
-    global _adapter
-    if _adapter is None:
-        _adapter = TypeAdapter(Fact)
-    return _adapter
+    return TypeAdapter(Fact)

@@ -184,15 +184,9 @@ async def about(current: CallInProgress, tool: AnyTool, frozen: FrozenArguments,
         run_id=scope.run_id,
         call_id=call.id,
     )
-    try:
-        said = await invoker.hook(tool.describe, (frozen.arguments, context), DESCRIBE_SECONDS)
-        if not isinstance(said, str):
-            raise TypeError(f"describe gave {type(said).__name__} and not a text")
-        return one_line(context.secrets.mask(said), most=LONGEST_ABOUT)
-    except Exception as error:
-        fields = {"run_id": scope.run_id, "call_id": call.id, "tool": tool.name, "error": type(error).__name__}
-        logger.warning("a tool could not say what its call is about", extra={LOG_FIELDS: fields})
-        return ""
+    about = {"run_id": scope.run_id, "call_id": call.id}
+    said = await invoker.words(tool, tool.describe, frozen.arguments, context, **about, timeout=DESCRIBE_SECONDS)
+    return one_line(context.secrets.mask(said), most=LONGEST_ABOUT)
 
 
 # --- what a tool, or the server behind it, asks while its call runs

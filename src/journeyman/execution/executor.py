@@ -154,6 +154,8 @@ class CallInProgress:
     arguments: dict[str, Any]
     requested_at: float
     attempts: int = 0
+    wait_left: float = 0.0
+    """For how long it may still wait for its turn, over all its attempts."""
     risk: RiskLevel | None = None
     approval_id: str | None = None
     read_only: bool | None = None
@@ -177,13 +179,6 @@ class Judgement:
     risk: RiskLevel | None
     grounding: tuple[ArgumentSource, ...] | None
     flow: FlowDecision | None = None
-
-
-@dataclass(slots=True)
-class _Waiting:
-    """How long a call may still wait for its turn, over all its attempts."""
-
-    left: float
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -523,13 +518,13 @@ class Executor:
     async def _attempts(self, current: CallInProgress, tool: AnyTool, frozen: FrozenArguments) -> Outcome | Suspended:
         """Attempts until one succeeds, a retry is unsafe or useless, or the deadline passes."""
         timeout, policy = tool.specification.timeout_seconds, current.scope.policy
-        waiting = _Waiting(policy.wait_seconds)
+        current.wait_left = policy.wait_seconds
         deadline = self.clock.monotonic() + policy.wait_seconds + timeout * (tool.retries + 1)
         if current.scope.deadline is not None:
             deadline = min(deadline, current.scope.deadline)
         last = current.attempts + tool.retries + 1
         while True:
-            if (refusal := await self._admit(current, tool, deadline, waiting)) is not None:
+            if (refusal := await self._admit(current, tool, deadline)) is not None:
                 return refusal
             current.attempts += 1
             outcome = await self._attempt(current, tool, frozen, min(timeout, deadline - self.clock.monotonic()))
@@ -537,22 +532,20 @@ class Executor:
                 return outcome
             pause = policy.retry_backoff_seconds * 2 ** (current.attempts - 1)
             asked_for = outcome.error.retry_after or 0.0
-            if self.clock.monotonic() + max(pause, asked_for) >= deadline or asked_for > waiting.left:
+            if self.clock.monotonic() + max(pause, asked_for) >= deadline or asked_for > current.wait_left:
                 return outcome
-            waiting.left -= asked_for
+            current.wait_left -= asked_for
             await self.clock.sleep(max(pause, asked_for))
             frozen = tool.freeze(frozen.text)  # the function may have changed the values it was given
 
-    async def _admit(
-        self, current: CallInProgress, tool: AnyTool, deadline: float, waiting: _Waiting
-    ) -> Refusal | None:
+    async def _admit(self, current: CallInProgress, tool: AnyTool, deadline: float) -> Refusal | None:
         """Rate limit, circuit breaker, deadline: each attempt takes its own token."""
         principal, policy = current.scope.principal, current.scope.policy
         limits = policy.limits_of(tool.name, tool.specification.category, None if principal is None else principal.id)
         while (wait := await self.limiter.take(tool.name, limits)) > 0:
-            if wait > waiting.left or self.clock.monotonic() + wait > deadline:
+            if wait > current.wait_left or self.clock.monotonic() + wait > deadline:
                 return rate_limited(tool.name, wait)
-            waiting.left -= wait
+            current.wait_left -= wait
             await self.clock.sleep(wait)
         rule = policy.breaker
         if rule is not None and (wait := await self.breaker.blocked(tool.name, rule)) > 0:

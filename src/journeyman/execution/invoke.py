@@ -97,12 +97,26 @@ class Invoker:
         except Exception as error:
             return _failed(tool, error, context, capture_content=capture_content)
 
-    async def hook(self, hook: Callable[..., Any], given: tuple[Any, ...], timeout: float) -> Any:
-        """What a tool says of a call, within a time limit; raises whatever goes wrong.
+    async def words(
+        self, tool: AnyTool, hook: Callable[..., Any], *given: Any, run_id: str, call_id: str, timeout: float
+    ) -> str:
+        """What a tool's ``describe`` or ``render`` says of a call, within a time limit; nothing where it goes wrong.
 
         It gets copies of arguments and results: a hook that changes them changes nothing of the call.
         """
-        return await run_with_timeout(self._hooked(hook, given, timeout), timeout)
+        try:
+            said = await run_with_timeout(self._hooked(hook, given, timeout), timeout)
+            if not isinstance(said, str):
+                raise TypeError(f"it gave {type(said).__name__} and not a text")
+            return said
+        except Exception as error:
+            fields = {"run_id": run_id, "call_id": call_id, "tool": tool.name, "error": type(error).__name__}
+            if hook is tool.describe:  # it may read secrets, which the error may hold
+                logger.warning("a tool could not say what its call is about", extra={LOG_FIELDS: fields})
+            else:
+                shown = error if logger.isEnabledFor(logging.DEBUG) else None
+                logger.warning("a tool could not render its result", exc_info=shown, extra={LOG_FIELDS: fields})
+            return ""
 
     async def _hooked(self, hook: Callable[..., Any], given: tuple[Any, ...], timeout: float) -> Any:
         if is_async(hook):

@@ -6,7 +6,6 @@ Also where large results are kept, and what a call came to in its tool's own wor
 from __future__ import annotations
 
 import asyncio
-import logging
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -15,7 +14,7 @@ from pydantic_core import from_json, to_json
 
 from journeyman.core.calls import Artifact, ArtifactStore, CallStatus, ToolCallRecord
 from journeyman.core.content import MESSAGE_MEDIA, Medium
-from journeyman.core.data import LARGE_TEXT, LOG_FIELDS
+from journeyman.core.data import LARGE_TEXT
 from journeyman.core.errors import ErrorCategory, ErrorInfo, InvalidDataError, Severity, StoreError
 from journeyman.core.policy import Policy
 from journeyman.execution.results import encodable, head_and_tail, media_items, text_pieces, with_items
@@ -23,8 +22,6 @@ from journeyman.execution.results import encodable, head_and_tail, media_items, 
 if TYPE_CHECKING:
     from journeyman.execution.invoke import Invoker
     from journeyman.tools.library import AnyTool
-
-logger = logging.getLogger("journeyman.execution")
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,13 +253,6 @@ async def own_words(tool: AnyTool | None, record: ToolCallRecord, invoker: Invok
     """
     if tool is None or tool.render is None or record.status is not CallStatus.SUCCESS or record.artifact is not None:
         return ""
-    try:
-        said = await invoker.hook(tool.render, (record.arguments, record.result), RENDER_SECONDS)
-        if not isinstance(said, str):
-            raise TypeError(f"render gave {type(said).__name__} and not a text")
-        return encodable(said.strip()[:MOST_RENDERED])
-    except Exception as error:
-        fields = {"run_id": run_id, "call_id": record.call_id, "tool": tool.name, "error": type(error).__name__}
-        shown = error if logger.isEnabledFor(logging.DEBUG) else None
-        logger.warning("a tool could not render its result", exc_info=shown, extra={LOG_FIELDS: fields})
-        return ""
+    about, given = {"run_id": run_id, "call_id": record.call_id}, (record.arguments, record.result)
+    said = await invoker.words(tool, tool.render, *given, **about, timeout=RENDER_SECONDS)
+    return encodable(said.strip()[:MOST_RENDERED])

@@ -11,22 +11,10 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any
 
+from journeyman.core import events
 from journeyman.core.approvals import ApprovalStatus, Label, LabelSource, judge
 from journeyman.core.calls import ToolCallRecord
 from journeyman.core.errors import ConfigurationError
-from journeyman.core.events import (
-    Answered,
-    ApprovalDecided,
-    CallFinished,
-    Fact,
-    MessageReceived,
-    RunFailed,
-    RunFinished,
-    RunForked,
-    RunStarted,
-    StepFinished,
-    StrategiesInjected,
-)
 from journeyman.core.playbook import Advice
 from journeyman.core.runs import AgentResponse, Role, RunStatus
 from journeyman.core.specification import RESERVED_NAMES
@@ -108,14 +96,14 @@ def seems_to_read(tool_name: str) -> bool:
     return any(word in listed.reading for word in words[:2])
 
 
-def from_facts(facts: Sequence[Fact], *, labels: Sequence[Label] = ()) -> Episode | None:
+def from_facts(facts: Sequence[events.Fact], *, labels: Sequence[Label] = ()) -> Episode | None:
     """The episode of an ended run; None where nothing was asked, the run has not ended, or is a fork.
 
     What a fork did before it is its parent's, and its results may be somebody's "what if".
     """
-    started = next((fact for fact in facts if isinstance(fact, RunStarted)), None)
-    end = next((fact for fact in reversed(facts) if isinstance(fact, RunFinished | RunFailed)), None)
-    if started is None or end is None or any(isinstance(fact, RunForked) for fact in facts):
+    started = next((fact for fact in facts if isinstance(fact, events.RunStarted)), None)
+    end = next((fact for fact in reversed(facts) if isinstance(fact, events.RunFinished | events.RunFailed)), None)
+    if started is None or end is None or any(isinstance(fact, events.RunForked) for fact in facts):
         return None
     reads = {str(item.get("name")): bool(item.get("read_only")) for item in started.agent.get("tools") or ()}
     decisions: dict[str, bool] = {}
@@ -124,20 +112,20 @@ def from_facts(facts: Sequence[Fact], *, labels: Sequence[Label] = ()) -> Episod
     answer, iterations, model = "", 0, ""
     for fact in facts:
         match fact:
-            case StrategiesInjected():
+            case events.StrategiesInjected():
                 advice = fact.advice
-            case ApprovalDecided(status=ApprovalStatus.APPROVED | ApprovalStatus.DENIED, answers=False):
+            case events.ApprovalDecided(status=ApprovalStatus.APPROVED | ApprovalStatus.DENIED, answers=False):
                 decisions[fact.call_id] = fact.status is ApprovalStatus.APPROVED
-            case CallFinished():
+            case events.CallFinished():
                 records[fact.record.call_id] = fact.record  # a resolved call has a second outcome
-            case StepFinished():
+            case events.StepFinished():
                 iterations += 1
-            case MessageReceived():
+            case events.MessageReceived():
                 model = fact.model or model
-            case Answered():
+            case events.Answered():
                 answer = fact.text
     made = [record for record in records.values() if record.tool_name not in RESERVED_NAMES]
-    ended = isinstance(end, RunFinished) and end.status is RunStatus.COMPLETED
+    ended = isinstance(end, events.RunFinished) and end.status is RunStatus.COMPLETED
     principal = started.principal or started.task.principal
     said = [message for message in started.history if message.content]
     before = [call.tool_name for message in started.history for call in message.calls]

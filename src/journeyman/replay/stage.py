@@ -130,7 +130,7 @@ class RecordedInvoker(Invoker):
             return Refusal(record.status, record.error)
         return Success(record.result, cached=record.cached, artifact=record.artifact, media=record.media)
 
-    async def hook(self, hook: Callable[..., Any], given: tuple[Any, ...], timeout: float) -> Any:
+    async def words(self, *given: Any, **about: Any) -> str:
         return ""  # a tool's own code, which may look things up
 
 

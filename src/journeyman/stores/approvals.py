@@ -157,11 +157,6 @@ class SqlApprovals(Aggregate):
                 break
         return tuple(expired)
 
-    async def next_expiry(self) -> float | None:
-        """When the first pending approval expires; None when none is pending."""
-        [(first,)] = await self._query(f"SELECT MIN(expires_at) FROM approvals WHERE status = '{PENDING}'")
-        return None if first is None else float(first)
-
 
 def _decide(
     connection: Connection, approval_id: str, status: ApprovalStatus, *, by: str, reason: str | None, edited: str | None

@@ -7,7 +7,7 @@ ends were committed.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 from journeyman.core.errors import ConfigurationError, JournalConflictError, PlaybookConflictError
@@ -41,21 +41,20 @@ class SqlCursors(Aggregate):
         runs = entities(RunRow, (row[1:] for row in found))
         return CursorBatch(name=name, epoch=taken.epoch, after=position, up_to=found[-1][0], runs=runs)
 
-    async def advance(self, batch: CursorBatch, *, work: Callable[[Connection], None] | None = None) -> None:
-        """Commit that a batch was read, together with what ``work`` writes to this database: both or neither.
+    @writes(sync=True)
+    def advance(self, connection: Connection, batch: CursorBatch) -> None:
+        """Commit that a batch was read.
 
         Raises JournalConflictError where another process has taken the cursor over; then nothing is written.
         """
-        await self._database.write(partial(advance_cursor, batch=batch, work=work))
+        _advance(connection, batch)
 
 
-def advance_cursor(connection: Connection, *, batch: CursorBatch, work: Callable[[Connection], None] | None) -> None:
+def _advance(connection: Connection, batch: CursorBatch) -> None:
     held = release_lease(connection, "cursor", batch.name, epoch=batch.epoch)
     sql = "UPDATE cursors SET position = ? WHERE name = ? AND position = ?"
     if not held or not connection.execute(sql, batch.up_to, batch.name, batch.after):
         raise JournalConflictError(f"cursor {batch.name!r} was taken over by another process; read it again")
-    if work is not None:
-        work(connection)
 
 
 AT_ONCE = 2_000
@@ -85,7 +84,7 @@ class SqlPlaybooks(Aggregate):
     ) -> Mapping[str, int]:
         """Write changes, and advance the cursor where they came from it: all or nothing."""
         if batch is not None:
-            advance_cursor(connection, batch=batch, work=None)
+            _advance(connection, batch)
         versions: dict[str, int] = {}
         for change in sorted(changes, key=lambda item: item.domain):  # everybody locks them in one order
             domain, version = change.domain, change.expected + 1

@@ -25,6 +25,7 @@ from types import CodeType, FunctionType, MethodType
 from typing import Any, NamedTuple
 
 from journeyman.core.data import digest
+from journeyman.tools.callables import without_partials
 
 _PLAIN = (str, bytes, int, float, complex, bool, type(None), type(Ellipsis))
 _MOST_PARTS = 2_000
@@ -33,8 +34,8 @@ _MOST_PARTS = 2_000
 
 def code_fingerprint(function: Callable[..., Any]) -> str:
     """The fingerprint of a function, method, partial or object with ``__call__``."""
-    hasher = hashlib.sha256()
     module = getattr(_innermost(function), "__module__", None) or ""
+    hasher = hashlib.sha256()
     for part in _Reader(module).parts(function):
         data = part.encode("utf-8", "surrogatepass")
         hasher.update(len(data).to_bytes(8, "big"))
@@ -194,8 +195,7 @@ def is_own(path: Path) -> bool:
 
 
 def _innermost(function: Any) -> Any:
-    while isinstance(function, functools.partial):
-        function = function.func
+    function = without_partials(function)
     function = inspect.unwrap(getattr(function, "__func__", function))
     return function if inspect.isroutine(function) else type(function)
 

@@ -20,7 +20,7 @@ from journeyman.tools.tool import ForeignSchema, Tool
 
 if TYPE_CHECKING:
     from journeyman.sources.mcp.connection import Connection
-    from journeyman.sources.mcp.server import Options
+    from journeyman.sources.mcp.server import McpServer
 
 _READ: TypeAdapter[Any] = TypeAdapter(types.ReadResourceResult | types.InputRequiredResult)
 _PROMPT: TypeAdapter[Any] = TypeAdapter(types.GetPromptResult | types.InputRequiredResult)
@@ -28,14 +28,14 @@ _MOST_LISTED = 1_000
 _LONGEST_TEXT = 500
 
 
-def extra_tools(connection: Connection, options: Options, *, resources: bool, prompts: bool) -> list[Tool[..., Any]]:
+def extra_tools(connection: Connection, source: McpServer, *, resources: bool, prompts: bool) -> list[Tool[..., Any]]:
     """Those that the server's capabilities ask for."""
     capabilities, content = connection.capabilities, Content(connection)
     found = []
     if resources and capabilities.resources is not None:
-        found += _resource_tools(content, options)
+        found += _resource_tools(content, source)
     if prompts and capabilities.prompts is not None:
-        found += _prompt_tools(content, options)
+        found += _prompt_tools(content, source)
     return found
 
 
@@ -104,33 +104,33 @@ class ContentTool:
         return await self.method(values.pop(CONTEXT), **values)
 
 
-def _resource_tools(content: Content, options: Options) -> list[Tool[..., Any]]:
-    server = options.namespace
+def _resource_tools(content: Content, source: McpServer) -> list[Tool[..., Any]]:
+    server = source.name
     return [
-        _tool(options, content, content.list_resources, f"List what can be read from {server!r}: resources and address "
+        _tool(source, content, content.list_resources, f"List what can be read from {server!r}: resources and address "
               "templates. Use when you need a resource and do not know its address.", {}),
-        _tool(options, content, content.read_resource, f"Read a resource of {server!r}. Use when you know its address.",
+        _tool(source, content, content.read_resource, f"Read a resource of {server!r}. Use when you know its address.",
               {"uri": {"type": "string", "description": "The resource's address, as listed or made of a template."}},
               required=["uri"]),
     ]  # fmt: skip
 
 
-def _prompt_tools(content: Content, options: Options) -> list[Tool[..., Any]]:
-    server = options.namespace
+def _prompt_tools(content: Content, source: McpServer) -> list[Tool[..., Any]]:
+    server = source.name
     named = {
         "name": {"type": "string", "description": "As listed."},
         "arguments": {"type": "object", "additionalProperties": {"type": "string"}, "description": "By name."},
     }
     return [
-        _tool(options, content, content.list_prompts, f"List the prompt templates of {server!r}. Use when you look for "
+        _tool(source, content, content.list_prompts, f"List the prompt templates of {server!r}. Use when you look for "
               "one.", {}),
-        _tool(options, content, content.get_prompt, f"Fill in a prompt template of {server!r}. Use when the user wants "
+        _tool(source, content, content.get_prompt, f"Fill in a prompt template of {server!r}. Use when the user wants "
               "one.", named, required=["name"]),
     ]  # fmt: skip
 
 
 def _tool(
-    options: Options,
+    source: McpServer,
     content: Content,
     method: Callable[..., Any],
     description: str,
@@ -138,8 +138,8 @@ def _tool(
     *,
     required: list[str] | None = None,
 ) -> Tool[..., Any]:
-    trusted = options.trust_annotations
-    name = f"{options.namespace}.{method.__name__}"
+    trusted = source.trust_annotations
+    name = f"{source.name}.{method.__name__}"
     specification = ToolSpecification(
         name=name,
         description=description,
@@ -150,8 +150,8 @@ def _tool(
             "additionalProperties": False,
         },
         read_only=trusted,
-        **options.declared,
-        metadata={"mcp": {"server": options.fingerprint, "content": method.__name__}},
+        **source.declared,
+        metadata={"mcp": {"server": source.fingerprint, "content": method.__name__}},
     )
     schema = ForeignSchema(specification.parameters, where=f"tool {name!r}")
     schema.context_parameter = CONTEXT
@@ -159,7 +159,7 @@ def _tool(
         specification=specification,
         function=ContentTool(content, method),
         schema=schema,
-        cache_seconds=options.cache_seconds if trusted else None,
+        cache_seconds=source.cache_seconds if trusted else None,
         is_async=True,
     )
 

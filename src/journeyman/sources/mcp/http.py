@@ -136,7 +136,12 @@ class BoundedTransport(httpx2.AsyncBaseTransport):
             await response.aclose()
             why = f"sent a compressed answer ({encoding[:20]!r}), which is not taken"
             return _instead(request, 502, UNREADABLE, why) if speaks else httpx2.Response(502, request=request)
-        if speaks and response.status_code >= 400 and response.status_code != 404 and not _is_json(response):
+        if (
+            speaks
+            and response.status_code >= 400
+            and response.status_code != 404
+            and not (response.headers.get("content-type", "").lower().startswith("application/json"))
+        ):
             await response.aclose()
             return _instead(request, response.status_code, UNREACHABLE, _refused(response), response.headers)
         streams = response.headers.get("content-type", "").lower().startswith("text/event-stream")
@@ -180,10 +185,6 @@ class _Bounded(httpx2.AsyncByteStream):
         await self._inner.aclose()
 
 
-def _is_json(response: httpx2.Response) -> bool:
-    return bool(response.headers.get("content-type", "").lower().startswith("application/json"))
-
-
 def _refused(response: httpx2.Response) -> str:
     hint = "; check its headers or auth" if response.status_code in (401, 403) else ""
     return f"answered with HTTP status {response.status_code} {response.reason_phrase}{hint}"
@@ -210,7 +211,7 @@ def client_credentials(url: str, given: Mapping[str, Any]) -> httpx2.Auth:
         raise ConfigurationError(f"oauth: {' and '.join(missing)} must be given")
     return ClientCredentialsOAuthProvider(
         server_url=url,
-        storage=_Remembered(),
+        storage=_Nothing(),
         client_id=given["client_id"],
         client_secret=given["client_secret"],
         scope=given.get("scope"),
@@ -218,21 +219,10 @@ def client_credentials(url: str, given: Mapping[str, Any]) -> httpx2.Auth:
     )
 
 
-class _Remembered:
-    """Tokens in memory: they are fetched again when the program starts again."""
+class _Nothing:
+    """Keeps no tokens: the provider holds its own, and fetches others when the program starts again."""
 
-    def __init__(self) -> None:
-        self._tokens: Any = None
-        self._client: Any = None
+    async def get_tokens(self, *_: Any) -> Any:
+        return None
 
-    async def get_tokens(self) -> Any:
-        return self._tokens
-
-    async def set_tokens(self, tokens: Any) -> None:
-        self._tokens = tokens
-
-    async def get_client_info(self) -> Any:
-        return self._client
-
-    async def set_client_info(self, client_info: Any) -> None:
-        self._client = client_info
+    get_client_info = set_tokens = set_client_info = get_tokens

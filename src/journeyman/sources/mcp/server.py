@@ -6,7 +6,6 @@ import asyncio
 import re
 import shlex
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,26 +26,6 @@ _SHORTEST_SECRET = 6
 _LIST_PAUSE = 1.0
 """At least so many seconds lie between two lists, however often a server says that its tools have changed."""
 _MANY = 20
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
-    """What the operator says of all tools of a server."""
-
-    namespace: str
-    fingerprint: str
-    """Of what is started or connected to: another server under the same name asks again."""
-    trust_annotations: bool
-    timeout_seconds: float
-    cache_seconds: float | None
-    category: str
-    permissions: frozenset[str]
-
-    @property
-    def declared(self) -> dict[str, Any]:
-        """What of it stands in every specification."""
-        said = {"category": self.category, "permissions": self.permissions}
-        return {**said, "timeout_seconds": self.timeout_seconds}
 
 
 class McpServer:
@@ -106,15 +85,13 @@ class McpServer:
         self._cwd = None if cwd is None else str(cwd)
         self._auth, self._oauth = auth, None if oauth is None else dict(oauth)
         self._start = float(start_seconds)
-        self._options = Options(
-            namespace=name,
-            fingerprint=digest(canonical_json([self._command, self._url, self._cwd])),
-            trust_annotations=trust_annotations,
-            timeout_seconds=float(timeout_seconds),
-            cache_seconds=cache_seconds,
-            category=category,
-            permissions=check_permissions(permissions),
-        )
+        self._timeout = float(timeout_seconds)
+        self.trust_annotations, self.cache_seconds = trust_annotations, cache_seconds
+        self.fingerprint = digest(canonical_json([self._command, self._url, self._cwd]))
+        """Of what is started or connected to: another server under the same name asks again."""
+        self.declared: dict[str, Any] = {"category": category, "permissions": check_permissions(permissions)}
+        """What stands in every specification."""
+        self.declared["timeout_seconds"] = self._timeout
         self._only = None if only is None else frozenset(only)
         self._resources, self._prompts = resources, prompts
         self._allowed, self._protocol = frozenset(allow), protocol
@@ -154,7 +131,7 @@ class McpServer:
         if connection.trouble is not None:
             raise ConfigurationError(connection.trouble)
         try:
-            async with asyncio.timeout(max(self._start, self._options.timeout_seconds)):
+            async with asyncio.timeout(max(self._start, self._timeout)):
                 listed = await self._pages(connection)
         except TimeoutError:
             raise ConfigurationError(f"the MCP server {self.name!r} took too long to list its tools") from None
@@ -262,11 +239,11 @@ class McpServer:
             text = item.model_dump_json()
             before, tool = known.get(item.name, ("", None))
             if before != text or tool is None:
-                tool = made_tool(item, connection, self._options)
+                tool = made_tool(item, connection, self)
             if item.name not in self._known:
                 self._known[item.name] = (text, tool)
             made.append(tool)
-        extras = extra_tools(connection, self._options, resources=self._resources, prompts=self._prompts)
+        extras = extra_tools(connection, self, resources=self._resources, prompts=self._prompts)
         for extra in extras:
             bare = extra.name.removeprefix(f"{self.name}.")
             if bare in names or not self._wanted(bare):

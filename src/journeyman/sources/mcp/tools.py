@@ -35,7 +35,7 @@ from journeyman.tools.tool import ForeignSchema, Tool
 
 if TYPE_CHECKING:
     from journeyman.sources.mcp.connection import Connection
-    from journeyman.sources.mcp.server import Options
+    from journeyman.sources.mcp.server import McpServer
 
 CONTEXT = "journeyman:context"
 """Under which a call's context is handed over, beside its arguments."""
@@ -101,18 +101,18 @@ def _more_values(value: Any, most: int) -> bool:
     return False
 
 
-def made_tool(listed: types.Tool, connection: Connection, options: Options) -> Tool[..., Any] | UnusableTool:
+def made_tool(listed: types.Tool, connection: Connection, source: McpServer) -> Tool[..., Any] | UnusableTool:
     """Our tool of a listed one, or why there is none."""
-    if (why := _name_problem(listed.name, options.namespace)) is not None:
+    if (why := _name_problem(listed.name, source.name)) is not None:
         return UnusableTool(one_line(listed.name, most=80), why)
-    name = f"{options.namespace}.{listed.name}"
+    name = f"{source.name}.{listed.name}"
     try:
-        return _made(name, listed, connection, options)
+        return _made(name, listed, connection, source)
     except JourneymanError as error:
         return UnusableTool(name, visible(str(error)[:500]))
 
 
-def _made(name: str, listed: types.Tool, connection: Connection, options: Options) -> Tool[..., Any]:
+def _made(name: str, listed: types.Tool, connection: Connection, source: McpServer) -> Tool[..., Any]:
     parameters, returns = listed.input_schema, listed.output_schema
     for schema in (parameters, returns):
         if schema is not None and nested_too_deeply(schema):
@@ -120,17 +120,17 @@ def _made(name: str, listed: types.Tool, connection: Connection, options: Option
     if len(canonical_json([parameters, returns])) > MCP_SCHEMA_BYTES:
         raise ToolDefinitionError(f"tool {name!r}: its schemas are larger than {MCP_SCHEMA_BYTES:,} bytes")
     hints = listed.annotations or types.ToolAnnotations()
-    risk, read_only, idempotent = graded(hints, trusted=options.trust_annotations)
+    risk, read_only, idempotent = graded(hints, trusted=source.trust_annotations)
     specification = ToolSpecification(
         name=name,
-        description=_description(listed, options.namespace),
+        description=_description(listed, source.name),
         parameters=_with_visible_texts(parameters),
         returns=None if returns is None else _with_visible_texts(returns),
         risk=risk,
         read_only=read_only,
         idempotent=idempotent,
-        **options.declared,
-        metadata={"mcp": {"server": options.fingerprint, "annotations": _told(hints)}},
+        **source.declared,
+        metadata={"mcp": {"server": source.fingerprint, "annotations": _told(hints)}},
     )
     where = f"tool {name!r}"
     output = None if returns is None else ForeignSchema(returns, where=where)
@@ -140,10 +140,10 @@ def _made(name: str, listed: types.Tool, connection: Connection, options: Option
         specification=specification,
         function=RemoteTool(connection, listed.name, output, once=not specification.repeat_safe),
         schema=checked,
-        cache_seconds=options.cache_seconds if read_only else None,
+        cache_seconds=source.cache_seconds if read_only else None,
         retries=1 if specification.repeat_safe else 0,  # a server that went away is back within seconds
         is_async=True,
-        runs_elsewhere=f"the MCP server {options.namespace!r}",
+        runs_elsewhere=f"the MCP server {source.name!r}",
     )
 
 
