@@ -80,7 +80,7 @@ class ModelPlanner:
         if response.from_results:
             response = _from_results(run, response)
         calls = numbered(response.calls, iteration=run.iteration, taken=run.state.call_ids, theirs=self._call_ids)
-        return response.with_values(calls=calls) if calls else response
+        return ModelResponse.unchecked(**response.__dict__ | {"calls": calls}) if calls else response
 
     def refusal(self, run: Run, turn: Turn, call: ToolCall) -> Refusal | None:
         """A model that repeats what has been answered already is told so."""
@@ -375,7 +375,7 @@ async def finish_step(
 
 def _left_undone(run: Run) -> bool:
     """Whether a run ends without a change although each demonstration made one, and it was not told so before."""
-    shown = [advice for advice in run.state.advice if advice.demonstrates and not advice.holdout]
+    shown = [advice for advice in run.state.advice if (advice.turns or advice.steps) and not advice.holdout]
     if not shown or not all(advice.effective for advice in shown) or stopped(run.state.steps):
         return False
     changed = any(call.success and not run.reads(call.tool_name) for step in run.state.steps for call in step.calls)

@@ -146,10 +146,6 @@ class Entity(BaseModel):
         _set_private(entity, None)
         return entity
 
-    def with_values(self, **values: Any) -> Self:
-        """The same with other values, which are not validated either: ``model_copy`` at a third of its price."""
-        return type(self).unchecked(**self.__dict__ | values)
-
 
 STORED = "stored"
 

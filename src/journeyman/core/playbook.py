@@ -119,11 +119,6 @@ class Advice(Entity):
     effective: bool = False
     """Whether it shows a call that changes something: a run that has it and changes nothing is reminded once."""
 
-    @property
-    def demonstrates(self) -> bool:
-        """Whether it shows how a task was done, with placeholders where values stood."""
-        return bool(self.turns or self.steps)
-
     @model_validator(mode="after")
     def _consistent(self) -> Advice:
         if self.form != "turns" and (self.turns or not self.text.strip()):

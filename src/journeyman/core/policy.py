@@ -302,11 +302,6 @@ class Policy(Entity):
             found["\nall"] = self.overall_rate_limit
         return found
 
-    @property
-    def inline_bytes(self) -> int:
-        """How large a result may be that stays in its record: a model must be able to see all it may see."""
-        return max(self.max_inline_bytes, 4 * self.max_result_chars)
-
 
 def is_pattern(name: str) -> bool:
     """Whether it stands for several tools, as ``files.move*`` does."""

@@ -233,7 +233,8 @@ class Executor:
         if media_items(outcome.value):
             value, media = await keep_media(outcome.value, run_id, artifacts)
             outcome = Success(value, cached=outcome.cached, size=weigh(value, sys.maxsize), media=media)
-        if artifacts is None or outcome.size <= policy.inline_bytes:
+        # What a model may see of a result stays in its record.
+        if artifacts is None or outcome.size <= max(policy.max_inline_bytes, 4 * policy.max_result_chars):
             return outcome
         artifact = await keep(outcome.value, run_id, artifacts, policy=policy)
         return replace(outcome, value=None, artifact=artifact)

@@ -294,19 +294,8 @@ def _resolved(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> Mapp
 WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 NEAR = {"today": 0, "tonight": 0, "tomorrow": 1, "yesterday": -1, "day after tomorrow": 2}
 WRITTEN = ("%Y-%m-%d", "%d %B %Y", "%B %d %Y", "%d %b %Y", "%b %d %Y")
-COUNTS = {
-    "a": 1,
-    "one": 1,
-    "two": 2,
-    "three": 3,
-    "four": 4,
-    "five": 5,
-    "six": 6,
-    "seven": 7,
-    "eight": 8,
-    "nine": 9,
-    "ten": 10,
-}
+_COUNTING = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+COUNTS = {"a": 1, **{word: count for count, word in enumerate(_COUNTING, start=1)}}
 LONGEST_DAY = 6
 """In words: "the last day of this month"."""
 

@@ -99,7 +99,6 @@ class Answer:
             body = b"".join(self._pieces)
             self._pieces.clear()
         else:
-            body = b""
             parts: list[bytes] = []
             size = 0
             async for piece in self.pieces():

@@ -122,13 +122,8 @@ class OpenAIModel(RemoteModel):
     def __repr__(self) -> str:
         return f"OpenAIModel({self.name!r}, base_url={str(self.base_url.with_user(None))!r})"
 
-    @property
-    def named_by(self) -> str:
-        """The environment variable that this model's name comes from, for its errors; empty where none does."""
-        return self._faults.named_by
-
-    @named_by.setter
-    def named_by(self, variable: str) -> None:
+    def say_named_by(self, variable: str) -> None:
+        """The environment variable that this model's name comes from, for its errors."""
         self._faults.named_by = variable
 
     async def respond(self, request: ModelRequest, deltas: Deltas | None = None) -> ModelResponse:

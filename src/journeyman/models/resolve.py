@@ -79,8 +79,8 @@ def model_from_name(model: str | ModelSettings) -> Model:
         if named_by:
             raise ConfigurationError(f"{named_by}: {error}") from error
         raise
-    if named_by and hasattr(made, "named_by"):
-        made.named_by = named_by
+    if named_by and hasattr(made, "say_named_by"):
+        made.say_named_by(named_by)
     return made
 
 

@@ -210,7 +210,9 @@ class HybridIndex:
             return []
         text = text[:SEARCHED_CHARS]
         vector = await self._vector(text, domain)
-        near = self._near(vector, k=max(k, CANDIDATES), domain=domain)
+        near = None
+        if vector is not None and self._vectors is not None:
+            near = dict(self._vectors.search(vector, k=max(k, CANDIDATES), domain=domain))
         return fuse(lexical.shares(text, common=self._common, also=near or ()), near, k=k)
 
     async def similarities(self, text: str, ids: Sequence[str], *, domain: str = "") -> dict[str, float]:
@@ -219,11 +221,6 @@ class HybridIndex:
         if vector is None or self._vectors is None:
             return {}
         return self._vectors.similarities(vector, ids, domain=domain)
-
-    def _near(self, vector: Vectors | None, *, k: int, domain: str) -> dict[str, float] | None:
-        if vector is None or self._vectors is None:
-            return None
-        return dict(self._vectors.search(vector, k=k, domain=domain))
 
     async def _vector(self, text: str, domain: str) -> Vectors | None:
         """A text's vector, once all that are there have theirs; None where there is no embedder, or it fails."""

@@ -240,7 +240,7 @@ class SqlGrants(Aggregate):
     @writes(sync=True)
     def revoke(self, connection: Connection, grant_id: str, *, by: str, now: float) -> bool:
         """Whether it was still in force."""
-        return _revoke(connection, "id", grant_id, by=by, now=now) > 0
+        return revoke_grants(connection, "id", grant_id, by=by, now=now) > 0
 
     async def list(self, *, session_id: str | None = None, active_only: bool = True) -> Sequence[Grant]:
         clause, values = where(("revoked_at IS NULL", ()) if active_only else None, equals("session_id", session_id))
@@ -293,12 +293,7 @@ def _grant(connection: Connection, grant: Grant) -> None:
         _audit_grant(connection, "grant_given", grant, actor=grant.granted_by, now=grant.granted_at)
 
 
-def revoke_all(connection: Connection, session_id: str, *, by: str | None, now: float) -> None:
-    """End every grant of a session."""
-    _revoke(connection, "session_id", session_id, by=by, now=now)
-
-
-def _revoke(connection: Connection, column: str, value: str, *, by: str | None, now: float) -> int:
+def revoke_grants(connection: Connection, column: str, value: str, *, by: str | None, now: float) -> int:
     rows = connection.query(
         f"UPDATE grants SET revoked_at = ?, revoked_by = ? WHERE {column} = ? AND revoked_at IS NULL "
         f"RETURNING {columns(Grant)}",

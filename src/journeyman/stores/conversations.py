@@ -10,7 +10,7 @@ from typing import Any
 from journeyman.core.policy import ANY_PRINCIPAL, PrincipalFilter
 from journeyman.core.protocols import Clock
 from journeyman.core.runs import Message, Role, SessionHistory, SessionPlace, SessionRow
-from journeyman.stores.approvals import revoke_all
+from journeyman.stores.approvals import revoke_grants
 from journeyman.stores.audit import add_audit
 from journeyman.stores.connection import (
     EVERY,
@@ -178,7 +178,7 @@ class SqlConversations(Aggregate):
         if not rows:
             return False
         now = self._clock.time()
-        revoke_all(connection, session_id, by=by, now=now)
+        revoke_grants(connection, "session_id", session_id, by=by, now=now)
         said = [run_id for (run_id,) in connection.query("SELECT id FROM runs WHERE session_id = ?", session_id)]
         for run_id in said:  # which grows meanwhile: what was forked from them repeats what was said
             said += [fork for (fork,) in connection.query("SELECT id FROM runs WHERE parent_id = ?", run_id)]

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from itertools import islice
 from typing import Any
 
@@ -138,21 +139,15 @@ def _text(text: str) -> str:
 def _of_artifact(artifact: Artifact) -> str:
     """As much as is at hand of a result that is kept elsewhere."""
     note = f"The whole result has {artifact.chars:,} characters."
-    shown = artifact.head
     if artifact.kind == "json":
-        try:
+        with suppress(ValueError):
             return f"{rendered_value(from_json(artifact.head, allow_partial=True))}\n\n{note}"
-        except ValueError:
-            shown = artifact.head
-    return f"{shown[:MOST_TEXT]}…\n\n{note}"
+    return f"{artifact.head[:MOST_TEXT]}…\n\n{note}"
 
 
 def _several(items: list[Any], total: int | None = None) -> str:
     shown = items[:MOST_ROWS]
-    if all(isinstance(item, dict) for item in shown):
-        text = _table(shown)
-    else:
-        text = "\n".join(f"- {_cell(item)}" for item in shown)
+    text = _table(shown) if _are_records(shown) else "\n".join(f"- {_cell(item)}" for item in shown)
     left = max(len(items), total or 0) - len(shown)
     return f"{text}\n\n… and {left:,} more." if left > 0 else text
 
@@ -166,7 +161,7 @@ def _table(records: list[dict[str, Any]]) -> str:
 
 def _record(record: dict[str, Any]) -> str:
     names = _fields(list(islice(record, MOST_KEYS)), lambda name: [record[name]])
-    lists = [name for name in record if isinstance(record[name], list) and _holds_records(record[name])]
+    lists = [name for name in record if isinstance(record[name], list) and _are_records(record[name])]
     if len(lists) == 1 or (not names and lists):
         return _listing(record, lists[0], names)
     if len(names) == 1 and isinstance(record[names[0]], dict):
@@ -193,7 +188,7 @@ def _listing(record: dict[str, Any], name: str, names: list[str]) -> str:
     return f"{heading}\n\n{lines}" if rest else heading
 
 
-def _holds_records(items: list[Any]) -> bool:
+def _are_records(items: list[Any]) -> bool:
     return all(isinstance(item, dict) for item in items[:MOST_ROWS])
 
 
@@ -268,10 +263,10 @@ def _cell(value: Any) -> str:
         if told := _medium(value):
             return told
         names = _fields(list(islice(value, MOST_KEYS)), lambda name: [value[name]])[:MOST_COLUMNS]
-        inner = (value[name] for name in names)
+        inner = ((name, value[name]) for name in names)
         return ", ".join(
             f"{_words(name)}: {f'{len(item):,} fields' if isinstance(item, dict) else _cell(item)}"
-            for name, item in zip(names, inner, strict=True)
+            for name, item in inner
         )
     if isinstance(value, int) and value.bit_length() > MOST_BITS:
         return "a number of very many digits"

@@ -164,9 +164,10 @@ class EmbeddedModel:
         proposed = await self._proposed(files, weighed, conversation)
         if not proposed.calls and not proposed.forbidden and not conversation.results:
             proposed = await self._ordered(files, weighed, conversation, tools) or proposed
-        if conversation.is_advised and any(not tool.read_only for tool in proposed.tools):
+        alone = conversation.unadvised()
+        if alone.guidance != conversation.guidance and any(not tool.read_only for tool in proposed.tools):
             # What changes something it must choose without having been told of it.
-            proposed = await self._proposed(files, weighed, conversation.unadvised())
+            proposed = await self._proposed(files, weighed, alone)
         usage = Usage(requests=1)
         missing = {call.tool_name: names for call in proposed.calls if (names := left_empty(call, of_them))}
         calls = tuple(call for call in proposed.calls if not left_empty(call, of_them) and conversation.allows(call))
@@ -429,11 +430,6 @@ class LatestRequest:
         self._since = messages[asked_at + 1 :]
         self._calls = [call for message in self._since for call in message.calls]
         self.results = [message for message in self._since if message.role is Role.FUNCTION]
-
-    @property
-    def is_advised(self) -> bool:
-        """Whether it is told how other requests were served."""
-        return self.unadvised().guidance != self.guidance
 
     def unadvised(self) -> LatestRequest:
         """The same with the instruction alone."""
