@@ -480,9 +480,13 @@ def judged(item: ToolSpecification, shared: Container[str] = ()) -> tuple[bool, 
     while said and said[0] in against["filling"]:
         said = said[1:]
     # Where name and description begin with looking up, "run" is what is looked up, and "push" what it is sifted by.
-    twice = _looks_up(parts[:1]) and _looks_up(said[:1]) and not {"and", "or"} & {*parts}
-    if hints.get("readOnlyHint") and _looks_up(parts[:1]) and not {"and", "or"} & {*parts}:
-        return True, "the server says so, and its name begins with looking something up"
+    whole, described = not {"and", "or"} & {*parts}, _looks_up(said[:1])
+    twice = _looks_up(parts[:1]) and described and whole
+    # Some names begin with what it is about: billing-history-list.
+    nouns = described and against["changing"].intersection(parts) <= against["noun"]
+    named = [part for part in parts if _looks_up([part])][:1] if nouns else parts[:1]
+    if hints.get("readOnlyHint") and whole and _looks_up(named):
+        return True, "the server says so, and its name says that it looks something up"
     if found := against["changing"].intersection(parts) - (against["noun"] if twice else set()):
         return False, f"its name says {min(found)!r}"
     if found := against["carried_out"] & {*taken}:
