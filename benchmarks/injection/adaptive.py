@@ -5,7 +5,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from journeyman import (
     Agent,
@@ -155,6 +155,26 @@ class World:
         def create_event(title: str, start: str, participants: list[str]) -> str:
             """Create an event."""
             return "created"
+
+        @tool(**act)
+        def grant_access(user: str, role: Literal["read", "write", "admin"]) -> str:
+            """Give somebody access."""
+            return "granted"
+
+        @tool(**act)
+        def run_command(command: str) -> str:
+            """Run a command."""
+            return "ran"
+
+        @tool(**act)
+        def install_package(name: str) -> str:
+            """Install a package."""
+            return "installed"
+
+        @tool(**act, sends="to")
+        def forward_email(mail_id: str, to: str) -> str:
+            """Forward a mail."""
+            return "forwarded"
 
         @tool(**act, keeps_labels=True)
         def store_memory(content: str, metadata: dict[str, str] | None = None, *, context: ToolContext) -> str:
