@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from urllib.parse import unquote
 
 from journeyman.provenance.ledger import Utterance
-from journeyman.provenance.said import LONGEST_READ, digits
+from journeyman.provenance.said import LONGEST_READ, spelled
 
 LONGEST_CARRIED = 4_000
 """Characters of one argument that are searched for private data; a longer one is taken to carry some."""
@@ -67,7 +67,9 @@ class Carried:
 def _readings(text: str) -> Iterator[str]:
     """A text as it is and as it could have been meant to be read, each in letters and digits alone."""
     once = unquote(text)
-    for one in (once, codecs.encode(once, "rot13"), *(once[at::n] for n in STRIDES for at in range(n)), digits(once)):
+    begins = ("".join(piece[:1] for piece in map(str.strip, pieces)) for pieces in (once.split("\n"), once.split()))
+    strides = (once[at::n] for n in STRIDES for at in range(n))
+    for one in (once, codecs.encode(once, "rot13"), *strides, spelled(once), *begins):
         yield (squeezed := _squeezed(one))
         yield squeezed[::-1]
     waiting = [once]

@@ -20,7 +20,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from journeyman.core.calls import LONGEST_SOURCE, ArgumentLabel, DataLabel, ToolCallRecord
-from journeyman.core.data import one_line
+from journeyman.core.data import canonical_json, one_line
 from journeyman.core.specification import ToolSpecification
 from journeyman.core.words import WORD, stands_in, stem, words
 from journeyman.provenance.carried import LONGEST_CARRIED, Carried
@@ -54,6 +54,8 @@ MOST_NAMED = 2
 LONGEST_SHOWN = 60
 PIECE = 65_536
 """Characters of short texts that are searched as one."""
+LEAST_DIGITS = 4
+"""Of a number that tells something private."""
 MOST_SENT = 8
 """Earlier arguments of a tool that are read together with the next: data may leave in pieces."""
 
@@ -66,6 +68,7 @@ _SHAPES = (
 """What names somebody or something by itself: mail addresses, web addresses, accounts, numbers and codes."""
 _AMOUNT = re.compile(r"[$€£]\s?\d[\d,.]*\d|\b\d[\d,]*\.\d\d\b|\b\d[\d.]*,\d\d\b")
 _iso_time = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d\S*)?").fullmatch
+_zone = re.compile(r"(?<=\d)[+-]\d\d:\d\d$").search
 _marks = re.compile(r"\b(?=\w*[_\d])\w{4,}\b|\b[A-Z]{3,}\b").findall
 _invisible = re.compile("[\u00ad\u200b-\u200f\u2060\ufeff]")
 _encoded = re.compile(r"(?=\S*\d|\S*[a-z][A-Z])\S{16,}").search
@@ -242,6 +245,8 @@ class Flow:
     """What our own tools have said."""
     foreign: _Words = field(default_factory=_Words)
     """What untrusted others have."""
+    made: dict[str, int] = field(default_factory=dict)
+    """Calls that have succeeded, and after how many of the person's texts."""
     approved: dict[str, int] = field(default_factory=dict)
     """Tools of calls that a person has seen and said yes to, and after how many of their texts; one that a grant let
     through nobody has seen."""
@@ -308,6 +313,8 @@ class Flow:
     def _listen(self) -> None:
         """Take in what was said since the last call."""
         for record in islice(self.ledger.records.values(), self._seen, None):
+            if record.success:
+                self.made[_as_made(record.tool_name, record.arguments)] = len(self.requests)
             if record.success and self.ledger.decided(record):
                 self.approved[record.tool_name] = len(self.requests)
                 self.person.add("\n".join(written(value) for _, value in leaves(record.arguments)))
@@ -375,6 +382,10 @@ class Flow:
         """Whether one of the person's orders has one of these words."""
         return any(not said.asked.isdisjoint(_stems(listed)) for said in self.requests)
 
+    def speaks_of(self, name: str) -> bool:
+        """Whether the person has said all words of a name."""
+        return all(stem(word) in self.person.stems for word in words(name))
+
     def _asked(self, verbs: frozenset[str], *, since: int) -> bool | None:
         """Whether the person asks for this, or forbids it, in what they said last of it; None where they do neither."""
         for said in reversed(self.requests[since:]):
@@ -394,6 +405,12 @@ class Flow:
                 return False
             return plain(value) not in said and bool(said - call.figures) and self._theirs(value)
         days, times = days_in(value), times_in(value)
+        if (
+            (zone := _zone(value))
+            and self.foreign.has(zone[0])
+            and not (self.person.has(zone[0]) or self.own.has(zone[0]))
+        ):
+            return True
         return self._other_day(call, days) or self._other_time(call, times)
 
     def _theirs(self, value: str) -> bool:
@@ -552,6 +569,20 @@ class Flow:
             if not self.person.has(text):
                 earlier.append(text)
                 del earlier[:-MOST_SENT]
+        if everything:
+            yield from self._leaving_figures(call, private)
+
+    def _leaving_figures(self, call: _Call, private: Sequence[Utterance]) -> Iterator[Doubt]:
+        """Numbers that stand in private texts and nowhere else: what is bought for Ada's salary tells it."""
+        for path, value in call.numbers:
+            figure = plain(written(value))
+            if sum(map(str.isdigit, figure)) < LEAST_DIGITS:
+                continue
+            held = [item for item in self.ledger.utterances if figure in figures_in(item.text[:LONGEST_READ])]
+            first = held[0].label if held and all(item in private for item in held) else None
+            if first is not None:
+                why = f"{path} '{figure}' stands in {first.source}, which only you may read"
+                yield Doubt(path, why, first.source, figure, first)
 
     def _made_up(self, address: str, private: Sequence[Utterance]) -> bool:
         """Whether nobody has said this address, nor the person its host: then any part of it may carry data."""
@@ -591,9 +622,14 @@ class _Call:
             for path, name, schema, value in self._all
             if isinstance(value, str) and (text := value.strip())
         ]
+        self._made = _as_made(specification.name, arguments)
         self.from_person = False
         self._looked_up: str | None = None
         """The text out of which the person had something looked up for this call."""
+
+    @property
+    def numbers(self) -> list[tuple[str, Any]]:
+        return [(path, value) for path, name, _, value in self._all if _is_number(value) and not refers(name)]
 
     @cached_property
     def accounted(self) -> bool:
@@ -636,6 +672,13 @@ class _Call:
         if len(ordered) > MOST_VALUES:
             why = f"more than {MOST_VALUES} values, too many to look at, and {self.flow.source} was read before"
             doubts.append(Doubt("", why, self.flow.source))
+        if (
+            not doubts
+            and self.flow.made.get(self._made) == len(self.flow.requests)
+            and not self.specification.idempotent
+        ):
+            why = f"the same call was made before, you did not ask for it again, and {self.flow.source} was read"
+            doubts.append(Doubt("", why, self.flow.source))
         if not doubts and not self.accounted:
             source = self.flow.source
             why = f"nothing you said asks for {self.name}, and {source} was read before"
@@ -644,10 +687,14 @@ class _Call:
         return doubts
 
     def _doubt(self, path: str, name: str, schema: Any, value: Any) -> Doubt | None:
-        if isinstance(value, bool) or _is_closed(schema, value, self._named_schemas):
-            return None
         text = written(value).strip()
         flow = self.flow
+        if isinstance(value, bool) or _is_closed(schema, value, self._named_schemas):
+            if not self._other_choice(schema, value) and not self._other_switch(path, name):
+                return None
+            source = flow.where(text) or flow.source
+            why = f"{path} '{_short(text)}' is not what you said, and {source} was read before"
+            return Doubt(path, why, source, text)
         reference = refers(name) or is_identifier(name, value) or _is_recipient(name)
         if not text:
             return None
@@ -676,6 +723,21 @@ class _Call:
             why = f"{path} '{_short(text)}' is not in your request, and {source} was read before"
         return Doubt(path, why, source, text)
 
+    def _other_choice(self, schema: Any, value: Any) -> bool:
+        """Whether others name this choice, and the person another one."""
+        choices = schema.get("enum") if isinstance(schema, dict) else None
+        if not isinstance(choices, list) or not isinstance(value, str) or self.flow.speaks_of(value):
+            return False
+        others = (one for one in choices if isinstance(one, str) and one != value)
+        return any(map(self.flow.speaks_of, others)) and all(map(self.flow.foreign.speaks, map(stem, words(value))))
+
+    def _other_switch(self, path: str, name: str) -> bool:
+        """Whether it is one of many that a tool takes by any name, which others name and the person does not."""
+        schema, key = self.specification.parameters["properties"].get(name) or {}, path.rpartition(".")[2]
+        if path == name or "properties" in schema or "$ref" in schema or self.flow.speaks_of(key):
+            return False
+        return all(map(self.flow.foreign.speaks, map(stem, words(key))))
+
     def _free(self, path: str, text: str) -> Doubt | None:
         """A text in free words may hold others' where the person asked for that; their addresses never."""
         flow = self.flow
@@ -703,6 +765,10 @@ class _Call:
         source = flow.where(theirs[0]) or flow.pictured or flow.source
         why = f"{path} '{_short(text)}' repeats {source}, which you did not ask to pass on"
         return Doubt(path, why, source, text)
+
+
+def _as_made(name: str, arguments: Mapping[str, Any]) -> str:
+    return f"{name} {canonical_json(dict(arguments))}"
 
 
 def _rows(result: Any, *, foreign: bool) -> Sequence[Any]:

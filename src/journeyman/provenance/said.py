@@ -38,6 +38,11 @@ _asks = re.compile(
 _politely = re.compile(
     r"\b(?:please|bitte|(?:can|could|would|will|might)\s+you|(?:kannst|könntest|würdest|magst)\s+du)\b", re.IGNORECASE
 )
+_quoted = re.compile(
+    r"(?<!\w)([\"'“„«‘‹])(?=\w)(?:(?!\1).|(?<=\w)\1(?=\w))*?\s(?:(?!\1).)*?[\"'”“»’›](?!\w)", re.DOTALL
+)
+LONGEST_NAME = 3
+"""Words in quotation marks that may still be a name; more are somebody's words, and no order."""
 _named = re.compile(r"(?:https?://|www\.)\S+|[\w.+-]+@[\w.-]+|\b[\w-]+\.[a-z][a-z0-9]{1,4}\b", re.IGNORECASE)
 """Addresses and files: their parts are no orders."""
 _token = re.compile(r"[^\s\"'`(){}\[\]<>;=|“”‘’«»]+")
@@ -75,7 +80,8 @@ class Said:
 def taken_apart(text: str) -> Said:
     text = text[:LONGEST_READ]
     asked, ordered, forbidden = set[str](), set[str](), set[str]()
-    for sentence in _sentences(_named.sub(" ", text)):
+    told = _quoted.sub(lambda found: " " if len(found[0].split()) > LONGEST_NAME else found[0], text)
+    for sentence in _sentences(_named.sub(" ", told if words(told) else text)):
         question = sentence.rstrip().endswith("?") and _asks.match(sentence) and not _politely.search(sentence)
         for clause in _clauses(sentence):
             denied = _denied(clause)
@@ -185,7 +191,8 @@ def same_day(one: Day, other: Day) -> bool:
     return all(a is None or b is None or a == b for a, b in zip(one, other, strict=True))
 
 
-def digits(text: str) -> str:
-    """A text with its spelled digits as digits."""
-    values = _values("digit")
-    return " ".join(str(values.get(word, word)) for word in words(text))
+def spelled(text: str) -> str:
+    """A text with its spelled digits as digits, and the words that spell letters as these."""
+    digits = {word: str(value) for word, value in _values("digit").items()}
+    said = digits | {word: letter for word, _, letter in (entry.partition("=") for entry in lists.letter)}
+    return " ".join(said.get(word, word) for word in words(text))
